@@ -1,0 +1,1 @@
+//! The Janus API over HTTP, WebSocket and Unix socket; the web pages.

@@ -1,0 +1,1 @@
+//! Sessions, handles, the plugin trait, events and configuration.

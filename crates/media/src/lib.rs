@@ -1,0 +1,1 @@
+//! Workers, sockets and the media graph.

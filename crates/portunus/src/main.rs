@@ -1,0 +1,3 @@
+//! The Portunus WebRTC server.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! One PeerConnection, sans-IO: ICE, DTLS, SRTP, SCTP.

@@ -1,0 +1,1 @@
+//! RTP, RTCP, header extensions and codec payload descriptors: borrowed views and writers.

@@ -1,0 +1,1 @@
+//! JSEP offer/answer on top of an SDP library.

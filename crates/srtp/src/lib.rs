@@ -1,0 +1,1 @@
+//! SRTP and SRTCP: seal and open, replay windows, key derivation.

@@ -1,0 +1,1 @@
+//! An example plugin in a crate of its own.

@@ -1,0 +1,1 @@
+//! Echo Test plugin: media and data sent by the client come back.

@@ -1,0 +1,1 @@
+//! Video Call plugin: one-to-one calls between registered names.
