@@ -1,0 +1,123 @@
+//! RTP header extensions (RFC 8285): which there are, and the numbers a peer gave them.
+
+use std::fmt;
+
+/// The header extensions that the server knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ExtensionKind {
+    /// `urn:ietf:params:rtp-hdrext:sdes:mid`
+    Mid,
+    /// `urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id`
+    Rid,
+    /// `urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id`
+    RepairedRid,
+    /// `urn:ietf:params:rtp-hdrext:ssrc-audio-level`
+    AudioLevel,
+    /// `http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time`
+    AbsSendTime,
+    /// `http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01`
+    TransportCc,
+    /// `urn:3gpp:video-orientation`
+    VideoOrientation,
+    /// `http://www.webrtc.org/experiments/rtp-hdrext/playout-delay`
+    PlayoutDelay,
+    /// `https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension`
+    DependencyDescriptor,
+    /// `http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time`
+    AbsCaptureTime,
+    /// `http://www.webrtc.org/experiments/rtp-hdrext/video-layers-allocation00`
+    VideoLayersAllocation,
+}
+
+impl ExtensionKind {
+    /// All kinds, in the order in which the server offers them.
+    pub const ALL: [ExtensionKind; 11] = [
+        ExtensionKind::Mid,
+        ExtensionKind::Rid,
+        ExtensionKind::RepairedRid,
+        ExtensionKind::AudioLevel,
+        ExtensionKind::AbsSendTime,
+        ExtensionKind::TransportCc,
+        ExtensionKind::VideoOrientation,
+        ExtensionKind::PlayoutDelay,
+        ExtensionKind::DependencyDescriptor,
+        ExtensionKind::AbsCaptureTime,
+        ExtensionKind::VideoLayersAllocation,
+    ];
+
+    /// The URI that stands for the extension in SDP.
+    pub const fn uri(self) -> &'static str {
+        match self {
+            ExtensionKind::Mid => "urn:ietf:params:rtp-hdrext:sdes:mid",
+            ExtensionKind::Rid => "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id",
+            ExtensionKind::RepairedRid => "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id",
+            ExtensionKind::AudioLevel => "urn:ietf:params:rtp-hdrext:ssrc-audio-level",
+            ExtensionKind::AbsSendTime => {
+                "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
+            }
+            ExtensionKind::TransportCc => {
+                "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
+            }
+            ExtensionKind::VideoOrientation => "urn:3gpp:video-orientation",
+            ExtensionKind::PlayoutDelay => {
+                "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
+            }
+            ExtensionKind::DependencyDescriptor => {
+                "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
+            }
+            ExtensionKind::AbsCaptureTime => {
+                "http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time"
+            }
+            ExtensionKind::VideoLayersAllocation => {
+                "http://www.webrtc.org/experiments/rtp-hdrext/video-layers-allocation00"
+            }
+        }
+    }
+
+    /// The extension that `uri` stands for, if it is one that the server knows.
+    pub fn from_uri(uri: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.uri() == uri)
+    }
+}
+
+/// The numbers (1 to 255, RFC 8285 section 4) that a negotiation gave to the extensions.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExtensionMap {
+    ids: [u8; ExtensionKind::ALL.len()],
+}
+
+impl ExtensionMap {
+    /// Gives `kind` the number `id`; 0 takes it away. A number serves one kind only: the later wins.
+    pub fn set(&mut self, kind: ExtensionKind, id: u8) {
+        for slot in &mut self.ids {
+            if *slot == id {
+                *slot = 0;
+            }
+        }
+        if let Some(slot) = self.ids.get_mut(kind as usize) {
+            *slot = id;
+        }
+    }
+
+    /// The number of `kind`, if it was negotiated.
+    pub fn id(&self, kind: ExtensionKind) -> Option<u8> {
+        self.ids.get(kind as usize).copied().filter(|id| *id != 0)
+    }
+
+    /// The kind that has number `id`.
+    pub fn kind(&self, id: u8) -> Option<ExtensionKind> {
+        self.iter().find(|(_, i)| *i == id).map(|(kind, _)| kind)
+    }
+
+    /// All negotiated kinds with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (ExtensionKind, u8)> + '_ {
+        ExtensionKind::ALL.into_iter().filter_map(|kind| Some((kind, self.id(kind)?)))
+    }
+}
+
+impl fmt::Debug for ExtensionMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
