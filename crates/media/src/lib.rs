@@ -1,1 +1,16 @@
 //! Workers, sockets and the media graph.
+
+mod command;
+mod error;
+mod event;
+mod plane;
+mod start;
+mod stats;
+
+pub use command::{RouteOptions, TrackRef};
+pub use error::MediaError;
+pub use event::{
+    CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
+};
+pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
+pub use stats::{MediaStats, PeerStats, StreamStats};

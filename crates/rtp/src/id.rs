@@ -57,7 +57,10 @@ macro_rules! short_token {
                 let valid = !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
                 let mut bytes = [0; 16];
                 bytes.get_mut(..text.len())?.copy_from_slice(text);
-                valid.then_some(Self { len: text.len() as u8, bytes })
+                valid.then_some(Self {
+                    len: text.len() as u8,
+                    bytes,
+                })
             }
 
             /// The characters.
@@ -101,7 +104,10 @@ mod tests {
 
     #[test]
     fn tokens_refuse_what_is_too_long_or_blank() {
-        assert_eq!(Mid::new("audio0").map(|m| m.to_string()).as_deref(), Some("audio0"));
+        assert_eq!(
+            Mid::new("audio0").map(|m| m.to_string()).as_deref(),
+            Some("audio0")
+        );
         assert!(Mid::new("").is_none());
         assert!(Mid::new("12345678901234567").is_none());
         assert!(Rid::new("a b").is_none());

@@ -112,7 +112,9 @@ impl ExtensionMap {
 
     /// All negotiated kinds with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (ExtensionKind, u8)> + '_ {
-        ExtensionKind::ALL.into_iter().filter_map(|kind| Some((kind, self.id(kind)?)))
+        ExtensionKind::ALL
+            .into_iter()
+            .filter_map(|kind| Some((kind, self.id(kind)?)))
     }
 }
 

@@ -1,0 +1,158 @@
+//! What the media plane tells the control plane.
+
+use std::net::SocketAddr;
+
+use portunus_rtp::Mid;
+
+use crate::{PeerId, RouteId};
+
+/// Something that happened to a peer, and to which one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerEvent {
+    /// The peer.
+    pub peer: PeerId,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened to a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The ICE agent changed its state.
+    Ice(IceState),
+    /// The pair of addresses that media uses from now on.
+    SelectedPair {
+        /// Our bound address.
+        local: SocketAddr,
+        /// The remote address.
+        remote: SocketAddr,
+    },
+    /// The DTLS handshake changed its state.
+    Dtls(DtlsState),
+    /// ICE and DTLS are done: media and data flow.
+    Connected {
+        /// The SRTP profile in use, by its OpenSSL name (`SRTP_AEAD_AES_128_GCM`).
+        srtp_profile: &'static str,
+    },
+    /// The first packets of a medium arrived, or none did for the no-media time (1 s by default).
+    Media {
+        /// The m-line.
+        mid: Mid,
+        /// Whether it is audio (else video).
+        audio: bool,
+        /// Whether packets come in.
+        receiving: bool,
+        /// The simulcast layer that it concerns, where there are several (0 is the lowest).
+        substream: Option<u8>,
+    },
+    /// Many packets were lost on a medium within a second.
+    SlowLink {
+        /// The m-line.
+        mid: Mid,
+        /// Whether it is audio (else video).
+        audio: bool,
+        /// True: packets that the peer sent to us; false: packets that we sent to it.
+        uplink: bool,
+        /// Packets lost.
+        lost: u32,
+    },
+    /// A route relays another layer than before.
+    Layer {
+        /// The route.
+        route: RouteId,
+        /// What it relays now.
+        layer: Layer,
+    },
+    /// The peer's estimate of what it can receive (REMB), in bit/s.
+    Remb {
+        /// bit/s
+        bitrate: u64,
+    },
+    /// A data channel can be written to.
+    DataChannel {
+        /// Its label.
+        label: String,
+        /// Its subprotocol, empty if there is none.
+        protocol: String,
+    },
+    /// A message on a data channel.
+    Data(DataMessage),
+    /// The peer is gone; nothing more comes of it and its id is free again.
+    Closed(CloseReason),
+}
+
+/// A message of a data channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataMessage {
+    /// The channel's label.
+    pub label: String,
+    /// The channel's subprotocol, empty if there is none.
+    pub protocol: String,
+    /// What it says.
+    pub payload: DataPayload,
+}
+
+/// Text or bytes (RFC 8831 section 8).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum DataPayload {
+    Text(String),
+    Binary(Vec<u8>),
+}
+
+/// The layers that a route relays; none where the stream has no such layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Layer {
+    /// Simulcast encoding, 0 the lowest.
+    pub substream: Option<u8>,
+    /// Spatial layer of an SVC stream.
+    pub spatial: Option<u8>,
+    /// Temporal layer.
+    pub temporal: Option<u8>,
+}
+
+/// The states of an ICE agent, as the Janus API names them in lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IceState {
+    Gathering,
+    Connecting,
+    Connected,
+    Ready,
+    Disconnected,
+    Failed,
+}
+
+/// The states of a DTLS handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum DtlsState {
+    Trying,
+    Connected,
+    Failed,
+}
+
+/// Why a peer is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The control plane asked for it.
+    Requested,
+    /// The remote side closed DTLS.
+    DtlsAlert,
+    /// The handshake failed; the text says why.
+    DtlsFailed(String),
+    /// No pair worked, or consent ran out (RFC 7675); the text names the pairs and the likely cause.
+    IceFailed(String),
+}
+
+impl CloseReason {
+    /// The `reason` of the Janus API's `hangup` event.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            CloseReason::Requested => "Close PC",
+            CloseReason::DtlsAlert => "DTLS alert",
+            CloseReason::DtlsFailed(_) => "DTLS failed",
+            CloseReason::IceFailed(_) => "ICE failed",
+        }
+    }
+}

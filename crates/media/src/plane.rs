@@ -1,0 +1,318 @@
+//! The media plane as the control plane sees it: commands in, events out.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crossbeam_queue::SegQueue;
+use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::command::{Command, RouteOptions, TrackRef};
+use crate::{DataMessage, MediaError, PeerEvent, PeerStats};
+
+/// A peer: which worker it lives on, and which one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId {
+    pub(crate) worker: u16,
+    pub(crate) serial: u64,
+}
+
+/// A route between two tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteId {
+    /// The sink's worker.
+    pub(crate) worker: u16,
+    pub(crate) serial: u64,
+}
+
+/// How the media plane is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaConfig {
+    /// Worker threads; 0 means one for each core.
+    pub workers: usize,
+    /// Pin worker n to core n.
+    pub pin: bool,
+    /// The UDP port of worker 0; worker n has the n-th after it. 0 lets the kernel choose.
+    pub port: u16,
+    /// Addresses to bind; empty means all interfaces' addresses, found at start.
+    pub bind: Vec<IpAddr>,
+    /// 1:1 NAT: what clients are told instead of the bound addresses (same port unless one is given).
+    pub announced: Vec<AnnouncedAddress>,
+    /// Loopback addresses are candidates too.
+    pub loopback: bool,
+    /// IPv6 addresses are candidates too.
+    pub ipv6: bool,
+    /// Answer connectivity checks only (RFC 8445 section 2.5).
+    pub ice_lite: bool,
+    /// A PEM file with certificate and key; without one they are made at start.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// How often transport-wide feedback is sent, in ms.
+    pub twcc_period_ms: u32,
+    /// How long a medium may be silent before that is reported, in ms; 0 never.
+    pub no_media_ms: u32,
+    /// Lost packets a second that are reported as a slow link; 0 never.
+    pub slow_link_threshold: u32,
+}
+
+/// An address that clients are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnouncedAddress {
+    /// The bound address that it stands for; none: for all of its family.
+    pub bound: Option<IpAddr>,
+    /// What clients are told.
+    pub ip: IpAddr,
+    /// The port of worker 0 as clients see it; none: as bound.
+    pub port: Option<u16>,
+}
+
+impl Default for MediaConfig {
+    fn default() -> Self {
+        Self {
+            workers: 0,
+            pin: true,
+            port: 10_000,
+            bind: Vec::new(),
+            announced: Vec::new(),
+            loopback: true,
+            ipv6: true,
+            ice_lite: false,
+            certificate: None,
+            twcc_period_ms: 100,
+            no_media_ms: 1_000,
+            slow_link_threshold: 4,
+        }
+    }
+}
+
+/// How a peer starts.
+#[derive(Debug, Clone)]
+pub struct PeerOptions {
+    /// Our ICE credentials.
+    pub ice: IceCredentials,
+    /// Whether our ICE agent is the controlling one (the side that offers).
+    pub controlling: bool,
+    /// The worker to live on; none: the one that has the fewest peers.
+    pub worker: Option<usize>,
+}
+
+/// The control plane's handle on the workers; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct MediaPlane {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    workers: Vec<WorkerPort>,
+    fingerprint: Fingerprint,
+    address: IpAddr,
+    next_id: AtomicU64,
+}
+
+/// The way to one worker.
+#[derive(Debug)]
+pub(crate) struct WorkerPort {
+    pub(crate) inbox: Arc<Inbox>,
+    /// Candidate texts of the worker's socket.
+    pub(crate) candidates: Vec<String>,
+    pub(crate) peers: Arc<AtomicUsize>,
+}
+
+/// A worker's commands. The queue is lock-free; its length is bounded by what clients may ask (each
+/// request of a client makes a bounded number of commands, and clients wait for answers).
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    pub(crate) commands: SegQueue<Command>,
+    pub(crate) waker: mio::Waker,
+}
+
+impl Inbox {
+    pub(crate) fn send(&self, command: Command) {
+        self.commands.push(command);
+        if let Err(error) = self.waker.wake() {
+            tracing::error!(%error, "cannot wake a media worker");
+        }
+    }
+}
+
+impl MediaPlane {
+    /// Opens the sockets and starts the workers; events of all peers come out of the receiver.
+    pub fn start(config: MediaConfig) -> Result<(Self, mpsc::Receiver<PeerEvent>), MediaError> {
+        let started = crate::start::start(config)?;
+        let shared = Shared {
+            workers: started.workers,
+            fingerprint: started.fingerprint,
+            address: started.address,
+            next_id: AtomicU64::new(1),
+        };
+        Ok((
+            Self {
+                shared: Arc::new(shared),
+            },
+            started.events,
+        ))
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.shared.workers.len()
+    }
+
+    /// The fingerprint of the certificate that all peers present.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.shared.fingerprint
+    }
+
+    /// The address that stands in `o=` and `c=` lines.
+    pub fn address(&self) -> IpAddr {
+        self.shared.address
+    }
+
+    /// Makes a peer; it waits for [`MediaPlane::negotiate`].
+    pub fn create_peer(&self, options: PeerOptions) -> PeerId {
+        let workers = &self.shared.workers;
+        let fewest = || {
+            let load = |n: &usize| workers.get(*n).map(|w| w.peers.load(Ordering::Relaxed));
+            (0..workers.len()).min_by_key(load).unwrap_or(0)
+        };
+        let worker = options
+            .worker
+            .filter(|n| *n < workers.len())
+            .unwrap_or_else(fewest);
+        let peer = PeerId {
+            worker: worker as u16,
+            serial: self.next_id(),
+        };
+        if let Some(port) = workers.get(worker) {
+            port.peers.fetch_add(1, Ordering::Relaxed);
+        }
+        let PeerOptions {
+            ice, controlling, ..
+        } = options;
+        self.send(
+            peer,
+            Command::CreatePeer {
+                peer,
+                ice,
+                controlling,
+            },
+        );
+        peer
+    }
+
+    /// The candidates of a peer as SDP has them after `a=`: `candidate:1 1 udp …`.
+    pub fn candidates(&self, peer: PeerId) -> &[String] {
+        let port = self.shared.workers.get(usize::from(peer.worker));
+        port.map_or(&[], |port| &port.candidates)
+    }
+
+    /// Applies the outcome of an offer/answer exchange, the first as any later one.
+    pub fn negotiate(&self, peer: PeerId, negotiated: Negotiated) {
+        self.send(
+            peer,
+            Command::Negotiate {
+                peer,
+                negotiated: Box::new(negotiated),
+            },
+        );
+    }
+
+    /// Starts an ICE restart with new credentials of ours; DTLS and SRTP stay.
+    pub fn restart_ice(&self, peer: PeerId, ice: IceCredentials) {
+        self.send(peer, Command::RestartIce { peer, ice });
+    }
+
+    /// Adds a trickled candidate: the text of the `candidate` member of the client's message.
+    pub fn add_candidate(&self, peer: PeerId, candidate: String) {
+        self.send(peer, Command::AddCandidate { peer, candidate });
+    }
+
+    /// Closes a peer; [`crate::Event::Closed`] follows.
+    pub fn close_peer(&self, peer: PeerId) {
+        self.send(peer, Command::ClosePeer { peer });
+    }
+
+    /// Relays what the peer of `from` sends on its m-line to the peer of `to`. Either end may come
+    /// into being later; the route ends with [`MediaPlane::remove_route`] or with either peer.
+    pub fn route(&self, from: TrackRef, to: TrackRef, options: RouteOptions) -> RouteId {
+        let route = RouteId {
+            worker: to.peer.worker,
+            serial: self.next_id(),
+        };
+        if from.peer.worker != to.peer.worker {
+            self.send(
+                from.peer,
+                Command::Subscribe {
+                    route,
+                    from,
+                    worker: to.peer.worker,
+                },
+            );
+        }
+        self.send(
+            to.peer,
+            Command::AddRoute {
+                route,
+                from,
+                to,
+                options,
+            },
+        );
+        route
+    }
+
+    /// Changes how a route selects and relays.
+    pub fn set_route(&self, route: RouteId, options: RouteOptions) {
+        self.send_to(route.worker, Command::SetRoute { route, options });
+    }
+
+    /// Ends a route.
+    pub fn remove_route(&self, route: RouteId) {
+        self.send_to(route.worker, Command::RemoveRoute { route });
+    }
+
+    /// Caps what the peer sends, by REMB, in bit/s; none: no cap.
+    pub fn set_bitrate(&self, peer: PeerId, bitrate: Option<u64>) {
+        self.send(peer, Command::SetBitrate { peer, bitrate });
+    }
+
+    /// Asks the peer for a keyframe on all its video.
+    pub fn request_keyframe(&self, peer: PeerId) {
+        self.send(peer, Command::RequestKeyframe { peer });
+    }
+
+    /// Sends a message on the data channel with its label, which is opened if there is none.
+    pub fn send_data(&self, peer: PeerId, message: DataMessage) {
+        self.send(peer, Command::SendData { peer, message });
+    }
+
+    /// The peer's figures; none if it is gone.
+    pub async fn stats(&self, peer: PeerId) -> Option<PeerStats> {
+        let (reply, stats) = oneshot::channel();
+        self.send(peer, Command::Stats { peer, reply });
+        stats.await.ok()
+    }
+
+    /// Ends all workers; peers are told by DTLS close_notify.
+    pub fn shutdown(&self) {
+        for port in &self.shared.workers {
+            port.inbox.send(Command::Shutdown);
+        }
+    }
+
+    fn next_id(&self) -> u64 {
+        self.shared.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn send(&self, peer: PeerId, command: Command) {
+        self.send_to(peer.worker, command);
+    }
+
+    fn send_to(&self, worker: u16, command: Command) {
+        if let Some(port) = self.shared.workers.get(usize::from(worker)) {
+            port.inbox.send(command);
+        }
+    }
+}
