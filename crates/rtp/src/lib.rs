@@ -1,8 +1,12 @@
 //! RTP, RTCP, header extensions and codec payload descriptors: borrowed views and writers.
 #![forbid(unsafe_code)]
 
+mod error;
 pub mod extension;
+pub mod header;
 mod id;
 
+pub use error::RtpError;
 pub use extension::{ExtensionKind, ExtensionMap};
+pub use header::{Fields, Header, write_header};
 pub use id::{Mid, Pt, Rid, SeqNo, Ssrc};

@@ -1,6 +1,10 @@
 //! RTP header extensions (RFC 8285): which there are, and the numbers a peer gave them.
 
+mod element;
+
 use std::fmt;
+
+pub use element::{ExtensionForm, Extensions};
 
 /// The header extensions that the server knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
