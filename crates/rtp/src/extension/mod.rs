@@ -1,10 +1,24 @@
 //! RTP header extensions (RFC 8285): which there are, and the numbers a peer gave them.
 
+mod abs_capture_time;
+mod abs_send_time;
+mod audio_level;
 mod element;
+mod playout_delay;
+mod transport_cc;
+mod video_layers_allocation;
+mod video_orientation;
 
 use std::fmt;
 
+pub use abs_capture_time::AbsCaptureTime;
+pub use abs_send_time::AbsSendTime;
+pub use audio_level::AudioLevel;
 pub use element::{ExtensionForm, Extensions};
+pub use playout_delay::PlayoutDelay;
+pub use transport_cc::TransportCc;
+pub use video_layers_allocation::{AllocatedLayer, LayerFormat, VideoLayersAllocation};
+pub use video_orientation::{Rotation, VideoOrientation};
 
 /// The header extensions that the server knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
