@@ -1,1 +1,23 @@
-//! SRTP and SRTCP: seal and open, replay windows, key derivation.
+//! SRTP and SRTCP: seal and open, replay windows, key derivation (RFC 3711, RFC 7714).
+//!
+//! Everything works in place on the caller's buffer, allocates nothing per packet and keeps the
+//! expanded keys from one packet to the next. A [`Sealer`] protects what this side sends, an
+//! [`Opener`] checks and decrypts what the peer sends; DTLS gives each its own master key.
+#![forbid(unsafe_code)]
+
+mod derive;
+mod error;
+mod opener;
+mod profile;
+mod sealer;
+mod sources;
+mod transform;
+mod window;
+
+pub use error::{KeyError, OpenError, SealError};
+pub use opener::{DEFAULT_SOURCE_LIMIT, Opened, Opener};
+pub use profile::Profile;
+pub use sealer::Sealer;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Checking and decrypting what the peer sends.
+
+use std::fmt;
+
+use portunus_rtp::{SeqNo, Ssrc};
+
+use crate::derive::{SessionKeys, Use};
+use crate::sealer::{ENCRYPTED, RTCP_HEADER, rtcp_aad, rtcp_ssrc};
+use crate::sources::{Place, SourceTable};
+use crate::transform::{Packet, Refused, Transform};
+use crate::{KeyError, OpenError, Profile};
+
+/// How many SSRCs of RTP and of RTCP an [`Opener`] keeps apart unless told otherwise.
+pub const DEFAULT_SOURCE_LIMIT: usize = 64;
+
+/// Opens SRTP and SRTCP packets with one master key.
+///
+/// A packet changes what the opener remembers only after it has proved authentic.
+pub struct Opener {
+    profile: Profile,
+    rtp: Transform,
+    rtcp: Transform,
+    rtp_sources: SourceTable,
+    rtcp_sources: SourceTable,
+}
+
+/// An opened RTP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// Length of the plain packet, in bytes.
+    pub len: usize,
+    /// Its extended sequence number.
+    pub index: SeqNo,
+}
+
+impl Opener {
+    /// Derives the session keys and expands them.
+    pub fn new(profile: Profile, master_key: &[u8], master_salt: &[u8]) -> Result<Self, KeyError> {
+        let rtp = SessionKeys::derive(profile, master_key, master_salt, Use::Rtp)?;
+        let rtcp = SessionKeys::derive(profile, master_key, master_salt, Use::Rtcp)?;
+        Self::with_session_keys(profile, &rtp, &rtcp)
+    }
+
+    pub(crate) fn with_session_keys(
+        profile: Profile,
+        rtp: &SessionKeys,
+        rtcp: &SessionKeys,
+    ) -> Result<Self, KeyError> {
+        Ok(Self {
+            profile,
+            rtp: Transform::new(profile, rtp)?,
+            rtcp: Transform::new(profile, rtcp)?,
+            rtp_sources: SourceTable::new(DEFAULT_SOURCE_LIMIT),
+            rtcp_sources: SourceTable::new(DEFAULT_SOURCE_LIMIT),
+        })
+    }
+
+    /// Bounds the number of SSRCs, of RTP and of RTCP each.
+    #[must_use]
+    pub fn with_source_limit(mut self, limit: usize) -> Self {
+        self.rtp_sources = SourceTable::new(limit);
+        self.rtcp_sources = SourceTable::new(limit);
+        self
+    }
+
+    /// The profile that it was made for.
+    pub const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Opens the SRTP packet `buf` in place: `buf[..opened.len]` is the plain packet.
+    ///
+    /// `header_len` (bytes; fixed header, CSRCs and extensions), `ssrc` and `sequence` are what the
+    /// caller read in the header. After an error the content of `buf` is undefined.
+    pub fn open_rtp(
+        &mut self,
+        header_len: usize,
+        ssrc: Ssrc,
+        sequence: u16,
+        buf: &mut [u8],
+    ) -> Result<Opened, OpenError> {
+        let len = buf
+            .len()
+            .checked_sub(self.profile.rtp_overhead())
+            .ok_or(OpenError::Truncated)?;
+        let (packet, tag) = buf.split_at_mut_checked(len).ok_or(OpenError::Truncated)?;
+        let (header, payload) = packet
+            .split_at_mut_checked(header_len)
+            .ok_or(OpenError::Truncated)?;
+
+        let place = self.rtp_sources.find(ssrc)?;
+        let index = match place {
+            Place::Known(_, window) => {
+                let index = SeqNo(window.highest()).nearest(sequence);
+                if !window.is_fresh(index.0) {
+                    return Err(OpenError::Replayed);
+                }
+                index
+            }
+            Place::New => SeqNo(u64::from(sequence)),
+        };
+
+        let packet = Packet {
+            ssrc,
+            index: index.0,
+            header,
+            payload,
+            aad: header,
+            trailer: index.roc().to_be_bytes(),
+        };
+        self.rtp
+            .open(packet, tag)
+            .map_err(|Refused| OpenError::Unauthenticated)?;
+        self.rtp_sources.accept(place, ssrc, index.0);
+        Ok(Opened { len, index })
+    }
+
+    /// Opens the SRTCP packet `buf` in place and returns the length of the plain packet. After an
+    /// error the content of `buf` is undefined.
+    pub fn open_rtcp(&mut self, buf: &mut [u8]) -> Result<usize, OpenError> {
+        let len = buf
+            .len()
+            .checked_sub(self.profile.rtcp_overhead())
+            .ok_or(OpenError::Truncated)?;
+        let (packet, rest) = buf.split_at_mut_checked(len).ok_or(OpenError::Truncated)?;
+        let (header, payload) = packet
+            .split_first_chunk_mut::<RTCP_HEADER>()
+            .ok_or(OpenError::Truncated)?;
+        // GCM puts the tag before the index, counter mode behind it.
+        let (tag, word) = match self.rtcp {
+            Transform::Gcm { .. } => rest.split_last_chunk::<4>(),
+            Transform::Cm(_) => rest.split_first_chunk::<4>().map(|(word, tag)| (tag, word)),
+        }
+        .ok_or(OpenError::Truncated)?;
+        let (word, ssrc) = (*word, rtcp_ssrc(header));
+        let flagged = u32::from_be_bytes(word);
+        // WebRTC encrypts always (RFC 8827 section 6.5).
+        if flagged & ENCRYPTED == 0 {
+            return Err(OpenError::Unauthenticated);
+        }
+        let index = u64::from(flagged & !ENCRYPTED);
+
+        let place = self.rtcp_sources.find(ssrc)?;
+        if let Place::Known(_, window) = place
+            && !window.is_fresh(index)
+        {
+            return Err(OpenError::Replayed);
+        }
+
+        let packet = Packet {
+            ssrc,
+            index,
+            header: &*header,
+            payload,
+            aad: &rtcp_aad(header, word),
+            trailer: word,
+        };
+        self.rtcp
+            .open(packet, tag)
+            .map_err(|Refused| OpenError::Unauthenticated)?;
+        self.rtcp_sources.accept(place, ssrc, index);
+        Ok(len)
+    }
+
+    /// Forgets an SSRC that the peer gave up, and so makes room for another. Packets that were
+    /// received with it would be taken a second time: the caller must no longer listen to it.
+    pub fn forget(&mut self, ssrc: Ssrc) {
+        self.rtp_sources.remove(ssrc);
+        self.rtcp_sources.remove(ssrc);
+    }
+}
+
+/// Says which profile and which sources, never a key.
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener")
+            .field("profile", &self.profile)
+            .field("rtp_sources", &self.rtp_sources)
+            .field("rtcp_sources", &self.rtcp_sources)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! The protection profiles.
+
+/// A DTLS-SRTP protection profile (RFC 5764 section 4.1.2, RFC 7714 section 14.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// `AEAD_AES_128_GCM`
+    AeadAes128Gcm,
+    /// `AEAD_AES_256_GCM`
+    AeadAes256Gcm,
+    /// `AES_CM_128_HMAC_SHA1_80`
+    Aes128CmSha1_80,
+}
+
+impl Profile {
+    /// All profiles, most preferred (cheapest to seal) first.
+    pub const PREFERENCE: [Profile; 3] = [
+        Profile::AeadAes128Gcm,
+        Profile::AeadAes256Gcm,
+        Profile::Aes128CmSha1_80,
+    ];
+
+    /// Length of the master key, in bytes; the session's cipher key is as long.
+    pub const fn key_len(self) -> usize {
+        match self {
+            Profile::AeadAes128Gcm | Profile::Aes128CmSha1_80 => 16,
+            Profile::AeadAes256Gcm => 32,
+        }
+    }
+
+    /// Length of the master salt, in bytes; the session salt is as long.
+    pub const fn salt_len(self) -> usize {
+        match self {
+            Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 12,
+            Profile::Aes128CmSha1_80 => 14,
+        }
+    }
+
+    /// Length of the authentication tag, in bytes.
+    pub const fn tag_len(self) -> usize {
+        match self {
+            Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 16,
+            Profile::Aes128CmSha1_80 => 10,
+        }
+    }
+
+    /// By how many bytes sealing lengthens an RTP packet.
+    pub const fn rtp_overhead(self) -> usize {
+        self.tag_len()
+    }
+
+    /// By how many bytes sealing lengthens an RTCP packet: the tag and the index.
+    pub const fn rtcp_overhead(self) -> usize {
+        self.tag_len() + 4
+    }
+
+    /// The number in the `use_srtp` extension.
+    pub const fn iana_id(self) -> u16 {
+        match self {
+            Profile::AeadAes128Gcm => 0x0007,
+            Profile::AeadAes256Gcm => 0x0008,
+            Profile::Aes128CmSha1_80 => 0x0001,
+        }
+    }
+
+    /// The profile with number `id`.
+    pub fn from_iana_id(id: u16) -> Option<Self> {
+        Self::PREFERENCE
+            .into_iter()
+            .find(|profile| profile.iana_id() == id)
+    }
+
+    /// The name that OpenSSL knows it by, and that the API shows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::AeadAes128Gcm => "SRTP_AEAD_AES_128_GCM",
+            Profile::AeadAes256Gcm => "SRTP_AEAD_AES_256_GCM",
+            Profile::Aes128CmSha1_80 => "SRTP_AES128_CM_SHA1_80",
+        }
+    }
+
+    /// The profile that OpenSSL calls `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::PREFERENCE
+            .into_iter()
+            .find(|profile| profile.name() == name)
+    }
+}

@@ -1,0 +1,156 @@
+//! Protecting what this side sends.
+
+use std::fmt;
+
+use portunus_rtp::{SeqNo, Ssrc};
+
+use crate::derive::{SessionKeys, Use};
+use crate::transform::{Packet, Refused, Transform};
+use crate::{KeyError, Profile, SealError};
+
+/// The flag of SRTCP that says: encrypted (RFC 3711 section 3.4).
+pub(crate) const ENCRYPTED: u32 = 1 << 31;
+
+/// How much of an RTCP packet stays in clear: its header and the sender's SSRC.
+pub(crate) const RTCP_HEADER: usize = 8;
+
+/// Seals RTP and RTCP packets with one master key.
+pub struct Sealer {
+    profile: Profile,
+    rtp: Transform,
+    rtcp: Transform,
+    /// The index of the next SRTCP packet; one count serves all SSRCs.
+    rtcp_index: u32,
+}
+
+impl Sealer {
+    /// Derives the session keys and expands them.
+    pub fn new(profile: Profile, master_key: &[u8], master_salt: &[u8]) -> Result<Self, KeyError> {
+        let rtp = SessionKeys::derive(profile, master_key, master_salt, Use::Rtp)?;
+        let rtcp = SessionKeys::derive(profile, master_key, master_salt, Use::Rtcp)?;
+        Self::with_session_keys(profile, &rtp, &rtcp)
+    }
+
+    pub(crate) fn with_session_keys(
+        profile: Profile,
+        rtp: &SessionKeys,
+        rtcp: &SessionKeys,
+    ) -> Result<Self, KeyError> {
+        Ok(Self {
+            profile,
+            rtp: Transform::new(profile, rtp)?,
+            rtcp: Transform::new(profile, rtcp)?,
+            rtcp_index: 0,
+        })
+    }
+
+    /// The profile that it was made for.
+    pub const fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Seals the RTP packet `buf[..len]` in place and returns its new length, which is longer by
+    /// [`Profile::rtp_overhead`]; `buf` must have room for it.
+    ///
+    /// `header_len` counts the fixed header, the CSRCs and the extensions, in bytes; `index` is the
+    /// packet's extended sequence number, whose low 16 bits stand in the header.
+    ///
+    /// Security rests on the caller's never sealing two *different* packets with the same SSRC and
+    /// index: a packet may be sent again only if it is the same to the last bit.
+    pub fn seal_rtp(
+        &self,
+        index: SeqNo,
+        header_len: usize,
+        len: usize,
+        buf: &mut [u8],
+    ) -> Result<usize, SealError> {
+        let room = SealError::Room {
+            len,
+            capacity: buf.len(),
+        };
+        let (packet, rest) = buf.split_at_mut_checked(len).ok_or(room)?;
+        let tag = rest.get_mut(..self.profile.tag_len()).ok_or(room)?;
+        let (header, payload) = packet.split_at_mut_checked(header_len).ok_or(room)?;
+        let ssrc = header
+            .get(8..12)
+            .and_then(|b| b.first_chunk())
+            .ok_or(room)?;
+        let packet = Packet {
+            ssrc: Ssrc(u32::from_be_bytes(*ssrc)),
+            index: index.0,
+            header,
+            payload,
+            aad: header,
+            trailer: index.roc().to_be_bytes(),
+        };
+        self.rtp
+            .seal(packet, tag)
+            .map_err(|Refused| SealError::Refused)?;
+        Ok(len + self.profile.rtp_overhead())
+    }
+
+    /// Seals the compound RTCP packet `buf[..len]` in place and returns its new length, which is
+    /// longer by [`Profile::rtcp_overhead`]; `buf` must have room for it.
+    pub fn seal_rtcp(&mut self, len: usize, buf: &mut [u8]) -> Result<usize, SealError> {
+        let room = SealError::Room {
+            len,
+            capacity: buf.len(),
+        };
+        if self.rtcp_index & ENCRYPTED != 0 {
+            return Err(SealError::Exhausted);
+        }
+        let word = (self.rtcp_index | ENCRYPTED).to_be_bytes();
+        let (packet, rest) = buf.split_at_mut_checked(len).ok_or(room)?;
+        let rest = rest.get_mut(..self.profile.rtcp_overhead()).ok_or(room)?;
+        let (header, payload) = packet.split_first_chunk_mut::<RTCP_HEADER>().ok_or(room)?;
+        // GCM puts the tag before the index, counter mode behind it.
+        let (tag, place) = match self.rtcp {
+            Transform::Gcm { .. } => rest.split_at_mut(self.profile.tag_len()),
+            Transform::Cm(_) => {
+                let (place, tag) = rest.split_at_mut(word.len());
+                (tag, place)
+            }
+        };
+        place.copy_from_slice(&word);
+        let packet = Packet {
+            ssrc: rtcp_ssrc(header),
+            index: u64::from(self.rtcp_index),
+            header: &*header,
+            payload,
+            aad: &rtcp_aad(header, word),
+            trailer: word,
+        };
+        self.rtcp
+            .seal(packet, tag)
+            .map_err(|Refused| SealError::Refused)?;
+        self.rtcp_index += 1;
+        Ok(len + self.profile.rtcp_overhead())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_rtcp_index(&mut self, index: u32) {
+        self.rtcp_index = index;
+    }
+}
+
+/// Says which profile, never a key.
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer")
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What GCM authenticates of SRTCP (RFC 7714 section 9.2).
+pub(crate) fn rtcp_aad(header: &[u8; RTCP_HEADER], word: [u8; 4]) -> [u8; RTCP_HEADER + 4] {
+    let [a, b, c, d, e, f, g, h] = *header;
+    let [i, j, k, l] = word;
+    [a, b, c, d, e, f, g, h, i, j, k, l]
+}
+
+/// The sender's SSRC.
+pub(crate) fn rtcp_ssrc(header: &[u8; RTCP_HEADER]) -> Ssrc {
+    let [.., a, b, c, d] = *header;
+    Ssrc(u32::from_be_bytes([a, b, c, d]))
+}

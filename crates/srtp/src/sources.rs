@@ -1,0 +1,76 @@
+//! The replay windows of the synchronisation sources that a peer sends.
+
+use portunus_rtp::Ssrc;
+
+use crate::OpenError;
+use crate::window::ReplayWindow;
+
+/// A bounded table of replay windows by SSRC.
+#[derive(Debug)]
+pub(crate) struct SourceTable {
+    entries: Vec<(Ssrc, ReplayWindow)>,
+    /// Where the last packet's source was found: packets come in runs.
+    last: usize,
+    limit: usize,
+}
+
+/// A source's place in the table, if it has one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Known(usize, ReplayWindow),
+    New,
+}
+
+impl SourceTable {
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            last: 0,
+            limit,
+        }
+    }
+
+    /// Looks `ssrc` up; changes nothing that a forged packet should not change.
+    pub(crate) fn find(&mut self, ssrc: Ssrc) -> Result<Place, OpenError> {
+        if let Some((_, window)) = self.entries.get(self.last).filter(|entry| entry.0 == ssrc) {
+            return Ok(Place::Known(self.last, *window));
+        }
+        let found = self
+            .entries
+            .iter()
+            .enumerate()
+            .find(|(_, entry)| entry.0 == ssrc);
+        if let Some((at, (_, window))) = found {
+            self.last = at;
+            return Ok(Place::Known(at, *window));
+        }
+        if self.entries.len() >= self.limit {
+            Err(OpenError::TooManySources)
+        } else {
+            Ok(Place::New)
+        }
+    }
+
+    /// Takes note of an authentic packet.
+    pub(crate) fn accept(&mut self, place: Place, ssrc: Ssrc, index: u64) {
+        match place {
+            Place::Known(at, _) => {
+                if let Some((_, window)) = self.entries.get_mut(at) {
+                    window.accept(index);
+                }
+            }
+            Place::New => {
+                if self.entries.is_empty() {
+                    self.entries.reserve_exact(4);
+                }
+                self.entries
+                    .push((ssrc, ReplayWindow::starting_with(index)));
+            }
+        }
+    }
+
+    /// Forgets `ssrc`.
+    pub(crate) fn remove(&mut self, ssrc: Ssrc) {
+        self.entries.retain(|entry| entry.0 != ssrc);
+    }
+}
