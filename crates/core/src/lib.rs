@@ -1,1 +1,27 @@
-//! Sessions, handles, the plugin trait, events and configuration.
+//! Sessions, handles, the plugin trait, events and configuration: the Janus API without a transport.
+//!
+//! A transport makes a [`Client`] for each connection and hands what it reads to the [`Gateway`]; a plugin
+//! implements [`Plugin`] and programs the media graph through the [`Handle`]s that it is given.
+#![forbid(unsafe_code)]
+
+mod client;
+mod config;
+mod counters;
+mod error;
+mod gateway;
+mod id;
+mod info;
+mod log_gate;
+mod plugin;
+pub mod request;
+mod session;
+
+pub use client::Client;
+pub use config::{CoreConfig, RidOrder, StoredToken};
+pub use counters::{BadRequest, Counters, CountersSnapshot};
+pub use error::ApiError;
+pub use gateway::{Credentials, Gateway};
+pub use id::{HandleId, SessionId};
+pub use info::{ServerFacts, TransportInfo};
+pub use log_gate::LogGate;
+pub use plugin::{Plugin, PluginInfo};

@@ -1,0 +1,110 @@
+//! The core's part of the configuration.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// What the core can be told; every key has a default.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CoreConfig {
+    /// The server's name in `info`.
+    pub server_name: String,
+    /// Seconds without a request after which a session ends; 0: never.
+    pub session_timeout: u32,
+    /// Seconds for which a session outlives its connection, so that another can claim it; 0: not at all.
+    pub reclaim_session_timeout: u32,
+    /// Seconds for which candidates that came before their description are kept.
+    pub candidates_timeout: u32,
+    /// What requests have to carry as `apisecret`.
+    pub api_secret: Option<String>,
+    /// Requests have to carry one of `tokens` as `token` (or the API secret, if there is one).
+    pub token_auth: bool,
+    /// The tokens that are accepted.
+    pub tokens: Vec<StoredToken>,
+    /// Session and handle ids are strings in JSON.
+    pub string_ids: bool,
+    /// Our candidates are sent one by one as events instead of in the description.
+    pub full_trickle: bool,
+    /// Which of the offered rids is the best encoding, unless the offer's `rid_order` says it.
+    pub rid_order: RidOrder,
+    /// Replies and events of a handle carry its opaque id.
+    pub opaqueid_in_api: bool,
+    /// Whether `create` is answered at all; see also [`crate::Gateway::accept_new_sessions`].
+    pub accept_new_sessions: bool,
+}
+
+impl Default for CoreConfig {
+    fn default() -> Self {
+        Self {
+            server_name: "Portunus".to_owned(),
+            session_timeout: 60,
+            reclaim_session_timeout: 0,
+            candidates_timeout: 45,
+            api_secret: None,
+            token_auth: false,
+            tokens: Vec::new(),
+            string_ids: false,
+            full_trickle: false,
+            rid_order: RidOrder::default(),
+            opaqueid_in_api: false,
+            accept_new_sessions: true,
+        }
+    }
+}
+
+impl CoreConfig {
+    pub(crate) fn session_timeout(&self) -> Option<Duration> {
+        (self.session_timeout > 0).then(|| Duration::from_secs(self.session_timeout.into()))
+    }
+
+    pub(crate) fn reclaim_session_timeout(&self) -> Duration {
+        Duration::from_secs(self.reclaim_session_timeout.into())
+    }
+
+    pub(crate) fn candidates_timeout(&self) -> Duration {
+        Duration::from_secs(self.candidates_timeout.into())
+    }
+}
+
+/// A token that clients may use.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredToken {
+    /// What requests carry as `token`.
+    pub token: String,
+    /// The plugins that it opens; empty: all.
+    #[serde(default)]
+    pub plugins: Vec<String>,
+}
+
+/// The order of the rids of a simulcast offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RidOrder {
+    /// High, medium, low: the first is the best.
+    #[default]
+    Hml,
+    /// Low, medium, high: the last is the best.
+    Lmh,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_empty_table_gives_the_defaults() {
+        assert_eq!(
+            toml::from_str::<CoreConfig>("").unwrap(),
+            CoreConfig::default()
+        );
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused() {
+        let error = toml::from_str::<CoreConfig>("sesion_timeout = 3").unwrap_err();
+        assert!(error.to_string().contains("sesion_timeout"), "{error}");
+    }
+}

@@ -1,0 +1,175 @@
+//! What the core counts, for `info`, metrics and the pages.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{ApiError, LogGate};
+
+/// Counts since the start, and how many there are now; read them with [`Counters::snapshot`].
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub(crate) sessions: AtomicU64,
+    pub(crate) handles: AtomicU64,
+    pub(crate) peer_connections: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) events: AtomicU64,
+    pub(crate) events_dropped: AtomicU64,
+    pub(crate) sessions_timed_out: AtomicU64,
+    pub(crate) ice_failures: AtomicU64,
+    pub(crate) dtls_failures: AtomicU64,
+    bad: [BadCount; BadRequest::ALL.len()],
+}
+
+/// A request that was refused at the door, by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BadRequest {
+    /// Not JSON, or not an object.
+    Json,
+    /// A member is missing or of the wrong type.
+    Element,
+    /// A verb that there is not, or not at this level.
+    Verb,
+    /// An unknown session or handle.
+    Address,
+    /// Wrong or missing secret or token.
+    Unauthorized,
+    /// An SDP that cannot be used.
+    Sdp,
+    /// A candidate that cannot be used.
+    Candidate,
+}
+
+impl BadRequest {
+    /// All kinds.
+    pub const ALL: [BadRequest; 7] = [
+        BadRequest::Json,
+        BadRequest::Element,
+        BadRequest::Verb,
+        BadRequest::Address,
+        BadRequest::Unauthorized,
+        BadRequest::Sdp,
+        BadRequest::Candidate,
+    ];
+
+    /// A word for logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BadRequest::Json => "json",
+            BadRequest::Element => "element",
+            BadRequest::Verb => "verb",
+            BadRequest::Address => "address",
+            BadRequest::Unauthorized => "unauthorized",
+            BadRequest::Sdp => "sdp",
+            BadRequest::Candidate => "candidate",
+        }
+    }
+
+    /// The kind of fault that `error` reports; none if the client is not to blame.
+    const fn of(error: &ApiError) -> Option<Self> {
+        Some(match error {
+            ApiError::Unauthorized | ApiError::UnauthorizedPlugin(_) => BadRequest::Unauthorized,
+            ApiError::InvalidJson(_) | ApiError::InvalidJsonObject(_) | ApiError::Transport(_) => {
+                BadRequest::Json
+            }
+            ApiError::MissingElement(_) | ApiError::InvalidElement(_) => BadRequest::Element,
+            ApiError::UnknownRequest(_) | ApiError::InvalidPath(_) => BadRequest::Verb,
+            ApiError::NoSession
+            | ApiError::SessionNotFound(_)
+            | ApiError::NoHandle
+            | ApiError::HandleNotFound(..)
+            | ApiError::PluginNotFound(_)
+            | ApiError::SessionConflict => BadRequest::Address,
+            ApiError::JsepUnknownType(_)
+            | ApiError::InvalidSdp(_)
+            | ApiError::UnexpectedAnswer
+            | ApiError::WebRtcState(_) => BadRequest::Sdp,
+            ApiError::PluginAttach(_)
+            | ApiError::PluginMessage(_)
+            | ApiError::NotAcceptingSessions
+            | ApiError::Unknown(_) => return None,
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct BadCount {
+    count: AtomicU64,
+    gate: LogGate,
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CountersSnapshot {
+    /// Sessions that there are.
+    pub sessions: u64,
+    /// Handles that there are.
+    pub handles: u64,
+    /// PeerConnections that are up.
+    pub peer_connections: u64,
+    /// Requests since the start.
+    pub requests: u64,
+    /// Events sent to clients since the start.
+    pub events: u64,
+    /// Events that a client did not fetch in time, or a handle did not take in time.
+    pub events_dropped: u64,
+    /// Sessions that ended because their client was silent.
+    pub sessions_timed_out: u64,
+    /// PeerConnections that ended because ICE failed.
+    pub ice_failures: u64,
+    /// PeerConnections that ended because DTLS failed.
+    pub dtls_failures: u64,
+    /// Refused requests by kind.
+    pub bad_requests: Vec<(BadRequest, u64)>,
+}
+
+impl Counters {
+    /// The counters now.
+    pub fn snapshot(&self) -> CountersSnapshot {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CountersSnapshot {
+            sessions: read(&self.sessions),
+            handles: read(&self.handles),
+            peer_connections: read(&self.peer_connections),
+            requests: read(&self.requests),
+            events: read(&self.events),
+            events_dropped: read(&self.events_dropped),
+            sessions_timed_out: read(&self.sessions_timed_out),
+            ice_failures: read(&self.ice_failures),
+            dtls_failures: read(&self.dtls_failures),
+            bad_requests: BadRequest::ALL
+                .into_iter()
+                .zip(&self.bad)
+                .map(|(kind, bad)| (kind, read(&bad.count)))
+                .collect(),
+        }
+    }
+
+    /// Counts a refused request, and logs it at most once a second for each kind.
+    pub(crate) fn refused(&self, error: &ApiError) {
+        if let Some(kind) = BadRequest::of(error) {
+            self.bad(kind, error);
+        }
+    }
+
+    /// As [`Counters::refused`], for faults that no error is replied to.
+    pub(crate) fn bad(&self, kind: BadRequest, cause: &dyn std::fmt::Display) {
+        let Some(bad) = self.bad.get(kind as usize) else {
+            return;
+        };
+        add(&bad.count);
+        if let Some(suppressed) = bad.gate.open() {
+            tracing::info!(
+                kind = kind.as_str(),
+                suppressed,
+                "refused a request: {cause}"
+            );
+        }
+    }
+}
+
+pub(crate) fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(crate) fn subtract(counter: &AtomicU64) {
+    counter.fetch_sub(1, Ordering::Relaxed);
+}

@@ -1,0 +1,122 @@
+//! The errors of the Janus API: their codes and texts.
+
+use serde_json::{Value, json};
+
+use crate::{HandleId, SessionId};
+
+/// Why a request was refused; the text is what the client reads.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// The API secret or token is wrong or missing.
+    #[error("Unauthorized request (wrong or missing secret/token)")]
+    Unauthorized,
+    /// The token does not open this plugin.
+    #[error("Provided token can't access plugin '{0}'")]
+    UnauthorizedPlugin(String),
+    /// The transport refuses the request.
+    #[error("{0}")]
+    Transport(String),
+    /// There is no such verb.
+    #[error("Unknown request '{0}'")]
+    UnknownRequest(String),
+    /// The message is not JSON, or contradicts itself.
+    #[error("{0}")]
+    InvalidJson(String),
+    /// A member is not the object that it has to be.
+    #[error("{0}")]
+    InvalidJsonObject(&'static str),
+    /// A member is missing; the text says which.
+    #[error("{0}")]
+    MissingElement(String),
+    /// The verb does not exist at this level (server, session, handle).
+    #[error("Unhandled request '{0}' at this path")]
+    InvalidPath(String),
+    /// The session id is missing or malformed.
+    #[error("Session not found")]
+    NoSession,
+    /// There is no session with this id.
+    #[error("No such session {0}")]
+    SessionNotFound(SessionId),
+    /// The handle id is malformed.
+    #[error("Handle not found")]
+    NoHandle,
+    /// There is no handle with this id.
+    #[error("No such handle {0} in session {1}")]
+    HandleNotFound(HandleId, SessionId),
+    /// There is no such plugin.
+    #[error("No such plugin '{0}'")]
+    PluginNotFound(String),
+    /// The plugin takes no more handles.
+    #[error("Couldn't attach to plugin: error '{0}'")]
+    PluginAttach(String),
+    /// The plugin refuses the message, or is gone.
+    #[error("{0}")]
+    PluginMessage(String),
+    /// The type of a jsep is neither offer nor answer.
+    #[error("JSEP error: unknown message type '{0}'")]
+    JsepUnknownType(String),
+    /// The SDP of a jsep is refused.
+    #[error("{0}")]
+    InvalidSdp(String),
+    /// A member has the wrong type; the text says which.
+    #[error("{0}")]
+    InvalidElement(String),
+    /// The session id that a client asked for is taken.
+    #[error("Session ID already in use")]
+    SessionConflict,
+    /// An answer came that nobody waits for.
+    #[error("Unexpected ANSWER (did we offer?)")]
+    UnexpectedAnswer,
+    /// The PeerConnection is in the wrong state for this.
+    #[error("{0}")]
+    WebRtcState(&'static str),
+    /// The server is being drained.
+    #[error("Currently not accepting new sessions")]
+    NotAcceptingSessions,
+    /// Anything else.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl ApiError {
+    /// The code on the wire.
+    pub const fn code(&self) -> u16 {
+        match self {
+            ApiError::Unauthorized => 403,
+            ApiError::UnauthorizedPlugin(_) => 405,
+            ApiError::Transport(_) => 450,
+            ApiError::UnknownRequest(_) => 453,
+            ApiError::InvalidJson(_) => 454,
+            ApiError::InvalidJsonObject(_) => 455,
+            ApiError::MissingElement(_) => 456,
+            ApiError::InvalidPath(_) => 457,
+            ApiError::NoSession | ApiError::SessionNotFound(_) => 458,
+            ApiError::NoHandle | ApiError::HandleNotFound(..) => 459,
+            ApiError::PluginNotFound(_) => 460,
+            ApiError::PluginAttach(_) => 461,
+            ApiError::PluginMessage(_) => 462,
+            ApiError::JsepUnknownType(_) => 464,
+            ApiError::InvalidSdp(_) => 465,
+            ApiError::InvalidElement(_) => 467,
+            ApiError::SessionConflict => 468,
+            ApiError::UnexpectedAnswer => 469,
+            ApiError::WebRtcState(_) => 471,
+            ApiError::NotAcceptingSessions => 472,
+            ApiError::Unknown(_) => 490,
+        }
+    }
+
+    /// The whole reply; `session` and `transaction` where they are known.
+    pub fn reply(&self, session: Option<Value>, transaction: Option<&str>) -> Value {
+        let mut reply = json!({ "janus": "error" });
+        if let Some(session) = session {
+            reply["session_id"] = session;
+        }
+        if let Some(transaction) = transaction {
+            reply["transaction"] = transaction.into();
+        }
+        reply["error"] = json!({ "code": self.code(), "reason": self.to_string() });
+        reply
+    }
+}

@@ -1,0 +1,147 @@
+//! What the server says of itself.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value, json};
+
+use crate::{CoreConfig, PluginInfo};
+
+/// What only the program's start knows; it stands in `info`.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFacts {
+    /// The commit that the server was built from.
+    pub commit: &'static str,
+    /// When it was built.
+    pub build_time: &'static str,
+    /// The address that media uses, as the server itself sees it.
+    pub local_ip: Option<IpAddr>,
+    /// The addresses that clients are told, where they differ.
+    pub public_ips: Vec<IpAddr>,
+    /// IPv6 candidates are offered.
+    pub ipv6: bool,
+    /// The ICE agent only answers checks.
+    pub ice_lite: bool,
+    /// How often transport-wide feedback is sent, in ms.
+    pub twcc_period_ms: u32,
+    /// The library that DTLS and SRTP use, with its version.
+    pub crypto: String,
+    /// The transports that are on.
+    pub transports: Vec<TransportInfo>,
+}
+
+/// A transport, as `info` shows it.
+#[derive(Debug, Clone)]
+pub struct TransportInfo {
+    /// `janus.transport.http`, for example.
+    pub package: &'static str,
+    /// A name for people.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub description: &'static str,
+}
+
+const AUTHOR: &str = "The Portunus authors";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version as a number: 1.2.3 is 1203.
+fn version_number() -> u64 {
+    let number = |part: &str| part.parse::<u64>().unwrap_or(0);
+    let major = number(env!("CARGO_PKG_VERSION_MAJOR"));
+    let minor = number(env!("CARGO_PKG_VERSION_MINOR"));
+    let patch = number(env!("CARGO_PKG_VERSION_PATCH"));
+    major * 1000 + minor * 100 + patch
+}
+
+/// The `server_info` object.
+pub(crate) fn server_info(
+    config: &CoreConfig,
+    facts: &ServerFacts,
+    accepting: bool,
+    plugins: &[PluginInfo],
+    transaction: Option<&str>,
+) -> Value {
+    let mut info = json!({ "janus": "server_info" });
+    if let Some(transaction) = transaction {
+        info["transaction"] = transaction.into();
+    }
+    let members = json!({
+        "name": "Portunus",
+        "version": version_number(),
+        "version_string": VERSION,
+        "author": AUTHOR,
+        "commit-hash": facts.commit,
+        "compile-time": facts.build_time,
+        "log-to-stdout": true,
+        "log-to-file": false,
+        "data_channels": true,
+        "accepting-new-sessions": accepting,
+        "session-timeout": config.session_timeout,
+        "reclaim-session-timeout": config.reclaim_session_timeout,
+        "candidates-timeout": config.candidates_timeout,
+        "server-name": config.server_name,
+        "local-ip": facts.local_ip.map(|ip| ip.to_string()).unwrap_or_default(),
+        "ipv6": facts.ipv6,
+        "ice-lite": facts.ice_lite,
+        "ice-tcp": false,
+        "ice-consent-freshness": true,
+        "ice-keepalive-conncheck": true,
+        "hangup-on-failed": true,
+        "full-trickle": config.full_trickle,
+        "mdns-enabled": false,
+        "twcc-period": facts.twcc_period_ms,
+        "static-event-loops": 0,
+        "api_secret": config.api_secret.is_some(),
+        "auth_token": config.token_auth,
+        "event_handlers": false,
+        "opaqueid_in_api": config.opaqueid_in_api,
+        "string_ids": config.string_ids,
+        "dependencies": { "crypto": facts.crypto },
+    });
+    if let (Some(info), Value::Object(members)) = (info.as_object_mut(), members) {
+        info.extend(members);
+    }
+    if let Some(first) = facts.public_ips.first() {
+        info["public-ip"] = first.to_string().into();
+    }
+    if facts.public_ips.len() > 1 {
+        info["public-ips"] = facts.public_ips.iter().map(IpAddr::to_string).collect();
+    }
+    let transports = facts.transports.iter();
+    info["transports"] = transports
+        .map(|t| entry(t.package, t.name, t.description, VERSION, version_number()))
+        .collect::<Map<_, _>>()
+        .into();
+    info["events"] = json!({});
+    info["loggers"] = json!({});
+    let plugins = plugins.iter();
+    info["plugins"] = plugins
+        .map(|p| {
+            entry(
+                p.package,
+                p.name,
+                p.description,
+                p.version_string,
+                p.version.into(),
+            )
+        })
+        .collect::<Map<_, _>>()
+        .into();
+    info
+}
+
+fn entry(
+    package: &str,
+    name: &str,
+    description: &str,
+    version_string: &str,
+    version: u64,
+) -> (String, Value) {
+    let value = json!({
+        "name": name,
+        "author": AUTHOR,
+        "description": description,
+        "version_string": version_string,
+        "version": version,
+    });
+    (package.to_owned(), value)
+}

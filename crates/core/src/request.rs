@@ -1,0 +1,160 @@
+//! Reads one request of the Janus API: JSON in, checked members out.
+
+use serde_json::{Map, Value};
+
+use crate::{ApiError, HandleId, SessionId, id};
+
+/// A request whose envelope is in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// What the reply carries too.
+    pub transaction: String,
+    /// What is asked for, in lower case.
+    pub verb: String,
+    /// Whom it is for.
+    pub address: Address,
+    /// All members.
+    pub members: Map<String, Value>,
+}
+
+/// Whom a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    /// The server.
+    Server,
+    /// A session.
+    Session(SessionId),
+    /// A handle of a session.
+    Handle(SessionId, HandleId),
+}
+
+/// A request that is refused at the door, with what is known of it for the reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// Why.
+    pub error: ApiError,
+    /// The session that it names.
+    pub session: Option<SessionId>,
+    /// The transaction that it names.
+    pub transaction: Option<String>,
+}
+
+impl Request {
+    /// Parses `message`. With `string_ids`, ids may be strings of digits too.
+    pub fn parse(message: &[u8], string_ids: bool) -> Result<Request, Refusal> {
+        let message = serde_json::from_slice(message).map_err(|error| Refusal {
+            error: ApiError::InvalidJson(format!("Invalid Janus API request - {error}")),
+            session: None,
+            transaction: None,
+        })?;
+        Self::from_value(message, string_ids)
+    }
+
+    /// As [`Request::parse`], for a message that is JSON already.
+    pub fn from_value(message: Value, string_ids: bool) -> Result<Request, Refusal> {
+        let mut members = match message {
+            Value::Object(members) => members,
+            // A client that sends anything else is told what an empty object lacks.
+            _ => Map::new(),
+        };
+        if members.get("handle_id").is_some_and(Value::is_null) {
+            members.remove("handle_id");
+        }
+        let session = id::read(members.get("session_id"), string_ids);
+        let handle = id::read(members.get("handle_id"), string_ids);
+        let names_handle = members.contains_key("handle_id");
+        let known_session = (session > 0).then_some(SessionId(session));
+
+        let refusal = |error, transaction| Refusal {
+            error,
+            session: known_session,
+            transaction,
+        };
+        let check = Members(&members);
+        let transaction = check
+            .string("transaction")
+            .map_err(|e| refusal(e, None))?
+            .to_owned();
+        let verb = check
+            .string("janus")
+            .map_err(|e| refusal(e, None))?
+            .to_ascii_lowercase();
+        match members.get("id") {
+            None => {}
+            Some(Value::String(id)) if string_ids && id.parse::<u64>().is_ok() => {}
+            Some(id) if id.is_u64() => {}
+            Some(_) => return Err(refusal(wrong_type("id", "a positive integer"), None)),
+        }
+
+        let address = match (known_session, handle) {
+            (None, 0) => Ok(Address::Server),
+            (None, _) => Err(ApiError::NoSession),
+            (Some(_), 0) if names_handle => Err(ApiError::NoHandle),
+            (Some(session), 0) => Ok(Address::Session(session)),
+            (Some(session), handle) => Ok(Address::Handle(session, HandleId(handle))),
+        };
+        match address {
+            Ok(address) => Ok(Request {
+                transaction,
+                verb,
+                address,
+                members,
+            }),
+            Err(error) => Err(refusal(error, Some(transaction))),
+        }
+    }
+
+    /// The members, for checks of their types.
+    pub(crate) fn members(&self) -> Members<'_> {
+        Members(&self.members)
+    }
+
+    /// The session that the request is for.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        match self.address {
+            Address::Server => None,
+            Address::Session(session) | Address::Handle(session, _) => Some(session),
+        }
+    }
+}
+
+/// Members of an object, with the errors that clients know where one is missing or of the wrong type.
+#[derive(Clone, Copy)]
+pub(crate) struct Members<'a>(pub(crate) &'a Map<String, Value>);
+
+impl<'a> Members<'a> {
+    pub(crate) fn string(self, name: &str) -> Result<&'a str, ApiError> {
+        self.optional_string(name)?
+            .ok_or_else(|| ApiError::MissingElement(format!("Missing mandatory element ({name})")))
+    }
+
+    pub(crate) fn optional_string(self, name: &str) -> Result<Option<&'a str>, ApiError> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(wrong_type(name, "a string")),
+        }
+    }
+
+    pub(crate) fn object(self, name: &str) -> Result<&'a Map<String, Value>, ApiError> {
+        match self.0.get(name) {
+            None => Err(ApiError::MissingElement(format!(
+                "Missing mandatory element ({name})"
+            ))),
+            Some(Value::Object(object)) => Ok(object),
+            Some(_) => Err(wrong_type(name, "an object")),
+        }
+    }
+
+    pub(crate) fn optional_bool(self, name: &str) -> Result<Option<bool>, ApiError> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(_) => Err(wrong_type(name, "a boolean")),
+        }
+    }
+}
+
+fn wrong_type(name: &str, wanted: &str) -> ApiError {
+    ApiError::InvalidElement(format!("Invalid element type ({name} should be {wanted})"))
+}
