@@ -1,0 +1,161 @@
+// One plugin handle and its PeerConnection: what the echo test and the video call have in common.
+import type { Handle, Jsep, Session, Track } from './session';
+
+export interface CallEvents {
+  /** A message of the plugin, with an offer or answer if it carries one. */
+  message(data: Record<string, any>, jsep?: Jsep): void;
+  /** The connection came up, or went down with a reason. */
+  connected(up: boolean, reason?: string): void;
+  localTrack(track: MediaStreamTrack, on: boolean): void;
+  remoteTrack(track: MediaStreamTrack, on: boolean): void;
+  dataOpen(): void;
+  data(data: unknown): void;
+  /** The server loses packets of ours (`uplink`), or we lose packets of the server's. */
+  slowLink(uplink: boolean, lost: number): void;
+  /** The PeerConnection is gone, for whatever reason. */
+  ended(): void;
+}
+
+/** How the camera's picture is sent. */
+export interface SendOptions {
+  simulcast: boolean;
+  /** A scalability mode such as `L3T3`; empty for none. */
+  svc: string;
+}
+
+export class Call {
+  private constructor(private readonly handle: Handle) {}
+
+  static async attach(session: Session, plugin: string, events: CallEvents): Promise<Call> {
+    const handle = await session.attach(plugin, {
+      onmessage: (data, jsep) => events.message(data, jsep),
+      // The reason is passed by janus.js though its types do not say so.
+      webrtcState: ((up: boolean, reason?: string) => events.connected(up, reason)) as (up: boolean) => void,
+      onlocaltrack: (track, on) => events.localTrack(track, on),
+      onremotetrack: (track, _mid, on, metadata) => {
+        // A muted track is one from which nothing arrives for a moment, not one that ended.
+        if (metadata?.reason === 'mute' || metadata?.reason === 'unmute') return;
+        events.remoteTrack(track, on);
+      },
+      ondataopen: () => events.dataOpen(),
+      ondata: (data: unknown) => events.data(data),
+      slowLink: (uplink, lost) => events.slowLink(uplink, lost),
+      oncleanup: () => events.ended(),
+    });
+    return new Call(handle);
+  }
+
+  /** The live PeerConnection, for statistics. */
+  get peerConnection(): RTCPeerConnection | null {
+    return this.handle.webrtcStuff?.pc ?? null;
+  }
+
+  /** Sends a request to the plugin; its result arrives as a message. */
+  send(body: Record<string, unknown>, jsep?: Jsep): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.handle.send({
+        message: body as { request: string },
+        jsep,
+        success: () => resolve(),
+        error: (reason) => reject(new Error(reason)),
+      });
+    });
+  }
+
+  /** Makes an offer for the stream's tracks and a data channel; `codec` moves a video codec to the front. */
+  offer(stream: MediaStream, options: SendOptions, codec = ''): Promise<Jsep> {
+    return this.createOffer({
+      tracks: [...tracksOf(stream, options), { type: 'data', capture: false }],
+      customizeSdp: (jsep: Jsep) => {
+        if (codec && jsep.sdp) jsep.sdp = preferVideoCodec(jsep.sdp, codec);
+      },
+    });
+  }
+
+  /** Answers an offer, sending the stream's tracks; without a stream what is sent stays as it is. */
+  answer(jsep: Jsep, stream?: MediaStream): Promise<Jsep> {
+    const tracks = stream ? tracksOf(stream, { simulcast: false, svc: '' }) : [];
+    return new Promise((resolve, reject) => {
+      this.handle.createAnswer({
+        jsep,
+        tracks: [...tracks, { type: 'data', capture: false }],
+        success: resolve,
+        error: (reason: unknown) => reject(asError(reason)),
+      });
+    });
+  }
+
+  /** Takes in the other side's answer. */
+  accept(jsep: Jsep): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.handle.handleRemoteJsep({
+        jsep,
+        success: () => resolve(),
+        error: (reason: unknown) => reject(asError(reason)),
+      });
+    });
+  }
+
+  /** An offer that asks for new transport addresses and credentials while media goes on. */
+  restartOffer(): Promise<Jsep> {
+    return this.createOffer({ tracks: [], iceRestart: true });
+  }
+
+  /** Sends text on the data channel. */
+  text(text: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.handle.data({ data: text, success: () => resolve(), error: (reason) => reject(new Error(reason)) });
+    });
+  }
+
+  /** Closes the PeerConnection and tells the server; the handle can be used for another. */
+  hangup(): void {
+    this.handle.hangup(true);
+  }
+
+  private createOffer(params: Parameters<Handle['createOffer']>[0]): Promise<Jsep> {
+    return new Promise((resolve, reject) => {
+      this.handle.createOffer({ ...params, success: resolve, error: reject });
+    });
+  }
+}
+
+/** The tracks as janus.js wants them; a kind that is not sent is still received. */
+function tracksOf(stream: MediaStream, { simulcast, svc }: SendOptions): Track[] {
+  const audio = stream.getAudioTracks()[0];
+  const video = stream.getVideoTracks()[0];
+  return [
+    { type: 'audio', capture: audio ?? false, recv: true },
+    {
+      type: 'video',
+      capture: video ?? false,
+      recv: true,
+      simulcast: simulcast && !!video,
+      svc: !simulcast && svc && video ? svc : undefined,
+    },
+  ];
+}
+
+/**
+ * Moves the payload types of a codec to the front of each video section, so that the other side picks it. The
+ * browser's own setCodecPreferences would serve, but janus.js makes the transceiver and the offer in one go.
+ */
+export function preferVideoCodec(sdp: string, codec: string): string {
+  const sections = sdp.split(/^(?=m=)/m);
+  return sections.map((section) => (section.startsWith('m=video') ? preferIn(section, codec) : section)).join('');
+}
+
+function preferIn(section: string, codec: string): string {
+  const wanted = [...section.matchAll(/^a=rtpmap:(\d+) ([^/\r\n]+)/gm)]
+    .filter((found) => found[2]?.toLowerCase() === codec.toLowerCase())
+    .map((found) => found[1] ?? '');
+  if (wanted.length === 0) return section;
+  return section.replace(/^(m=video \S+ \S+ )([\d ]+)/, (_line, start: string, payloads: string) => {
+    const rest = payloads.trim().split(' ').filter((payload) => !wanted.includes(payload));
+    return start + [...wanted, ...rest].join(' ');
+  });
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

@@ -1,0 +1,117 @@
+// The echo test page: what is sent comes back.
+import { Call, type CallEvents } from './call';
+import type { Capture } from './capture';
+import { Controls, layerText } from './controls';
+import { FiguresPanel } from './figures';
+import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { connect, type Session } from './session';
+import { Setup } from './setup';
+import { Stage } from './stage';
+
+const options = pageOptions();
+choose(element<HTMLSelectElement>('bitrate'), options.bitrate);
+const setup = new Setup(options);
+const stage = new Stage();
+const figures = new FiguresPanel(element('figures'));
+const controls = new Controls({
+  call: () => call,
+  configure: async (settings) => call?.send(settings),
+  restart: async (live) => live.send({}, await live.restartOffer()),
+});
+
+let session: Session | null = null;
+let call: Call | null = null;
+let capture: Capture | null = null;
+let layer = '';
+
+const startButton = element<HTMLButtonElement>('start');
+startButton.addEventListener('click', () => void start());
+element('hangup').addEventListener('click', () => call?.hangup());
+status('Ready.');
+
+async function start(): Promise<void> {
+  startButton.disabled = true;
+  try {
+    capture = await setup.capture(() => void start());
+    if (!capture) return;
+    status('Connecting…');
+    session ??= await connect(options.transport, lostServer);
+    call ??= await Call.attach(session, 'janus.plugin.echotest', events);
+    const offer = await call.offer(capture.stream, setup.sendOptions);
+    await call.send(
+      {
+        audio: true,
+        video: true,
+        bitrate: controls.bitrateCap,
+        ...(setup.videoCodec && { videocodec: setup.videoCodec }),
+        ...(options.audioCodec && { audiocodec: options.audioCodec }),
+      },
+      offer,
+    );
+    showLive(true);
+  } catch (error) {
+    notice('error', session ? `The call could not be started: ${String(error)}` : serverAway(error));
+    if (call?.peerConnection) call.hangup();
+    else ended();
+  } finally {
+    startButton.disabled = false;
+  }
+}
+
+const events: CallEvents = {
+  message: (data, jsep) => {
+    if (jsep) call?.accept(jsep).catch((error: unknown) => notice('error', `The server’s answer was refused: ${String(error)}`));
+    if (data['error']) notice('error', `The server says: ${data['error']} (${data['error_code']})`);
+    if (data['result'] === 'done') notice('info', 'The echo test is over.');
+    if (data['event'] === 'slow_link') notice('warning', `The server misses ${data['media']} packets: the network is slow or busy.`);
+    const text = layerText(data, layer);
+    if (text) figures.layer((layer = text));
+  },
+  connected: (up, reason) => {
+    status(up ? `Connected; signalling over ${session?.transport}.` : `Disconnected: ${reason ?? 'no reason given'}.`);
+    const { simulcast, svc } = setup.sendOptions;
+    if (up) controls.showLayers(simulcast ? 'simulcast' : svc ? 'svc' : null);
+  },
+  localTrack: (track, on) => stage.localTrack(track, on),
+  remoteTrack: (track, on) => stage.remoteTrack(track, on),
+  dataOpen: () => controls.enableText(true),
+  data: (data) => controls.received(data),
+  slowLink: (uplink, lost) => {
+    if (!uplink) notice('warning', `${lost} packets from the server were lost lately.`);
+  },
+  ended,
+};
+
+function ended(): void {
+  showLive(false);
+  stage.clear();
+  capture?.close();
+  for (const track of capture?.stream.getTracks() ?? []) track.stop();
+  capture = null;
+  status('Ready.');
+}
+
+function lostServer(reason: string): void {
+  session = null;
+  call?.hangup();
+  call = null;
+  ended();
+  notice('error', serverAway(reason));
+}
+
+function showLive(live: boolean): void {
+  element('setup').hidden = live;
+  layer = '';
+  if (live) {
+    controls.start();
+    figures.start(() => call?.peerConnection ?? null);
+  } else {
+    controls.stop();
+    figures.stop();
+  }
+}
+
+function status(text: string): void {
+  element('status').textContent = text;
+  if (text.startsWith('Connecting')) clearNotice();
+}

@@ -1,0 +1,85 @@
+// What all pages share: finding elements, showing notices, reading options from the address.
+import type { SourceKind } from './capture';
+import type { Transport } from './session';
+
+/** The element with this id; a missing one is a fault of the page itself. */
+export function element<T extends HTMLElement = HTMLElement>(id: string): T {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`The page has no element #${id}`);
+  return found as T;
+}
+
+export interface NoticeAction {
+  label: string;
+  id: string;
+  run(): void;
+}
+
+/** Tells the user something, in a region that screen readers announce; a later notice replaces it. */
+export function notice(kind: 'info' | 'warning' | 'error', text: string, actions: NoticeAction[] = []): void {
+  const root = element('notice');
+  root.className = `notice ${kind}`;
+  root.hidden = false;
+  const message = document.createElement('p');
+  message.textContent = text;
+  const buttons = actions.map(({ label, id, run }) => {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = label;
+    button.dataset['testid'] = id;
+    button.addEventListener('click', run);
+    return button;
+  });
+  const row = document.createElement('div');
+  row.className = 'row';
+  row.append(...buttons);
+  root.replaceChildren(message, ...(buttons.length > 0 ? [row] : []));
+}
+
+export function clearNotice(): void {
+  const root = element('notice');
+  root.hidden = true;
+  root.replaceChildren();
+}
+
+/** What a link may preset, for example `?codec=vp9&svc=L3T3&size=1280x720&transport=http`. */
+export interface PageOptions {
+  codec: string;
+  audioCodec: string;
+  sending: string;
+  size: string;
+  source: SourceKind;
+  transport: Transport;
+  bitrate: string;
+  name: string;
+}
+
+export function pageOptions(): PageOptions {
+  const query = new URLSearchParams(window.location.search);
+  const text = (key: string, otherwise = '') => query.get(key) ?? otherwise;
+  const oneOf = <T extends string>(key: string, values: readonly T[]): T => {
+    const value = query.get(key);
+    return values.find((known) => known === value) ?? (values[0] as T);
+  };
+  return {
+    codec: text('codec').toLowerCase(),
+    audioCodec: text('audiocodec').toLowerCase(),
+    sending: query.get('simulcast') === '1' ? 'simulcast' : text('svc'),
+    size: text('size', '1280x720'),
+    source: oneOf('source', ['devices', 'synthetic', 'none']),
+    transport: oneOf('transport', ['auto', 'ws', 'http']),
+    bitrate: text('bitrate', '0'),
+    name: text('name'),
+  };
+}
+
+/** Chooses an option of a select if it has it. */
+export function choose(select: HTMLSelectElement, value: string): void {
+  if ([...select.options].some((option) => option.value === value)) select.value = value;
+}
+
+/** Why the API cannot be reached, in words for the user. */
+export function serverAway(reason: unknown): string {
+  const detail = reason instanceof Error ? reason.message : String(reason);
+  return `The server cannot be reached. Is it running? (${detail})`;
+}
