@@ -5,6 +5,7 @@ mod error;
 pub mod extension;
 pub mod header;
 mod id;
+pub mod rtcp;
 
 pub use error::RtpError;
 pub use extension::{ExtensionKind, ExtensionMap};
