@@ -1,1 +1,27 @@
 //! One PeerConnection, sans-IO: ICE, DTLS, SRTP, SCTP.
+//!
+//! A [`Transport`] takes datagrams and the time, and gives back datagrams, events and the next
+//! deadline. It has no socket, no thread, no lock and no clock. After each call that changes it, its
+//! owner polls [`Transport::poll_transmit`] and [`Transport::poll_event`] until there is nothing
+//! left, then asks [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`].
+#![forbid(unsafe_code)]
+
+mod demux;
+mod dtls;
+mod ice;
+mod identity;
+mod transport;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use demux::{Protocol, stun_username};
+pub use dtls::DtlsError;
+pub use ice::{
+    CandidateError, IceFailure, IceState, LocalCandidate, SelectedPair, candidate_lines,
+};
+pub use identity::{Identity, IdentityError};
+pub use transport::{
+    Counters, DropReason, DtlsState, FailReason, Received, Transmit, Transport, TransportConfig,
+    TransportError, TransportEvent,
+};

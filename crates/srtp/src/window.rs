@@ -1,11 +1,11 @@
 //! The replay window (RFC 3711 section 3.3.2).
 
 /// How far behind the highest index a packet may come, in packets.
-pub(crate) const WINDOW: u64 = 128;
+const WINDOW: u64 = 128;
 
-/// Which of the last [`WINDOW`] indices have been received.
+/// Which of the last 128 packet indices have been received. DTLS numbers its records alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReplayWindow {
+pub struct ReplayWindow {
     highest: u64,
     /// Bit `i` stands for the index `highest - i`.
     seen: u128,
@@ -13,7 +13,7 @@ pub(crate) struct ReplayWindow {
 
 impl ReplayWindow {
     /// A window in which `first` has been received.
-    pub(crate) const fn starting_with(first: u64) -> Self {
+    pub const fn starting_with(first: u64) -> Self {
         Self {
             highest: first,
             seen: 1,
@@ -21,12 +21,12 @@ impl ReplayWindow {
     }
 
     /// The highest index received.
-    pub(crate) const fn highest(&self) -> u64 {
+    pub const fn highest(&self) -> u64 {
         self.highest
     }
 
     /// Whether `index` is neither received nor too old to tell.
-    pub(crate) fn is_fresh(&self, index: u64) -> bool {
+    pub fn is_fresh(&self, index: u64) -> bool {
         match self.highest.checked_sub(index) {
             None => true,
             Some(age) => age < WINDOW && self.seen & (1 << age) == 0,
@@ -34,7 +34,7 @@ impl ReplayWindow {
     }
 
     /// Takes note that `index`, which was fresh, has been received.
-    pub(crate) fn accept(&mut self, index: u64) {
+    pub fn accept(&mut self, index: u64) {
         match self.highest.checked_sub(index) {
             Some(age) if age < WINDOW => self.seen |= 1 << age,
             Some(_) => {}

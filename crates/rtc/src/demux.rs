@@ -1,0 +1,95 @@
+//! Which protocol a datagram speaks (RFC 7983), and for whom a STUN datagram is.
+
+/// What shares the port of a PeerConnection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Protocol {
+    Stun,
+    Dtls,
+    Rtp,
+    Rtcp,
+}
+
+impl Protocol {
+    /// Tells by the first bytes; none for what has no business here.
+    pub const fn of(datagram: &[u8]) -> Option<Self> {
+        match datagram {
+            [0..=3, ..] => Some(Protocol::Stun),
+            [20..=63, ..] => Some(Protocol::Dtls),
+            // RTCP packet types as they stand among payload types (RFC 5761 section 4).
+            [128..=191, 192..=223, ..] => Some(Protocol::Rtcp),
+            [128..=191, ..] => Some(Protocol::Rtp),
+            _ => None,
+        }
+    }
+}
+
+const STUN_HEADER: usize = 20;
+const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
+const USERNAME: u16 = 0x0006;
+
+/// The receiver's user fragment in a STUN binding request: tells whose transport a datagram from an
+/// unknown address is for. Nothing is verified here.
+pub fn stun_username(datagram: &[u8]) -> Option<&str> {
+    let (header, mut attributes) = datagram.split_first_chunk::<STUN_HEADER>()?;
+    let [0, 1, _, _, c0, c1, c2, c3, ..] = *header else {
+        return None;
+    };
+    if [c0, c1, c2, c3] != MAGIC_COOKIE {
+        return None;
+    }
+    loop {
+        let ([k0, k1, l0, l1], rest) = attributes.split_first_chunk::<4>()?;
+        let len = usize::from(u16::from_be_bytes([*l0, *l1]));
+        let value = rest.get(..len)?;
+        if u16::from_be_bytes([*k0, *k1]) == USERNAME {
+            let (receiver, _) = std::str::from_utf8(value).ok()?.split_once(':')?;
+            return Some(receiver);
+        }
+        attributes = rest.get(len.next_multiple_of(4)..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn by_the_first_bytes() {
+        let of = |a: u8, b: u8| Protocol::of(&[a, b]);
+        assert_eq!(of(0, 1), Some(Protocol::Stun));
+        assert_eq!(of(22, 254), Some(Protocol::Dtls));
+        assert_eq!(of(0x80, 96), Some(Protocol::Rtp));
+        assert_eq!(of(0x90, 0x80 | 111), Some(Protocol::Rtp));
+        assert_eq!(of(0x80, 200), Some(Protocol::Rtcp));
+        assert_eq!(of(0x81, 206), Some(Protocol::Rtcp));
+        assert_eq!(of(64, 0), None);
+        assert_eq!(Protocol::of(&[]), None);
+    }
+
+    #[test]
+    fn the_username_of_a_binding_request() {
+        let mut datagram = vec![0, 1, 0, 24];
+        datagram.extend(MAGIC_COOKIE);
+        datagram.extend([7; 12]);
+        datagram.extend([0x80, 0x22, 0, 3, b'a', b'b', b'c', 0]);
+        datagram.extend([0, 6, 0, 9]);
+        datagram.extend(b"mine:your");
+        assert_eq!(stun_username(&datagram), Some("mine"));
+        datagram[4] = 0;
+        assert_eq!(stun_username(&datagram), None);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_may_come(mut bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = stun_username(&bytes);
+            if let Some(head) = bytes.first_chunk_mut::<8>() {
+                *head = [0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42];
+            }
+            let _ = stun_username(&bytes);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! DTLS 1.2 (RFC 6347): the handshake by OpenSSL, the records after it by [`record`].
+//!
+//! OpenSSL's object for a connection holds some 40 KiB of buffers for as long as it lives. So it
+//! lives for the handshake only; what comes after (data channels, alerts) is few and simple and is
+//! done with the handshake's keys by an own record layer of a few hundred bytes.
+
+mod established;
+mod handshake;
+mod key_block;
+mod record;
+
+pub(crate) use established::{Established, Incoming};
+pub(crate) use handshake::{Done, Handshake, Progress};
+
+/// Largest DTLS datagram sent, in bytes: fits the MTU of tunnels, over IPv6 too.
+pub(crate) const MTU: usize = 1_200;
+
+/// Why a handshake failed, for the log and for the API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DtlsError {
+    /// OpenSSL gave up on what the peer sent.
+    #[error("DTLS handshake failed: {0}")]
+    Handshake(String),
+    /// The certificate is not the one that was announced in SDP.
+    #[error("the peer's certificate does not match any fingerprint of its SDP")]
+    Fingerprint,
+    /// The peer did not answer for too long.
+    #[error("DTLS handshake timed out after {seconds} s")]
+    Timeout {
+        /// How long the handshake was tried.
+        seconds: u64,
+    },
+    /// The crypto library refused the keys that came of the handshake.
+    #[error("the keys of the DTLS handshake cannot be used")]
+    Keys,
+}
+
+/// The content types of records (RFC 5246 section 6.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContentType {
+    ChangeCipherSpec,
+    Alert,
+    Handshake,
+    ApplicationData,
+}
+
+impl ContentType {
+    pub(crate) const fn wire(self) -> u8 {
+        match self {
+            ContentType::ChangeCipherSpec => 20,
+            ContentType::Alert => 21,
+            ContentType::Handshake => 22,
+            ContentType::ApplicationData => 23,
+        }
+    }
+
+    pub(crate) const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            20 => Some(ContentType::ChangeCipherSpec),
+            21 => Some(ContentType::Alert),
+            22 => Some(ContentType::Handshake),
+            23 => Some(ContentType::ApplicationData),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! ICE (RFC 8445): the agent of the crate `is`, with what it leaves to its user: bound and announced
+//! addresses, consent freshness (RFC 7675), an end to trying, and a report of why.
+
+mod candidate;
+mod report;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use is::stun::{StunMessage, StunPacket};
+use is::{Candidate, IceAgent, IceAgentEvent, IceConnectionState, IceCreds, Protocol};
+use portunus_sdp::negotiated::{IceCredentials, RemoteTransport};
+
+pub(crate) use candidate::Ignored;
+pub use candidate::{CandidateError, LocalCandidate, candidate_lines};
+use candidate::{Parsed, parse};
+pub use report::IceFailure;
+use report::kind_name;
+
+/// Consent: how long a pair may stay without an answer to our checks (RFC 7675 section 5.1). A new
+/// negotiation has as long to find a pair.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Interval of checks on a pair that works; RFC 7675 asks for 5 s.
+const CONSENT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Pace of checks while pairs are tried (Ta, RFC 8445 section 14).
+const PACE: Duration = Duration::from_millis(20);
+
+/// Remote candidates taken from signalling; more are ignored.
+const MAX_REMOTE_CANDIDATES: usize = 32;
+/// Remote addresses from which authentic checks are taken; more are ignored.
+const MAX_SOURCES: usize = 64;
+/// Pairs under check.
+const MAX_PAIRS: usize = 100;
+
+/// The states of the ICE agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IceState {
+    /// The remote side's parameters are not known.
+    New,
+    /// Pairs are being checked.
+    Checking,
+    /// A pair works.
+    Connected,
+    /// A pair works, and there are no others left to try.
+    Completed,
+    /// No pair works at the moment.
+    Disconnected,
+}
+
+/// The pair in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelectedPair {
+    /// The bound address of this side.
+    pub local: SocketAddr,
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// `host`, `prflx`, `srflx` or `relay`.
+    pub local_kind: &'static str,
+    /// As `local_kind`.
+    pub remote_kind: &'static str,
+}
+
+/// What the agent has to say.
+#[derive(Debug)]
+pub(crate) enum IceEvent {
+    State(IceState),
+    Selected(SelectedPair),
+    Source(SocketAddr),
+    Failed(IceFailure),
+}
+
+/// A datagram to send.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    pub(crate) source: SocketAddr,
+    pub(crate) destination: SocketAddr,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Whether a STUN datagram was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StunOutcome {
+    Accepted,
+    Malformed,
+    Refused,
+}
+
+/// The ICE agent of one transport.
+#[derive(Debug)]
+pub(crate) struct Ice {
+    agent: IceAgent,
+    /// One candidate for each bound address and IP version: the agent knows them as announced.
+    locals: Vec<LocalCandidate>,
+    remote: Option<IceCredentials>,
+    selected: Option<SelectedPair>,
+    /// When trying began or the peer last consented; none before the remote side is known and after
+    /// failure.
+    alive: Option<Instant>,
+    /// Answers received on the pair in use when that was last looked at.
+    answers: u64,
+    sources: Vec<SocketAddr>,
+    remote_candidates: usize,
+    ignored_mdns: u32,
+    ignored_tcp: u32,
+    deadline: Option<Instant>,
+    events: VecDeque<IceEvent>,
+}
+
+impl Ice {
+    pub(crate) fn new(
+        local: IceCredentials,
+        candidates: &[LocalCandidate],
+        controlling: bool,
+        lite: bool,
+        tie_breaker: u64,
+    ) -> Self {
+        let mut agent = IceAgent::new(credentials(local));
+        agent.set_controlling(controlling && !lite);
+        agent.set_ice_lite(lite);
+        agent.set_control_tie_breaker(tie_breaker);
+        agent.set_max_stun_rto(CONSENT_INTERVAL);
+        agent.set_timing_advance(PACE);
+        agent.set_max_candidate_pairs(MAX_PAIRS);
+        let mut locals: Vec<LocalCandidate> = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let LocalCandidate { address, base } = *candidate;
+            let known = locals
+                .iter()
+                .any(|other| other.base == base && other.address.is_ipv4() == address.is_ipv4());
+            if known {
+                continue;
+            }
+            if let Ok(host) = Candidate::host(address, "udp")
+                && agent.add_local_candidate(host).is_some()
+            {
+                locals.push(*candidate);
+            }
+        }
+        Self {
+            agent,
+            locals,
+            remote: None,
+            selected: None,
+            alive: None,
+            answers: 0,
+            sources: Vec::new(),
+            remote_candidates: 0,
+            ignored_mdns: 0,
+            ignored_tcp: 0,
+            deadline: None,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Takes the remote side's parameters; new credentials restart ICE.
+    pub(crate) fn set_remote(
+        &mut self,
+        remote: &RemoteTransport,
+        now: Instant,
+    ) -> Result<(), CandidateError> {
+        if self
+            .remote
+            .as_ref()
+            .is_some_and(|known| *known != remote.ice)
+        {
+            self.restart(None, now);
+        }
+        if remote.ice_lite && !self.agent.ice_lite() {
+            // A lite peer makes no checks: we have to (RFC 8445 section 6.1.1).
+            self.agent.set_controlling(true);
+        }
+        if self.remote.is_none() {
+            self.agent
+                .set_remote_credentials(credentials(remote.ice.clone()));
+            self.remote = Some(remote.ice.clone());
+            self.alive = Some(now);
+        }
+        let mut result = Ok(());
+        for text in &remote.candidates {
+            result = self.add_remote_candidate(text).and(result);
+        }
+        self.handle_timeout(now);
+        result
+    }
+
+    /// Forgets the remote side and its pairs; the pair in use stays in use until another is found.
+    pub(crate) fn restart(&mut self, local: Option<IceCredentials>, now: Instant) {
+        let local = local.map_or_else(|| self.agent.local_credentials().clone(), credentials);
+        self.agent.ice_restart(local, true);
+        self.remote = None;
+        self.remote_candidates = 0;
+        self.sources.clear();
+        self.answers = 0;
+        self.alive = self.alive.map(|_| now);
+        self.refresh();
+    }
+
+    /// Sets the role for the negotiation to come.
+    pub(crate) fn set_controlling(&mut self, controlling: bool) {
+        self.agent
+            .set_controlling(controlling && !self.agent.ice_lite());
+    }
+
+    /// Takes a remote candidate; which ones are of no use is counted.
+    pub(crate) fn add_remote_candidate(
+        &mut self,
+        text: &str,
+    ) -> Result<Option<Ignored>, CandidateError> {
+        let ignored = match parse(text)? {
+            Parsed::End => return Ok(None),
+            Parsed::Ignored(why) => why,
+            Parsed::Usable(_) if self.remote_candidates >= MAX_REMOTE_CANDIDATES => {
+                Ignored::Address
+            }
+            Parsed::Usable(candidate) => {
+                self.remote_candidates += 1;
+                self.agent.add_remote_candidate(candidate);
+                self.refresh();
+                return Ok(None);
+            }
+        };
+        match ignored {
+            Ignored::Mdns => self.ignored_mdns += 1,
+            Ignored::Tcp => self.ignored_tcp += 1,
+            Ignored::Address => {}
+        }
+        Ok(Some(ignored))
+    }
+
+    /// Takes a STUN datagram.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        datagram: &[u8],
+    ) -> StunOutcome {
+        let Ok(message) = StunMessage::parse(datagram) else {
+            return StunOutcome::Malformed;
+        };
+        let Some(destination) = self.announced(local, remote) else {
+            return StunOutcome::Refused;
+        };
+        if self.sources.len() >= MAX_SOURCES && !self.sources.contains(&remote) {
+            return StunOutcome::Refused;
+        }
+        let packet = StunPacket {
+            proto: Protocol::Udp,
+            source: remote,
+            destination,
+            message,
+        };
+        if !self.agent.handle_packet(now, packet) {
+            return StunOutcome::Refused;
+        }
+        // The agent makes triggered checks when it is told the time.
+        self.handle_timeout(now);
+        StunOutcome::Accepted
+    }
+
+    /// Whether ICE has verified that the peer is at `remote`: from there, and to there only, DTLS
+    /// may flow.
+    pub(crate) fn is_verified(&self, remote: SocketAddr) -> bool {
+        self.selected.is_some_and(|pair| pair.remote == remote)
+            || self.agent.has_viable_remote_candidate(remote)
+    }
+
+    /// Whether authentic checks came from `remote`.
+    pub(crate) fn is_source(&self, remote: SocketAddr) -> bool {
+        self.sources.contains(&remote)
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        match (self.deadline, self.alive.map(|alive| alive + PATIENCE)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.remote.is_some() || self.selected.is_some() {
+            self.agent.handle_timeout(now);
+        }
+        self.take_events();
+        self.check_consent(now);
+        self.refresh();
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<Datagram> {
+        let transmit = self.agent.poll_transmit()?;
+        self.refresh();
+        Some(Datagram {
+            source: self.base(transmit.source),
+            destination: transmit.destination,
+            bytes: transmit.contents.into(),
+        })
+    }
+
+    pub(crate) fn poll_event(&mut self) -> Option<IceEvent> {
+        self.events.pop_front()
+    }
+
+    pub(crate) fn selected(&self) -> Option<&SelectedPair> {
+        self.selected.as_ref()
+    }
+
+    pub(crate) fn local_ufrag(&self) -> &str {
+        &self.agent.local_credentials().ufrag
+    }
+
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        self.agent.nominated_pair_rtt()
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.agent.poll_event() {
+            match event {
+                IceAgentEvent::IceRestart(_) => {}
+                IceAgentEvent::IceConnectionStateChange(state) => {
+                    self.events.push_back(IceEvent::State(state.into()));
+                }
+                IceAgentEvent::DiscoveredRecv { source, .. } => {
+                    self.sources.push(source);
+                    self.events.push_back(IceEvent::Source(source));
+                }
+                IceAgentEvent::NominatedSend {
+                    source,
+                    destination,
+                    ..
+                } => {
+                    let kind = |mut candidates: Box<dyn Iterator<Item = Candidate> + '_>, at| {
+                        candidates
+                            .find(|c| c.addr() == at)
+                            .map_or("prflx", |c| kind_name(c.kind()))
+                    };
+                    let pair = SelectedPair {
+                        local: self.base(source),
+                        remote: destination,
+                        local_kind: kind(Box::new(self.agent.local_candidates()), source),
+                        remote_kind: kind(Box::new(self.agent.remote_candidates()), destination),
+                    };
+                    if self.selected != Some(pair) {
+                        self.selected = Some(pair);
+                        self.events.push_back(IceEvent::Selected(pair));
+                    }
+                }
+            }
+        }
+    }
+
+    /// RFC 7675: only an answer to a check of ours, on the pair in use, renews consent. A lite agent
+    /// makes no checks and goes by those of the peer, of which the agent's state tells.
+    fn check_consent(&mut self, now: Instant) {
+        let Some(alive) = self.alive else { return };
+        if self.agent.ice_lite() {
+            if self.agent.state().is_connected() {
+                self.alive = Some(now);
+                return;
+            }
+        } else {
+            let answers = self.agent.nominated_pair_responses_received().unwrap_or(0);
+            if answers != self.answers {
+                self.answers = answers;
+                if answers > 0 {
+                    self.alive = Some(now);
+                    return;
+                }
+            }
+        }
+        if now >= alive + PATIENCE {
+            self.alive = None;
+            let failure = self.failure(now.saturating_duration_since(alive));
+            self.events.push_back(IceEvent::Failed(failure));
+        }
+    }
+
+    fn failure(&self, after: Duration) -> IceFailure {
+        let stats = self.agent.stats();
+        let remotes = self.agent.remote_candidates();
+        IceFailure {
+            after,
+            was_connected: self.selected.is_some(),
+            locals: self.locals.clone(),
+            remotes: remotes.map(|c| (c.addr(), kind_name(c.kind()))).collect(),
+            ignored_mdns: self.ignored_mdns,
+            ignored_tcp: self.ignored_tcp,
+            requests_sent: stats.bind_request_sent,
+            responses: stats.bind_success_recv,
+            requests_received: stats.bind_request_recv,
+            controlling: self.agent.controlling(),
+            lite: self.agent.ice_lite(),
+        }
+    }
+
+    fn refresh(&mut self) {
+        self.deadline = self.agent.poll_timeout().filter(|_| self.alive.is_some());
+    }
+
+    /// The announced address that stands for the bound address `base` towards `remote`.
+    fn announced(&self, base: SocketAddr, remote: SocketAddr) -> Option<SocketAddr> {
+        let matches =
+            |c: &&LocalCandidate| c.base == base && c.address.is_ipv4() == remote.is_ipv4();
+        self.locals
+            .iter()
+            .find(matches)
+            .map(|candidate| candidate.address)
+    }
+
+    /// The bound address behind an announced one.
+    fn base(&self, announced: SocketAddr) -> SocketAddr {
+        let found = self
+            .locals
+            .iter()
+            .find(|candidate| candidate.address == announced);
+        found.map_or(announced, |candidate| candidate.base)
+    }
+}
+
+fn credentials(credentials: IceCredentials) -> IceCreds {
+    IceCreds {
+        ufrag: credentials.ufrag,
+        pass: credentials.pwd,
+    }
+}
+
+impl From<IceConnectionState> for IceState {
+    fn from(state: IceConnectionState) -> Self {
+        match state {
+            IceConnectionState::New => IceState::New,
+            IceConnectionState::Checking => IceState::Checking,
+            IceConnectionState::Connected => IceState::Connected,
+            IceConnectionState::Completed => IceState::Completed,
+            IceConnectionState::Disconnected => IceState::Disconnected,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Two transports joined by a network.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use portunus_sdp::negotiated::{DtlsRole, IceCredentials, RemoteTransport};
+
+use super::{Link, Network};
+use crate::{
+    Identity, LocalCandidate, Received, Transport, TransportConfig, TransportEvent, candidate_lines,
+};
+
+/// An identity for tests, made once.
+pub fn identity() -> Arc<Identity> {
+    #[expect(
+        clippy::unwrap_used,
+        reason = "a test without an identity cannot go on"
+    )]
+    static IDENTITY: LazyLock<Arc<Identity>> =
+        LazyLock::new(|| Arc::new(Identity::generate().unwrap()));
+    Arc::clone(&IDENTITY)
+}
+
+/// A transport with what it has told.
+#[derive(Debug)]
+pub struct Side {
+    /// The transport.
+    pub transport: Transport,
+    /// What it was made of.
+    pub config: TransportConfig,
+    /// Its role in the handshake.
+    pub role: DtlsRole,
+    /// All of its events so far.
+    pub events: Vec<TransportEvent>,
+    /// The RTP and RTCP packets that it received, in the clear.
+    pub packets: Vec<Vec<u8>>,
+}
+
+/// Two transports, left and right; the left one offers.
+#[derive(Debug)]
+pub struct Pair {
+    /// The virtual time.
+    pub now: Instant,
+    /// What lies between them.
+    pub network: Network,
+    /// The left one: controls ICE.
+    pub left: Side,
+    /// The right one.
+    pub right: Side,
+}
+
+impl Side {
+    /// A side with one candidate.
+    pub fn new(name: &str, address: SocketAddr, controlling: bool, role: DtlsRole) -> Self {
+        let config = TransportConfig {
+            local_ice: credentials(name, 1),
+            identity: identity(),
+            controlling,
+            ice_lite: false,
+            candidates: vec![LocalCandidate {
+                address,
+                base: address,
+            }],
+            tie_breaker: address.port().into(),
+        };
+        Self::with(config, role)
+    }
+
+    /// A side of any kind.
+    pub fn with(config: TransportConfig, role: DtlsRole) -> Self {
+        let transport = Transport::new(config.clone());
+        Self {
+            transport,
+            config,
+            role,
+            events: Vec::new(),
+            packets: Vec::new(),
+        }
+    }
+
+    /// What this side's SDP tells the other.
+    pub fn describe(&self) -> RemoteTransport {
+        RemoteTransport {
+            ice: self.config.local_ice.clone(),
+            ice_lite: self.config.ice_lite,
+            fingerprints: vec![self.config.identity.fingerprint().clone()],
+            dtls_role: match self.role {
+                DtlsRole::Client => DtlsRole::Server,
+                DtlsRole::Server => DtlsRole::Client,
+            },
+            candidates: candidate_lines(&self.config.candidates),
+        }
+    }
+
+    /// Whether an event has happened.
+    pub fn saw(&self, matches: impl Fn(&TransportEvent) -> bool) -> bool {
+        self.events.iter().any(matches)
+    }
+
+    fn has(&self, address: SocketAddr) -> bool {
+        self.config
+            .candidates
+            .iter()
+            .any(|candidate| candidate.base == address)
+    }
+}
+
+impl Pair {
+    /// Two sides that have not heard of each other; the left one is the DTLS server, as a server
+    /// that offers to a browser is.
+    pub fn new(seed: u64, link: Link) -> Self {
+        let left = Side::new(
+            "left",
+            ([10, 0, 0, 1], 1_001).into(),
+            true,
+            DtlsRole::Server,
+        );
+        let right = Side::new(
+            "right",
+            ([10, 0, 0, 2], 1_002).into(),
+            false,
+            DtlsRole::Client,
+        );
+        Self::of(seed, link, left, right)
+    }
+
+    /// Two sides that have not heard of each other.
+    pub fn of(seed: u64, link: Link, left: Side, right: Side) -> Self {
+        Self {
+            now: Instant::now(),
+            network: Network::new(seed, link),
+            left,
+            right,
+        }
+    }
+
+    /// Tells each side of the other: the right one first, as it gets the offer.
+    #[expect(
+        clippy::unwrap_used,
+        reason = "a test whose own descriptions are refused cannot go on"
+    )]
+    pub fn negotiate(&mut self) {
+        let (offer, answer) = (self.left.describe(), self.right.describe());
+        self.right.transport.set_remote(&offer, self.now).unwrap();
+        self.left.transport.set_remote(&answer, self.now).unwrap();
+    }
+
+    /// Lets `time` go by.
+    pub fn run(&mut self, time: Duration) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Lets at most `time` go by, until `done`; tells whether it was.
+    pub fn run_until(&mut self, time: Duration, done: impl Fn(&Pair) -> bool) -> bool {
+        let end = self.now + time;
+        loop {
+            self.flush();
+            if done(self) {
+                return true;
+            }
+            let timeouts = [
+                self.left.transport.poll_timeout(),
+                self.right.transport.poll_timeout(),
+                self.network.poll_timeout(),
+            ];
+            let next = timeouts.into_iter().flatten().min().unwrap_or(end);
+            if next > end {
+                self.now = end;
+                return false;
+            }
+            // A deadline that has passed must not stop the clock.
+            self.now = next.max(self.now + Duration::from_micros(1));
+            while let Some((source, destination, bytes)) = self.network.receive(self.now) {
+                self.deliver(source, destination, bytes);
+            }
+            for side in [&mut self.left, &mut self.right] {
+                if side
+                    .transport
+                    .poll_timeout()
+                    .is_some_and(|at| at <= self.now)
+                {
+                    side.transport.handle_timeout(self.now);
+                }
+            }
+        }
+    }
+
+    /// Runs until both sides are connected, at most 20 s; tells whether they are.
+    pub fn connect(&mut self) -> bool {
+        self.negotiate();
+        self.run_until(Duration::from_secs(20), |pair| {
+            pair.left.transport.is_connected() && pair.right.transport.is_connected()
+        })
+    }
+
+    /// Hands a datagram to whom it is for.
+    pub fn deliver(&mut self, source: SocketAddr, destination: SocketAddr, mut bytes: Vec<u8>) {
+        let sides = [&mut self.left, &mut self.right];
+        let Some(side) = sides.into_iter().find(|side| side.has(destination)) else {
+            return;
+        };
+        match side
+            .transport
+            .receive(self.now, destination, source, &mut bytes)
+        {
+            Received::Rtp { len, .. } | Received::Rtcp { len } => {
+                bytes.truncate(len);
+                side.packets.push(bytes);
+            }
+            Received::Consumed | Received::Dropped(_) => {}
+        }
+        self.flush();
+    }
+
+    /// Takes what the sides want to send and tell.
+    pub fn flush(&mut self) {
+        let mut buf = [0; 2_048];
+        for side in [&mut self.left, &mut self.right] {
+            while let Some(transmit) = side.transport.poll_transmit(&mut buf) {
+                let bytes = buf.get(..transmit.len).unwrap_or_default();
+                self.network
+                    .send(self.now, transmit.source, transmit.destination, bytes);
+            }
+            while let Some(event) = side.transport.poll_event() {
+                side.events.push(event);
+            }
+        }
+    }
+}
+
+/// ICE credentials for tests.
+pub(crate) fn credentials(name: &str, generation: u32) -> IceCredentials {
+    IceCredentials {
+        ufrag: format!("{name}{generation}"),
+        pwd: format!("{name}-password-of-generation-{generation}"),
+    }
+}

@@ -1,0 +1,507 @@
+//! The transport of one PeerConnection.
+
+mod event;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portunus_rtp::{Header, SeqNo};
+use portunus_sdp::negotiated::{DtlsRole, Fingerprint, IceCredentials, RemoteTransport};
+use portunus_srtp::{Opener, Profile, SealError, Sealer};
+
+use crate::dtls::{Done, Established, Handshake, Incoming, MTU, Progress};
+use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
+use crate::{CandidateError, DtlsError, Identity, LocalCandidate, Protocol, SelectedPair};
+
+pub use event::{Counters, DropReason, DtlsState, FailReason, Received, Transmit, TransportEvent};
+
+/// DTLS datagrams that overtook the check which verifies their sender are kept: at most this many.
+const MAX_EARLY: usize = 4;
+
+/// How a transport starts.
+#[derive(Debug, Clone)]
+pub struct TransportConfig {
+    /// This side's ICE credentials.
+    pub local_ice: IceCredentials,
+    /// This side's certificate.
+    pub identity: Arc<Identity>,
+    /// Whether this side's ICE agent is the controlling one: the side that offers.
+    pub controlling: bool,
+    /// Answer connectivity checks only (RFC 8445 section 2.5).
+    pub ice_lite: bool,
+    /// This side's host candidates, most preferred first.
+    pub candidates: Vec<LocalCandidate>,
+    /// Decides a conflict of ICE roles (RFC 8445 section 7.3.1.1): a random number.
+    pub tie_breaker: u64,
+}
+
+/// A call that makes no sense in the transport's state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// A candidate of the remote side is malformed; the others have been taken.
+    #[error(transparent)]
+    Candidate(#[from] CandidateError),
+    /// The transport has failed or is closed.
+    #[error("the transport is closed")]
+    Closed,
+    /// The handshake is not done, or the peer does not speak SRTP.
+    #[error("there are no SRTP keys")]
+    NoKeys,
+    /// The packet cannot be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+}
+
+/// ICE, DTLS, SRTP and data channels of one PeerConnection.
+#[derive(Debug)]
+pub struct Transport {
+    identity: Arc<Identity>,
+    ice: Ice,
+    /// What the remote side said of DTLS.
+    remote: Option<RemoteDtls>,
+    dtls: Dtls,
+    srtp: Option<Box<Srtp>>,
+    /// Where DTLS came from last: where answers go until a pair is selected.
+    dtls_path: Option<(SocketAddr, SocketAddr)>,
+    early: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
+    out: VecDeque<Datagram>,
+    events: VecDeque<TransportEvent>,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct RemoteDtls {
+    fingerprints: Vec<Fingerprint>,
+    role: DtlsRole,
+}
+
+#[derive(Debug)]
+enum Dtls {
+    /// There is no verified pair, or the remote side is not known.
+    Waiting,
+    Handshaking(Box<Handshake>),
+    Established(Box<Established>),
+    /// The transport has failed or is closed.
+    Ended,
+}
+
+#[derive(Debug)]
+struct Srtp {
+    sealer: Sealer,
+    opener: Opener,
+}
+
+impl Transport {
+    /// Makes a transport that waits for [`Self::set_remote`].
+    pub fn new(config: TransportConfig) -> Self {
+        let TransportConfig {
+            local_ice,
+            identity,
+            controlling,
+            ice_lite,
+            candidates,
+            tie_breaker,
+        } = config;
+        Self {
+            identity,
+            ice: Ice::new(local_ice, &candidates, controlling, ice_lite, tie_breaker),
+            remote: None,
+            dtls: Dtls::Waiting,
+            srtp: None,
+            dtls_path: None,
+            early: Vec::new(),
+            out: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes what the remote side's SDP says: the first time it starts ICE, later it restarts ICE if
+    /// the remote credentials are new. A candidate that cannot be read is an error, but the rest has
+    /// been taken.
+    pub fn set_remote(
+        &mut self,
+        remote: &RemoteTransport,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        self.check_open()?;
+        if self.remote.is_none() {
+            self.remote = Some(RemoteDtls {
+                fingerprints: remote.fingerprints.clone(),
+                role: remote.dtls_role,
+            });
+        }
+        let result = self.ice.set_remote(remote, now);
+        self.take_ice_events(now);
+        Ok(result?)
+    }
+
+    /// Restarts ICE with new credentials of this side; [`Self::set_remote`] goes on with it. DTLS and
+    /// SRTP stay, and the pair in use is used until there is another.
+    pub fn restart_ice(&mut self, local: IceCredentials, controlling: bool, now: Instant) {
+        self.ice.set_controlling(controlling);
+        self.ice.restart(Some(local), now);
+    }
+
+    /// Takes a remote candidate (`candidate:…`, with or without `a=`). What cannot be used (mDNS
+    /// names, TCP) is counted and no error.
+    pub fn add_remote_candidate(&mut self, text: &str, now: Instant) -> Result<(), TransportError> {
+        self.check_open()?;
+        if self.ice.add_remote_candidate(text)?.is_some() {
+            self.counters.ignored_candidates += 1;
+        }
+        self.ice.handle_timeout(now);
+        self.take_ice_events(now);
+        Ok(())
+    }
+
+    /// Takes a datagram that came from `remote` to the bound address `local`. RTP and RTCP are
+    /// decrypted in place and handed back.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Received {
+        self.counters.received += 1;
+        let received = match Protocol::of(datagram) {
+            _ if matches!(self.dtls, Dtls::Ended) => Received::Dropped(DropReason::Closed),
+            None => Received::Dropped(DropReason::UnknownProtocol),
+            Some(Protocol::Rtp) => self.receive_rtp(datagram),
+            Some(Protocol::Rtcp) => self.receive_rtcp(datagram),
+            Some(Protocol::Stun) => self.receive_stun(now, local, remote, datagram),
+            Some(Protocol::Dtls) => self.receive_dtls(now, local, remote, datagram),
+        };
+        if let Received::Dropped(reason) = received
+            && let Some(count) = self.counters.dropped.get_mut(reason.index())
+        {
+            *count = count.saturating_add(1);
+        }
+        received
+    }
+
+    /// Writes the next datagram of ICE, DTLS or SCTP to `buf`, which should hold 1,500 bytes.
+    pub fn poll_transmit(&mut self, buf: &mut [u8]) -> Option<Transmit> {
+        loop {
+            let datagram = self.out.pop_front().or_else(|| self.ice.poll_transmit())?;
+            let Datagram {
+                source,
+                destination,
+                bytes,
+            } = datagram;
+            // No datagram of ours is that long; a buffer that is too short loses it.
+            if let Some(place) = buf.get_mut(..bytes.len()) {
+                place.copy_from_slice(&bytes);
+                return Some(Transmit {
+                    len: bytes.len(),
+                    source,
+                    destination,
+                });
+            }
+        }
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<TransportEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let dtls = match &self.dtls {
+            Dtls::Handshaking(handshake) => Some(handshake.poll_timeout()),
+            Dtls::Waiting | Dtls::Established(_) => None,
+            Dtls::Ended => return None,
+        };
+        [self.ice.poll_timeout(), dtls].into_iter().flatten().min()
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if matches!(self.dtls, Dtls::Ended) {
+            return;
+        }
+        self.ice.handle_timeout(now);
+        self.take_ice_events(now);
+        if let Dtls::Handshaking(handshake) = &mut self.dtls {
+            let mut out = Vec::new();
+            let result = handshake.handle_timeout(now, &mut out);
+            self.send_dtls(out);
+            if let Err(error) = result {
+                self.fail_dtls(error);
+            }
+        }
+    }
+
+    /// Seals the RTP packet `buf[..len]` in place; see [`Sealer::seal_rtp`].
+    pub fn seal_rtp(
+        &self,
+        index: SeqNo,
+        header_len: usize,
+        len: usize,
+        buf: &mut [u8],
+    ) -> Result<usize, TransportError> {
+        let srtp = self.srtp.as_ref().ok_or(TransportError::NoKeys)?;
+        Ok(srtp.sealer.seal_rtp(index, header_len, len, buf)?)
+    }
+
+    /// Seals the compound RTCP packet `buf[..len]` in place; see [`Sealer::seal_rtcp`].
+    pub fn seal_rtcp(&mut self, len: usize, buf: &mut [u8]) -> Result<usize, TransportError> {
+        let srtp = self.srtp.as_mut().ok_or(TransportError::NoKeys)?;
+        Ok(srtp.sealer.seal_rtcp(len, buf)?)
+    }
+
+    /// Says goodbye to the peer (DTLS `close_notify`) and ends the transport: transmit what is left,
+    /// then drop it.
+    pub fn close(&mut self) {
+        if let Dtls::Established(established) = &mut self.dtls {
+            let goodbye = established.close();
+            self.send_dtls(goodbye.into_iter().collect());
+        }
+        self.end();
+    }
+
+    /// The pair of addresses in use.
+    pub fn selected_pair(&self) -> Option<&SelectedPair> {
+        self.ice.selected()
+    }
+
+    /// This side's ICE user fragment: what [`crate::stun_username`] finds in the peer's checks.
+    pub fn local_ufrag(&self) -> &str {
+        self.ice.local_ufrag()
+    }
+
+    /// Round trip of the last check that was answered on the pair in use.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.ice.rtt()
+    }
+
+    /// What protects media, once connected.
+    pub fn profile(&self) -> Option<Profile> {
+        self.srtp.as_ref().map(|srtp| srtp.sealer.profile())
+    }
+
+    /// Whether the DTLS handshake is done and the transport has not ended.
+    pub fn is_connected(&self) -> bool {
+        matches!(self.dtls, Dtls::Established(_))
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn receive_rtp(&mut self, datagram: &mut [u8]) -> Received {
+        let Some(srtp) = &mut self.srtp else {
+            return Received::Dropped(DropReason::NoKeys);
+        };
+        let Ok(header) = Header::parse_encrypted(datagram) else {
+            return Received::Dropped(DropReason::MalformedRtp);
+        };
+        match srtp
+            .opener
+            .open_rtp(header.header_len(), header.ssrc, header.sequence, datagram)
+        {
+            // Read again: the length of the padding was encrypted.
+            Ok(opened) => match datagram.get(..opened.len).map(Header::parse) {
+                Some(Ok(header)) => Received::Rtp {
+                    len: opened.len,
+                    header,
+                    index: opened.index,
+                },
+                _ => Received::Dropped(DropReason::MalformedRtp),
+            },
+            Err(error) => Received::Dropped(DropReason::Srtp(error)),
+        }
+    }
+
+    fn receive_rtcp(&mut self, datagram: &mut [u8]) -> Received {
+        let Some(srtp) = &mut self.srtp else {
+            return Received::Dropped(DropReason::NoKeys);
+        };
+        match srtp.opener.open_rtcp(datagram) {
+            Ok(len) => Received::Rtcp { len },
+            Err(error) => Received::Dropped(DropReason::Srtp(error)),
+        }
+    }
+
+    fn receive_stun(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        datagram: &[u8],
+    ) -> Received {
+        let outcome = self.ice.receive(now, local, remote, datagram);
+        self.take_ice_events(now);
+        match outcome {
+            StunOutcome::Accepted => {
+                self.take_early(now);
+                Received::Consumed
+            }
+            StunOutcome::Malformed => Received::Dropped(DropReason::MalformedStun),
+            StunOutcome::Refused => Received::Dropped(DropReason::RefusedStun),
+        }
+    }
+
+    fn receive_dtls(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Received {
+        if !self.ice.is_verified(remote) {
+            // The peer may start as soon as its own check succeeds; ours is on its way.
+            if self.early.len() < MAX_EARLY && self.ice.is_source(remote) && self.remote.is_some() {
+                self.early.push((local, remote, datagram.to_vec()));
+                return Received::Consumed;
+            }
+            return Received::Dropped(DropReason::UnverifiedDtls);
+        }
+        self.dtls_path = Some((local, remote));
+        self.start_dtls(now);
+        let mut out = Vec::new();
+        match &mut self.dtls {
+            Dtls::Handshaking(handshake) => {
+                let result = handshake.receive(now, datagram, &mut out);
+                self.send_dtls(out);
+                match result {
+                    Ok(Progress::Pending) => {}
+                    Ok(Progress::Done(done)) => self.connected(now, *done),
+                    Err(error) => self.fail_dtls(error),
+                }
+                Received::Consumed
+            }
+            Dtls::Established(established) => {
+                let incoming = established.receive(now, datagram, &mut out, |_| {});
+                self.send_dtls(out);
+                match incoming {
+                    Incoming::Open { accepted: true } => Received::Consumed,
+                    Incoming::Open { accepted: false } => {
+                        Received::Dropped(DropReason::RefusedDtls)
+                    }
+                    Incoming::Closed(_) => {
+                        self.end();
+                        self.events.push_back(TransportEvent::Closed);
+                        Received::Consumed
+                    }
+                }
+            }
+            Dtls::Waiting => Received::Dropped(DropReason::UnverifiedDtls),
+            Dtls::Ended => Received::Dropped(DropReason::Closed),
+        }
+    }
+
+    /// Takes the DTLS datagrams whose senders have been verified in the meantime.
+    fn take_early(&mut self, now: Instant) {
+        if !self
+            .early
+            .iter()
+            .any(|(_, remote, _)| self.ice.is_verified(*remote))
+        {
+            return;
+        }
+        for (local, remote, mut datagram) in std::mem::take(&mut self.early) {
+            self.receive_dtls(now, local, remote, &mut datagram);
+        }
+    }
+
+    fn take_ice_events(&mut self, now: Instant) {
+        while let Some(event) = self.ice.poll_event() {
+            match event {
+                IceEvent::State(state) => self.events.push_back(TransportEvent::Ice(state)),
+                IceEvent::Source(address) => {
+                    self.events
+                        .push_back(TransportEvent::RemoteAddress(address));
+                }
+                IceEvent::Selected(pair) => {
+                    self.events.push_back(TransportEvent::SelectedPair(pair));
+                    self.start_dtls(now);
+                }
+                IceEvent::Failed(failure) => {
+                    tracing::debug!(%failure, "ICE failed");
+                    self.end();
+                    self.events
+                        .push_back(TransportEvent::Failed(FailReason::Ice(failure)));
+                }
+            }
+        }
+    }
+
+    fn start_dtls(&mut self, now: Instant) {
+        let (Dtls::Waiting, Some(remote)) = (&self.dtls, &self.remote) else {
+            return;
+        };
+        let mut out = Vec::new();
+        let fingerprints = remote.fingerprints.clone();
+        let context = self.identity.context();
+        match Handshake::start(context, remote.role, fingerprints, now, &mut out) {
+            Ok(handshake) => {
+                self.dtls = Dtls::Handshaking(Box::new(handshake));
+                self.events
+                    .push_back(TransportEvent::Dtls(DtlsState::Trying));
+                self.send_dtls(out);
+            }
+            Err(error) => self.fail_dtls(error),
+        }
+    }
+
+    fn connected(&mut self, now: Instant, done: Done) {
+        self.dtls = Dtls::Established(Box::new(done.established));
+        self.srtp = done
+            .srtp
+            .map(|(sealer, opener)| Box::new(Srtp { sealer, opener }));
+        self.events
+            .push_back(TransportEvent::Dtls(DtlsState::Connected));
+        self.events.push_back(TransportEvent::Connected {
+            profile: self.profile(),
+        });
+        if let Some((local, remote)) = self.dtls_path {
+            for mut datagram in done.early {
+                self.receive_dtls(now, local, remote, &mut datagram);
+            }
+        }
+    }
+
+    fn fail_dtls(&mut self, error: DtlsError) {
+        self.end();
+        self.events
+            .push_back(TransportEvent::Dtls(DtlsState::Failed));
+        self.events
+            .push_back(TransportEvent::Failed(FailReason::Dtls(error)));
+    }
+
+    fn end(&mut self) {
+        self.dtls = Dtls::Ended;
+        self.srtp = None;
+        self.early = Vec::new();
+    }
+
+    /// Sends on the pair in use; until there is one, to where DTLS came from.
+    fn send_dtls(&mut self, datagrams: Vec<Vec<u8>>) {
+        let selected = self.ice.selected().map(|pair| (pair.local, pair.remote));
+        let Some((source, destination)) = selected.or(self.dtls_path) else {
+            return;
+        };
+        for bytes in datagrams {
+            debug_assert!(bytes.len() <= MTU + 100);
+            self.out.push_back(Datagram {
+                source,
+                destination,
+                bytes,
+            });
+        }
+    }
+
+    fn check_open(&self) -> Result<(), TransportError> {
+        match self.dtls {
+            Dtls::Ended => Err(TransportError::Closed),
+            Dtls::Waiting | Dtls::Handshaking(_) | Dtls::Established(_) => Ok(()),
+        }
+    }
+}
