@@ -1,6 +1,7 @@
 //! RTP, RTCP, header extensions and codec payload descriptors: borrowed views and writers.
 #![forbid(unsafe_code)]
 
+pub mod codec;
 mod error;
 pub mod extension;
 pub mod header;

@@ -1,0 +1,90 @@
+//! H.264 payloads (RFC 6184 section 5): what NAL units begin in them.
+
+/// A slice of a picture from which decoding can begin.
+const IDR: u8 = 5;
+const SEQUENCE_PARAMETER_SET: u8 = 7;
+const STAP_A: u8 = 24;
+const FU_A: u8 = 28;
+const FU_B: u8 = 29;
+
+/// The types of the NAL units that begin in `payload`: one of a single unit packet or of a first
+/// fragment, several of an aggregation (STAP-A), none of a later fragment.
+pub fn nal_types(payload: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let (head, rest) = match payload.split_first() {
+        Some((first, rest)) => (first & 0x1f, rest),
+        None => (0, payload),
+    };
+    let (single, aggregated) = match head {
+        1..=23 => (Some(head), &[][..]),
+        STAP_A => (None, rest),
+        FU_A | FU_B => (
+            rest.first()
+                .filter(|fu| *fu & 0x80 != 0)
+                .map(|fu| fu & 0x1f),
+            &[][..],
+        ),
+        _ => (None, &[][..]),
+    };
+    single
+        .into_iter()
+        .chain(aggregated_units(aggregated).filter_map(|unit| Some(unit.first()? & 0x1f)))
+}
+
+/// Whether `payload` begins an IDR picture or a sequence parameter set, which precedes one.
+pub fn is_keyframe(payload: &[u8]) -> bool {
+    nal_types(payload).any(|kind| kind == IDR || kind == SEQUENCE_PARAMETER_SET)
+}
+
+/// Whether `payload` has a sequence parameter set: a decoder that knows nothing can begin with it.
+pub fn has_parameter_sets(payload: &[u8]) -> bool {
+    nal_types(payload).any(|kind| kind == SEQUENCE_PARAMETER_SET)
+}
+
+/// Units that are preceded by their 16-bit sizes each, here and in H.265.
+pub(super) fn aggregated_units(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (size, after) = rest.split_first_chunk()?;
+        let (unit, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*size)))?;
+        rest = after;
+        Some(unit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_units() {
+        assert!(is_keyframe(&[0x65, 0x88]));
+        assert!(is_keyframe(&[0x67, 0x42]) && has_parameter_sets(&[0x67, 0x42]));
+        assert!(!is_keyframe(&[0x41, 0x9a]) && !has_parameter_sets(&[0x65, 0x88]));
+        assert!(!is_keyframe(&[]));
+    }
+
+    #[test]
+    fn aggregation_of_parameter_sets() {
+        let payload = [0x78, 0, 3, 0x67, 0x42, 0xc0, 0, 2, 0x68, 0xce, 0, 1, 0x65];
+        assert_eq!(nal_types(&payload).collect::<Vec<_>>(), [7, 8, 5]);
+        assert!(is_keyframe(&payload) && has_parameter_sets(&payload));
+        // An access unit delimiter and a unit that is cut off.
+        assert_eq!(
+            nal_types(&[0x78, 0, 2, 9, 0x10, 0, 9, 0x67]).collect::<Vec<_>>(),
+            [9]
+        );
+        // An empty unit is passed over.
+        assert_eq!(
+            nal_types(&[0x78, 0, 0, 0, 1, 0x68]).collect::<Vec<_>>(),
+            [8]
+        );
+    }
+
+    #[test]
+    fn only_the_first_fragment_counts() {
+        assert!(is_keyframe(&[0x7c, 0x85, 0x88]));
+        assert!(!is_keyframe(&[0x7c, 0x05, 0x88]));
+        assert!(!is_keyframe(&[0x7c, 0x45, 0x88]));
+        assert!(!is_keyframe(&[0x7c, 0x81, 0x88]));
+        assert!(!is_keyframe(&[0x7c]));
+    }
+}

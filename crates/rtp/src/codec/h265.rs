@@ -1,0 +1,89 @@
+//! H.265 payloads (RFC 7798 section 4.4): what NAL units begin in them.
+
+use std::ops::RangeInclusive;
+
+use super::h264::aggregated_units;
+
+/// Slices of pictures from which decoding can begin: BLA, IDR, CRA (ITU-T H.265 table 7-1).
+const RANDOM_ACCESS: RangeInclusive<u8> = 16..=21;
+const VIDEO_PARAMETER_SET: u8 = 32;
+const SEQUENCE_PARAMETER_SET: u8 = 33;
+const AGGREGATION: u8 = 48;
+const FRAGMENT: u8 = 49;
+const PACI: u8 = 50;
+
+/// The types of the NAL units that begin in `payload`: one of a single unit packet or of a first
+/// fragment, several of an aggregation, none of a later fragment.
+///
+/// Decoding order numbers (`sprop-max-don-diff` above 0) are not expected: no browser sends them.
+pub fn nal_types(payload: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    let (head, rest) = match payload.split_first_chunk::<2>() {
+        Some((&[first, _], rest)) => (Some(nal_type(first)), rest),
+        None => (None, payload),
+    };
+    let (single, aggregated) = match head {
+        Some(AGGREGATION) => (None, rest),
+        Some(FRAGMENT) => (
+            rest.first()
+                .filter(|fu| *fu & 0x80 != 0)
+                .map(|fu| fu & 0x3f),
+            &[][..],
+        ),
+        Some(PACI..) | None => (None, &[][..]),
+        single => (single, &[][..]),
+    };
+    let aggregated = aggregated_units(aggregated).filter_map(|unit| unit.first().copied());
+    single.into_iter().chain(aggregated.map(nal_type))
+}
+
+/// Whether `payload` begins a random access picture, or a parameter set that precedes one.
+pub fn is_keyframe(payload: &[u8]) -> bool {
+    nal_types(payload).any(|kind| RANDOM_ACCESS.contains(&kind) || is_parameter_set(kind))
+}
+
+/// Whether `payload` has a video or sequence parameter set: a decoder that knows nothing can begin
+/// with it.
+pub fn has_parameter_sets(payload: &[u8]) -> bool {
+    nal_types(payload).any(is_parameter_set)
+}
+
+fn nal_type(first_byte: u8) -> u8 {
+    (first_byte >> 1) & 0x3f
+}
+
+fn is_parameter_set(kind: u8) -> bool {
+    kind == VIDEO_PARAMETER_SET || kind == SEQUENCE_PARAMETER_SET
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_units() {
+        for kind in [16, 19, 20, 21, 32, 33] {
+            assert!(is_keyframe(&[kind << 1, 1, 0]), "{kind}");
+        }
+        for kind in [0, 1, 9, 22, 34, 35, 39, 50, 63] {
+            assert!(!is_keyframe(&[kind << 1, 1, 0]), "{kind}");
+        }
+        assert!(has_parameter_sets(&[0x40, 1]) && !has_parameter_sets(&[0x26, 1]));
+        assert!(!is_keyframe(&[0x26]));
+    }
+
+    #[test]
+    fn aggregation() {
+        let payload = [0x60, 1, 0, 3, 0x40, 1, 0, 0, 3, 0x42, 1, 0, 0, 2, 0x44, 1];
+        assert_eq!(nal_types(&payload).collect::<Vec<_>>(), [32, 33, 34]);
+        assert!(is_keyframe(&payload));
+        assert_eq!(nal_types(&[0x60, 1, 0, 9, 0x40]).count(), 0);
+    }
+
+    #[test]
+    fn only_the_first_fragment_counts() {
+        assert!(is_keyframe(&[0x62, 1, 0x80 | 19, 0]));
+        assert!(!is_keyframe(&[0x62, 1, 19, 0]));
+        assert!(!is_keyframe(&[0x62, 1, 0x80 | 1, 0]));
+        assert!(!is_keyframe(&[0x62, 1]));
+    }
+}
