@@ -146,6 +146,7 @@ pub enum Codec {
     Pcmu,
     Pcma,
     L16,
+    Isac,
     Red,
     TelephoneEvent,
     Vp8,

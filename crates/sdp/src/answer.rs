@@ -1,0 +1,331 @@
+//! Answers as plugins make them: which m-lines, directions, codecs and header extensions are accepted.
+
+use portunus_rtp::ExtensionKind;
+
+use crate::codecs::{CodecName, CodecSpec};
+use crate::description::{Description, Direction, Extmap, Media};
+use crate::negotiated::{Codec, Kind};
+
+/// What a plugin accepts of an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerOptions {
+    /// Audio m-lines.
+    pub audio: MediaAnswer,
+    /// Video m-lines.
+    pub video: MediaAnswer,
+    /// Accept the first data m-line.
+    pub data: bool,
+    /// Header extensions that are accepted if offered.
+    pub extensions: Vec<ExtensionKind>,
+    /// The `s=` line; the offer's if none.
+    pub name: Option<String>,
+}
+
+impl Default for AnswerOptions {
+    /// Everything is accepted, with the server's order of codecs and with no header extensions.
+    fn default() -> Self {
+        let media = |codecs: &[CodecName]| MediaAnswer {
+            codecs: codecs.to_vec(),
+            direction: Direction::SendRecv,
+            profile: None,
+            profile_required: false,
+            fmtp: None,
+            red: false,
+            dtmf: false,
+        };
+        AnswerOptions {
+            audio: media(&CodecName::AUDIO),
+            video: media(&CodecName::VIDEO),
+            data: true,
+            extensions: Vec::new(),
+            name: None,
+        }
+    }
+}
+
+/// What a plugin accepts of the m-lines of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaAnswer {
+    /// Codecs in order of preference: the first one that is offered is taken. Empty: reject the m-lines.
+    pub codecs: Vec<CodecName>,
+    /// The wish; what is answered depends on the offered direction too.
+    pub direction: Direction,
+    /// The profile to take: `profile-id` of VP9, `profile-level-id` of H.264.
+    pub profile: Option<String>,
+    /// Reject the m-line if the profile is not offered, rather than take the codec without it.
+    pub profile_required: bool,
+    /// Format parameters to answer; if none, see [`Description::answer`].
+    pub fmtp: Option<String>,
+    /// Accept redundant audio (RFC 2198) for Opus.
+    pub red: bool,
+    /// Accept `telephone-event/8000`.
+    pub dtmf: bool,
+}
+
+impl MediaAnswer {
+    /// Takes `codec` and nothing else.
+    pub fn only(&mut self, codec: CodecName) {
+        self.codecs = vec![codec];
+    }
+}
+
+/// Flags of Opus that an offer asks for (RFC 7587 section 6.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OfferedFlags {
+    /// `useinbandfec=1`
+    pub fec: bool,
+    /// `usedtx=1`
+    pub dtx: bool,
+    /// `stereo=1`
+    pub stereo: bool,
+}
+
+impl OfferedFlags {
+    /// The flags as format parameters, if any is set.
+    pub fn fmtp(self) -> Option<String> {
+        let flags = [
+            (self.fec, "useinbandfec=1"),
+            (self.dtx, "usedtx=1"),
+            (self.stereo, "stereo=1"),
+        ];
+        let set: Vec<&str> = flags
+            .into_iter()
+            .filter(|(set, _)| *set)
+            .map(|(_, text)| text)
+            .collect();
+        (!set.is_empty()).then(|| set.join(";"))
+    }
+}
+
+impl Description {
+    /// Answers `offer` with one codec for each m-line.
+    ///
+    /// Format parameters are, in this order: those of the options; the profile that was asked for; the offered ones
+    /// with video and with multi-channel Opus, whose parameters say what the packets are; none.
+    pub fn answer(offer: &Description, options: &AnswerOptions) -> Description {
+        let mut data_taken = false;
+        let media = offer
+            .media
+            .iter()
+            .map(|offered| {
+                let answer = match offered.kind {
+                    _ if offered.rejected => None,
+                    Kind::Audio => answer_media(offered, &options.audio, &options.extensions),
+                    Kind::Video => answer_media(offered, &options.video, &options.extensions),
+                    Kind::Data if options.data && !data_taken => {
+                        data_taken = true;
+                        let direction = offered.direction.answer(Direction::SendRecv);
+                        Some(Media {
+                            direction,
+                            ..offered.refused()
+                        })
+                    }
+                    Kind::Data => None,
+                };
+                match answer {
+                    Some(media) => Media {
+                        rejected: false,
+                        ..media
+                    },
+                    None => offered.refused(),
+                }
+            })
+            .collect();
+        Description {
+            origin: offer.origin.clone(),
+            name: options.name.clone().unwrap_or_else(|| offer.name.clone()),
+            attributes: Vec::new(),
+            media,
+        }
+    }
+
+    /// The flags of Opus that the audio m-lines ask for.
+    pub fn opus_flags(&self) -> OfferedFlags {
+        let mut flags = OfferedFlags::default();
+        for codec in self.active(Kind::Audio).flat_map(|media| &media.codecs) {
+            flags.fec |= codec.parameter("useinbandfec") == Some("1");
+            flags.dtx |= codec.parameter("usedtx") == Some("1");
+            flags.stereo |= codec.parameter("stereo") == Some("1");
+        }
+        flags
+    }
+}
+
+impl Media {
+    /// The rejection of this m-line: its place, kind and identification.
+    #[must_use]
+    pub fn refused(&self) -> Media {
+        Media {
+            kind: self.kind,
+            mid: self.mid,
+            rejected: true,
+            direction: Direction::Inactive,
+            proto: self.proto.clone(),
+            format: match self.kind {
+                Kind::Data => self.format.clone(),
+                Kind::Audio | Kind::Video => "0".to_owned(),
+            },
+            codecs: Vec::new(),
+            extensions: Vec::new(),
+            msid: None,
+            bandwidth: None,
+            attributes: Vec::new(),
+        }
+    }
+}
+
+fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind]) -> Option<Media> {
+    let (chosen, name, fmtp) = choose(offered, wish)?;
+    let layered = matches!(name.codec(), Codec::Av1 | Codec::Vp9);
+    let extensions: Vec<Extmap> = offered
+        .extensions
+        .iter()
+        .filter(|extmap| {
+            extmap.kind().is_some_and(|kind| {
+                accepted.contains(&kind) && (layered || kind != ExtensionKind::DependencyDescriptor)
+            })
+        })
+        .map(|e| Extmap {
+            id: e.id,
+            direction: e.direction.map(Direction::reversed),
+            uri: e.uri.clone(),
+        })
+        .collect();
+    let transport_cc = extensions
+        .iter()
+        .any(|e| e.kind() == Some(ExtensionKind::TransportCc));
+    let feedback = server_feedback(offered.kind, transport_cc);
+
+    let mut codecs = Vec::new();
+    if wish.red && name == CodecName::Opus {
+        codecs.extend(
+            offered
+                .codecs
+                .iter()
+                .find(|codec| covers(codec, chosen))
+                .map(|red| CodecSpec {
+                    fmtp: Some(format!("{0}/{0}", chosen.pt.0)),
+                    feedback: feedback.clone(),
+                    ..red.clone()
+                }),
+        );
+    }
+    codecs.push(CodecSpec {
+        fmtp,
+        feedback,
+        ..chosen.clone()
+    });
+    if wish.dtmf {
+        let dtmf = offered.codecs.iter().find(|codec| {
+            codec.codec() == Some(Codec::TelephoneEvent) && codec.clock_rate == 8_000
+        });
+        codecs.extend(dtmf.map(|dtmf| CodecSpec {
+            feedback: Vec::new(),
+            ..dtmf.clone()
+        }));
+    }
+    Some(Media {
+        direction: offered.direction.answer(wish.direction),
+        codecs,
+        extensions,
+        ..offered.refused()
+    })
+}
+
+/// The feedback that the server answers and offers, whatever was offered to it.
+pub(crate) fn server_feedback(kind: Kind, transport_cc: bool) -> Vec<String> {
+    let video: &[&str] = match kind {
+        Kind::Video => &["ccm fir", "nack", "nack pli", "goog-remb"],
+        Kind::Audio | Kind::Data => &[],
+    };
+    let transport_cc = transport_cc.then_some("transport-cc");
+    video
+        .iter()
+        .copied()
+        .chain(transport_cc)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether `red` is redundant audio made of `codec`.
+fn covers(red: &CodecSpec, codec: &CodecSpec) -> bool {
+    let made_of = |fmtp: &str| {
+        fmtp.split('/')
+            .all(|pt| pt.trim().parse() == Ok(codec.pt.0))
+    };
+    red.is_red() && red.fmtp.as_deref().is_none_or(made_of)
+}
+
+/// The offered codec to take, its name, and the format parameters to answer.
+fn choose<'a>(
+    offered: &'a Media,
+    wish: &MediaAnswer,
+) -> Option<(&'a CodecSpec, CodecName, Option<String>)> {
+    wish.codecs.iter().find_map(|&name| {
+        let candidates = || {
+            offered
+                .codecs
+                .iter()
+                .filter(move |codec| name.matches(codec))
+        };
+        if let Some(profile) = &wish.profile
+            && let Some(asked) = Profile::of(name, profile)
+        {
+            if let Some(codec) = candidates().find(|codec| asked.is_offered_by(codec)) {
+                let fmtp = wish.fmtp.clone().unwrap_or_else(|| asked.fmtp());
+                return Some((codec, name, Some(fmtp)));
+            }
+            if wish.profile_required {
+                return None;
+            }
+        }
+        let preferred = |codec: &&CodecSpec| {
+            name != CodecName::H264 || codec.parameter("packetization-mode") == Some("1")
+        };
+        let codec = candidates()
+            .find(preferred)
+            .or_else(|| candidates().next())?;
+        let copied = name.kind() == Kind::Video || name == CodecName::MultiOpus;
+        let fmtp = wish
+            .fmtp
+            .clone()
+            .or_else(|| codec.fmtp.clone().filter(|_| copied));
+        Some((codec, name, fmtp))
+    })
+}
+
+/// A profile that was asked for.
+enum Profile<'a> {
+    Vp9(&'a str),
+    H264(&'a str),
+}
+
+impl<'a> Profile<'a> {
+    /// `profile` as one of the codec's; none if the codec's profiles cannot be asked for.
+    fn of(codec: CodecName, profile: &'a str) -> Option<Self> {
+        match codec {
+            CodecName::Vp9 => Some(Profile::Vp9(profile)),
+            CodecName::H264 => Some(Profile::H264(profile)),
+            _ => None,
+        }
+    }
+
+    fn is_offered_by(&self, codec: &CodecSpec) -> bool {
+        match self {
+            // Profile 0 is what VP9 is without parameters (RFC 9628 section 7).
+            Profile::Vp9(profile) => codec.parameter("profile-id").unwrap_or("0") == *profile,
+            Profile::H264(profile) => {
+                let offered = codec.parameter("profile-level-id");
+                offered.is_some_and(|offered| offered.eq_ignore_ascii_case(profile))
+                    && codec.parameter("packetization-mode") != Some("0")
+            }
+        }
+    }
+
+    fn fmtp(&self) -> String {
+        match self {
+            Profile::Vp9(profile) => format!("profile-id={profile}"),
+            Profile::H264(profile) => format!("profile-level-id={profile};packetization-mode=1"),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Codecs: their names in the API and in SDP, and how an offered one is chosen.
+
+use portunus_rtp::Pt;
+
+use crate::negotiated::{Codec, Kind};
+
+/// A codec of an m-line: payload type, `rtpmap`, `fmtp` and `rtcp-fb`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodecSpec {
+    /// Its number.
+    pub pt: Pt,
+    /// The name in `rtpmap`, as the description's maker wrote it.
+    pub name: String,
+    /// RTP clock in Hz.
+    pub clock_rate: u32,
+    /// Audio channels; 0 if the `rtpmap` does not say.
+    pub channels: u8,
+    /// Format parameters.
+    pub fmtp: Option<String>,
+    /// Feedback: what stands after the payload type in `rtcp-fb` lines.
+    pub feedback: Vec<String>,
+}
+
+impl CodecSpec {
+    /// A codec as the server writes it in offers, with payload type `pt` and without parameters.
+    pub fn new(name: CodecName, pt: Pt) -> Self {
+        CodecSpec {
+            pt,
+            name: name.encoding().to_owned(),
+            clock_rate: name.clock_rate(),
+            channels: name.channels(),
+            fmtp: None,
+            feedback: Vec::new(),
+        }
+    }
+
+    /// Which of the codecs known to the server it is.
+    pub fn codec(&self) -> Option<Codec> {
+        match self.codec_name() {
+            Some(name) => Some(name.codec()),
+            None if self.is_red() => Some(Codec::Red),
+            None if self.name.eq_ignore_ascii_case("telephone-event") => {
+                Some(Codec::TelephoneEvent)
+            }
+            None => None,
+        }
+    }
+
+    /// Its name in the API.
+    pub fn codec_name(&self) -> Option<CodecName> {
+        CodecName::ALL.into_iter().find(|name| name.matches(self))
+    }
+
+    /// Whether it is redundant audio (RFC 2198).
+    pub fn is_red(&self) -> bool {
+        self.name.eq_ignore_ascii_case("red") && self.clock_rate == 48_000
+    }
+
+    /// The value of format parameter `name`.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.fmtp.as_deref()?.split(';').find_map(|parameter| {
+            let (key, value) = parameter.split_once('=')?;
+            key.trim().eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// Whether the `rtcp-fb` lines have `feedback`.
+    pub fn has_feedback(&self, feedback: &str) -> bool {
+        self.feedback
+            .iter()
+            .any(|line| line.eq_ignore_ascii_case(feedback))
+    }
+}
+
+/// A codec as the API names it: a codec with its clock rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum CodecName {
+    Opus,
+    MultiOpus,
+    Pcmu,
+    Pcma,
+    G722,
+    Isac32,
+    Isac16,
+    L16Wide,
+    L16,
+    Vp8,
+    Vp9,
+    H264,
+    Av1,
+    H265,
+}
+
+impl CodecName {
+    /// The audio codecs, in the order in which the server chooses when nobody says otherwise.
+    pub const AUDIO: [CodecName; 9] = [
+        CodecName::Opus,
+        CodecName::Pcmu,
+        CodecName::Pcma,
+        CodecName::G722,
+        CodecName::Isac32,
+        CodecName::Isac16,
+        CodecName::MultiOpus,
+        CodecName::L16Wide,
+        CodecName::L16,
+    ];
+
+    /// The video codecs, in the order in which the server chooses when nobody says otherwise.
+    pub const VIDEO: [CodecName; 5] = [
+        CodecName::Vp8,
+        CodecName::Vp9,
+        CodecName::H264,
+        CodecName::Av1,
+        CodecName::H265,
+    ];
+
+    /// All codecs.
+    pub const ALL: [CodecName; 14] = [
+        CodecName::Opus,
+        CodecName::MultiOpus,
+        CodecName::Pcmu,
+        CodecName::Pcma,
+        CodecName::G722,
+        CodecName::Isac32,
+        CodecName::Isac16,
+        CodecName::L16Wide,
+        CodecName::L16,
+        CodecName::Vp8,
+        CodecName::Vp9,
+        CodecName::H264,
+        CodecName::Av1,
+        CodecName::H265,
+    ];
+
+    /// The codec with this name in the API; upper and lower case are the same.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|codec| codec.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CodecName::Opus => "opus",
+            CodecName::MultiOpus => "multiopus",
+            CodecName::Pcmu => "pcmu",
+            CodecName::Pcma => "pcma",
+            CodecName::G722 => "g722",
+            CodecName::Isac32 => "isac32",
+            CodecName::Isac16 => "isac16",
+            CodecName::L16Wide => "l16-48",
+            CodecName::L16 => "l16",
+            CodecName::Vp8 => "vp8",
+            CodecName::Vp9 => "vp9",
+            CodecName::H264 => "h264",
+            CodecName::Av1 => "av1",
+            CodecName::H265 => "h265",
+        }
+    }
+
+    /// Its encoding name in `rtpmap`.
+    pub const fn encoding(self) -> &'static str {
+        match self {
+            CodecName::Opus => "opus",
+            CodecName::MultiOpus => "multiopus",
+            CodecName::Pcmu => "PCMU",
+            CodecName::Pcma => "PCMA",
+            CodecName::G722 => "G722",
+            CodecName::Isac32 | CodecName::Isac16 => "ISAC",
+            CodecName::L16Wide | CodecName::L16 => "L16",
+            CodecName::Vp8 => "VP8",
+            CodecName::Vp9 => "VP9",
+            CodecName::H264 => "H264",
+            CodecName::Av1 => "AV1",
+            CodecName::H265 => "H265",
+        }
+    }
+
+    /// RTP clock in Hz.
+    pub const fn clock_rate(self) -> u32 {
+        match self {
+            CodecName::Opus | CodecName::MultiOpus | CodecName::L16Wide => 48_000,
+            CodecName::Isac32 => 32_000,
+            CodecName::Isac16 | CodecName::L16 => 16_000,
+            CodecName::Pcmu | CodecName::Pcma | CodecName::G722 => 8_000,
+            CodecName::Vp8
+            | CodecName::Vp9
+            | CodecName::H264
+            | CodecName::Av1
+            | CodecName::H265 => 90_000,
+        }
+    }
+
+    /// Audio channels in `rtpmap`; 0 where none are written.
+    pub const fn channels(self) -> u8 {
+        match self {
+            CodecName::Opus => 2,
+            CodecName::MultiOpus => 6,
+            _ => 0,
+        }
+    }
+
+    /// Whether it is audio or video.
+    pub fn kind(self) -> Kind {
+        if Self::VIDEO.contains(&self) {
+            Kind::Video
+        } else {
+            Kind::Audio
+        }
+    }
+
+    /// The codec.
+    pub const fn codec(self) -> Codec {
+        match self {
+            CodecName::Opus => Codec::Opus,
+            CodecName::MultiOpus => Codec::MultiOpus,
+            CodecName::Pcmu => Codec::Pcmu,
+            CodecName::Pcma => Codec::Pcma,
+            CodecName::G722 => Codec::G722,
+            CodecName::Isac32 | CodecName::Isac16 => Codec::Isac,
+            CodecName::L16Wide | CodecName::L16 => Codec::L16,
+            CodecName::Vp8 => Codec::Vp8,
+            CodecName::Vp9 => Codec::Vp9,
+            CodecName::H264 => Codec::H264,
+            CodecName::Av1 => Codec::Av1,
+            CodecName::H265 => Codec::H265,
+        }
+    }
+
+    /// The payload type in the server's offers when a plugin does not say.
+    pub const fn default_pt(self) -> Pt {
+        match self {
+            CodecName::Pcmu => Pt(0),
+            CodecName::Pcma => Pt(8),
+            CodecName::G722 => Pt(9),
+            CodecName::Opus
+            | CodecName::MultiOpus
+            | CodecName::Isac32
+            | CodecName::Isac16
+            | CodecName::L16Wide
+            | CodecName::L16 => Pt(111),
+            CodecName::Vp8
+            | CodecName::Vp9
+            | CodecName::H264
+            | CodecName::Av1
+            | CodecName::H265 => Pt(96),
+        }
+    }
+
+    /// Whether `spec` is this codec.
+    pub fn matches(self, spec: &CodecSpec) -> bool {
+        spec.clock_rate == self.clock_rate() && spec.name.eq_ignore_ascii_case(self.encoding())
+    }
+}

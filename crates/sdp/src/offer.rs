@@ -1,0 +1,151 @@
+//! Offers as plugins make them.
+
+use portunus_rtp::{ExtensionKind, Mid, Pt};
+
+use crate::answer::server_feedback;
+use crate::codecs::{CodecName, CodecSpec};
+use crate::description::{Description, Direction, Extmap, Media, Msid, Origin};
+use crate::negotiated::Kind;
+
+/// The m-lines that a plugin offers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OfferOptions {
+    /// The `s=` line; the server's own name if empty.
+    pub name: String,
+    /// The id in the `o=` line; the session's own if empty.
+    pub session_id: String,
+    /// The m-lines in their order; m-lines of earlier exchanges keep their places.
+    pub media: Vec<MediaOffer>,
+}
+
+/// One m-line that a plugin offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MediaOffer {
+    /// What it carries.
+    pub kind: Kind,
+    /// Its identification; the index in the offer if none.
+    pub mid: Option<Mid>,
+    /// Offer it no longer: the m-line only keeps its place.
+    pub rejected: bool,
+    /// Who is to send.
+    pub direction: Direction,
+    /// Codecs in order of preference, see [`MediaOffer::add_codec`].
+    pub codecs: Vec<CodecSpec>,
+    /// Header extensions and their numbers.
+    pub extensions: Vec<(ExtensionKind, u8)>,
+    /// The stream and track; the server's own if none.
+    pub msid: Option<Msid>,
+}
+
+impl MediaOffer {
+    /// An m-line without codecs and header extensions.
+    pub fn new(kind: Kind, direction: Direction) -> Self {
+        MediaOffer {
+            kind,
+            mid: None,
+            rejected: false,
+            direction,
+            codecs: Vec::new(),
+            extensions: Vec::new(),
+            msid: None,
+        }
+    }
+
+    /// Adds a codec with its usual payload type or with `pt`; feedback is written as the server uses it.
+    pub fn add_codec(&mut self, name: CodecName, pt: Option<Pt>, fmtp: Option<String>) {
+        let pt = pt.unwrap_or_else(|| name.default_pt());
+        self.codecs.push(CodecSpec {
+            fmtp,
+            ..CodecSpec::new(name, pt)
+        });
+    }
+
+    /// Adds redundant audio (RFC 2198) made of `codec`, preferred to what was added before.
+    pub fn add_red(&mut self, pt: Pt, codec: Pt) {
+        let red = CodecSpec {
+            pt,
+            name: "red".to_owned(),
+            clock_rate: 48_000,
+            channels: 2,
+            fmtp: Some(format!("{0}/{0}", codec.0)),
+            feedback: Vec::new(),
+        };
+        self.codecs.insert(0, red);
+    }
+
+    /// Adds telephone events, usually with payload type 126.
+    pub fn add_dtmf(&mut self, pt: Pt) {
+        self.codecs.push(CodecSpec {
+            pt,
+            name: "telephone-event".to_owned(),
+            clock_rate: 8_000,
+            channels: 0,
+            fmtp: None,
+            feedback: Vec::new(),
+        });
+    }
+}
+
+impl Description {
+    /// Makes an offer.
+    pub fn offer(options: OfferOptions) -> Description {
+        let media = options
+            .media
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, offer)| {
+                let mid = offer.mid.or_else(|| Mid::new(&index.to_string()))?;
+                Some(media(offer, mid))
+            });
+        Description {
+            origin: Origin {
+                session_id: options.session_id,
+                ..Origin::default()
+            },
+            name: options.name,
+            attributes: Vec::new(),
+            media: media.collect(),
+        }
+    }
+}
+
+fn media(offer: MediaOffer, mid: Mid) -> Media {
+    let MediaOffer {
+        kind,
+        rejected,
+        direction,
+        mut codecs,
+        extensions,
+        msid,
+        ..
+    } = offer;
+    let transport_cc = extensions
+        .iter()
+        .any(|(kind, _)| *kind == ExtensionKind::TransportCc);
+    for codec in codecs
+        .iter_mut()
+        .filter(|c| !c.name.eq_ignore_ascii_case("telephone-event"))
+    {
+        codec.feedback = server_feedback(kind, transport_cc);
+    }
+    let (proto, format) = match kind {
+        Kind::Data => ("UDP/DTLS/SCTP", "webrtc-datachannel"),
+        Kind::Audio | Kind::Video => ("UDP/TLS/RTP/SAVPF", "0"),
+    };
+    Media {
+        kind,
+        mid,
+        rejected,
+        direction,
+        proto: proto.to_owned(),
+        format: format.to_owned(),
+        codecs,
+        extensions: extensions
+            .into_iter()
+            .map(|(kind, id)| Extmap::new(kind, id))
+            .collect(),
+        msid,
+        bandwidth: None,
+        attributes: Vec::new(),
+    }
+}

@@ -1,0 +1,394 @@
+//! What the remote side sent: its media lines for plugins, everything else for the core.
+
+use portunus_rtp::{Mid, Pt, Rid};
+use sdp_types::Session as Sdp;
+
+use crate::description::{Attribute, Description, Media, Msid, Origin};
+use crate::error::SdpError;
+use crate::negotiated::{Fingerprint, FingerprintHash, IceCredentials, Kind, RemoteSsrc};
+use crate::parse::{self, PtSet, find, values};
+use crate::simulcast::{
+    OfferedRid, RidCollector, RidOrder, Simulcast, SimulcastForm, SsrcCollector,
+};
+use crate::wire;
+
+/// Candidates beyond this number are ignored.
+const MAX_CANDIDATES: usize = 128;
+/// The m-lines on which candidates are looked for: those after the first are bundled with it.
+const CANDIDATE_LINES: usize = 2;
+/// What a peer takes that does not say (RFC 8841 section 6.1).
+const DEFAULT_MAX_MESSAGE_SIZE: u32 = 65_536;
+/// The SCTP port of a peer that does not say.
+const DEFAULT_SCTP_PORT: u16 = 5_000;
+
+/// Whether a description offers or answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum SdpType {
+    Offer,
+    Answer,
+}
+
+/// A parsed description of the remote side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteDescription {
+    /// Offer or answer.
+    pub kind: SdpType,
+    /// What plugins see.
+    pub description: Description,
+    /// ICE and DTLS.
+    pub transport: TransportFacts,
+    /// What only the core needs to know of each m-line, in the order of the description's.
+    pub media: Vec<RemoteMedia>,
+    /// In which order the rids stand; parsing assumes the highest layer first.
+    pub rid_order: RidOrder,
+}
+
+/// The remote side's transport, the same for all m-lines (BUNDLE).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TransportFacts {
+    /// Missing only if all m-lines of a renegotiation are rejected.
+    pub ice: Option<IceCredentials>,
+    /// `a=ice-lite` is there.
+    pub ice_lite: bool,
+    /// The fingerprints with a hash function that the server accepts.
+    pub fingerprints: Vec<Fingerprint>,
+    /// `a=setup`, if it is there.
+    pub setup: Option<Setup>,
+    /// The candidates of component 1, as the text after `a=`.
+    pub candidates: Vec<String>,
+}
+
+/// Who is ready to start the DTLS handshake (RFC 5763 section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Setup {
+    ActPass,
+    Active,
+    Passive,
+}
+
+/// What only the core needs to know of an m-line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteMedia {
+    /// The streams that the remote side declared: simulcast layers, lowest first, or one stream at most.
+    pub ssrcs: Vec<RemoteSsrc>,
+    /// The rids that the remote side wants to send, in its order.
+    pub rids: Vec<OfferedRid>,
+    /// How `a=simulcast` was written, if it was there.
+    pub simulcast_form: Option<SimulcastForm>,
+    /// RTX payload types: the media's, the repair's.
+    pub rtx: Vec<(Pt, Pt)>,
+    /// The remote side sends or understands NACKs for some codec of the m-line.
+    pub nack: bool,
+    /// Data: the SCTP port.
+    pub sctp_port: u16,
+    /// Data: the largest message that the remote side takes, in bytes.
+    pub max_message_size: u32,
+}
+
+impl RemoteMedia {
+    /// The rids, lowest layer (substream 0) first.
+    pub fn rids_lowest_first(&self, order: RidOrder) -> Vec<Rid> {
+        let rids = self.rids.iter().map(|offered| offered.rid);
+        match order {
+            RidOrder::HighestFirst => rids.rev().collect(),
+            RidOrder::LowestFirst => rids.collect(),
+        }
+    }
+}
+
+/// An m-line that exists already: its place and its identification are fixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaSlot {
+    /// Its identification.
+    pub mid: Mid,
+    /// It is in use; if not, an offer may put another m-line in its place.
+    pub active: bool,
+}
+
+impl RemoteDescription {
+    /// Parses SDP text; `slots` are the m-lines that exist already (none before the first exchange).
+    pub fn parse(text: &str, kind: SdpType, slots: &[MediaSlot]) -> Result<Self, SdpError> {
+        let sdp = wire::read(text)?;
+        let mut media = Vec::with_capacity(sdp.medias.len());
+        let mut facts = Vec::with_capacity(sdp.medias.len());
+        let all_rtx: Vec<RtxLine> = sdp.medias.iter().map(rtx_of).collect();
+        let all_repairs: PtSet = all_rtx
+            .iter()
+            .flatten()
+            .map(|(_, repair)| *repair)
+            .collect();
+        let all_codecs = parse::payload_types(&sdp);
+        for ((index, line), rtx) in sdp.medias.iter().enumerate().zip(&all_rtx) {
+            let mid = mid_of(line, index, kind, slots)?;
+            let mut parsed = parse::media(line, index, mid, &sdp.attributes)?;
+            parsed.msid = msid_of(line, index)?;
+            // A number that means a codec here and its repair there cannot be told apart on one transport.
+            let rtx: Vec<(Pt, Pt)> = rtx
+                .iter()
+                .filter(|(codec, repair)| {
+                    parsed.codec(*codec).is_some() && !all_codecs.contains(*repair)
+                })
+                .copied()
+                .collect();
+            parsed
+                .codecs
+                .retain(|codec| !all_repairs.contains(codec.pt));
+            facts.push(facts_of(line, rtx));
+            media.push(parsed);
+        }
+        refuse_same_mids(&media)?;
+        let transport = transport_of(&sdp, &media);
+        let needed = slots.is_empty() || media.iter().any(|media| !media.rejected);
+        if needed && transport.ice.is_none() {
+            return Err(SdpError::NoIceCredentials);
+        }
+        if needed && transport.fingerprints.is_empty() {
+            return Err(SdpError::NoFingerprint);
+        }
+        let description = Description {
+            origin: Origin {
+                username: sdp.origin.username.unwrap_or_default(),
+                session_id: sdp.origin.sess_id,
+                version: sdp.origin.sess_version,
+                address: sdp.origin.unicast_address,
+            },
+            name: sdp.session_name.trim().to_owned(),
+            attributes: parse::passed_on(&sdp.attributes).collect::<Vec<Attribute>>(),
+            media,
+        };
+        let rid_order = RidOrder::default();
+        Ok(RemoteDescription {
+            kind,
+            description,
+            transport,
+            media: facts,
+            rid_order,
+        })
+    }
+
+    /// The simulcast streams in it, as they are handed to plugins beside the description.
+    pub fn simulcast(&self) -> Vec<Simulcast> {
+        self.description
+            .media
+            .iter()
+            .zip(&self.media)
+            .filter_map(|(line, facts)| Simulcast::of(line.mid, facts, self.rid_order))
+            .collect()
+    }
+}
+
+type RtxLine = Vec<(Pt, Pt)>;
+
+/// The RTX payload types of an m-line and what they repair.
+fn rtx_of(line: &sdp_types::Media) -> RtxLine {
+    let repairs = parse::rtx_payload_types(line);
+    let mut pairs = RtxLine::new();
+    for value in values(&line.attributes, "fmtp") {
+        let Some((pt, parameters)) = parse::payload_value(value) else {
+            continue;
+        };
+        let apt = parameters.split(';').find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim()
+                .eq_ignore_ascii_case("apt")
+                .then(|| parse::payload_type(value.trim()))?
+        });
+        if let Some(apt) = apt
+            && repairs.contains(pt)
+            && !pairs
+                .iter()
+                .any(|(codec, repair)| *codec == apt || *repair == pt)
+        {
+            pairs.push((apt, pt));
+        }
+    }
+    pairs
+}
+
+fn mid_of(
+    line: &sdp_types::Media,
+    index: usize,
+    kind: SdpType,
+    slots: &[MediaSlot],
+) -> Result<Mid, SdpError> {
+    let text = find(&line.attributes, "mid").flatten();
+    if let Some(slot) = slots.get(index) {
+        // An m-line keeps its identification; only an offer may give a place that is free to another.
+        let recycled = kind == SdpType::Offer && !slot.active;
+        return Ok(text
+            .and_then(Mid::new)
+            .filter(|_| recycled)
+            .unwrap_or(slot.mid));
+    }
+    match text {
+        Some(text) => Mid::new(text).ok_or({
+            let active = line.port != 0 && line.media != "application";
+            if active && text.len() > 16 {
+                SdpError::LongMid
+            } else {
+                SdpError::NoMid(index)
+            }
+        }),
+        None => Err(SdpError::NoMid(index)),
+    }
+}
+
+fn refuse_same_mids(media: &[Media]) -> Result<(), SdpError> {
+    let mut mids: Vec<Mid> = media
+        .iter()
+        .filter(|m| !m.rejected)
+        .map(|m| m.mid)
+        .collect();
+    mids.sort_unstable();
+    match mids
+        .windows(2)
+        .find(|pair| pair.first() == pair.last())
+        .and_then(<[Mid]>::first)
+    {
+        Some(mid) => Err(SdpError::DuplicateMid(*mid)),
+        None => Ok(()),
+    }
+}
+
+fn msid_of(line: &sdp_types::Media, index: usize) -> Result<Option<Msid>, SdpError> {
+    let Some(value) = find(&line.attributes, "msid") else {
+        return Ok(None);
+    };
+    let mut tokens = value.unwrap_or_default().split_ascii_whitespace();
+    match (tokens.next(), tokens.next()) {
+        (Some(stream), Some(track)) => Ok(Some(Msid {
+            stream: stream.to_owned(),
+            track: track.to_owned(),
+        })),
+        _ => Err(SdpError::InvalidMsid(index)),
+    }
+}
+
+fn facts_of(line: &sdp_types::Media, rtx: Vec<(Pt, Pt)>) -> RemoteMedia {
+    let mut rids = RidCollector::default();
+    let mut ssrcs = SsrcCollector::default();
+    let mut nack = false;
+    for attribute in &line.attributes {
+        let Some(value) = attribute.value.as_deref() else {
+            continue;
+        };
+        match attribute.attribute.to_ascii_lowercase().as_str() {
+            "rid" => rids.rid(value),
+            "simulcast" => rids.simulcast(value),
+            "ssrc" => ssrcs.ssrc(value),
+            "ssrc-group" => ssrcs.group(value),
+            "rtcp-fb" => nack |= value.split_ascii_whitespace().nth(1) == Some("nack"),
+            _ => {}
+        }
+    }
+    let (rids, simulcast_form) = rids.finish();
+    let number = |name| {
+        values(&line.attributes, name)
+            .next()
+            .and_then(|v| v.parse::<u64>().ok())
+    };
+    // The old form has the port in the m-line, and repeats it in `sctpmap`.
+    let sctp_port = number("sctp-port").or_else(|| line.fmt.parse().ok());
+    let max_message_size = match number("max-message-size") {
+        Some(0) => u32::MAX,
+        Some(size) => u32::try_from(size).unwrap_or(u32::MAX),
+        None => DEFAULT_MAX_MESSAGE_SIZE,
+    };
+    RemoteMedia {
+        ssrcs: if rids.is_empty() {
+            ssrcs.finish()
+        } else {
+            Vec::new()
+        },
+        rids,
+        simulcast_form,
+        rtx,
+        nack,
+        sctp_port: sctp_port
+            .and_then(|port| u16::try_from(port).ok())
+            .filter(|_| parse::kind(line) == Some(Kind::Data))
+            .unwrap_or(DEFAULT_SCTP_PORT),
+        max_message_size,
+    }
+}
+
+/// The transport as the first m-line in use says it, or the session level where it does not.
+fn transport_of(sdp: &Sdp, media: &[Media]) -> TransportFacts {
+    let first = media
+        .iter()
+        .position(|media| !media.rejected)
+        .and_then(|i| sdp.medias.get(i));
+    let levels: Vec<&[sdp_types::Attribute]> = first
+        .map(|line| line.attributes.as_slice())
+        .into_iter()
+        .chain([&*sdp.attributes])
+        .collect();
+    let value = |name: &str| levels.iter().find_map(|level| values(level, name).next());
+    let credential = |name: &str| {
+        value(name).filter(|text| text.len() <= 256 && text.bytes().all(|c| c.is_ascii_graphic()))
+    };
+    let ice = credential("ice-ufrag")
+        .zip(credential("ice-pwd"))
+        .map(|(ufrag, pwd)| IceCredentials {
+            ufrag: ufrag.to_owned(),
+            pwd: pwd.to_owned(),
+        });
+    let fingerprints = levels
+        .iter()
+        .map(|level| {
+            values(level, "fingerprint")
+                .filter_map(fingerprint)
+                .collect::<Vec<_>>()
+        })
+        .find(|fingerprints| !fingerprints.is_empty())
+        .unwrap_or_default();
+    let setup = value("setup").and_then(|value| match value.to_ascii_lowercase().as_str() {
+        "actpass" => Some(Setup::ActPass),
+        "active" => Some(Setup::Active),
+        "passive" => Some(Setup::Passive),
+        _ => None,
+    });
+    let mut candidates: Vec<String> = Vec::new();
+    for value in sdp
+        .medias
+        .iter()
+        .take(CANDIDATE_LINES)
+        .flat_map(|m| values(&m.attributes, "candidate"))
+    {
+        let text = format!("candidate:{value}");
+        let rtp = value.split_ascii_whitespace().nth(1) == Some("1");
+        if rtp && candidates.len() < MAX_CANDIDATES && !candidates.contains(&text) {
+            candidates.push(text);
+        }
+    }
+    let ice_lite = find(&sdp.attributes, "ice-lite").is_some();
+    TransportFacts {
+        ice,
+        ice_lite,
+        fingerprints,
+        setup,
+        candidates,
+    }
+}
+
+fn fingerprint(value: &str) -> Option<Fingerprint> {
+    let (hash, digest) = value.trim().split_once(' ')?;
+    let (hash, length) = match hash.to_ascii_lowercase().as_str() {
+        "sha-256" => (FingerprintHash::Sha256, 32),
+        "sha-1" => (FingerprintHash::Sha1, 20),
+        _ => return None,
+    };
+    let digest: Option<Vec<u8>> = digest
+        .trim()
+        .split(':')
+        .map(|byte| match byte.len() {
+            2 => u8::from_str_radix(byte, 16).ok(),
+            _ => None,
+        })
+        .collect();
+    digest
+        .filter(|digest| digest.len() == length)
+        .map(|digest| Fingerprint { hash, digest })
+}
