@@ -3,6 +3,7 @@
 mod abs_capture_time;
 mod abs_send_time;
 mod audio_level;
+pub mod dependency_descriptor;
 mod element;
 mod playout_delay;
 mod transport_cc;
@@ -14,6 +15,7 @@ use std::fmt;
 pub use abs_capture_time::AbsCaptureTime;
 pub use abs_send_time::AbsSendTime;
 pub use audio_level::AudioLevel;
+pub use dependency_descriptor::{DependencyDescriptor, DependencyReader};
 pub use element::{ExtensionForm, Extensions};
 pub use playout_delay::PlayoutDelay;
 pub use transport_cc::TransportCc;
