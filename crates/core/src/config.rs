@@ -54,6 +54,37 @@ impl Default for CoreConfig {
 }
 
 impl CoreConfig {
+    /// Whether a client that shows these is let in.
+    pub(crate) fn admits(&self, api_secret: Option<&str>, token: Option<&str>) -> bool {
+        let open = self.api_secret.is_none() && !self.token_auth;
+        let by_secret = || {
+            let known = self.api_secret.as_deref();
+            known
+                .zip(api_secret)
+                .is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
+        };
+        open || by_secret() || (self.token_auth && self.stored(token).is_some())
+    }
+
+    /// Whether a client with this token may attach to `plugin`; one without was let in by the API secret.
+    pub(crate) fn token_opens(&self, token: Option<&str>, plugin: &str) -> bool {
+        let stored = if self.token_auth {
+            self.stored(token)
+        } else {
+            None
+        };
+        stored.is_none_or(|stored| {
+            stored.plugins.is_empty() || stored.plugins.iter().any(|opened| opened == plugin)
+        })
+    }
+
+    fn stored(&self, token: Option<&str>) -> Option<&StoredToken> {
+        let token = token?;
+        self.tokens
+            .iter()
+            .find(|stored| equal_in_constant_time(&stored.token, token))
+    }
+
     pub(crate) fn session_timeout(&self) -> Option<Duration> {
         (self.session_timeout > 0).then(|| Duration::from_secs(self.session_timeout.into()))
     }
@@ -65,6 +96,12 @@ impl CoreConfig {
     pub(crate) fn candidates_timeout(&self) -> Duration {
         Duration::from_secs(self.candidates_timeout.into())
     }
+}
+
+/// Compares without telling by its duration how much of a guess was right.
+fn equal_in_constant_time(known: &str, shown: &str) -> bool {
+    let pairs = known.bytes().zip(shown.bytes());
+    known.len() == shown.len() && pairs.fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 /// A token that clients may use.
@@ -87,6 +124,26 @@ pub enum RidOrder {
     Hml,
     /// Low, medium, high: the last is the best.
     Lmh,
+}
+
+impl RidOrder {
+    /// The order with this name in a `jsep`.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "hml" => Some(RidOrder::Hml),
+            "lmh" => Some(RidOrder::Lmh),
+            _ => None,
+        }
+    }
+}
+
+impl From<RidOrder> for portunus_sdp::RidOrder {
+    fn from(order: RidOrder) -> Self {
+        match order {
+            RidOrder::Hml => portunus_sdp::RidOrder::HighestFirst,
+            RidOrder::Lmh => portunus_sdp::RidOrder::LowestFirst,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -82,10 +82,9 @@ impl BadRequest {
             | ApiError::InvalidSdp(_)
             | ApiError::UnexpectedAnswer
             | ApiError::WebRtcState(_) => BadRequest::Sdp,
-            ApiError::PluginAttach(_)
-            | ApiError::PluginMessage(_)
-            | ApiError::NotAcceptingSessions
-            | ApiError::Unknown(_) => return None,
+            ApiError::PluginMessage(_) | ApiError::NotAcceptingSessions | ApiError::Unknown(_) => {
+                return None;
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{HandleId, SessionId};
+use crate::{FieldError, HandleId, SessionId};
 
 /// Why a request was refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,9 +47,6 @@ pub enum ApiError {
     /// There is no such plugin.
     #[error("No such plugin '{0}'")]
     PluginNotFound(String),
-    /// The plugin takes no more handles.
-    #[error("Couldn't attach to plugin: error '{0}'")]
-    PluginAttach(String),
     /// The plugin refuses the message, or is gone.
     #[error("{0}")]
     PluginMessage(String),
@@ -94,7 +91,6 @@ impl ApiError {
             ApiError::NoSession | ApiError::SessionNotFound(_) => 458,
             ApiError::NoHandle | ApiError::HandleNotFound(..) => 459,
             ApiError::PluginNotFound(_) => 460,
-            ApiError::PluginAttach(_) => 461,
             ApiError::PluginMessage(_) => 462,
             ApiError::JsepUnknownType(_) => 464,
             ApiError::InvalidSdp(_) => 465,
@@ -118,5 +114,16 @@ impl ApiError {
         }
         reply["error"] = json!({ "code": self.code(), "reason": self.to_string() });
         reply
+    }
+}
+
+impl From<FieldError> for ApiError {
+    fn from(error: FieldError) -> Self {
+        match &error {
+            FieldError::Missing(_) => ApiError::MissingElement(error.to_string()),
+            FieldError::Type { .. } | FieldError::Layer(_) => {
+                ApiError::InvalidElement(error.to_string())
+            }
+        }
     }
 }

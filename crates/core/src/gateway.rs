@@ -7,17 +7,24 @@ use std::time::Duration;
 
 use portunus_media::{MediaPlane, PeerEvent};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
+use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
+use crate::handle::{self, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
-use crate::session::Session;
+use crate::session::{Attached, Session};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, Plugin, PluginInfo, ServerFacts, SessionId, id, info,
+    ApiError, Client, CoreConfig, Counters, Fields, HandleId, Plugin, PluginInfo, ServerFacts,
+    SessionId, id, info,
 };
 
 /// How often sessions are checked for silence.
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(1);
+
+/// How long a shutdown waits for handles that do not end.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// The server's core; cheap to clone.
 #[derive(Clone)]
@@ -26,12 +33,8 @@ pub struct Gateway {
 }
 
 struct Inner {
-    config: CoreConfig,
-    facts: ServerFacts,
-    #[expect(dead_code, reason = "used by handles")]
-    media: MediaPlane,
+    context: Arc<Context>,
     plugins: Vec<Arc<dyn Plugin>>,
-    counters: Arc<Counters>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     accepting: AtomicBool,
 }
@@ -54,44 +57,38 @@ impl Gateway {
         plugins: Vec<Arc<dyn Plugin>>,
         facts: ServerFacts,
     ) -> Gateway {
-        let inner = Arc::new(Inner {
-            accepting: AtomicBool::new(config.accept_new_sessions),
+        let accepting = AtomicBool::new(config.accept_new_sessions);
+        let context = Arc::new(Context {
             config,
             facts,
             media,
-            plugins,
             counters: Arc::default(),
+            peers: Peers::default(),
+        });
+        tokio::spawn(deliver_events(context.clone(), events));
+        let inner = Arc::new(Inner {
+            context,
+            plugins,
             sessions: Mutex::default(),
+            accepting,
         });
         tokio::spawn(watch_sessions(Arc::downgrade(&inner)));
-        drop(events);
         Gateway { inner }
     }
 
-    /// Answers one request. For transports whose clients poll; with others, events could overtake the reply.
+    /// Answers one request of a client that polls. With others, events could overtake the reply: see
+    /// [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
-        let inner = &self.inner;
-        add(&inner.counters.requests);
-        match Request::parse(message, inner.config.string_ids) {
-            Ok(request) => {
-                let reply = self.handle(client, &request).await;
-                reply.unwrap_or_else(|error| {
-                    self.refuse(&error, request.session(), Some(&request.transaction))
-                })
-            }
-            Err(Refusal {
-                error,
-                session,
-                transaction,
-            }) => self.refuse(&error, session, transaction.as_deref()),
-        }
+        // Without a queue to put it into, the reply always comes back.
+        self.answer(client, None, message).await.unwrap_or_default()
     }
 
-    /// Answers one request through the client's own queue, so that no event overtakes the reply. For pushed
-    /// clients; returns once the reply is in the queue.
+    /// Answers one request of a pushed client through its own queue, so that no event overtakes the reply.
+    /// Returns once the reply is in the queue.
     pub async fn submit(&self, client: &Client, message: &[u8]) {
-        let reply = self.request(client, message).await;
-        client.push(reply);
+        if let Some(reply) = self.answer(client, Some(client), message).await {
+            client.push(reply);
+        }
     }
 
     /// The events of `session` for a client that polls: at most `max`, or one keepalive after `wait`.
@@ -123,7 +120,7 @@ impl Gateway {
             .cloned()
             .collect();
         for session in owned {
-            if self.inner.config.reclaim_session_timeout == 0 {
+            if self.inner.context.config.reclaim_session_timeout == 0 {
                 self.inner.remove(&session);
             } else {
                 session.orphan();
@@ -137,8 +134,8 @@ impl Gateway {
         let plugins: Vec<PluginInfo> = inner.plugins.iter().map(|plugin| plugin.info()).collect();
         let accepting = inner.accepting.load(Ordering::Relaxed);
         info::server_info(
-            &inner.config,
-            &inner.facts,
+            &inner.context.config,
+            &inner.context.facts,
             accepting,
             &plugins,
             transaction,
@@ -147,7 +144,7 @@ impl Gateway {
 
     /// The counters of this core.
     pub fn counters(&self) -> &Counters {
-        &self.inner.counters
+        &self.inner.context.counters
     }
 
     /// Whether new sessions are accepted: false before a shutdown, so that load goes elsewhere.
@@ -155,24 +152,119 @@ impl Gateway {
         self.inner.accepting.store(accept, Ordering::Relaxed);
     }
 
-    /// Ends all sessions, and waits until their handles are done, for 5 s at most.
+    /// Ends all sessions, whose clients get `hangup` and `detached`, and waits until all handles are done, for
+    /// 5 s at most.
     pub async fn shutdown(&self) {
         self.accept_new_sessions(false);
-        let sessions: Vec<_> = self.inner.sessions().values().cloned().collect();
+        let sessions: Vec<_> = self
+            .inner
+            .sessions()
+            .drain()
+            .map(|(_, session)| session)
+            .collect();
+        let tasks = sessions.iter().flat_map(|session| {
+            subtract(&self.inner.context.counters.sessions);
+            let handles = session.take_handles();
+            handles.into_iter().map(|Attached { inbox, task }| {
+                let reason = "Server shutdown".to_owned();
+                inbox.deliver(Command::Hangup {
+                    reason,
+                    responder: None,
+                });
+                inbox.deliver(Command::Detach { responder: None });
+                task
+            })
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let all = async {
+            for task in tasks {
+                // A task that panicked has ended too.
+                let _ = task.await;
+            }
+        };
+        if timeout(SHUTDOWN_LIMIT, all).await.is_err() {
+            tracing::warn!("some handles did not end within {SHUTDOWN_LIMIT:?}");
+        }
         for session in sessions {
-            self.inner.remove(&session);
+            session.end();
         }
     }
 
-    async fn handle(&self, client: &Client, request: &Request) -> Result<Value, ApiError> {
-        match request.address {
-            Address::Server => self.server_request(client, request),
-            Address::Session(id) | Address::Handle(id, _) => {
-                self.authorize(request.into())?;
-                let session = self.session(id)?;
-                session.touch();
-                self.session_request(client, &session, request)
+    /// The state that a handle's plugin tells administrators; none if there is no such handle.
+    pub async fn query(&self, session: SessionId, handle: HandleId) -> Option<Value> {
+        let inbox = self.session(session).ok()?.handle(handle)?;
+        let (reply, state) = oneshot::channel();
+        inbox.send(Command::Query { reply }).await;
+        state.await.ok()
+    }
+
+    /// The reply; none if it is in the queue of `queue` already.
+    async fn answer(
+        &self,
+        client: &Client,
+        queue: Option<&Client>,
+        message: &[u8],
+    ) -> Option<Value> {
+        let context = &self.inner.context;
+        add(&context.counters.requests);
+        let request = match Request::parse(message, context.config.string_ids) {
+            Ok(request) => request,
+            Err(Refusal {
+                error,
+                session,
+                transaction,
+            }) => {
+                return Some(self.refuse(&error, session, transaction.as_deref()));
             }
+        };
+        let (session, transaction) = (request.session(), request.transaction.clone());
+        match self.dispatch(client, queue, request).await {
+            Ok(reply) => reply,
+            Err(error) => Some(self.refuse(&error, session, Some(&transaction))),
+        }
+    }
+
+    async fn dispatch(
+        &self,
+        client: &Client,
+        queue: Option<&Client>,
+        request: Request,
+    ) -> Result<Option<Value>, ApiError> {
+        let (id, handle) = match request.address {
+            Address::Server => return self.server_request(client, &request).map(Some),
+            Address::Session(id) => (id, None),
+            Address::Handle(id, handle) => (id, Some(handle)),
+        };
+        self.authorize((&request).into())?;
+        let session = self.session(id)?;
+        session.touch();
+        let handle = match handle {
+            None => None,
+            Some(handle) => Some(
+                session
+                    .handle(handle)
+                    .ok_or(ApiError::HandleNotFound(handle, id))?,
+            ),
+        };
+        match (request.verb.as_str(), handle) {
+            ("keepalive", _) => Ok(Some(self.reply("ack", &session, &request))),
+            ("claim", _) => {
+                session.claim(client);
+                Ok(Some(self.reply("success", &session, &request)))
+            }
+            ("attach", None) => self.attach(&session, &request).map(Some),
+            ("destroy", None) => {
+                self.inner.remove(&session);
+                Ok(Some(self.reply("success", &session, &request)))
+            }
+            ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
+                self.handle_request(&session, &handle, queue, request).await
+            }
+            ("attach" | "destroy", Some(_))
+            | ("message" | "trickle" | "hangup" | "detach", None) => {
+                Err(ApiError::InvalidPath(request.verb))
+            }
+            _ => Err(ApiError::UnknownRequest(request.verb)),
         }
     }
 
@@ -193,53 +285,100 @@ impl Gateway {
         }
         self.authorize(request.into())?;
         let mut sessions = inner.sessions();
-        let id = match id::read(request.members.get("id"), inner.config.string_ids) {
-            0 => loop {
-                let id = SessionId::random();
-                if !sessions.contains_key(&id) {
-                    break id;
-                }
-            },
+        let id = match id::read(request.members.get("id"), inner.context.config.string_ids) {
+            0 => SessionId::random(|id| sessions.contains_key(&id)),
             wanted if sessions.contains_key(&SessionId(wanted)) => {
                 return Err(ApiError::SessionConflict);
             }
             wanted => SessionId(wanted),
         };
-        let session = Session::new(id, client.clone(), inner.counters.clone());
+        let session = Session::new(id, client.clone(), inner.context.counters.clone());
         sessions.insert(id, Arc::new(session));
-        add(&inner.counters.sessions);
+        add(&inner.context.counters.sessions);
         Ok(json!({
             "janus": "success",
             "transaction": request.transaction,
-            "data": { "id": id.to_json(inner.config.string_ids) },
+            "data": { "id": id.to_json(inner.context.config.string_ids) },
         }))
     }
 
-    fn session_request(
-        &self,
-        client: &Client,
-        session: &Arc<Session>,
-        request: &Request,
-    ) -> Result<Value, ApiError> {
-        let reply = |janus: &str| {
-            json!({
-                "janus": janus,
-                "session_id": session.id.to_json(self.inner.config.string_ids),
-                "transaction": request.transaction,
-            })
-        };
-        match request.verb.as_str() {
-            "keepalive" => Ok(reply("ack")),
-            "claim" => {
-                session.claim(client);
-                Ok(reply("success"))
-            }
-            "destroy" => {
-                self.inner.remove(session);
-                Ok(reply("success"))
-            }
-            _ => Err(ApiError::UnknownRequest(request.verb.clone())),
+    fn attach(&self, session: &Arc<Session>, request: &Request) -> Result<Value, ApiError> {
+        let context = &self.inner.context;
+        let package = Fields(&request.members).required_string("plugin")?;
+        let opaque_id = Fields(&request.members).string("opaque_id")?;
+        let plugin = self
+            .inner
+            .plugins
+            .iter()
+            .find(|plugin| plugin.info().package == package)
+            .ok_or_else(|| ApiError::PluginNotFound(package.to_owned()))?;
+        if !context.config.token_opens(request.text("token"), package) {
+            return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
         }
+        let id = HandleId::random(|id| session.has_handle(id));
+        let opaque_id = opaque_id.map(str::to_owned);
+        handle::start(id, session.clone(), &**plugin, opaque_id, context.clone())
+            .map_err(|()| ApiError::SessionNotFound(session.id))?;
+        let mut reply = self.reply("success", session, request);
+        reply["data"] = json!({ "id": id.to_json(context.config.string_ids) });
+        Ok(reply)
+    }
+
+    /// Lets the handle's task answer.
+    async fn handle_request(
+        &self,
+        session: &Arc<Session>,
+        handle: &Inbox,
+        queue: Option<&Client>,
+        request: Request,
+    ) -> Result<Option<Value>, ApiError> {
+        let (responder, reply) = Responder::new(queue.cloned());
+        let Request {
+            transaction,
+            verb,
+            members,
+            address,
+        } = request;
+        let command = match verb.as_str() {
+            "message" => Command::Message {
+                transaction,
+                members,
+                responder,
+            },
+            "trickle" => Command::Trickle {
+                transaction,
+                members,
+                responder,
+            },
+            "hangup" => {
+                let reason = "Janus API".to_owned();
+                Command::Hangup {
+                    reason,
+                    responder: Some((transaction, responder)),
+                }
+            }
+            _ => Command::Detach {
+                responder: Some((transaction, responder)),
+            },
+        };
+        if let (Command::Detach { .. }, Address::Handle(_, id)) = (&command, address) {
+            session.remove_handle(id);
+        }
+        let sent = handle.send(command).await;
+        match reply.await {
+            Ok(reply) if sent => Ok(reply),
+            Ok(_) | Err(_) => Err(ApiError::PluginMessage(
+                "No plugin to handle this message".to_owned(),
+            )),
+        }
+    }
+
+    fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {
+        json!({
+            "janus": janus,
+            "session_id": session.id.to_json(self.inner.context.config.string_ids),
+            "transaction": request.transaction,
+        })
     }
 
     fn session(&self, id: SessionId) -> Result<Arc<Session>, ApiError> {
@@ -251,22 +390,10 @@ impl Gateway {
     }
 
     fn authorize(&self, credentials: Credentials<'_>) -> Result<(), ApiError> {
-        let config = &self.inner.config;
-        let equal = |known: &str, shown: Option<&str>| {
-            shown.is_some_and(|shown| constant_time_eq(known.as_bytes(), shown.as_bytes()))
-        };
-        let secret = config.api_secret.as_deref();
-        let open = secret.is_none() && !config.token_auth;
-        let by_secret = secret.is_some_and(|secret| equal(secret, credentials.api_secret));
-        let by_token = config.token_auth
-            && config
-                .tokens
-                .iter()
-                .any(|stored| equal(&stored.token, credentials.token));
-        if open || by_secret || by_token {
-            Ok(())
-        } else {
-            Err(ApiError::Unauthorized)
+        let config = &self.inner.context.config;
+        match config.admits(credentials.api_secret, credentials.token) {
+            true => Ok(()),
+            false => Err(ApiError::Unauthorized),
         }
     }
 
@@ -276,8 +403,8 @@ impl Gateway {
         session: Option<SessionId>,
         transaction: Option<&str>,
     ) -> Value {
-        self.inner.counters.refused(error);
-        let session = session.map(|id| id.to_json(self.inner.config.string_ids));
+        self.inner.context.counters.refused(error);
+        let session = session.map(|id| id.to_json(self.inner.context.config.string_ids));
         error.reply(session, transaction)
     }
 }
@@ -285,7 +412,7 @@ impl Gateway {
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
-            .field("config", &self.inner.config)
+            .field("config", &self.inner.context.config)
             .finish_non_exhaustive()
     }
 }
@@ -295,21 +422,22 @@ impl Inner {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a session and forgets it.
+    /// Ends a session and forgets it; its client is told nothing more.
     fn remove(&self, session: &Arc<Session>) {
-        if session.end() {
-            self.sessions().remove(&session.id);
-            subtract(&self.counters.sessions);
+        let Some(handles) = session.end() else { return };
+        self.sessions().remove(&session.id);
+        subtract(&self.context.counters.sessions);
+        for handle in handles {
+            handle.inbox.deliver(Command::Detach { responder: None });
         }
     }
 }
 
 impl<'a> From<&'a Request> for Credentials<'a> {
     fn from(request: &'a Request) -> Self {
-        let text = |name| request.members.get(name).and_then(Value::as_str);
         Credentials {
-            api_secret: text("apisecret"),
-            token: text("token"),
+            api_secret: request.text("apisecret"),
+            token: request.text("token"),
         }
     }
 }
@@ -325,24 +453,14 @@ async fn watch_sessions(gateway: Weak<Inner>) {
         let expired: Vec<_> = gateway
             .sessions()
             .values()
-            .filter(|s| s.expired(&gateway.config))
+            .filter(|s| s.expired(&gateway.context.config))
             .cloned()
             .collect();
         for session in expired {
-            let id = session.id.to_json(gateway.config.string_ids);
+            let id = session.id.to_json(gateway.context.config.string_ids);
             session.emit(json!({ "janus": "timeout", "session_id": id }));
             gateway.remove(&session);
-            add(&gateway.counters.sessions_timed_out);
+            add(&gateway.context.counters.sessions_timed_out);
         }
     }
-}
-
-/// Compares without telling by its duration how much of a guess was right.
-fn constant_time_eq(known: &[u8], shown: &[u8]) -> bool {
-    known.len() == shown.len()
-        && known
-            .iter()
-            .zip(shown)
-            .fold(0, |difference, (a, b)| difference | (a ^ b))
-            == 0
 }

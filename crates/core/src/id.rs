@@ -15,9 +15,14 @@ macro_rules! id {
         pub struct $name(pub u64);
 
         impl $name {
-            /// An id that JavaScript can hold.
-            pub(crate) fn random() -> Self {
-                Self(rand::rng().random_range(1..=MAX_SAFE_INTEGER))
+            /// An id that JavaScript can hold, and that is not `taken`.
+            pub(crate) fn random(taken: impl Fn(Self) -> bool) -> Self {
+                loop {
+                    let id = Self(rand::rng().random_range(1..=MAX_SAFE_INTEGER));
+                    if !taken(id) {
+                        return id;
+                    }
+                }
             }
 
             /// The id in JSON: a number, or a string if ids are strings (`string_ids`).

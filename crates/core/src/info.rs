@@ -23,6 +23,8 @@ pub struct ServerFacts {
     pub ice_lite: bool,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
+    /// How long a medium may be silent before clients are told, in ms; 0: never.
+    pub no_media_ms: u32,
     /// The library that DTLS and SRTP use, with its version.
     pub crypto: String,
     /// The transports that are on.

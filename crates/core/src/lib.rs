@@ -6,9 +6,13 @@
 
 mod client;
 mod config;
+mod context;
 mod counters;
 mod error;
+mod event;
+mod fields;
 mod gateway;
+mod handle;
 mod id;
 mod info;
 mod log_gate;
@@ -20,8 +24,18 @@ pub use client::Client;
 pub use config::{CoreConfig, RidOrder, StoredToken};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use error::ApiError;
+pub use fields::{FieldError, Fields};
 pub use gateway::{Credentials, Gateway};
+pub use handle::{Handle, JsepError, LocalJsep};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;
-pub use plugin::{Plugin, PluginInfo};
+pub use plugin::{
+    HandleEvent, Jsep, JsepKind, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
+};
+pub use portunus_rtp::{ExtensionKind, Mid};
+
+/// The media graph's words: routes, layers, data messages.
+pub use portunus_media as media;
+/// The words of negotiations: descriptions, m-lines, codecs.
+pub use portunus_sdp as sdp;

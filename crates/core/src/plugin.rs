@@ -1,6 +1,11 @@
-//! The extension point: what a plugin is to the core.
+//! The extension point: what a plugin implements, and what it is told.
 
-use serde_json::Value;
+use portunus_media::{DataMessage, Layer, RouteId};
+use portunus_rtp::Mid;
+use portunus_sdp::{Description, Simulcast};
+use serde_json::{Map, Value, json};
+
+use crate::Handle;
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,13 +22,154 @@ pub struct PluginInfo {
     pub version_string: &'static str,
 }
 
-/// A plugin: makes the control logic for each handle that is attached to it.
+/// A plugin: makes the control logic for each handle that a client attaches to it.
 pub trait Plugin: Send + Sync + 'static {
     /// What it is.
     fn info(&self) -> PluginInfo;
+
+    /// A client attached: `handle` is the way to it and to its media.
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle>;
 
     /// Answers an administrator's message; none if it takes no such messages.
     fn admin(&self, _request: Value) -> Option<Value> {
         None
     }
+}
+
+/// The control logic of one handle.
+///
+/// All calls come from one task, one after the other; they must not block. What takes long belongs in a task of
+/// its own, which answers later through a clone of the [`Handle`].
+pub trait PluginHandle: Send {
+    /// The client's request. Events that are pushed before this returns reach the client after its reply.
+    fn message(&mut self, message: Message) -> Reply;
+
+    /// Something happened to the handle's PeerConnection.
+    fn event(&mut self, _event: HandleEvent) {}
+
+    /// The handle's state, for administrators.
+    fn query(&self) -> Value {
+        json!({})
+    }
+
+    /// The client is gone; nothing can be sent to it any more. If there is a PeerConnection,
+    /// [`HandleEvent::Hangup`] came before.
+    fn detach(&mut self) {}
+}
+
+/// A request to a plugin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// What an event that answers it has to carry.
+    pub transaction: String,
+    /// The plugin's own part.
+    pub body: Map<String, Value>,
+    /// The client's offer or answer.
+    pub jsep: Option<Jsep>,
+}
+
+/// What a plugin replies at once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// The result, an object: the client gets it as the reply itself.
+    Success(Value),
+    /// The result follows as an event; the text is a hint for people.
+    Ack(Option<&'static str>),
+    /// The request is refused with error 462 and this text.
+    Error(String),
+}
+
+/// An offer or answer of the client, checked and stripped of what is the core's business.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Jsep {
+    /// Offer or answer.
+    pub kind: JsepKind,
+    /// The m-lines.
+    pub description: Description,
+    /// The m-lines that are sent as simulcast.
+    pub simulcast: Vec<Simulcast>,
+    /// The m-lines that are sent as SVC.
+    pub svc: Vec<Svc>,
+    /// The media is encrypted end to end.
+    pub e2ee: bool,
+    /// The PeerConnection exists already, and this changes it.
+    pub update: bool,
+    /// The client restarts ICE with it.
+    pub restart: bool,
+}
+
+/// The two halves of a negotiation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum JsepKind {
+    Offer,
+    Answer,
+}
+
+impl JsepKind {
+    /// The `type` in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            JsepKind::Offer => "offer",
+            JsepKind::Answer => "answer",
+        }
+    }
+}
+
+/// An m-line that the client sends as SVC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Svc {
+    /// The m-line.
+    pub mid: Mid,
+    /// The scalability mode, such as `L3T3`.
+    pub mode: String,
+}
+
+/// Something that happened to a handle's PeerConnection.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HandleEvent {
+    /// It is up: media and data flow.
+    Up,
+    /// A medium of the client started or stopped.
+    Media {
+        /// The m-line.
+        mid: Mid,
+        /// Whether it is audio (else video).
+        audio: bool,
+        /// Whether packets come in.
+        receiving: bool,
+        /// The simulcast layer, where there are several.
+        substream: Option<u8>,
+    },
+    /// Many packets were lost within a second.
+    SlowLink {
+        /// The m-line.
+        mid: Mid,
+        /// Whether it is audio (else video).
+        audio: bool,
+        /// True: packets of the client to the server; false: packets of the server to the client.
+        from_client: bool,
+        /// Packets lost.
+        lost: u32,
+    },
+    /// A route to this handle relays another layer.
+    Layer {
+        /// The route.
+        route: RouteId,
+        /// What it relays now.
+        layer: Layer,
+    },
+    /// The client's estimate of what it can receive, in bit/s.
+    Remb(u64),
+    /// A data channel can be written to.
+    DataChannel {
+        /// Its label.
+        label: String,
+        /// Its subprotocol; empty if there is none.
+        protocol: String,
+    },
+    /// A message came on a data channel.
+    Data(DataMessage),
+    /// The PeerConnection is gone, for this reason. A new offer may make another.
+    Hangup(String),
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{ApiError, HandleId, SessionId, id};
+use crate::{ApiError, FieldError, Fields, HandleId, SessionId, id};
 
 /// A request whose envelope is in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,21 +70,8 @@ impl Request {
             session: known_session,
             transaction,
         };
-        let check = Members(&members);
-        let transaction = check
-            .string("transaction")
-            .map_err(|e| refusal(e, None))?
-            .to_owned();
-        let verb = check
-            .string("janus")
-            .map_err(|e| refusal(e, None))?
-            .to_ascii_lowercase();
-        match members.get("id") {
-            None => {}
-            Some(Value::String(id)) if string_ids && id.parse::<u64>().is_ok() => {}
-            Some(id) if id.is_u64() => {}
-            Some(_) => return Err(refusal(wrong_type("id", "a positive integer"), None)),
-        }
+        let (transaction, verb) =
+            envelope(Fields(&members), string_ids).map_err(|error| refusal(error.into(), None))?;
 
         let address = match (known_session, handle) {
             (None, 0) => Ok(Address::Server),
@@ -104,9 +91,9 @@ impl Request {
         }
     }
 
-    /// The members, for checks of their types.
-    pub(crate) fn members(&self) -> Members<'_> {
-        Members(&self.members)
+    /// The member `name`, if it is a string.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.members.get(name).and_then(Value::as_str)
     }
 
     /// The session that the request is for.
@@ -118,43 +105,13 @@ impl Request {
     }
 }
 
-/// Members of an object, with the errors that clients know where one is missing or of the wrong type.
-#[derive(Clone, Copy)]
-pub(crate) struct Members<'a>(pub(crate) &'a Map<String, Value>);
-
-impl<'a> Members<'a> {
-    pub(crate) fn string(self, name: &str) -> Result<&'a str, ApiError> {
-        self.optional_string(name)?
-            .ok_or_else(|| ApiError::MissingElement(format!("Missing mandatory element ({name})")))
+/// The transaction, and the verb in lower case.
+fn envelope(fields: Fields<'_>, string_ids: bool) -> Result<(String, String), FieldError> {
+    let transaction = fields.required_string("transaction")?.to_owned();
+    let verb = fields.required_string("janus")?.to_ascii_lowercase();
+    let id_is_digits = || matches!(fields.string("id"), Ok(Some(id)) if id.parse::<u64>().is_ok());
+    if !(string_ids && id_is_digits()) {
+        fields.positive("id")?;
     }
-
-    pub(crate) fn optional_string(self, name: &str) -> Result<Option<&'a str>, ApiError> {
-        match self.0.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(wrong_type(name, "a string")),
-        }
-    }
-
-    pub(crate) fn object(self, name: &str) -> Result<&'a Map<String, Value>, ApiError> {
-        match self.0.get(name) {
-            None => Err(ApiError::MissingElement(format!(
-                "Missing mandatory element ({name})"
-            ))),
-            Some(Value::Object(object)) => Ok(object),
-            Some(_) => Err(wrong_type(name, "an object")),
-        }
-    }
-
-    pub(crate) fn optional_bool(self, name: &str) -> Result<Option<bool>, ApiError> {
-        match self.0.get(name) {
-            None => Ok(None),
-            Some(Value::Bool(value)) => Ok(Some(*value)),
-            Some(_) => Err(wrong_type(name, "a boolean")),
-        }
-    }
-}
-
-fn wrong_type(name: &str, wanted: &str) -> ApiError {
-    ApiError::InvalidElement(format!("Invalid element type ({name} should be {wanted})"))
+    Ok((transaction, verb))
 }

@@ -1,15 +1,17 @@
 //! A session: whose it is, what waits for its client, and when it ends.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::counters::add;
-use crate::{Client, CoreConfig, Counters, SessionId};
+use crate::handle::Inbox;
+use crate::{Client, CoreConfig, Counters, HandleId, SessionId};
 
 /// Events that wait for an HTTP client at most; the oldest go first.
 const QUEUE: usize = 512;
@@ -32,6 +34,14 @@ struct State {
     last_activity: Instant,
     queue: VecDeque<Value>,
     polls: u64,
+    handles: HashMap<HandleId, Attached>,
+}
+
+/// A handle of the session.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) inbox: Inbox,
+    pub(crate) task: JoinHandle<()>,
 }
 
 impl Session {
@@ -43,6 +53,7 @@ impl Session {
             last_activity: Instant::now(),
             queue: VecDeque::new(),
             polls: 0,
+            handles: HashMap::new(),
         };
         Session {
             id,
@@ -68,6 +79,8 @@ impl Session {
         if state.owner.id() != client.id() {
             state.owner = client.clone();
             state.queue.clear();
+            // Whoever polls for it waits in vain.
+            state.polls += 1;
             drop(state);
             self.changed.notify_waiters();
         }
@@ -110,11 +123,50 @@ impl Session {
         self.changed.notify_waiters();
     }
 
-    /// Ends the session: nothing is sent any more. False if it had ended before.
-    pub(crate) fn end(&self) -> bool {
-        let was_over = std::mem::replace(&mut self.state().over, true);
+    /// Adds a handle; gives it back if the session has ended.
+    pub(crate) fn add_handle(&self, id: HandleId, handle: Attached) -> Result<(), Attached> {
+        let mut state = self.state();
+        if state.over {
+            return Err(handle);
+        }
+        state.handles.insert(id, handle);
+        Ok(())
+    }
+
+    pub(crate) fn has_handle(&self, id: HandleId) -> bool {
+        self.state().handles.contains_key(&id)
+    }
+
+    /// The way to a handle's task.
+    pub(crate) fn handle(&self, id: HandleId) -> Option<Inbox> {
+        self.state()
+            .handles
+            .get(&id)
+            .map(|handle| handle.inbox.clone())
+    }
+
+    pub(crate) fn remove_handle(&self, id: HandleId) -> Option<Attached> {
+        self.state().handles.remove(&id)
+    }
+
+    /// Takes all handles out, so that no request reaches them any more.
+    pub(crate) fn take_handles(&self) -> Vec<Attached> {
+        std::mem::take(&mut self.state().handles)
+            .into_values()
+            .collect()
+    }
+
+    /// Ends the session: nothing is sent any more. Gives its handles back; none if it had ended before.
+    pub(crate) fn end(&self) -> Option<Vec<Attached>> {
+        let handles = {
+            let mut state = self.state();
+            if std::mem::replace(&mut state.over, true) {
+                return None;
+            }
+            std::mem::take(&mut state.handles)
+        };
         self.changed.notify_waiters();
-        !was_over
+        Some(handles.into_values().collect())
     }
 
     /// The next events, at most `max`; a keepalive if none comes within `wait`, or if a newer poll takes over.

@@ -155,6 +155,29 @@ impl MediaPlane {
         ))
     }
 
+    /// A media plane without workers, for tests: commands go nowhere, and events are what is sent to the sender.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn detached() -> (Self, mpsc::Sender<PeerEvent>, mpsc::Receiver<PeerEvent>) {
+        let (sender, events) = mpsc::channel(64);
+        let shared = Shared {
+            workers: Vec::new(),
+            fingerprint: Fingerprint {
+                hash: portunus_sdp::negotiated::FingerprintHash::Sha256,
+                digest: vec![0; 32],
+            },
+            address: IpAddr::from([127, 0, 0, 1]),
+            next_id: AtomicU64::new(1),
+        };
+        (
+            Self {
+                shared: Arc::new(shared),
+            },
+            sender,
+            events,
+        )
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> usize {
         self.shared.workers.len()

@@ -1,0 +1,75 @@
+//! The asynchronous events of the Janus API, in their JSON form.
+
+use portunus_media::Event;
+use serde_json::{Value, json};
+
+/// An event of a handle without its addressing: `webrtcup`, `media`, `slowlink`; none for what clients are not told.
+pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
+    match event {
+        Event::Connected { .. } => Some(json!({ "janus": "webrtcup" })),
+        Event::Media {
+            mid,
+            audio,
+            receiving,
+            substream,
+        } => {
+            let mut value = json!({
+                "janus": "media",
+                "mid": mid.as_str(),
+                "type": medium(*audio),
+            });
+            if let Some(substream) = substream {
+                value["substream"] = (*substream).into();
+            }
+            value["receiving"] = (*receiving).into();
+            if !receiving && no_media_ms >= 2_000 {
+                value["seconds"] = (no_media_ms / 1_000).into();
+            }
+            Some(value)
+        }
+        Event::SlowLink {
+            mid,
+            audio,
+            uplink,
+            lost,
+        } => Some(json!({
+            "janus": "slowlink",
+            "mid": mid.as_str(),
+            "media": medium(*audio),
+            // Clients read it from the server's end: its uplink is what it sends.
+            "uplink": !uplink,
+            "lost": lost,
+        })),
+        Event::Ice(_)
+        | Event::SelectedPair { .. }
+        | Event::Dtls(_)
+        | Event::Layer { .. }
+        | Event::Remb { .. }
+        | Event::DataChannel { .. }
+        | Event::Data(_)
+        | Event::Closed(_) => None,
+    }
+}
+
+pub(crate) fn hangup(reason: &str) -> Value {
+    json!({ "janus": "hangup", "reason": reason })
+}
+
+pub(crate) fn detached() -> Value {
+    json!({ "janus": "detached" })
+}
+
+/// One of our candidates; none says that there are no more.
+pub(crate) fn trickle(mid: &str, candidate: Option<&str>) -> Value {
+    let candidate = match candidate {
+        Some(candidate) => {
+            json!({ "sdpMid": mid, "sdpMLineIndex": 0, "candidate": candidate })
+        }
+        None => json!({ "completed": true }),
+    };
+    json!({ "janus": "trickle", "candidate": candidate })
+}
+
+fn medium(audio: bool) -> &'static str {
+    if audio { "audio" } else { "video" }
+}

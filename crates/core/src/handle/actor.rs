@@ -1,0 +1,259 @@
+//! The task of one handle: requests and events come one after the other.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use portunus_media::{CloseReason, Event, PeerEvent};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::connection::Connections;
+use super::jsep::RawJsep;
+use super::{Command, Handle, Inbox, Responder, Shared, trickle};
+use crate::context::Context;
+use crate::counters::{add, subtract};
+use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
+use crate::session::{Attached, Session};
+use crate::{ApiError, Fields, HandleId, event};
+
+/// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
+pub(crate) fn start(
+    id: HandleId,
+    session: Arc<Session>,
+    plugin: &dyn Plugin,
+    opaque_id: Option<String>,
+    context: Arc<Context>,
+) -> Result<(), ()> {
+    let (inbox, commands) = Inbox::new(context.counters.clone());
+    let shared = Shared {
+        id,
+        session: session.clone(),
+        plugin: plugin.info(),
+        opaque_id,
+        inbox: inbox.clone(),
+        stopped: AtomicBool::new(false),
+        held: Mutex::default(),
+        connections: Mutex::new(Connections::new(context.clone())),
+        context: context.clone(),
+    };
+    let handle = Handle {
+        shared: Arc::new(shared),
+    };
+    add(&context.counters.handles);
+    let actor = Actor {
+        handle: handle.clone(),
+        plugin: plugin.attach(handle),
+    };
+    let task = tokio::spawn(actor.run(commands));
+    session
+        .add_handle(id, Attached { inbox, task })
+        .map_err(|attached| {
+            attached.inbox.deliver(Command::Detach { responder: None });
+        })
+}
+
+struct Actor {
+    handle: Handle,
+    plugin: Box<dyn PluginHandle>,
+}
+
+impl Actor {
+    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        while let Some(command) = commands.recv().await {
+            match command {
+                Command::Message {
+                    transaction,
+                    members,
+                    responder,
+                } => {
+                    let reply = self.message(&transaction, &members);
+                    self.respond(&transaction, reply, responder);
+                }
+                Command::Trickle {
+                    transaction,
+                    members,
+                    responder,
+                } => {
+                    let reply = self.trickle(&members);
+                    self.respond(&transaction, reply, responder);
+                }
+                Command::Hangup { reason, responder } => {
+                    self.handle.hold();
+                    self.hangup(&reason);
+                    match responder {
+                        Some((transaction, responder)) => {
+                            self.respond(&transaction, Ok(success()), responder);
+                        }
+                        None => self.handle.release(),
+                    }
+                }
+                Command::Query { reply } => {
+                    let _ = reply.send(self.plugin.query());
+                }
+                Command::Peer(PeerEvent { peer, event }) => {
+                    if self.handle.peer() == Some(peer) {
+                        self.peer_event(event);
+                    }
+                }
+                Command::Detach { responder } => {
+                    self.handle.shared.stopped.store(true, Ordering::Release);
+                    self.hangup("Detach");
+                    self.plugin.detach();
+                    if let Some((transaction, responder)) = responder {
+                        self.respond(&transaction, Ok(success()), responder);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sends the reply, then the events that were made meanwhile.
+    fn respond(&self, transaction: &str, reply: Result<Value, ApiError>, responder: Responder) {
+        let shared = &self.handle.shared;
+        let session = self
+            .handle
+            .session_id()
+            .to_json(shared.context.config.string_ids);
+        let reply = match reply {
+            Ok(mut reply) => {
+                reply["transaction"] = transaction.into();
+                // Only what a plugin says has a sender.
+                let sender = reply.get("plugindata").is_some();
+                self.handle.addressed(reply, sender)
+            }
+            Err(error) => {
+                shared.context.counters.refused(&error);
+                error.reply(Some(session), Some(transaction))
+            }
+        };
+        responder.respond(reply);
+        self.handle.release();
+    }
+
+    fn message(
+        &mut self,
+        transaction: &str,
+        members: &Map<String, Value>,
+    ) -> Result<Value, ApiError> {
+        self.handle.hold();
+        let body = Fields(members).required_object("body")?.clone();
+        let jsep = match RawJsep::read(members)? {
+            Some(raw) => Some(self.handle.connections().remote(&self.handle, &raw)?),
+            None => None,
+        };
+        let message = Message {
+            transaction: transaction.to_owned(),
+            body,
+            jsep,
+        };
+        match self.plugin.message(message) {
+            Reply::Success(data) if data.is_object() => Ok(json!({
+                "janus": "success",
+                "plugindata": { "plugin": self.handle.shared.plugin.package, "data": data },
+            })),
+            Reply::Success(_) => Err(ApiError::PluginMessage(
+                "Plugin returned an invalid JSON response".to_owned(),
+            )),
+            Reply::Ack(None) => Ok(json!({ "janus": "ack" })),
+            Reply::Ack(Some(hint)) => Ok(json!({ "janus": "ack", "hint": hint })),
+            Reply::Error(text) => Err(ApiError::PluginMessage(text)),
+        }
+    }
+
+    fn trickle(&mut self, members: &Map<String, Value>) -> Result<Value, ApiError> {
+        self.handle.hold();
+        let candidates = trickle::read(members)?;
+        self.handle.connections().trickle(candidates);
+        Ok(json!({ "janus": "ack" }))
+    }
+
+    /// Closes the PeerConnection, if there is one: first the plugin is told, then the client.
+    fn hangup(&mut self, reason: &str) {
+        let existed = self.handle.connections().close();
+        if existed {
+            self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
+            self.handle.emit(event::hangup(reason));
+        }
+    }
+
+    fn peer_event(&mut self, event: Event) {
+        let context = &self.handle.shared.context;
+        let told = event::of_peer(&event, context.facts.no_media_ms);
+        let event = match event {
+            Event::Connected { srtp_profile } => {
+                tracing::debug!(handle = %self.handle.id(), srtp_profile, "PeerConnection up");
+                self.handle.connections().up();
+                HandleEvent::Up
+            }
+            Event::Media {
+                mid,
+                audio,
+                receiving,
+                substream,
+            } => HandleEvent::Media {
+                mid,
+                audio,
+                receiving,
+                substream,
+            },
+            Event::SlowLink {
+                mid,
+                audio,
+                uplink,
+                lost,
+            } => HandleEvent::SlowLink {
+                mid,
+                audio,
+                from_client: uplink,
+                lost,
+            },
+            Event::Layer { route, layer } => HandleEvent::Layer { route, layer },
+            Event::Remb { bitrate } => HandleEvent::Remb(bitrate),
+            Event::DataChannel { label, protocol } => HandleEvent::DataChannel { label, protocol },
+            Event::Data(message) => HandleEvent::Data(message),
+            Event::Closed(reason) => return self.closed(&reason),
+            Event::Ice(_) | Event::SelectedPair { .. } | Event::Dtls(_) => return,
+        };
+        self.plugin.event(event);
+        if let Some(told) = told {
+            self.handle.emit(told);
+        }
+    }
+
+    fn closed(&mut self, reason: &CloseReason) {
+        let (session, handle) = (self.handle.session_id(), self.handle.id());
+        let counters = &self.handle.shared.context.counters;
+        match reason {
+            CloseReason::IceFailed(cause) => {
+                add(&counters.ice_failures);
+                tracing::warn!(%session, %handle, "ICE failed: {cause}");
+            }
+            CloseReason::DtlsFailed(cause) => {
+                add(&counters.dtls_failures);
+                tracing::warn!(%session, %handle, "DTLS failed: {cause}");
+            }
+            CloseReason::Requested | CloseReason::DtlsAlert => {}
+        }
+        self.hangup(reason.as_str());
+    }
+}
+
+/// However the task ends, nothing of the handle stays behind: not even a plugin's panic takes more with it than
+/// this handle.
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let shared = &self.handle.shared;
+        shared.stopped.store(true, Ordering::Release);
+        self.handle.connections().close();
+        shared.session.remove_handle(self.handle.id());
+        shared
+            .session
+            .emit(self.handle.addressed(event::detached(), true));
+        subtract(&shared.context.counters.handles);
+    }
+}
+
+fn success() -> Value {
+    json!({ "janus": "success" })
+}

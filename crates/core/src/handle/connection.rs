@@ -1,0 +1,405 @@
+//! The PeerConnection of a handle: its negotiation, and the peer that the media plane runs for it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use portunus_media::{PeerId, PeerOptions};
+use portunus_sdp::{
+    Description, IceCredentials, LocalTransport, Negotiated, RemoteDescription, SdpError, SdpType,
+    Session, Signaling,
+};
+use rand::Rng;
+use rand::distr::Alphanumeric;
+use serde_json::{Value, json};
+
+use super::Handle;
+use super::jsep::RawJsep;
+use super::trickle::{Candidate, EarlyCandidates};
+use crate::context::Context;
+use crate::counters::{BadRequest, add, subtract};
+use crate::plugin::{Jsep, JsepKind};
+use crate::{ApiError, event};
+
+/// Our offer or answer, to be pushed to the client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LocalJsep {
+    kind: JsepKind,
+    sdp: String,
+    e2ee: bool,
+    /// Our candidates as events, if they are not in the description.
+    pub(super) trickled: Vec<Value>,
+}
+
+impl LocalJsep {
+    /// Tells the client that the media is encrypted end to end.
+    #[must_use]
+    pub fn with_e2ee(mut self, e2ee: bool) -> Self {
+        self.e2ee |= e2ee;
+        self
+    }
+
+    /// The description's text.
+    pub fn sdp(&self) -> &str {
+        &self.sdp
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let mut jsep = json!({ "type": self.kind.as_str(), "sdp": self.sdp });
+        if self.e2ee {
+            jsep["e2ee"] = true.into();
+        }
+        jsep
+    }
+}
+
+/// Why an offer or answer of ours could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsepError {
+    /// There is no offer to answer: none came, or its PeerConnection is gone.
+    #[error("there is no offer to answer")]
+    NoOffer,
+    /// The client is gone.
+    #[error("the handle is detached")]
+    Detached,
+    /// The description does not fit.
+    #[error(transparent)]
+    Sdp(#[from] SdpError),
+}
+
+/// A handle's PeerConnection, if there is one, and the candidates that came before it.
+pub(super) struct Connections {
+    context: Arc<Context>,
+    current: Option<Connection>,
+    early: EarlyCandidates,
+}
+
+struct Connection {
+    peer: PeerId,
+    session: Session,
+    negotiated: Option<Negotiated>,
+    /// Credentials of ours that count once the exchange that has them is complete.
+    restart: Option<IceCredentials>,
+    up: bool,
+    e2ee: bool,
+}
+
+impl Connections {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        Connections {
+            context,
+            current: None,
+            early: EarlyCandidates::default(),
+        }
+    }
+
+    pub(super) fn peer(&self) -> Option<PeerId> {
+        self.current.as_ref().map(|connection| connection.peer)
+    }
+
+    pub(super) fn negotiated(&self) -> Option<&Negotiated> {
+        self.current.as_ref()?.negotiated.as_ref()
+    }
+
+    /// Takes an offer or answer of the client.
+    pub(super) fn remote(&mut self, handle: &Handle, raw: &RawJsep<'_>) -> Result<Jsep, ApiError> {
+        let kind = match raw.kind {
+            JsepKind::Offer => SdpType::Offer,
+            JsepKind::Answer => SdpType::Answer,
+        };
+        // What was offered but never answered leaves nothing behind.
+        let stale = |connection: &Connection| {
+            connection.negotiated.is_none()
+                && connection.session.signaling() == Signaling::HaveRemoteOffer
+        };
+        if raw.kind == JsepKind::Offer && self.current.as_ref().is_some_and(stale) {
+            self.drop_connection();
+        }
+        let parsed = match &self.current {
+            Some(connection) => connection.session.parse(raw.sdp, kind),
+            None => RemoteDescription::parse(raw.sdp, kind, &[]),
+        };
+        let mut remote = parsed.map_err(refused)?;
+        remote.rid_order = raw
+            .rid_order
+            .unwrap_or(self.context.config.rid_order)
+            .into();
+
+        let update = self.negotiated().is_some();
+        let mids: Vec<_> = remote
+            .description
+            .media
+            .iter()
+            .map(|media| media.mid)
+            .collect();
+        let (simulcast, description) = (remote.simulcast(), remote.description.clone());
+        let restart = match raw.kind {
+            JsepKind::Offer => self.remote_offer(handle, remote)?,
+            JsepKind::Answer => self.remote_answer(remote)?,
+        };
+        let connection = self.current.as_mut();
+        let e2ee = connection.is_some_and(|connection| {
+            connection.e2ee |= raw.e2ee;
+            connection.e2ee
+        });
+        let (kind, svc) = (raw.kind, raw.svc(&mids));
+        Ok(Jsep {
+            kind,
+            description,
+            simulcast,
+            svc,
+            e2ee,
+            update,
+            restart,
+        })
+    }
+
+    /// Whether the offer restarts ICE.
+    fn remote_offer(
+        &mut self,
+        handle: &Handle,
+        remote: RemoteDescription,
+    ) -> Result<bool, ApiError> {
+        if self.current.is_none() {
+            self.current = Some(self.connect(handle, false));
+        }
+        let Some(connection) = &mut self.current else {
+            return Ok(false);
+        };
+        let restart = connection
+            .session
+            .set_remote_offer(remote)
+            .map_err(refused)?;
+        if restart {
+            self.context.renew_ice(connection);
+        }
+        Ok(restart)
+    }
+
+    /// Whether the answer completes a restart of ICE.
+    fn remote_answer(&mut self, remote: RemoteDescription) -> Result<bool, ApiError> {
+        let connection = self.current.as_mut().ok_or(ApiError::UnexpectedAnswer)?;
+        let restart = connection.restart.is_some();
+        let negotiated = connection.session.accept_answer(remote).map_err(refused)?;
+        self.agreed(negotiated);
+        Ok(restart)
+    }
+
+    /// Makes our answer to the offer that waits for it.
+    pub(super) fn answer(&mut self, description: Description) -> Result<LocalJsep, JsepError> {
+        let connection = self.current.as_mut().ok_or(JsepError::NoOffer)?;
+        let fresh = connection.negotiated.is_none() || connection.restart.is_some();
+        let (sdp, negotiated) = connection.session.local_answer(description)?;
+        self.agreed(negotiated);
+        Ok(self.local(JsepKind::Answer, sdp, fresh))
+    }
+
+    /// Makes an offer of ours, and the PeerConnection if there is none.
+    pub(super) fn offer(
+        &mut self,
+        handle: &Handle,
+        description: Description,
+        restart: bool,
+    ) -> Result<LocalJsep, JsepError> {
+        if handle.shared.stopped.load(Ordering::Acquire) {
+            return Err(JsepError::Detached);
+        }
+        let mut connection = match self.current.take() {
+            Some(connection) => connection,
+            None => self.connect(handle, true),
+        };
+        if restart && connection.negotiated.is_some() {
+            self.context.renew_ice(&mut connection);
+        }
+        let fresh = connection.negotiated.is_none() || connection.restart.is_some();
+        let offered = connection.session.local_offer(description);
+        self.current = Some(connection);
+        Ok(self.local(JsepKind::Offer, offered?, fresh))
+    }
+
+    /// Takes candidates of the client, or keeps them until they can be used.
+    pub(super) fn trickle(&mut self, candidates: Vec<Candidate>) {
+        let settled = self.current.as_ref().is_some_and(|connection| {
+            connection.negotiated.is_some() && connection.session.signaling() == Signaling::Stable
+        });
+        if settled {
+            self.add_candidates(candidates);
+        } else {
+            self.early.keep(candidates);
+        }
+    }
+
+    /// The peer's transport is up.
+    pub(super) fn up(&mut self) {
+        if let Some(connection) = self.current.as_mut().filter(|connection| !connection.up) {
+            connection.up = true;
+            add(&self.context.counters.peer_connections);
+        }
+    }
+
+    /// Ends the PeerConnection; false if there is none.
+    pub(super) fn close(&mut self) -> bool {
+        self.early = EarlyCandidates::default();
+        self.drop_connection()
+    }
+
+    fn drop_connection(&mut self) -> bool {
+        let Some(connection) = self.current.take() else {
+            return false;
+        };
+        self.context.peers.remove(connection.peer);
+        self.context.media.close_peer(connection.peer);
+        if connection.up {
+            subtract(&self.context.counters.peer_connections);
+        }
+        true
+    }
+
+    fn connect(&self, handle: &Handle, controlling: bool) -> Connection {
+        let Context {
+            config,
+            facts,
+            media,
+            peers,
+            ..
+        } = &*self.context;
+        let ice = new_credentials();
+        let options = PeerOptions {
+            ice: ice.clone(),
+            controlling,
+            worker: None,
+        };
+        let peer = media.create_peer(options);
+        peers.insert(peer, handle.shared.inbox.clone());
+        let local = LocalTransport {
+            ice,
+            fingerprint: media.fingerprint().clone(),
+            candidates: media.candidates(peer).to_vec(),
+            full_trickle: config.full_trickle,
+            ice_lite: facts.ice_lite,
+            address: media.address(),
+            session_id: microseconds_since_1970(),
+        };
+        let session = Session::new(local, rand::rng().random());
+        Connection {
+            peer,
+            session,
+            negotiated: None,
+            restart: None,
+            up: false,
+            e2ee: false,
+        }
+    }
+
+    /// Gives the media plane what was agreed on, and the candidates that waited for it.
+    fn agreed(&mut self, negotiated: Negotiated) {
+        let Some(connection) = &mut self.current else {
+            return;
+        };
+        if let Some(ice) = connection.restart.take() {
+            self.context.media.restart_ice(connection.peer, ice);
+        }
+        self.context
+            .media
+            .negotiate(connection.peer, negotiated.clone());
+        connection.negotiated = Some(negotiated);
+        let early = self.early.take(self.context.config.candidates_timeout());
+        self.add_candidates(early);
+    }
+
+    fn add_candidates(&self, candidates: Vec<Candidate>) {
+        let Some(connection) = &self.current else {
+            return;
+        };
+        let first = connection
+            .negotiated
+            .as_ref()
+            .and_then(|negotiated| negotiated.media.first());
+        let first = first.map(|media| media.mid.as_str());
+        for candidate in candidates {
+            // An empty line says that there are no more.
+            if candidate.text.is_empty() || !candidate.is_for_bundle(first) {
+                continue;
+            }
+            if candidate.text.starts_with("candidate:") {
+                self.context
+                    .media
+                    .add_candidate(connection.peer, candidate.text);
+            } else {
+                self.context
+                    .counters
+                    .bad(BadRequest::Candidate, &"not a candidate line");
+            }
+        }
+    }
+
+    fn local(&self, kind: JsepKind, sdp: String, fresh: bool) -> LocalJsep {
+        let trickled = match &self.current {
+            Some(connection) if fresh && self.context.config.full_trickle => {
+                let slots = connection.session.slots(SdpType::Answer);
+                let mid = slots.first().map(|slot| slot.mid.as_str()).unwrap_or("0");
+                let candidates = self.context.media.candidates(connection.peer);
+                let candidates = candidates.iter().map(|candidate| Some(candidate.as_str()));
+                candidates
+                    .chain([None])
+                    .map(|candidate| event::trickle(mid, candidate))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let e2ee = self
+            .current
+            .as_ref()
+            .is_some_and(|connection| connection.e2ee);
+        LocalJsep {
+            kind,
+            sdp,
+            e2ee,
+            trickled,
+        }
+    }
+}
+
+impl Context {
+    /// Puts new ICE credentials into the next description of ours.
+    fn renew_ice(&self, connection: &mut Connection) {
+        let ice = new_credentials();
+        let candidates = self.media.candidates(connection.peer).to_vec();
+        connection.session.set_local_ice(ice.clone(), candidates);
+        connection.restart = Some(ice);
+    }
+}
+
+fn refused(error: SdpError) -> ApiError {
+    match error {
+        SdpError::UnexpectedAnswer => ApiError::UnexpectedAnswer,
+        error => {
+            // Several causes have one text, the one that clients know.
+            tracing::debug!(?error, "refused a description");
+            ApiError::InvalidSdp(error.to_string())
+        }
+    }
+}
+
+fn microseconds_since_1970() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or_default()
+}
+
+/// ICE credentials of ours: 48 and 144 bits from the system's generator (RFC 8445 section 5.3 wants 24 and 128).
+fn new_credentials() -> IceCredentials {
+    let random = |length| -> String {
+        rand::rng()
+            .sample_iter(Alphanumeric)
+            .take(length)
+            .map(char::from)
+            .collect()
+    };
+    IceCredentials {
+        ufrag: random(8),
+        pwd: random(24),
+    }
+}

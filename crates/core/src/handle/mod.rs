@@ -1,0 +1,248 @@
+//! A handle: a client's attachment to a plugin, as the plugin sees it.
+
+mod actor;
+mod connection;
+mod inbox;
+mod jsep;
+mod trickle;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portunus_media::{DataMessage, PeerId, PeerStats, RouteId, RouteOptions, TrackRef};
+use portunus_rtp::Mid;
+use portunus_sdp::{Description, Negotiated};
+use serde_json::{Map, Value, json};
+
+use crate::context::Context;
+use crate::session::Session;
+use crate::{HandleId, PluginInfo, SessionId};
+
+pub(crate) use actor::start;
+pub use connection::{JsepError, LocalJsep};
+pub(crate) use inbox::{Command, Inbox, Responder};
+
+use connection::Connections;
+
+/// The way from a plugin to one client and its PeerConnection; cheap to clone.
+///
+/// A handle outlives its client: what is done with it then has no effect.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    id: HandleId,
+    session: Arc<Session>,
+    plugin: PluginInfo,
+    opaque_id: Option<String>,
+    context: Arc<Context>,
+    inbox: Inbox,
+    /// Detached: the client is told nothing more.
+    stopped: AtomicBool,
+    /// Events that wait until the reply to the current request is out.
+    held: Mutex<Option<Vec<Value>>>,
+    connections: Mutex<Connections>,
+}
+
+impl Handle {
+    /// The handle's id.
+    pub fn id(&self) -> HandleId {
+        self.shared.id
+    }
+
+    /// The id of the session that it belongs to.
+    pub fn session_id(&self) -> SessionId {
+        self.shared.session.id
+    }
+
+    /// The text that the client gave it to recognise it by.
+    pub fn opaque_id(&self) -> Option<&str> {
+        self.shared.opaque_id.as_deref()
+    }
+
+    /// Sends an event to the client: `data`, an object; the transaction of the request that it answers; and an
+    /// offer or answer.
+    pub fn push(&self, transaction: Option<&str>, data: Value, jsep: Option<LocalJsep>) {
+        let mut event = json!({ "janus": "event" });
+        if let Some(transaction) = transaction {
+            event["transaction"] = transaction.into();
+        }
+        event["plugindata"] = json!({ "plugin": self.shared.plugin.package, "data": data });
+        let trickled = jsep.map(|jsep| {
+            event["jsep"] = jsep.to_json();
+            jsep.trickled
+        });
+        self.emit(event);
+        for event in trickled.into_iter().flatten() {
+            self.emit(event);
+        }
+    }
+
+    /// Answers the client's offer with `description`; push what comes back.
+    pub fn answer(&self, description: Description) -> Result<LocalJsep, JsepError> {
+        self.connections().answer(description)
+    }
+
+    /// Offers `description` to the client, with new ICE credentials if `restart`; push what comes back. The
+    /// client's answer comes as a [`crate::Message`].
+    pub fn offer(&self, description: Description, restart: bool) -> Result<LocalJsep, JsepError> {
+        self.connections().offer(self, description, restart)
+    }
+
+    /// What the last offer and answer agreed on; none before the first and after a hangup.
+    pub fn negotiated(&self) -> Option<Negotiated> {
+        self.connections().negotiated().cloned()
+    }
+
+    /// Closes the PeerConnection, if there is one; [`crate::HandleEvent::Hangup`] follows.
+    pub fn close_pc(&self) {
+        self.shared.inbox.deliver(Command::Hangup {
+            reason: "Close PC".to_owned(),
+            responder: None,
+        });
+    }
+
+    /// Detaches the handle: the client gets `detached`.
+    pub fn end(&self) {
+        self.shared
+            .inbox
+            .deliver(Command::Detach { responder: None });
+    }
+
+    /// Relays what the client sends on m-line `mid` to m-line `to_mid` of `to`; none if one of the two has no
+    /// PeerConnection. The route ends with [`Handle::remove_route`] or with either PeerConnection.
+    pub fn route(
+        &self,
+        mid: Mid,
+        to: &Handle,
+        to_mid: Mid,
+        options: RouteOptions,
+    ) -> Option<RouteId> {
+        let from = TrackRef {
+            peer: self.peer()?,
+            mid,
+        };
+        let to = TrackRef {
+            peer: to.peer()?,
+            mid: to_mid,
+        };
+        Some(self.shared.context.media.route(from, to, options))
+    }
+
+    /// Changes how a route selects and relays.
+    pub fn set_route(&self, route: RouteId, options: RouteOptions) {
+        self.shared.context.media.set_route(route, options);
+    }
+
+    /// Ends a route.
+    pub fn remove_route(&self, route: RouteId) {
+        self.shared.context.media.remove_route(route);
+    }
+
+    /// Caps what the client sends, in bit/s; none: no cap.
+    pub fn set_bitrate(&self, bitrate: Option<u64>) {
+        if let Some(peer) = self.peer() {
+            self.shared.context.media.set_bitrate(peer, bitrate);
+        }
+    }
+
+    /// Asks the client for a keyframe on all its video.
+    pub fn request_keyframe(&self) {
+        if let Some(peer) = self.peer() {
+            self.shared.context.media.request_keyframe(peer);
+        }
+    }
+
+    /// Sends a message on the data channel with its label, which is opened if there is none.
+    pub fn send_data(&self, message: DataMessage) {
+        if let Some(peer) = self.peer() {
+            self.shared.context.media.send_data(peer, message);
+        }
+    }
+
+    /// The figures of the PeerConnection; none if there is none.
+    pub async fn stats(&self) -> Option<PeerStats> {
+        let peer = self.peer()?;
+        self.shared.context.media.stats(peer).await
+    }
+
+    fn peer(&self) -> Option<PeerId> {
+        self.connections().peer()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.shared
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends an event with the handle's address, after the reply that is being made.
+    fn emit(&self, event: Value) {
+        if self.shared.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        let event = self.addressed(event, true);
+        let mut held = self.held();
+        match held.as_mut() {
+            Some(held) => held.push(event),
+            // Under the lock, so that events of several tasks keep their order.
+            None => self.shared.session.emit(event),
+        }
+    }
+
+    /// Keeps events back until [`Handle::release`].
+    fn hold(&self) {
+        self.held().get_or_insert_default();
+    }
+
+    fn release(&self) {
+        let mut held = self.held();
+        for event in held.take().into_iter().flatten() {
+            self.shared.session.emit(event);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Vec<Value>>> {
+        self.shared
+            .held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `message` with the members that say whom it comes from, in the usual order: the session, and the handle
+    /// if it is its `sender`.
+    fn addressed(&self, message: Value, sender: bool) -> Value {
+        let config = &self.shared.context.config;
+        let Value::Object(mut rest) = message else {
+            return message;
+        };
+        let mut addressed = Map::new();
+        let mut add = |name: &str, value| addressed.insert(name.to_owned(), value);
+        add("janus", rest.shift_remove("janus").unwrap_or_default());
+        add("session_id", self.session_id().to_json(config.string_ids));
+        if let Some(transaction) = rest.shift_remove("transaction") {
+            add("transaction", transaction);
+        }
+        if sender {
+            add("sender", self.id().to_json(config.string_ids));
+        }
+        if let Some(opaque_id) = self
+            .opaque_id()
+            .filter(|_| sender && config.opaqueid_in_api)
+        {
+            add("opaque_id", opaque_id.into());
+        }
+        addressed.extend(rest);
+        Value::Object(addressed)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({} of session {})", self.id(), self.session_id())
+    }
+}

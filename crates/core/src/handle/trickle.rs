@@ -1,0 +1,138 @@
+//! The client's candidates: read from `trickle` requests, and kept while nobody can use them.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::ApiError;
+
+/// Candidates of one request, or that came too early, are kept up to this number; the rest is ignored.
+const MAX_CANDIDATES: usize = 100;
+
+/// The longest candidate line that is looked at, in bytes.
+const MAX_LENGTH: usize = 1_024;
+
+/// A candidate of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// The m-line's identification, if it is named.
+    mid: Option<String>,
+    /// The m-line's index, if it is named.
+    index: Option<u64>,
+    /// What stands after `a=`; empty: no more will come.
+    pub(crate) text: String,
+}
+
+impl Candidate {
+    /// Whether it is for the transport that all m-lines share: the one of the first.
+    pub(crate) fn is_for_bundle(&self, first_mid: Option<&str>) -> bool {
+        let other_mid = match (first_mid, &self.mid) {
+            (Some(first), Some(mid)) => first != mid,
+            _ => false,
+        };
+        self.index.unwrap_or(0) == 0 && !other_mid
+    }
+}
+
+/// Reads the candidates of a `trickle` request. The mistakes of a lone candidate are reported, those in a list
+/// are skipped.
+pub(crate) fn read(request: &Map<String, Value>) -> Result<Vec<Candidate>, ApiError> {
+    match (request.get("candidate"), request.get("candidates")) {
+        (None, None) => Err(missing("Missing mandatory element (candidate|candidates)")),
+        (Some(_), Some(_)) => Err(ApiError::InvalidJson(
+            "Can't have both candidate and candidates".to_owned(),
+        )),
+        (Some(candidate), None) => Ok(read_one(candidate)?.into_iter().collect()),
+        (None, Some(Value::Array(candidates))) => Ok(candidates
+            .iter()
+            .take(MAX_CANDIDATES)
+            .filter_map(|candidate| read_one(candidate).ok().flatten())
+            .collect()),
+        (None, Some(_)) => Err(wrong_type("candidates is not an array")),
+    }
+}
+
+/// None: the client says that there are no more.
+fn read_one(candidate: &Value) -> Result<Option<Candidate>, ApiError> {
+    let Value::Object(members) = candidate else {
+        return Ok(None);
+    };
+    if members.contains_key("completed") {
+        return Ok(None);
+    }
+    // Browsers write null where they do not know.
+    let member = |name| members.get(name).filter(|value: &&Value| !value.is_null());
+    let mid = match member("sdpMid") {
+        None => None,
+        Some(Value::String(mid)) => Some(mid.clone()),
+        Some(_) => {
+            return Err(wrong_type(
+                "Trickle error: invalid element type (sdpMid should be a string)",
+            ));
+        }
+    };
+    let index = match member("sdpMLineIndex").map(Value::as_u64) {
+        None => None,
+        Some(Some(index)) => Some(index),
+        Some(None) => {
+            return Err(wrong_type(
+                "Trickle error: invalid element type (sdpMLineIndex should be a positive integer)",
+            ));
+        }
+    };
+    if mid.is_none() && index.is_none() {
+        return Err(missing(
+            "Trickle error: missing mandatory element (sdpMid or sdpMLineIndex)",
+        ));
+    }
+    match members.get("candidate") {
+        None => Err(missing(
+            "Trickle error: missing mandatory element (candidate)",
+        )),
+        Some(Value::String(text)) if text.len() <= MAX_LENGTH => Ok(Some(Candidate {
+            mid,
+            index,
+            text: text.clone(),
+        })),
+        Some(_) => Err(wrong_type(
+            "Trickle error: invalid element type (candidate should be a string)",
+        )),
+    }
+}
+
+fn missing(text: &str) -> ApiError {
+    ApiError::MissingElement(text.to_owned())
+}
+
+fn wrong_type(text: &str) -> ApiError {
+    ApiError::InvalidElement(text.to_owned())
+}
+
+/// Candidates that came before the negotiation was done.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyCandidates {
+    waiting: Vec<(Instant, Candidate)>,
+}
+
+impl EarlyCandidates {
+    pub(crate) fn keep(&mut self, candidates: Vec<Candidate>) {
+        let room = MAX_CANDIDATES.saturating_sub(self.waiting.len());
+        let now = Instant::now();
+        self.waiting.extend(
+            candidates
+                .into_iter()
+                .take(room)
+                .map(|candidate| (now, candidate)),
+        );
+    }
+
+    /// Those that are not older than `limit`; none is kept.
+    pub(crate) fn take(&mut self, limit: Duration) -> Vec<Candidate> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let fresh = waiting
+            .into_iter()
+            .filter(|(came, _)| came.elapsed() <= limit);
+        fresh.map(|(_, candidate)| candidate).collect()
+    }
+}

@@ -1,0 +1,15 @@
+//! The core driven by JSON, without a network: every verb, error and event.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod auth;
+mod errors;
+mod handles;
+mod polling;
+mod server;
+mod sessions;
+mod world;

@@ -1,0 +1,151 @@
+use std::time::Duration;
+
+use portunus_core::{Client, Credentials, Gateway};
+use serde_json::{Value, json};
+
+use crate::world::{PROBE, World};
+
+struct Http {
+    gateway: Gateway,
+    client: Client,
+    session: u64,
+    handle: u64,
+}
+
+impl Http {
+    async fn new(world: &World) -> Self {
+        let mut http = Http {
+            gateway: world.gateway.clone(),
+            client: Client::polled("janus.transport.http"),
+            session: 0,
+            handle: 0,
+        };
+        let created = http
+            .ask(json!({ "janus": "create", "transaction": "c" }))
+            .await;
+        http.session = created["data"]["id"].as_u64().unwrap();
+        let attach = json!({
+            "janus": "attach", "transaction": "a", "session_id": http.session, "plugin": PROBE,
+        });
+        http.handle = http.ask(attach).await["data"]["id"].as_u64().unwrap();
+        http
+    }
+
+    async fn ask(&self, request: Value) -> Value {
+        self.gateway
+            .request(&self.client, request.to_string().as_bytes())
+            .await
+    }
+
+    async fn message(&self) -> Value {
+        let message = json!({
+            "janus": "message", "transaction": "m", "session_id": self.session,
+            "handle_id": self.handle, "body": { "do": "answer later" },
+        });
+        self.ask(message).await
+    }
+
+    async fn poll(&self, max: usize) -> Result<Vec<Value>, Value> {
+        poll(self.gateway.clone(), self.session, max).await
+    }
+}
+
+async fn poll(gateway: Gateway, session: u64, max: usize) -> Result<Vec<Value>, Value> {
+    gateway
+        .poll(
+            session,
+            Credentials::default(),
+            max,
+            Duration::from_secs(30),
+        )
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_gets_what_waits_or_a_keepalive() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    assert_eq!(
+        http.poll(1).await.unwrap(),
+        [json!({ "janus": "keepalive" })]
+    );
+    for _ in 0..2 {
+        assert_eq!(http.message().await["janus"], "ack");
+    }
+    let first = http.poll(1).await.unwrap();
+    assert_eq!(first[0]["plugindata"]["data"]["number"], 1);
+    let rest = http.poll(10).await.unwrap();
+    assert_eq!(rest.len(), 3);
+    assert_eq!(http.poll(0).await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_poll_gets_the_next_event_at_once() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    let waiting = tokio::spawn(poll(world.gateway.clone(), http.session, 1));
+    tokio::task::yield_now().await;
+    let before = tokio::time::Instant::now();
+    http.message().await;
+    assert_eq!(waiting.await.unwrap().unwrap()[0]["transaction"], "m");
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn polling_keeps_a_session_alive() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    for _ in 0..5 {
+        assert_eq!(
+            http.poll(1).await.unwrap(),
+            [json!({ "janus": "keepalive" })]
+        );
+    }
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert_eq!(http.poll(1).await.unwrap_err()["error"]["code"], 458);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newer_poll_relieves_the_older() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    let older = tokio::spawn(poll(world.gateway.clone(), http.session, 1));
+    tokio::task::yield_now().await;
+    let newer = tokio::spawn(poll(world.gateway.clone(), http.session, 1));
+    assert_eq!(
+        older.await.unwrap().unwrap(),
+        [json!({ "janus": "keepalive" })]
+    );
+    http.message().await;
+    assert_eq!(newer.await.unwrap().unwrap()[0]["janus"], "event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_keeps_the_newest_events() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    for _ in 0..300 {
+        http.message().await;
+    }
+    let events = http.poll(1_000).await.unwrap();
+    assert_eq!(events.len(), 512);
+    assert_eq!(events.last().unwrap()["plugindata"]["data"]["number"], 2);
+    assert_eq!(world.gateway.counters().snapshot().events_dropped, 88);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_claimed_from_http_pushes_its_events() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    let waiting = tokio::spawn(poll(world.gateway.clone(), http.session, 1));
+    tokio::task::yield_now().await;
+    let mut websocket = world.connect();
+    let claim = json!({ "janus": "claim", "transaction": "c", "session_id": http.session });
+    assert_eq!(websocket.ask(claim).await["janus"], "success");
+    assert_eq!(
+        waiting.await.unwrap().unwrap(),
+        [json!({ "janus": "keepalive" })]
+    );
+    http.message().await;
+    assert_eq!(websocket.next().await["transaction"], "m");
+}

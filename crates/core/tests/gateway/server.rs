@@ -1,0 +1,66 @@
+use portunus_core::CoreConfig;
+use serde_json::json;
+
+use crate::world::{PROBE, World};
+
+#[tokio::test]
+async fn answers_ping_with_pong() {
+    let mut client = World::new().connect();
+    let reply = client
+        .ask(json!({ "janus": "PING", "transaction": "t" }))
+        .await;
+    assert_eq!(reply, json!({ "janus": "pong", "transaction": "t" }));
+}
+
+#[tokio::test]
+async fn info_has_what_clients_look_for() {
+    let config = CoreConfig {
+        server_name: "mine".to_owned(),
+        ..CoreConfig::default()
+    };
+    let mut client = World::with(config).connect();
+    let info = client
+        .ask(json!({ "janus": "info", "transaction": "t" }))
+        .await;
+    assert_eq!(info["janus"], "server_info");
+    assert_eq!(info["transaction"], "t");
+    assert_eq!(info["server-name"], "mine");
+    assert_eq!(info["session-timeout"], 60);
+    assert_eq!(info["accepting-new-sessions"], true);
+    assert_eq!(info["plugins"][PROBE]["version"], 3);
+    assert!(info["version"].is_u64() && info["version_string"].is_string());
+    assert!(info["transports"].is_object());
+}
+
+#[tokio::test]
+async fn a_drained_server_takes_no_new_sessions() {
+    let world = World::new();
+    let mut client = world.connect();
+    let session = client.create().await;
+    world.gateway.accept_new_sessions(false);
+    let reply = client
+        .ask(json!({ "janus": "create", "transaction": "t" }))
+        .await;
+    assert_eq!(reply["error"]["code"], 472);
+    assert_eq!(
+        reply["error"]["reason"],
+        "Currently not accepting new sessions"
+    );
+    let keepalive = json!({ "janus": "keepalive", "transaction": "k", "session_id": session });
+    assert_eq!(client.ask(keepalive).await["janus"], "ack");
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_handles_and_tells_their_clients() {
+    let world = World::new();
+    let mut client = world.connect();
+    let session = client.create().await;
+    let handle = client.attach(session).await;
+    world.gateway.shutdown().await;
+    let detached = client.next().await;
+    assert_eq!(detached["janus"], "detached");
+    assert_eq!(detached["sender"], handle);
+    assert_eq!(world.plugin.log(), ["detach"]);
+    let counters = world.gateway.counters().snapshot();
+    assert_eq!((counters.sessions, counters.handles), (0, 0));
+}

@@ -1,0 +1,452 @@
+//! One client's echo.
+
+use std::time::Duration;
+
+use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId, RouteOptions};
+use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
+use portunus_core::{
+    ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, PluginHandle, Reply,
+};
+use serde_json::{Map, Value, json};
+
+use crate::request::{Refusal, Request};
+
+/// A client with its settings, and the routes from its m-lines back to them.
+pub(crate) struct Echo {
+    handle: Handle,
+    settings: Settings,
+    routes: Vec<Route>,
+    layers: Layers,
+    /// The first simulcast or SVC m-line: the one whose layers the client is told of.
+    layered: Option<Mid>,
+    /// What is relayed of it now.
+    current: Layer,
+    audio_codec: Option<&'static str>,
+    audio_red: bool,
+    video_codec: Option<&'static str>,
+    e2ee: bool,
+    /// The client's last estimate of what it can receive, in bit/s.
+    peer_bitrate: u64,
+    slow_links: u64,
+}
+
+/// How the client sends the m-line with layers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layers {
+    None,
+    Simulcast,
+    Svc,
+}
+
+struct Route {
+    mid: Mid,
+    kind: Kind,
+    id: RouteId,
+}
+
+/// What the client can set.
+struct Settings {
+    audio: bool,
+    video: bool,
+    /// bit/s; 0: no cap
+    bitrate: u64,
+    substream: u8,
+    temporal: u8,
+    spatial_layer: u8,
+    temporal_layer: u8,
+    fallback: Duration,
+    /// Units of 10 ms; they count once both are set.
+    min_delay: Option<u16>,
+    max_delay: Option<u16>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            audio: true,
+            video: true,
+            bitrate: 0,
+            substream: 2,
+            temporal: 2,
+            spatial_layer: 2,
+            temporal_layer: 2,
+            fallback: DEFAULT_FALLBACK,
+            min_delay: None,
+            max_delay: None,
+        }
+    }
+}
+
+const DEFAULT_FALLBACK: Duration = Duration::from_millis(250);
+
+impl Echo {
+    pub(crate) fn new(handle: Handle) -> Self {
+        Echo {
+            handle,
+            settings: Settings::default(),
+            routes: Vec::new(),
+            layers: Layers::None,
+            layered: None,
+            current: Layer::default(),
+            audio_codec: None,
+            audio_red: false,
+            video_codec: None,
+            e2ee: false,
+            peer_bitrate: 0,
+            slow_links: 0,
+        }
+    }
+
+    fn request(&mut self, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
+        let request = Request::read(message)?;
+        self.settings.apply(&request);
+        if request.bitrate.is_some() {
+            self.cap_bitrate();
+        }
+        self.tell_of_layers_in_place(&request);
+        match &message.jsep {
+            None => {
+                self.apply_to_routes();
+                Ok(None)
+            }
+            Some(jsep) => self.answer(jsep, &request).map(Some),
+        }
+    }
+
+    /// A client that asks for the layer that it has gets no event from the route: it is told at once.
+    fn tell_of_layers_in_place(&self, request: &Request) {
+        let (simulcast, svc) = match self.layers {
+            Layers::None => return,
+            Layers::Simulcast => (self.current, Layer::default()),
+            Layers::Svc => (Layer::default(), self.current),
+        };
+        for (name, asked, now) in [
+            ("substream", request.substream, simulcast.substream),
+            ("temporal", request.temporal, simulcast.temporal),
+            ("spatial_layer", request.spatial_layer, svc.spatial),
+            ("temporal_layer", request.temporal_layer, svc.temporal),
+        ] {
+            if asked.is_some() && asked == now {
+                self.push_layers([(name, now)]);
+            }
+        }
+    }
+
+    fn answer(&mut self, jsep: &Jsep, request: &Request) -> Result<LocalJsep, Refusal> {
+        let mut options = AnswerOptions {
+            extensions: ExtensionKind::ALL.to_vec(),
+            ..Default::default()
+        };
+        let only = |name: &str| CodecName::from_name(name).into_iter().collect();
+        if let Some(name) = &request.audiocodec {
+            options.audio.codecs = only(name);
+        }
+        if let Some(name) = &request.videocodec {
+            options.video.codecs = only(name);
+        }
+        options.audio.red = request.opusred;
+        options.audio.fmtp = jsep.description.opus_flags().fmtp();
+        options.video.profile = request.videoprofile.clone();
+        options.video.profile_required = true;
+        let mut answer = Description::answer(&jsep.description, &options);
+        for kind in [Kind::Audio, Kind::Video] {
+            // There is nothing to send but what comes in.
+            let first = answer.media.iter_mut().find(|media| media.kind == kind);
+            if let Some(media) = first.filter(|media| media.direction == Direction::SendOnly) {
+                media.direction = Direction::Inactive;
+            }
+        }
+        let local = self.handle.answer(answer.clone())?;
+
+        self.e2ee |= jsep.e2ee;
+        let simulcast = jsep.simulcast.first().map(|simulcast| simulcast.mid);
+        let svc = jsep.svc.first().map(|svc| svc.mid);
+        (self.layers, self.layered) = match (simulcast, svc) {
+            (Some(mid), _) => (Layers::Simulcast, Some(mid)),
+            (None, Some(mid)) => (Layers::Svc, Some(mid)),
+            // SVC is in no description: a renegotiation may leave it unsaid.
+            (None, None) if jsep.update => (self.layers, self.layered),
+            (None, None) => (Layers::None, None),
+        };
+        self.audio_codec = codec(&answer, Kind::Audio);
+        self.audio_red = answer
+            .active(Kind::Audio)
+            .any(|m| m.codecs.iter().any(|c| c.is_red()));
+        self.video_codec = codec(&answer, Kind::Video);
+        self.connect(&answer.media);
+        if self.settings.bitrate > 0 {
+            self.cap_bitrate();
+        }
+        Ok(local.with_e2ee(self.e2ee))
+    }
+
+    /// Routes each accepted m-line to itself.
+    fn connect(&mut self, media: &[Media]) {
+        let accepted = |mid| {
+            media
+                .iter()
+                .any(|media| media.mid == mid && !media.rejected)
+        };
+        for route in self.routes.extract_if(.., |route| !accepted(route.mid)) {
+            self.handle.remove_route(route.id);
+        }
+        self.apply_to_routes();
+        for media in media
+            .iter()
+            .filter(|media| !media.rejected && media.kind != Kind::Data)
+        {
+            let (mid, kind) = (media.mid, media.kind);
+            if self.routes.iter().any(|route| route.mid == mid) {
+                continue;
+            }
+            let options = self.options(mid, kind);
+            if let Some(id) = self.handle.route(mid, &self.handle, mid, options) {
+                self.routes.push(Route { mid, kind, id });
+            }
+        }
+    }
+
+    fn apply_to_routes(&self) {
+        for Route { mid, kind, id } in &self.routes {
+            self.handle.set_route(*id, self.options(*mid, *kind));
+        }
+    }
+
+    fn options(&self, mid: Mid, kind: Kind) -> RouteOptions {
+        let settings = &self.settings;
+        let playout_delay = settings.min_delay.zip(settings.max_delay);
+        let enabled = if kind == Kind::Audio {
+            settings.audio
+        } else {
+            settings.video
+        };
+        let plain = RouteOptions {
+            enabled,
+            playout_delay,
+            ..RouteOptions::default()
+        };
+        if self.layered != Some(mid) {
+            return plain;
+        }
+        RouteOptions {
+            substream: settings.substream,
+            spatial: settings.spatial_layer,
+            temporal: match self.layers {
+                Layers::Svc => settings.temporal_layer,
+                Layers::Simulcast | Layers::None => settings.temporal,
+            },
+            fallback: settings.fallback,
+            ..plain
+        }
+    }
+
+    fn cap_bitrate(&self) {
+        let bitrate = self.settings.bitrate;
+        self.handle.set_bitrate((bitrate > 0).then_some(bitrate));
+    }
+
+    fn relayed(&mut self, route: RouteId, layer: Layer) {
+        let mid = self
+            .routes
+            .iter()
+            .find(|known| known.id == route)
+            .map(|known| known.mid);
+        if mid.is_none() || mid != self.layered || self.current == layer {
+            return;
+        }
+        self.current = layer;
+        match self.layers {
+            Layers::None => {}
+            Layers::Simulcast => {
+                self.push_layers([("substream", layer.substream), ("temporal", layer.temporal)]);
+            }
+            Layers::Svc => {
+                self.push_layers([
+                    ("spatial_layer", layer.spatial),
+                    ("temporal_layer", layer.temporal),
+                ]);
+            }
+        }
+    }
+
+    fn push_layers<const N: usize>(&self, layers: [(&str, Option<u8>); N]) {
+        let mut event = Map::new();
+        event.insert(
+            "videocodec".to_owned(),
+            self.video_codec.unwrap_or("none").into(),
+        );
+        let known = layers
+            .into_iter()
+            .filter_map(|(name, layer)| Some((name.to_owned(), layer?.into())));
+        event.extend(known);
+        self.push(None, event.into(), None);
+    }
+
+    fn slow_link(&mut self, audio: bool, from_client: bool) {
+        self.slow_links += 1;
+        // What the client does not get is not the client's to mend.
+        if !from_client {
+            return;
+        }
+        let mut event =
+            json!({ "event": "slow_link", "media": if audio { "audio" } else { "video" } });
+        if !audio {
+            event["current-bitrate"] = self.settings.bitrate.into();
+        }
+        self.push(None, event, None);
+    }
+
+    fn echo_data(&self, message: DataMessage) {
+        let payload = match message.payload {
+            DataPayload::Text(text) if text.is_empty() => return,
+            DataPayload::Binary(bytes) if bytes.is_empty() => return,
+            DataPayload::Text(text) => {
+                DataPayload::Text(format!("Janus EchoTest here! You wrote: {text}"))
+            }
+            binary @ DataPayload::Binary(_) => binary,
+        };
+        self.handle.send_data(DataMessage { payload, ..message });
+    }
+
+    fn push(&self, transaction: Option<&str>, members: Value, jsep: Option<LocalJsep>) {
+        let mut data = json!({ "echotest": "event" });
+        if let (Some(data), Value::Object(members)) = (data.as_object_mut(), members) {
+            data.extend(members);
+        }
+        self.handle.push(transaction, data, jsep);
+    }
+}
+
+impl PluginHandle for Echo {
+    fn message(&mut self, message: Message) -> Reply {
+        let transaction = Some(message.transaction.as_str());
+        match self.request(&message) {
+            Ok(jsep) => self.push(transaction, json!({ "result": "ok" }), jsep),
+            Err(refusal) => {
+                let error = json!({ "error_code": refusal.code(), "error": refusal.to_string() });
+                self.push(transaction, error, None);
+            }
+        }
+        Reply::Ack(None)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        match event {
+            HandleEvent::Layer { route, layer } => self.relayed(route, layer),
+            HandleEvent::SlowLink {
+                audio, from_client, ..
+            } => self.slow_link(audio, from_client),
+            HandleEvent::Remb(bitrate) => {
+                self.peer_bitrate = bitrate;
+                self.cap_bitrate();
+            }
+            HandleEvent::Data(message) => self.echo_data(message),
+            HandleEvent::Hangup(_) => {
+                self.push(None, json!({ "result": "done" }), None);
+                // The routes ended with the PeerConnection.
+                *self = Echo::new(self.handle.clone());
+            }
+            HandleEvent::Up | HandleEvent::Media { .. } | HandleEvent::DataChannel { .. } => {}
+        }
+    }
+
+    fn query(&self) -> Value {
+        let settings = &self.settings;
+        let mut state = json!({
+            "audio_active": settings.audio,
+            "video_active": settings.video,
+            "bitrate": settings.bitrate,
+            "peer-bitrate": self.peer_bitrate,
+            "slowlink_count": self.slow_links,
+            "hangingup": 0,
+            "destroyed": 0,
+        });
+        if let Some(codec) = self.audio_codec {
+            state["audio_codec"] = codec.into();
+        }
+        if self.audio_red {
+            state["audio_red"] = true.into();
+        }
+        if let Some(codec) = self.video_codec {
+            state["video_codec"] = codec.into();
+        }
+        let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
+        let layers = match self.layers {
+            Layers::None => json!({}),
+            Layers::Simulcast => json!({
+                "simulcast": true,
+                "substream": now(self.current.substream),
+                "substream-target": settings.substream,
+                "temporal-layer": now(self.current.temporal),
+                "temporal-layer-target": settings.temporal,
+                "fallback": u64::try_from(settings.fallback.as_micros()).unwrap_or(u64::MAX),
+            }),
+            Layers::Svc => json!({
+                "svc": true,
+                "spatial-layer": now(self.current.spatial),
+                "spatial-layer-target": settings.spatial_layer,
+                "temporal-layer": now(self.current.temporal),
+                "temporal-layer-target": settings.temporal_layer,
+            }),
+        };
+        if let (Some(state), Value::Object(layers)) = (state.as_object_mut(), layers) {
+            state.extend(layers);
+        }
+        if self.e2ee {
+            state["e2ee"] = true.into();
+        }
+        state
+    }
+}
+
+impl Settings {
+    fn apply(&mut self, request: &Request) {
+        let set = |target: &mut u8, value: Option<u8>| *target = value.unwrap_or(*target);
+        self.audio = request.audio.unwrap_or(self.audio);
+        self.video = request.video.unwrap_or(self.video);
+        self.bitrate = request.bitrate.unwrap_or(self.bitrate);
+        set(&mut self.substream, request.substream);
+        set(&mut self.temporal, request.temporal);
+        set(&mut self.spatial_layer, request.spatial_layer);
+        set(&mut self.temporal_layer, request.temporal_layer);
+        match request.fallback {
+            None => {}
+            Some(0) => self.fallback = DEFAULT_FALLBACK,
+            Some(micros) => self.fallback = Duration::from_micros(micros),
+        }
+        self.set_delays(request.min_delay, request.max_delay);
+    }
+
+    /// Each drags the other along where they would cross; a negative one turns both off.
+    fn set_delays(&mut self, min: Option<i64>, max: Option<i64>) {
+        /// The header extension has 12 bits for each.
+        const LONGEST: u16 = 4_095;
+        let delay = |value: i64| u16::try_from(value).ok().map(|delay| delay.min(LONGEST));
+        let (min, max) = (
+            min.map(|v| v.min(LONGEST.into())),
+            max.map(|v| v.min(LONGEST.into())),
+        );
+        if let Some(min) = min {
+            self.min_delay = delay(min);
+            self.max_delay = self
+                .min_delay
+                .map(|min| self.max_delay.unwrap_or(min).max(min));
+        }
+        if let Some(max) = max {
+            self.max_delay = delay(max);
+            self.min_delay = match (self.min_delay, self.max_delay) {
+                (Some(min), Some(max)) => Some(min.min(max)),
+                (_, None) | (None, _) => None,
+            };
+        }
+    }
+}
+
+/// The API's name of the codec of the first m-line of `kind` that has one.
+fn codec(answer: &Description, kind: Kind) -> Option<&'static str> {
+    let codecs = answer.active(kind).flat_map(|media| &media.codecs);
+    codecs
+        .filter_map(|codec| codec.codec_name())
+        .map(CodecName::name)
+        .next()
+}
