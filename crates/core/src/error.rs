@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{FieldError, HandleId, SessionId};
+use crate::{FieldError, HandleId, Object, SessionId};
 
 /// Why a request was refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,15 +105,15 @@ impl ApiError {
 
     /// The whole reply; `session` and `transaction` where they are known.
     pub fn reply(&self, session: Option<Value>, transaction: Option<&str>) -> Value {
-        let mut reply = json!({ "janus": "error" });
-        if let Some(session) = session {
-            reply["session_id"] = session;
-        }
-        if let Some(transaction) = transaction {
-            reply["transaction"] = transaction.into();
-        }
-        reply["error"] = json!({ "code": self.code(), "reason": self.to_string() });
-        reply
+        Object::new()
+            .with("janus", "error")
+            .with_some("session_id", session)
+            .with_some("transaction", transaction)
+            .with(
+                "error",
+                json!({ "code": self.code(), "reason": self.to_string() }),
+            )
+            .into()
     }
 }
 

@@ -3,6 +3,8 @@
 use portunus_media::Event;
 use serde_json::{Value, json};
 
+use crate::Object;
+
 /// An event of a handle without its addressing: `webrtcup`, `media`, `slowlink`; none for what clients are not told.
 pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
     match event {
@@ -13,19 +15,15 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
             receiving,
             substream,
         } => {
-            let mut value = json!({
-                "janus": "media",
-                "mid": mid.as_str(),
-                "type": medium(*audio),
-            });
-            if let Some(substream) = substream {
-                value["substream"] = (*substream).into();
-            }
-            value["receiving"] = (*receiving).into();
-            if !receiving && no_media_ms >= 2_000 {
-                value["seconds"] = (no_media_ms / 1_000).into();
-            }
-            Some(value)
+            let seconds = no_media_ms / 1_000;
+            let event = Object::new()
+                .with("janus", "media")
+                .with("mid", mid.as_str())
+                .with("type", medium(*audio))
+                .with_some("substream", *substream)
+                .with("receiving", *receiving)
+                .with_some("seconds", (!receiving && seconds > 1).then_some(seconds));
+            Some(event.into())
         }
         Event::SlowLink {
             mid,

@@ -16,8 +16,8 @@ use crate::handle::{self, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::{Attached, Session};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, Fields, HandleId, Plugin, PluginInfo, ServerFacts,
-    SessionId, id, info,
+    ApiError, Client, CoreConfig, Counters, Fields, HandleId, Object, Plugin, PluginInfo,
+    ServerFacts, SessionId, id, info,
 };
 
 /// How often sessions are checked for silence.
@@ -319,9 +319,9 @@ impl Gateway {
         let opaque_id = opaque_id.map(str::to_owned);
         handle::start(id, session.clone(), &**plugin, opaque_id, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
-        let mut reply = self.reply("success", session, request);
-        reply["data"] = json!({ "id": id.to_json(context.config.string_ids) });
-        Ok(reply)
+        let data = json!({ "id": id.to_json(context.config.string_ids) });
+        let reply = Object::new().with_all(self.reply("success", session, request));
+        Ok(reply.with("data", data).into())
     }
 
     /// Lets the handle's task answer.

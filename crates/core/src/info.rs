@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use crate::{CoreConfig, PluginInfo};
+use crate::{CoreConfig, Object, PluginInfo};
 
 /// What only the program's start knows; it stands in `info`.
 #[derive(Debug, Clone, Default)]
@@ -62,10 +62,6 @@ pub(crate) fn server_info(
     plugins: &[PluginInfo],
     transaction: Option<&str>,
 ) -> Value {
-    let mut info = json!({ "janus": "server_info" });
-    if let Some(transaction) = transaction {
-        info["transaction"] = transaction.into();
-    }
     let members = json!({
         "name": "Portunus",
         "version": version_number(),
@@ -99,24 +95,13 @@ pub(crate) fn server_info(
         "string_ids": config.string_ids,
         "dependencies": { "crypto": facts.crypto },
     });
-    if let (Some(info), Value::Object(members)) = (info.as_object_mut(), members) {
-        info.extend(members);
-    }
-    if let Some(first) = facts.public_ips.first() {
-        info["public-ip"] = first.to_string().into();
-    }
-    if facts.public_ips.len() > 1 {
-        info["public-ips"] = facts.public_ips.iter().map(IpAddr::to_string).collect();
-    }
+    let public_ips: Vec<String> = facts.public_ips.iter().map(IpAddr::to_string).collect();
     let transports = facts.transports.iter();
-    info["transports"] = transports
+    let transports: Map<_, _> = transports
         .map(|t| entry(t.package, t.name, t.description, VERSION, version_number()))
-        .collect::<Map<_, _>>()
-        .into();
-    info["events"] = json!({});
-    info["loggers"] = json!({});
-    let plugins = plugins.iter();
-    info["plugins"] = plugins
+        .collect();
+    let plugins: Map<_, _> = plugins
+        .iter()
         .map(|p| {
             entry(
                 p.package,
@@ -126,9 +111,18 @@ pub(crate) fn server_info(
                 p.version.into(),
             )
         })
-        .collect::<Map<_, _>>()
-        .into();
-    info
+        .collect();
+    Object::new()
+        .with("janus", "server_info")
+        .with_some("transaction", transaction)
+        .with_all(members)
+        .with_some("public-ip", public_ips.first().cloned())
+        .with_some("public-ips", (public_ips.len() > 1).then_some(public_ips))
+        .with("transports", transports)
+        .with("events", json!({}))
+        .with("loggers", json!({}))
+        .with("plugins", plugins)
+        .into()
 }
 
 fn entry(

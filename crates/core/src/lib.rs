@@ -16,6 +16,7 @@ mod handle;
 mod id;
 mod info;
 mod log_gate;
+mod object;
 mod plugin;
 pub mod request;
 mod session;
@@ -30,6 +31,7 @@ pub use handle::{Handle, JsepError, LocalJsep};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;
+pub use object::Object;
 pub use plugin::{
     HandleEvent, Jsep, JsepKind, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
 };

@@ -5,9 +5,9 @@ use std::time::Duration;
 use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId, RouteOptions};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
-    ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, PluginHandle, Reply,
+    ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, Object, PluginHandle, Reply,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::request::{Refusal, Request};
 
@@ -270,30 +270,22 @@ impl Echo {
     }
 
     fn push_layers<const N: usize>(&self, layers: [(&str, Option<u8>); N]) {
-        let mut event = Map::new();
-        event.insert(
-            "videocodec".to_owned(),
-            self.video_codec.unwrap_or("none").into(),
-        );
-        let known = layers
-            .into_iter()
-            .filter_map(|(name, layer)| Some((name.to_owned(), layer?.into())));
-        event.extend(known);
-        self.push(None, event.into(), None);
+        let codec = self.video_codec.unwrap_or("none");
+        let event = Object::new().with("videocodec", codec);
+        let add = |event: Object, (name, layer): (&str, Option<u8>)| event.with_some(name, layer);
+        self.push(None, layers.into_iter().fold(event, add), None);
     }
 
     fn slow_link(&mut self, audio: bool, from_client: bool) {
         self.slow_links += 1;
         // What the client does not get is not the client's to mend.
-        if !from_client {
-            return;
+        if from_client {
+            let event = Object::new()
+                .with("event", "slow_link")
+                .with("media", if audio { "audio" } else { "video" })
+                .with_some("current-bitrate", (!audio).then_some(self.settings.bitrate));
+            self.push(None, event, None);
         }
-        let mut event =
-            json!({ "event": "slow_link", "media": if audio { "audio" } else { "video" } });
-        if !audio {
-            event["current-bitrate"] = self.settings.bitrate.into();
-        }
-        self.push(None, event, None);
     }
 
     fn echo_data(&self, message: DataMessage) {
@@ -308,11 +300,8 @@ impl Echo {
         self.handle.send_data(DataMessage { payload, ..message });
     }
 
-    fn push(&self, transaction: Option<&str>, members: Value, jsep: Option<LocalJsep>) {
-        let mut data = json!({ "echotest": "event" });
-        if let (Some(data), Value::Object(members)) = (data.as_object_mut(), members) {
-            data.extend(members);
-        }
+    fn push(&self, transaction: Option<&str>, members: impl Into<Value>, jsep: Option<LocalJsep>) {
+        let data = Object::new().with("echotest", "event").with_all(members);
         self.handle.push(transaction, data, jsep);
     }
 }
@@ -352,24 +341,6 @@ impl PluginHandle for Echo {
 
     fn query(&self) -> Value {
         let settings = &self.settings;
-        let mut state = json!({
-            "audio_active": settings.audio,
-            "video_active": settings.video,
-            "bitrate": settings.bitrate,
-            "peer-bitrate": self.peer_bitrate,
-            "slowlink_count": self.slow_links,
-            "hangingup": 0,
-            "destroyed": 0,
-        });
-        if let Some(codec) = self.audio_codec {
-            state["audio_codec"] = codec.into();
-        }
-        if self.audio_red {
-            state["audio_red"] = true.into();
-        }
-        if let Some(codec) = self.video_codec {
-            state["video_codec"] = codec.into();
-        }
         let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
         let layers = match self.layers {
             Layers::None => json!({}),
@@ -389,13 +360,20 @@ impl PluginHandle for Echo {
                 "temporal-layer-target": settings.temporal_layer,
             }),
         };
-        if let (Some(state), Value::Object(layers)) = (state.as_object_mut(), layers) {
-            state.extend(layers);
-        }
-        if self.e2ee {
-            state["e2ee"] = true.into();
-        }
-        state
+        Object::new()
+            .with("audio_active", settings.audio)
+            .with("video_active", settings.video)
+            .with_some("audio_codec", self.audio_codec)
+            .with_some("audio_red", self.audio_red.then_some(true))
+            .with_some("video_codec", self.video_codec)
+            .with("bitrate", settings.bitrate)
+            .with("peer-bitrate", self.peer_bitrate)
+            .with_all(layers)
+            .with_some("e2ee", self.e2ee.then_some(true))
+            .with("slowlink_count", self.slow_links)
+            .with("hangingup", 0)
+            .with("destroyed", 0)
+            .into()
     }
 }
 

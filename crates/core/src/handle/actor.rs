@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::counters::{add, subtract};
 use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
-use crate::{ApiError, Fields, HandleId, event};
+use crate::{ApiError, Fields, HandleId, Object, event};
 
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
 pub(crate) fn start(
@@ -116,8 +116,11 @@ impl Actor {
             .session_id()
             .to_json(shared.context.config.string_ids);
         let reply = match reply {
-            Ok(mut reply) => {
-                reply["transaction"] = transaction.into();
+            Ok(reply) => {
+                let reply = Object::new()
+                    .with_all(reply)
+                    .with("transaction", transaction);
+                let reply = Value::from(reply);
                 // Only what a plugin says has a sender.
                 let sender = reply.get("plugindata").is_some();
                 self.handle.addressed(reply, sender)

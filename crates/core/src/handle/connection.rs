@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portunus_media::{PeerId, PeerOptions};
+use portunus_rtp::Mid;
 use portunus_sdp::{
     Description, IceCredentials, LocalTransport, Negotiated, RemoteDescription, SdpError, SdpType,
     Session, Signaling,
 };
 use rand::Rng;
 use rand::distr::Alphanumeric;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Handle;
 use super::jsep::RawJsep;
@@ -19,7 +20,7 @@ use super::trickle::{Candidate, EarlyCandidates};
 use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
 use crate::plugin::{Jsep, JsepKind};
-use crate::{ApiError, event};
+use crate::{ApiError, Object, event};
 
 /// Our offer or answer, to be pushed to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,11 +46,11 @@ impl LocalJsep {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let mut jsep = json!({ "type": self.kind.as_str(), "sdp": self.sdp });
-        if self.e2ee {
-            jsep["e2ee"] = true.into();
-        }
-        jsep
+        Object::new()
+            .with("type", self.kind.as_str())
+            .with("sdp", self.sdp.as_str())
+            .with_some("e2ee", self.e2ee.then_some(true))
+            .into()
     }
 }
 
@@ -190,9 +191,10 @@ impl Connections {
     pub(super) fn answer(&mut self, description: Description) -> Result<LocalJsep, JsepError> {
         let connection = self.current.as_mut().ok_or(JsepError::NoOffer)?;
         let fresh = connection.negotiated.is_none() || connection.restart.is_some();
+        let first = description.media.first().map(|media| media.mid);
         let (sdp, negotiated) = connection.session.local_answer(description)?;
         self.agreed(negotiated);
-        Ok(self.local(JsepKind::Answer, sdp, fresh))
+        Ok(self.local(JsepKind::Answer, sdp, first, fresh))
     }
 
     /// Makes an offer of ours, and the PeerConnection if there is none.
@@ -213,9 +215,10 @@ impl Connections {
             self.context.renew_ice(&mut connection);
         }
         let fresh = connection.negotiated.is_none() || connection.restart.is_some();
+        let first = description.media.first().map(|media| media.mid);
         let offered = connection.session.local_offer(description);
         self.current = Some(connection);
-        Ok(self.local(JsepKind::Offer, offered?, fresh))
+        Ok(self.local(JsepKind::Offer, offered?, first, fresh))
     }
 
     /// Takes candidates of the client, or keeps them until they can be used.
@@ -334,11 +337,10 @@ impl Connections {
         }
     }
 
-    fn local(&self, kind: JsepKind, sdp: String, fresh: bool) -> LocalJsep {
+    fn local(&self, kind: JsepKind, sdp: String, first: Option<Mid>, fresh: bool) -> LocalJsep {
+        let mid = first.as_ref().map_or("0", Mid::as_str);
         let trickled = match &self.current {
             Some(connection) if fresh && self.context.config.full_trickle => {
-                let slots = connection.session.slots(SdpType::Answer);
-                let mid = slots.first().map(|slot| slot.mid.as_str()).unwrap_or("0");
                 let candidates = self.context.media.candidates(connection.peer);
                 let candidates = candidates.iter().map(|candidate| Some(candidate.as_str()));
                 candidates

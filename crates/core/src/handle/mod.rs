@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::Context;
 use crate::session::Session;
-use crate::{HandleId, PluginInfo, SessionId};
+use crate::{HandleId, Object, PluginInfo, SessionId};
 
 pub(crate) use actor::start;
 pub use connection::{JsepError, LocalJsep};
@@ -65,18 +65,18 @@ impl Handle {
 
     /// Sends an event to the client: `data`, an object; the transaction of the request that it answers; and an
     /// offer or answer.
-    pub fn push(&self, transaction: Option<&str>, data: Value, jsep: Option<LocalJsep>) {
-        let mut event = json!({ "janus": "event" });
-        if let Some(transaction) = transaction {
-            event["transaction"] = transaction.into();
-        }
-        event["plugindata"] = json!({ "plugin": self.shared.plugin.package, "data": data });
-        let trickled = jsep.map(|jsep| {
-            event["jsep"] = jsep.to_json();
-            jsep.trickled
-        });
-        self.emit(event);
-        for event in trickled.into_iter().flatten() {
+    pub fn push(&self, transaction: Option<&str>, data: impl Into<Value>, jsep: Option<LocalJsep>) {
+        let package = self.shared.plugin.package;
+        let event = Object::new()
+            .with("janus", "event")
+            .with_some("transaction", transaction)
+            .with(
+                "plugindata",
+                json!({ "plugin": package, "data": data.into() }),
+            )
+            .with_some("jsep", jsep.as_ref().map(LocalJsep::to_json));
+        self.emit(event.into());
+        for event in jsep.into_iter().flat_map(|jsep| jsep.trickled) {
             self.emit(event);
         }
     }
