@@ -89,6 +89,11 @@ impl Established {
         Incoming::Open { accepted }
     }
 
+    /// Makes a datagram of application data; none if it is too long for one.
+    pub(crate) fn seal(&mut self, data: &[u8]) -> Option<Vec<u8>> {
+        self.sealer.seal(ContentType::ApplicationData, data)
+    }
+
     /// Makes the datagram that ends the association.
     pub(crate) fn close(&mut self) -> Option<Vec<u8>> {
         self.sealer

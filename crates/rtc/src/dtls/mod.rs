@@ -15,6 +15,9 @@ pub(crate) use handshake::{Done, Handshake, Progress};
 /// Largest DTLS datagram sent, in bytes: fits the MTU of tunnels, over IPv6 too.
 pub(crate) const MTU: usize = 1_200;
 
+/// Bytes of application data that one datagram holds.
+pub(crate) const MAX_DATA: usize = MTU - record::OVERHEAD;
+
 /// Why a handshake failed, for the log and for the API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use portunus_rtp::{Header, SeqNo};
 use portunus_srtp::{OpenError, Profile};
 
+use crate::data::DataMessage;
 use crate::{DtlsError, IceFailure, IceState, SelectedPair};
 
 /// Something that happened.
@@ -23,6 +24,29 @@ pub enum TransportEvent {
         /// What protects media; none if the peer wants data channels only.
         profile: Option<Profile>,
     },
+    /// A data channel is open: both sides may send.
+    DataChannelOpen {
+        /// Its label.
+        label: String,
+        /// Its subprotocol, empty if there is none.
+        protocol: String,
+    },
+    /// A message on a data channel.
+    Data {
+        /// The channel's label.
+        label: String,
+        /// The channel's subprotocol, empty if there is none.
+        protocol: String,
+        /// What it says.
+        message: DataMessage,
+    },
+    /// A data channel is closed.
+    DataChannelClosed {
+        /// Its label.
+        label: String,
+    },
+    /// Sending data was refused because too much waited; now there is room again.
+    DataWritable,
     /// The transport cannot go on; nothing more comes of it.
     Failed(FailReason),
     /// The peer closed the transport; nothing more comes of it.

@@ -11,6 +11,7 @@ use portunus_rtp::{Header, SeqNo};
 use portunus_sdp::negotiated::{DtlsRole, Fingerprint, IceCredentials, RemoteTransport};
 use portunus_srtp::{Opener, Profile, SealError, Sealer};
 
+use crate::data::{Data, DataConfig, DataError, DataEvent, DataOptions, DataPayload};
 use crate::dtls::{Done, Established, Handshake, Incoming, MTU, Progress};
 use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
 use crate::{CandidateError, DtlsError, Identity, LocalCandidate, Protocol, SelectedPair};
@@ -19,6 +20,11 @@ pub use event::{Counters, DropReason, DtlsState, FailReason, Received, Transmit,
 
 /// DTLS datagrams that overtook the check which verifies their sender are kept: at most this many.
 const MAX_EARLY: usize = 4;
+
+/// Longest datagram ever sent, in bytes. SCTP fills packets up to [`MTU`] without counting the padding
+/// of the chunks, so that a packet of many tiny messages is up to a sixth longer; still no path cuts
+/// it up.
+const MAX_DATAGRAM: usize = MTU * 6 / 5;
 
 /// How a transport starts.
 #[derive(Debug, Clone)]
@@ -53,6 +59,9 @@ pub enum TransportError {
     /// The packet cannot be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// The message cannot be sent, or the channel not opened.
+    #[error(transparent)]
+    Data(#[from] DataError),
 }
 
 /// ICE, DTLS, SRTP and data channels of one PeerConnection.
@@ -64,6 +73,8 @@ pub struct Transport {
     remote: Option<RemoteDtls>,
     dtls: Dtls,
     srtp: Option<Box<Srtp>>,
+    data_config: Option<DataConfig>,
+    data: Option<Box<Data>>,
     /// Where DTLS came from last: where answers go until a pair is selected.
     dtls_path: Option<(SocketAddr, SocketAddr)>,
     early: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
@@ -111,6 +122,8 @@ impl Transport {
             remote: None,
             dtls: Dtls::Waiting,
             srtp: None,
+            data_config: None,
+            data: None,
             dtls_path: None,
             early: Vec::new(),
             out: VecDeque::new(),
@@ -155,6 +168,52 @@ impl Transport {
         }
         self.ice.handle_timeout(now);
         self.take_ice_events(now);
+        Ok(())
+    }
+
+    /// Says that a data m-line was negotiated: data channels start as soon as DTLS is up. Later calls
+    /// change nothing.
+    pub fn negotiate_data(&mut self, config: DataConfig, now: Instant) {
+        if self.data_config.is_none() {
+            self.data_config = Some(config);
+            self.start_data(now);
+        }
+    }
+
+    /// Opens a data channel; does nothing if there is one of that label.
+    pub fn open_data(
+        &mut self,
+        label: &str,
+        protocol: &str,
+        options: DataOptions,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        self.data()?.open(label, protocol, options)?;
+        self.flush_data(now);
+        Ok(())
+    }
+
+    /// Sends a message on the data channel of that label; without one, opens it with `protocol` and
+    /// `options`.
+    pub fn send_data(
+        &mut self,
+        label: &str,
+        protocol: &str,
+        payload: DataPayload<'_>,
+        options: DataOptions,
+        now: Instant,
+    ) -> Result<(), TransportError> {
+        let data = self.data()?;
+        data.open(label, protocol, options)?;
+        data.send(label, payload)?;
+        self.flush_data(now);
+        Ok(())
+    }
+
+    /// Closes the data channel of that label.
+    pub fn close_data(&mut self, label: &str, now: Instant) -> Result<(), TransportError> {
+        self.data()?.close(label)?;
+        self.flush_data(now);
         Ok(())
     }
 
@@ -217,7 +276,11 @@ impl Transport {
             Dtls::Waiting | Dtls::Established(_) => None,
             Dtls::Ended => return None,
         };
-        [self.ice.poll_timeout(), dtls].into_iter().flatten().min()
+        let data = self.data.as_ref().and_then(|data| data.poll_timeout());
+        [self.ice.poll_timeout(), dtls, data]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due at `now`.
@@ -234,6 +297,10 @@ impl Transport {
             if let Err(error) = result {
                 self.fail_dtls(error);
             }
+        }
+        if let Some(data) = &mut self.data {
+            data.handle_timeout(now);
+            self.flush_data(now);
         }
     }
 
@@ -378,8 +445,14 @@ impl Transport {
                 Received::Consumed
             }
             Dtls::Established(established) => {
-                let incoming = established.receive(now, datagram, &mut out, |_| {});
+                let data = &mut self.data;
+                let incoming = established.receive(now, datagram, &mut out, |packet| {
+                    if let Some(data) = data {
+                        data.receive(now, packet);
+                    }
+                });
                 self.send_dtls(out);
+                self.flush_data(now);
                 match incoming {
                     Incoming::Open { accepted: true } => Received::Consumed,
                     Incoming::Open { accepted: false } => {
@@ -461,11 +534,43 @@ impl Transport {
         self.events.push_back(TransportEvent::Connected {
             profile: self.profile(),
         });
+        self.start_data(now);
         if let Some((local, remote)) = self.dtls_path {
             for mut datagram in done.early {
                 self.receive_dtls(now, local, remote, &mut datagram);
             }
         }
+    }
+
+    fn data(&mut self) -> Result<&mut Data, TransportError> {
+        self.check_open()?;
+        let missing = match self.data_config {
+            Some(_) => DataError::NotConnected,
+            None => DataError::NotNegotiated,
+        };
+        Ok(self.data.as_deref_mut().ok_or(missing)?)
+    }
+
+    fn start_data(&mut self, now: Instant) {
+        if let (Dtls::Established(_), None, Some(config), Some(remote)) =
+            (&self.dtls, &self.data, self.data_config, &self.remote)
+        {
+            self.data = Some(Box::new(Data::new(remote.role, config)));
+            self.flush_data(now);
+        }
+    }
+
+    /// Takes what the data channels want to send and to tell.
+    fn flush_data(&mut self, now: Instant) {
+        let (Some(data), Dtls::Established(established)) = (&mut self.data, &mut self.dtls) else {
+            return;
+        };
+        let mut out = Vec::new();
+        data.transmit(now, |packet| out.extend(established.seal(packet)));
+        while let Some(event) = data.poll_event() {
+            self.events.push_back(event.into());
+        }
+        self.send_dtls(out);
     }
 
     fn fail_dtls(&mut self, error: DtlsError) {
@@ -479,6 +584,7 @@ impl Transport {
     fn end(&mut self) {
         self.dtls = Dtls::Ended;
         self.srtp = None;
+        self.data = None;
         self.early = Vec::new();
     }
 
@@ -489,7 +595,7 @@ impl Transport {
             return;
         };
         for bytes in datagrams {
-            debug_assert!(bytes.len() <= MTU + 100);
+            debug_assert!(bytes.len() <= MAX_DATAGRAM);
             self.out.push_back(Datagram {
                 source,
                 destination,
@@ -502,6 +608,27 @@ impl Transport {
         match self.dtls {
             Dtls::Ended => Err(TransportError::Closed),
             Dtls::Waiting | Dtls::Handshaking(_) | Dtls::Established(_) => Ok(()),
+        }
+    }
+}
+
+impl From<DataEvent> for TransportEvent {
+    fn from(event: DataEvent) -> Self {
+        match event {
+            DataEvent::Open { label, protocol } => {
+                TransportEvent::DataChannelOpen { label, protocol }
+            }
+            DataEvent::Message {
+                label,
+                protocol,
+                message,
+            } => TransportEvent::Data {
+                label,
+                protocol,
+                message,
+            },
+            DataEvent::Closed { label } => TransportEvent::DataChannelClosed { label },
+            DataEvent::Writable => TransportEvent::DataWritable,
         }
     }
 }
