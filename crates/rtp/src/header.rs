@@ -38,6 +38,7 @@ pub struct Header {
 
 impl Header {
     /// Parses a packet in the clear and removes its padding from the payload's range.
+    #[inline]
     pub fn parse(packet: &[u8]) -> Result<Self, RtpError> {
         let mut header = Self::parse_encrypted(packet)?;
         if header.padding {
@@ -53,6 +54,7 @@ impl Header {
 
     /// Parses a packet whose payload is still encrypted: the payload's range reaches to the end of
     /// the packet and includes padding and authentication tag.
+    #[inline]
     pub fn parse_encrypted(packet: &[u8]) -> Result<Self, RtpError> {
         let actual = packet.len();
         let payload_end = u16::try_from(actual).map_err(|_| RtpError::TooLong { actual })?;
