@@ -1,0 +1,43 @@
+import { defineConfig } from '@playwright/test';
+
+export default defineConfig({
+  testDir: 'browser',
+  testMatch: '*.spec.ts',
+  outputDir: 'results/browser',
+  // Software encoders want the whole machine: a second browser at a time makes tests slow, not fast.
+  workers: 1,
+  fullyParallel: false,
+  retries: 0,
+  forbidOnly: true,
+  timeout: 60_000,
+  expect: { timeout: 20_000 },
+  reporter: [['list'], ['json', { outputFile: 'results/browser.json' }]],
+  use: {
+    browserName: 'chromium',
+    headless: true,
+    permissions: ['camera', 'microphone'],
+    viewport: { width: 1100, height: 900 },
+    screenshot: 'only-on-failure',
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+        '--use-fake-device-for-media-stream',
+        '--use-fake-ui-for-media-stream',
+        '--autoplay-policy=no-user-gesture-required',
+        // Lets the tests run on a machine that has no other network interface.
+        '--allow-loopback-in-peer-connection',
+        // Tabs in the back keep their timers and encoders.
+        '--disable-background-timer-throttling',
+        '--disable-backgrounding-occluded-windows',
+        '--disable-renderer-backgrounding',
+      ],
+    },
+  },
+});

@@ -1,0 +1,128 @@
+// Starts the server under test on ports of its own, on loopback, and stops it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { createSocket } from 'node:dgram';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = new URL('../..', import.meta.url).pathname;
+
+/**
+ * @typedef {object} Server
+ * @property {string} base where the pages are: `http://127.0.0.1:PORT`
+ * @property {string} http address of the Janus API over HTTP
+ * @property {string} ws address of the Janus API over WebSocket
+ * @property {string | null} unix path of the Unix socket
+ * @property {() => Promise<number | null>} stop ends it by SIGTERM and gives the exit status
+ * @property {() => string} log what it wrote so far
+ */
+
+/**
+ * Starts the binary named by PORTUNUS_BIN, or the one that `cargo build` made.
+ * @param {{ workers?: number, unix?: 'dgram' | 'seqpacket', config?: string }} [options]
+ * @returns {Promise<Server>}
+ */
+export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
+  const binary = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/portunus');
+  const folder = mkdtempSync(join(tmpdir(), 'portunus-test-'));
+  const [http, websocket] = [await freeTcpPort(), await freeTcpPort()];
+  const media = await freeUdpPorts(workers);
+  const socket = unix ? join(folder, 'api.sock') : null;
+  const file = join(folder, 'portunus.toml');
+  writeFileSync(file, configuration({ http, websocket, media, socket, unix, extra: config }));
+
+  const child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8');
+    stream.on('data', (text) => { output = (output + text).slice(-200_000); });
+  }
+  const failed = once(child, 'error').then(([error]) => { throw error; });
+  const exited = once(child, 'exit');
+  const base = `http://127.0.0.1:${http}`;
+  try {
+    await Promise.race([failed, ready(`${base}/janus/info`, child)]);
+  } catch (error) {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+    throw new Error(`${binary} did not start: ${error}\n${output}`);
+  }
+  return {
+    base,
+    http: `${base}/janus`,
+    ws: `ws://127.0.0.1:${websocket}`,
+    unix: socket,
+    log: () => output,
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGTERM');
+        const deadline = setTimeout(() => child.kill('SIGKILL'), 10_000);
+        await exited;
+        clearTimeout(deadline);
+      }
+      rmSync(folder, { recursive: true, force: true });
+      return child.exitCode;
+    },
+  };
+}
+
+function configuration({ http, websocket, media, socket, unix, extra }) {
+  return `
+[http]
+bind = ["127.0.0.1"]
+port = ${http}
+
+[websocket]
+bind = ["127.0.0.1"]
+port = ${websocket}
+${socket ? `\n[unix]\npath = "${socket}"\nkind = "${unix === 'dgram' ? 'datagram' : 'seqpacket'}"\n` : ''}
+[media]
+port = ${media}
+${extra}`;
+}
+
+async function ready(url, child) {
+  const deadline = Date.now() + 20_000;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`it ended with status ${child.exitCode}`);
+    try {
+      if ((await fetch(url)).ok) return;
+    } catch {
+      // Not listening yet.
+    }
+    if (Date.now() > deadline) throw new Error('it did not answer in 20 s');
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+async function freeTcpPort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** The first of `count` UDP ports in a row that nobody uses. */
+async function freeUdpPorts(count) {
+  for (;;) {
+    const first = 20_000 + Math.floor(Math.random() * 12_000);
+    const taken = await Promise.all(Array.from({ length: count }, (_, index) => udpPortTaken(first + index)));
+    if (!taken.includes(true)) return first;
+  }
+}
+
+async function udpPortTaken(port) {
+  const socket = createSocket('udp4');
+  try {
+    socket.bind(port);
+    await once(socket, 'listening');
+    return false;
+  } catch {
+    return true;
+  } finally {
+    socket.close();
+  }
+}
