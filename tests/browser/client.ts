@@ -1,1 +1,111 @@
-window.x=1
+// janus.js without a page around it, for tests that need more than the pages' buttons. Runs in the browser.
+import Janus from 'janus-gateway';
+import adapter from 'webrtc-adapter';
+
+type Json = Record<string, any>;
+
+/** A session with one handle; `open` gives it, the methods return when the server has answered. */
+class Client {
+  readonly messages: Json[] = [];
+  readonly received: (string | number[])[] = [];
+  readonly labels: string[] = [];
+  readonly hangups: string[] = [];
+  readonly media: string[] = [];
+  open = false;
+  up = false;
+  private waiting: ((answer: { data: Json; jsep?: Json }) => void)[] = [];
+
+  private constructor(readonly janus: any, public handle: any) {}
+
+  static async open(server: string, plugin = 'janus.plugin.echotest'): Promise<Client> {
+    await new Promise<void>((callback) =>
+      Janus.init({ dependencies: Janus.useDefaultDependencies({ adapter }), callback }),
+    );
+    const janus: any = await new Promise((resolve, reject) => {
+      const made: any = new Janus({ server, success: () => resolve(made), error: (reason) => reject(new Error(String(reason))) });
+    });
+    const client = new Client(janus, null);
+    client.handle = await new Promise((success, error) =>
+      janus.attach({
+        plugin,
+        success,
+        error,
+        onmessage: (data: Json, jsep?: Json) => client.message(data, jsep),
+        webrtcState: (up: boolean, reason?: string) => {
+          client.up = up;
+          if (!up) client.hangups.push(reason ?? '');
+        },
+        mediaState: (kind: string, on: boolean, mid: string) => client.media.push(`${kind} ${mid} ${on}`),
+        ondataopen: (label: string) => {
+          client.open = true;
+          client.labels.push(label);
+        },
+        ondata: (data: string | ArrayBuffer, label: string) => {
+          client.received.push(typeof data === 'string' ? data : [...new Uint8Array(data)]);
+          client.labels.push(label);
+        },
+      }),
+    );
+    return client;
+  }
+
+  private message(data: Json, jsep?: Json): void {
+    this.messages.push(data);
+    if (jsep || data['result'] === 'ok' || data['error']) this.waiting.shift()?.({ data, jsep });
+  }
+
+  /** Sends a request and gives the plugin's answer. */
+  ask(body: Json, jsep?: Json): Promise<{ data: Json; jsep?: Json }> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push(resolve);
+      const error = (reason: string) => {
+        this.waiting.splice(this.waiting.indexOf(resolve), 1);
+        reject(new Error(reason));
+      };
+      this.handle.send({ message: body, jsep, error });
+    });
+  }
+
+  /** One round of offer and answer; gives the plugin's answer. */
+  async negotiate(tracks: Json[], body: Json = {}, options: Json = {}): Promise<Json> {
+    const offer: Json = await new Promise((success, error) =>
+      this.handle.createOffer({ ...options, tracks, success, error }),
+    );
+    const { data, jsep } = await this.ask(body, offer);
+    if (!jsep) return data;
+    await new Promise<void>((success, error) => this.handle.handleRemoteJsep({ jsep, success: () => success(), error }));
+    return data;
+  }
+
+  send(data: string | number[], label?: string): Promise<void> {
+    return new Promise((success, error) =>
+      this.handle.data({ data: typeof data === 'string' ? data : new Uint8Array(data).buffer, label, success: () => success(), error }),
+    );
+  }
+
+  /** The mids of the transceivers with the direction that was negotiated. */
+  directions(): Record<string, string> {
+    const transceivers: RTCRtpTransceiver[] = this.handle.webrtcStuff.pc.getTransceivers();
+    return Object.fromEntries(transceivers.map((one) => [one.mid ?? '?', one.currentDirection ?? '?']));
+  }
+
+  destroy(): Promise<void> {
+    return new Promise((success, error) => this.janus.destroy({ success, error }));
+  }
+}
+
+/** A moving picture without a camera. */
+function picture(width = 320, height = 180): MediaStreamTrack {
+  const canvas = Object.assign(document.createElement('canvas'), { width, height });
+  const context = canvas.getContext('2d') as CanvasRenderingContext2D;
+  let step = 0;
+  setInterval(() => {
+    context.fillStyle = `hsl(${(step += 7) % 360} 60% 40%)`;
+    context.fillRect(0, 0, width, height);
+    context.fillStyle = '#fff';
+    context.fillRect(step % width, step % height, 40, 40);
+  }, 40);
+  return canvas.captureStream(25).getTracks()[0];
+}
+
+Object.assign(window, { Client, picture });

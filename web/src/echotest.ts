@@ -3,7 +3,7 @@ import { Call, type CallEvents } from './call';
 import type { Capture } from './capture';
 import { Controls, layerText } from './controls';
 import { FiguresPanel } from './figures';
-import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { choose, element, notice, pageOptions, serverAway } from './page';
 import { connect, type Session } from './session';
 import { Setup } from './setup';
 import { Stage } from './stage';
@@ -113,5 +113,4 @@ function showLive(live: boolean): void {
 
 function status(text: string): void {
   element('status').textContent = text;
-  if (text.startsWith('Connecting')) clearNotice();
 }

@@ -1,0 +1,123 @@
+// The pages themselves: what they say when something is missing, and how they fit a phone.
+import { isReference, startServer } from '../server/index.mjs';
+import { expect, test } from './fixtures';
+import { mediaFlows } from './stats';
+
+const PHONE = { width: 360, height: 740 };
+const PAGES = ['/', '/echotest.html', '/videocall.html'];
+
+test('the first page says what the server is and leads to the others', async ({ page }) => {
+  await page.goto('/');
+  await expect(page.getByTestId('info')).toContainText('echotest');
+  await expect(page.getByTestId('info')).toContainText('websockets');
+  await page.getByTestId('to-echotest').click();
+  await expect(page).toHaveURL(/echotest\.html$/);
+  await page.goto('/');
+  await page.getByTestId('to-videocall').click();
+  await expect(page).toHaveURL(/videocall\.html$/);
+});
+
+test('the pages ask no other host for anything and log no error', async ({ page, baseURL }) => {
+  const foreign: string[] = [];
+  const errors: string[] = [];
+  page.on('request', (request) => {
+    if (new URL(request.url()).host !== new URL(baseURL).host) foreign.push(request.url());
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  page.on('pageerror', (error) => errors.push(String(error)));
+  for (const path of PAGES) await page.goto(path, { waitUntil: 'networkidle' });
+  expect(foreign).toEqual([]);
+  expect(errors).toEqual([]);
+});
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`the pages fit a phone, ${colorScheme}`, async ({ page }, info) => {
+    await page.setViewportSize(PHONE);
+    await page.emulateMedia({ colorScheme });
+    for (const path of PAGES) {
+      await page.goto(path, { waitUntil: 'networkidle' });
+      await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(PHONE.width);
+      await page.screenshot({ path: info.outputPath(`${path.replace(/\W/g, '') || 'index'}.png`), fullPage: true });
+    }
+    await page.goto('/echotest.html?size=320x180&codec=vp8&simulcast=1');
+    await page.getByTestId('start').click();
+    await mediaFlows(page, { video: true });
+    await expect(page.getByTestId('figure-bitrate-in')).not.toHaveText('–');
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(PHONE.width);
+    await page.screenshot({ path: info.outputPath('live.png'), fullPage: true });
+    for (const button of await page.getByRole('button').all()) {
+      if (await button.isVisible()) expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
+    }
+  });
+}
+
+test('every control has a name', async ({ page }) => {
+  for (const path of PAGES) {
+    await page.goto(path);
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLInputElement>('input, select, button, video')]
+        .filter((control) => !control.labels?.length && !control.ariaLabel && !control.getAttribute('aria-labelledby') && !control.textContent?.trim())
+        .map((control) => control.outerHTML),
+    );
+    expect(nameless).toEqual([]);
+  }
+});
+
+test('without camera and microphone, a synthetic source is offered', async ({ page }) => {
+  await page.addInitScript(() => {
+    navigator.mediaDevices.enumerateDevices = async () => [];
+  });
+  await page.goto('/echotest.html?size=320x180');
+  await page.getByTestId('start').click();
+  await expect(page.getByTestId('notice')).toContainText('No camera and no microphone');
+  await page.getByTestId('use-synthetic').click();
+  await mediaFlows(page, { audio: true, video: true });
+});
+
+test('a denied permission is explained, and the call can go on without', async ({ page }) => {
+  await page.addInitScript(() => {
+    navigator.mediaDevices.getUserMedia = async () => {
+      throw new DOMException('no', 'NotAllowedError');
+    };
+  });
+  await page.goto('/echotest.html');
+  await page.getByTestId('start').click();
+  await expect(page.getByTestId('notice')).toContainText('denied');
+  await page.getByTestId('use-none').click();
+  await expect(page.getByTestId('status')).toContainText('Connected');
+});
+
+test('a page that is not from a secure context says so', async ({ page }) => {
+  await page.addInitScript(() => Object.defineProperty(window, 'isSecureContext', { value: false }));
+  await page.goto('/echotest.html');
+  await page.getByTestId('start').click();
+  await expect(page.getByTestId('notice')).toContainText('https://');
+});
+
+test('a microphone alone is enough', async ({ page }) => {
+  await page.addInitScript(() => {
+    const list = navigator.mediaDevices.enumerateDevices.bind(navigator.mediaDevices);
+    navigator.mediaDevices.enumerateDevices = async () => (await list()).filter((device) => device.kind !== 'videoinput');
+  });
+  await page.goto('/echotest.html');
+  await page.getByTestId('start').click();
+  await expect(page.getByTestId('notice')).toContainText('sound only');
+  await mediaFlows(page, { audio: 'opus' });
+});
+
+test('a server that is away is reported, before and during a call', async ({ page }) => {
+  test.skip(isReference, 'stops the server');
+  const server = await startServer({ workers: 1 });
+  try {
+    await page.goto(`${server.base}/echotest.html?size=320x180`);
+    await page.getByTestId('start').click();
+    await mediaFlows(page, { audio: true, video: true });
+  } finally {
+    expect(await server.stop()).toBe(0);
+  }
+  await expect(page.getByTestId('notice')).toContainText('cannot be reached');
+  await page.getByTestId('start').click();
+  await expect(page.getByTestId('notice')).toContainText('cannot be reached');
+});
