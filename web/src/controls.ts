@@ -117,14 +117,21 @@ export class Controls {
 
 const LEVELS = ['low', 'medium', 'high'];
 
-/** What a layer event says, in words; undefined if it says nothing of layers. */
-export function layerText(data: Record<string, unknown>, before: string): string | undefined {
-  const spatial = data['substream'] ?? data['spatial_layer'];
-  const temporal = data['temporal'] ?? data['temporal_layer'];
-  if (spatial === undefined && temporal === undefined) return undefined;
-  const [oldSpatial = '–', oldTemporal = '–'] = before.split(', ');
-  return [
-    typeof spatial === 'number' ? `${LEVELS[spatial] ?? spatial} (${spatial})` : oldSpatial,
-    typeof temporal === 'number' ? `temporal ${temporal}` : oldTemporal,
-  ].join(', ');
+/** Which layers arrive, as the plugin's events tell it bit by bit. */
+export class ReceivedLayers {
+  private spatial?: number;
+  private temporal?: number;
+
+  /** Takes in an event; gives the layers in words, or undefined if the event says nothing of layers. */
+  update(event: Record<string, unknown>): string | undefined {
+    const spatial = event['substream'] ?? event['spatial_layer'];
+    const temporal = event['temporal'] ?? event['temporal_layer'];
+    if (typeof spatial === 'number') this.spatial = spatial;
+    else if (typeof temporal !== 'number') return undefined;
+    if (typeof temporal === 'number') this.temporal = temporal;
+    const parts = [];
+    if (this.spatial !== undefined) parts.push(`${LEVELS[this.spatial] ?? ''} (${this.spatial})`);
+    if (this.temporal !== undefined) parts.push(`temporal ${this.temporal}`);
+    return parts.join(', ');
+  }
 }

@@ -1,7 +1,7 @@
 // The echo test page: what is sent comes back.
 import { Call, type CallEvents } from './call';
 import type { Capture } from './capture';
-import { Controls, layerText } from './controls';
+import { Controls, ReceivedLayers } from './controls';
 import { FiguresPanel } from './figures';
 import { choose, element, notice, pageOptions, serverAway } from './page';
 import { connect, type Session } from './session';
@@ -22,7 +22,7 @@ const controls = new Controls({
 let session: Session | null = null;
 let call: Call | null = null;
 let capture: Capture | null = null;
-let layer = '';
+let layers = new ReceivedLayers();
 
 const startButton = element<HTMLButtonElement>('start');
 startButton.addEventListener('click', () => void start());
@@ -64,8 +64,8 @@ const events: CallEvents = {
     if (data['error']) notice('error', `The server says: ${data['error']} (${data['error_code']})`);
     if (data['result'] === 'done') notice('info', 'The echo test is over.');
     if (data['event'] === 'slow_link') notice('warning', `The server misses ${data['media']} packets: the network is slow or busy.`);
-    const text = layerText(data, layer);
-    if (text) figures.layer((layer = text));
+    const text = layers.update(data);
+    if (text) figures.layer(text);
   },
   connected: (up, reason) => {
     status(up ? `Connected; signalling over ${session?.transport}.` : `Disconnected: ${reason ?? 'no reason given'}.`);
@@ -101,7 +101,7 @@ function lostServer(reason: string): void {
 
 function showLive(live: boolean): void {
   element('setup').hidden = live;
-  layer = '';
+  layers = new ReceivedLayers();
   if (live) {
     controls.start();
     figures.start(() => call?.peerConnection ?? null);

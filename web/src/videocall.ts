@@ -1,7 +1,7 @@
 // The video call page: register a name, see who is there, call and be called.
 import { Call, type CallEvents } from './call';
 import type { Capture } from './capture';
-import { Controls, layerText } from './controls';
+import { Controls, ReceivedLayers } from './controls';
 import { FiguresPanel } from './figures';
 import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
 import { connect, type Jsep, type Session } from './session';
@@ -33,7 +33,7 @@ let session: Session | null = null;
 let call: Call | null = null;
 let capture: Capture | null = null;
 let ownName = '';
-let layer = '';
+let layers = new ReceivedLayers();
 let state: State = { at: 'unregistered' };
 
 element<HTMLFormElement>('register-form').addEventListener('submit', (event) => {
@@ -160,8 +160,8 @@ async function react(result: Record<string, any>, jsep?: Jsep): Promise<void> {
       break;
     case 'simulcast': {
       controls.showLayers('simulcast');
-      const text = layerText(result, layer);
-      if (text) figures.layer((layer = text));
+      const text = layers.update(result);
+      if (text) figures.layer(text);
       break;
     }
     case 'slow_link':
@@ -230,7 +230,7 @@ function enter(next: State): void {
     incoming.close();
   }
   if (live && before !== 'calling') {
-    layer = '';
+    layers = new ReceivedLayers();
     controls.start();
     figures.start(() => call?.peerConnection ?? null);
   } else if (!live) {
