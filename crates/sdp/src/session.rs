@@ -8,14 +8,15 @@ use rand::{Rng, SeedableRng};
 
 use crate::agreement::{self, Pair};
 use crate::codecs::CodecSpec;
-use crate::description::{Description, Direction, Extmap, Media, Origin};
+use crate::description::{Description, Direction, Media, Origin};
 use crate::error::SdpError;
+use crate::fit::{accepted_extensions, fit, was_offered};
 use crate::local::{self, LocalTransport, MediaText, Text};
 use crate::negotiated::{
     DtlsRole, IceCredentials, Kind, Negotiated, NegotiatedMedia, RemoteTransport,
 };
-use crate::parse::PtSet;
 use crate::remote::{MediaSlot, RemoteDescription, RemoteMedia, SdpType, Setup, TransportFacts};
+use crate::rtx::RtxNumbers;
 
 /// The JSEP state of one PeerConnection, kept for its whole life.
 ///
@@ -29,8 +30,8 @@ pub struct Session {
     remote: Option<RemoteTransport>,
     /// The ids in the `o=` lines of this side's offers.
     origin: Option<Origin>,
-    /// RTX payload types that this side offered: the media's, the repair's.
-    rtx: Vec<(Pt, Pt)>,
+    /// The RTX payload types of this side's offers.
+    rtx: RtxNumbers,
 }
 
 /// Which side waits for an answer (RFC 8829 section 3.2).
@@ -73,13 +74,13 @@ impl Session {
             state: State::Stable,
             remote: None,
             origin: None,
-            rtx: Vec::new(),
+            rtx: RtxNumbers::default(),
         }
     }
 
     /// Parses what the remote side sent, see [`RemoteDescription::parse`]. It changes nothing yet.
     pub fn parse(&self, text: &str, kind: SdpType) -> Result<RemoteDescription, SdpError> {
-        RemoteDescription::parse(text, kind, &self.slots())
+        RemoteDescription::parse(text, kind, &self.slots(kind))
     }
 
     /// Takes an offer. It replaces an offer that waits for its answer, of either side.
@@ -149,10 +150,10 @@ impl Session {
                 *line = line.refused();
             }
         }
-        self.propose_rtx(&media);
+        self.rtx.propose(&media);
         let origin = self.next_origin(origin);
         let lines = media.iter().zip(&slots).map(|(media, slot)| {
-            let rtx = self.proposed_rtx(media);
+            let rtx = self.rtx.of(media);
             let declares = media.kind == Kind::Video && media.direction.sends() && !rtx.is_empty();
             MediaText {
                 media,
@@ -227,11 +228,11 @@ impl Session {
         self.local.candidates = candidates;
     }
 
-    /// The m-lines that exist, those of a pending offer of this side included.
-    pub fn slots(&self) -> Vec<MediaSlot> {
-        let slots = match &self.state {
-            State::LocalOffer(offer) => &offer.slots,
-            State::Stable | State::RemoteOffer(_) => &self.slots,
+    /// The m-lines that a remote description of `kind` finds: an answer finds those of this side's offer too.
+    pub fn slots(&self, kind: SdpType) -> Vec<MediaSlot> {
+        let slots = match (&self.state, kind) {
+            (State::LocalOffer(offer), SdpType::Answer) => &offer.slots,
+            _ => &self.slots,
         };
         slots
             .iter()
@@ -380,7 +381,8 @@ impl Session {
             .collect();
         let extensions = accepted_extensions(&remote.extensions, local);
         let rtx: Vec<(Pt, Pt)> = self
-            .proposed_rtx(local)
+            .rtx
+            .of(local)
             .into_iter()
             .filter(|pair| facts.rtx.contains(pair) && facts.nack)
             .collect();
@@ -469,42 +471,6 @@ impl Session {
             },
         }
     }
-
-    /// Gives an RTX payload type to each video codec of `media` that knows NACKs.
-    fn propose_rtx(&mut self, media: &[Media]) {
-        let codecs = || media.iter().flat_map(|line| &line.codecs);
-        let mut taken: PtSet = codecs().map(|codec| codec.pt).collect();
-        self.rtx.retain(|(_, repair)| !taken.contains(*repair));
-        self.rtx
-            .iter()
-            .for_each(|(_, repair)| taken.insert(*repair));
-        for codec in codecs().filter(|codec| repairable(codec)) {
-            if self.rtx.iter().any(|(pt, _)| *pt == codec.pt) {
-                continue;
-            }
-            let next_to_it = (codec.pt.0.saturating_add(1)..=127).filter(|pt| *pt >= 96);
-            // The second range is free for dynamic use when RTP and RTCP share a port (RFC 8866 leaves it unassigned).
-            let free = next_to_it
-                .chain(96..=127)
-                .chain(35..=63)
-                .map(Pt)
-                .find(|pt| !taken.contains(*pt));
-            if let Some(free) = free {
-                taken.insert(free);
-                self.rtx.push((codec.pt, free));
-            }
-        }
-    }
-
-    fn proposed_rtx(&self, media: &Media) -> Vec<(Pt, Pt)> {
-        let of = |codec: &CodecSpec| self.rtx.iter().find(|(pt, _)| *pt == codec.pt).copied();
-        media
-            .codecs
-            .iter()
-            .filter(|codec| repairable(codec))
-            .filter_map(of)
-            .collect()
-    }
 }
 
 impl fmt::Debug for Session {
@@ -514,66 +480,6 @@ impl fmt::Debug for Session {
             .field("slots", &self.slots)
             .finish_non_exhaustive()
     }
-}
-
-/// Retransmissions are for video: audio's come too late.
-fn repairable(codec: &CodecSpec) -> bool {
-    codec.clock_rate == 90_000 && codec.has_feedback("nack")
-}
-
-/// A plugin's m-line made to fit the offered one.
-fn fit(wish: Media, offered: &Media) -> Media {
-    if wish.rejected || offered.rejected {
-        return offered.refused();
-    }
-    let direction = offered.direction.answer(wish.direction);
-    if wish.kind == Kind::Data {
-        return Media {
-            rejected: false,
-            direction,
-            attributes: wish.attributes,
-            ..offered.refused()
-        };
-    }
-    let codecs: Vec<CodecSpec> = wish
-        .codecs
-        .into_iter()
-        .filter(|codec| was_offered(codec, offered))
-        .collect();
-    if codecs.is_empty() {
-        return offered.refused();
-    }
-    let extensions = accepted_extensions(&wish.extensions, offered);
-    let proto = offered.proto.clone();
-    Media {
-        mid: offered.mid,
-        direction,
-        proto,
-        codecs,
-        extensions,
-        ..wish
-    }
-}
-
-/// Whether `offered` has `codec` with the same number.
-fn was_offered(codec: &CodecSpec, offered: &Media) -> bool {
-    offered.codec(codec.pt).is_some_and(|other| {
-        other.clock_rate == codec.clock_rate && other.name.eq_ignore_ascii_case(&codec.name)
-    })
-}
-
-/// The extensions of `answered` that were offered, with the offered numbers.
-fn accepted_extensions(answered: &[Extmap], offered: &Media) -> Vec<Extmap> {
-    let number_of = |uri: &str| offered.extensions.iter().find(|other| other.uri == uri);
-    answered
-        .iter()
-        .filter_map(|extmap| {
-            Some(Extmap {
-                id: number_of(&extmap.uri)?.id,
-                ..extmap.clone()
-            })
-        })
-        .collect()
 }
 
 /// What keeps the place of an m-line that is offered no longer.

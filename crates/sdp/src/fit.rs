@@ -1,0 +1,60 @@
+//! Making an answer fit its offer: what was not offered cannot be answered (RFC 3264 section 6).
+
+use crate::codecs::CodecSpec;
+use crate::description::{Extmap, Media};
+use crate::negotiated::Kind;
+
+/// A plugin's m-line made to fit the offered one.
+pub(crate) fn fit(wish: Media, offered: &Media) -> Media {
+    if wish.rejected || offered.rejected {
+        return offered.refused();
+    }
+    let direction = offered.direction.answer(wish.direction);
+    if wish.kind == Kind::Data {
+        return Media {
+            rejected: false,
+            direction,
+            attributes: wish.attributes,
+            ..offered.refused()
+        };
+    }
+    let codecs: Vec<CodecSpec> = wish
+        .codecs
+        .into_iter()
+        .filter(|codec| was_offered(codec, offered))
+        .collect();
+    if codecs.is_empty() {
+        return offered.refused();
+    }
+    let extensions = accepted_extensions(&wish.extensions, offered);
+    let proto = offered.proto.clone();
+    Media {
+        mid: offered.mid,
+        direction,
+        proto,
+        codecs,
+        extensions,
+        ..wish
+    }
+}
+
+/// Whether `offered` has `codec` with the same number.
+pub(crate) fn was_offered(codec: &CodecSpec, offered: &Media) -> bool {
+    offered.codec(codec.pt).is_some_and(|other| {
+        other.clock_rate == codec.clock_rate && other.name.eq_ignore_ascii_case(&codec.name)
+    })
+}
+
+/// The extensions of `answered` that were offered, with the offered numbers.
+pub(crate) fn accepted_extensions(answered: &[Extmap], offered: &Media) -> Vec<Extmap> {
+    let number_of = |uri: &str| offered.extensions.iter().find(|other| other.uri == uri);
+    answered
+        .iter()
+        .filter_map(|extmap| {
+            Some(Extmap {
+                id: number_of(&extmap.uri)?.id,
+                ..extmap.clone()
+            })
+        })
+        .collect()
+}

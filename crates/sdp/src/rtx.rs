@@ -1,0 +1,66 @@
+//! The RTX payload types (RFC 4588) that this side's offers propose.
+
+use portunus_rtp::Pt;
+
+use crate::codecs::CodecSpec;
+use crate::description::Media;
+use crate::parse::PtSet;
+
+/// Which payload type repairs which: the same on all m-lines, and from offer to offer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RtxNumbers {
+    /// The media's, the repair's.
+    pairs: Vec<(Pt, Pt)>,
+}
+
+impl RtxNumbers {
+    /// Gives a free number, the next one if it is free, to each codec of `media` that is to be repaired.
+    pub(crate) fn propose(&mut self, media: &[Media]) {
+        let codecs = || media.iter().flat_map(|line| &line.codecs);
+        let mut taken: PtSet = codecs().map(|codec| codec.pt).collect();
+        self.pairs.retain(|(_, repair)| !taken.contains(*repair));
+        self.pairs
+            .iter()
+            .for_each(|(_, repair)| taken.insert(*repair));
+        for codec in codecs().filter(|codec| repairable(codec)) {
+            if self.number(codec).is_some() {
+                continue;
+            }
+            let next = codec.pt.0.saturating_add(1);
+            let mut numbers = Some(next)
+                .filter(|pt| is_dynamic(*pt))
+                .into_iter()
+                .chain(96..=127)
+                .chain(35..=63);
+            if let Some(free) = numbers.find(|pt| !taken.contains(Pt(*pt))).map(Pt) {
+                taken.insert(free);
+                self.pairs.push((codec.pt, free));
+            }
+        }
+    }
+
+    /// The pairs for the codecs of `media`, in the codecs' order.
+    pub(crate) fn of(&self, media: &Media) -> Vec<(Pt, Pt)> {
+        let codecs = media.codecs.iter().filter(|codec| repairable(codec));
+        codecs
+            .filter_map(|codec| Some((codec.pt, self.number(codec)?)))
+            .collect()
+    }
+
+    fn number(&self, codec: &CodecSpec) -> Option<Pt> {
+        self.pairs
+            .iter()
+            .find(|(pt, _)| *pt == codec.pt)
+            .map(|(_, repair)| *repair)
+    }
+}
+
+/// Retransmissions are for video: audio's come too late.
+fn repairable(codec: &CodecSpec) -> bool {
+    codec.clock_rate == 90_000 && codec.has_feedback("nack")
+}
+
+/// Free for dynamic use; 64 to 95 would be mistaken for RTCP (RFC 5761 section 4).
+fn is_dynamic(pt: u8) -> bool {
+    matches!(pt, 35..=63 | 96..=127)
+}
