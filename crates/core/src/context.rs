@@ -33,6 +33,13 @@ impl Peers {
         self.inboxes().remove(&peer);
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn list(&self) -> Vec<PeerId> {
+        let mut peers: Vec<_> = self.inboxes().keys().copied().collect();
+        peers.sort_unstable();
+        peers
+    }
+
     fn inboxes(&self) -> MutexGuard<'_, HashMap<PeerId, Inbox>> {
         self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }

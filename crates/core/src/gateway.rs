@@ -142,6 +142,11 @@ impl Gateway {
         )
     }
 
+    #[cfg(feature = "testing")]
+    pub(crate) fn peers(&self) -> Vec<portunus_media::PeerId> {
+        self.inner.context.peers.list()
+    }
+
     /// The counters of this core.
     pub fn counters(&self) -> &Counters {
         &self.inner.context.counters

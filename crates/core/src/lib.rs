@@ -20,6 +20,8 @@ mod object;
 mod plugin;
 pub mod request;
 mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use client::Client;
 pub use config::{CoreConfig, RidOrder, StoredToken};

@@ -1,1 +1,36 @@
-//! Video Call plugin: one-to-one calls between registered names.
+//! The Video Call plugin, `janus.plugin.videocall`: calls between two registered users. Descriptions pass from one to
+//! the other, and so do media and data.
+#![forbid(unsafe_code)]
+
+mod link;
+mod request;
+mod user;
+mod users;
+
+use std::sync::{Arc, Mutex};
+
+use portunus_core::{Handle, Plugin, PluginHandle, PluginInfo};
+
+use crate::users::Users;
+
+/// The plugin, with the users that have registered; it has no configuration.
+#[derive(Debug, Default)]
+pub struct VideoCall {
+    users: Arc<Mutex<Users>>,
+}
+
+impl Plugin for VideoCall {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "janus.plugin.videocall",
+            name: "Video Call plugin",
+            description: "Calls between two registered users.",
+            version: 6,
+            version_string: "0.0.6",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(user::Attached::new(handle, self.users.clone()))
+    }
+}

@@ -173,10 +173,11 @@ impl Actor {
 
     /// Closes the PeerConnection, if there is one: first the plugin is told, then the client.
     fn hangup(&mut self, reason: &str) {
-        let existed = self.handle.connections().close();
+        let existed = self.handle.connections().start_closing();
         if existed {
             self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
             self.handle.emit(event::hangup(reason));
+            self.handle.connections().closed();
         }
     }
 

@@ -64,6 +64,9 @@ pub enum JsepError {
     /// The client is gone.
     #[error("the handle is detached")]
     Detached,
+    /// The former PeerConnection is just being closed; a moment later there can be another.
+    #[error("the former PeerConnection is being closed")]
+    Closing,
     /// The description does not fit.
     #[error(transparent)]
     Sdp(#[from] SdpError),
@@ -74,6 +77,8 @@ pub(super) struct Connections {
     context: Arc<Context>,
     current: Option<Connection>,
     early: EarlyCandidates,
+    /// The last connection is gone, but not everybody has been told.
+    closing: bool,
 }
 
 struct Connection {
@@ -92,6 +97,7 @@ impl Connections {
             context,
             current: None,
             early: EarlyCandidates::default(),
+            closing: false,
         }
     }
 
@@ -207,6 +213,9 @@ impl Connections {
         if handle.shared.stopped.load(Ordering::Acquire) {
             return Err(JsepError::Detached);
         }
+        if self.closing {
+            return Err(JsepError::Closing);
+        }
         let mut connection = match self.current.take() {
             Some(connection) => connection,
             None => self.connect(handle, true),
@@ -245,6 +254,17 @@ impl Connections {
     pub(super) fn close(&mut self) -> bool {
         self.early = EarlyCandidates::default();
         self.drop_connection()
+    }
+
+    /// As [`Connections::close`], and makes no other until [`Connections::closed`].
+    pub(super) fn start_closing(&mut self) -> bool {
+        self.closing = self.close();
+        self.closing
+    }
+
+    /// Everybody knows that the PeerConnection is gone.
+    pub(super) fn closed(&mut self) {
+        self.closing = false;
     }
 
     fn drop_connection(&mut self) -> bool {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::Context;
 use crate::session::Session;
-use crate::{HandleId, Object, PluginInfo, SessionId};
+use crate::{HandleId, Object, PluginInfo, SessionId, event};
 
 pub(crate) use actor::start;
 pub use connection::{JsepError, LocalJsep};
@@ -97,12 +97,13 @@ impl Handle {
         self.connections().negotiated().cloned()
     }
 
-    /// Closes the PeerConnection, if there is one; [`crate::HandleEvent::Hangup`] follows.
+    /// Closes the PeerConnection, if there is one: the client gets `hangup`. The plugin, which does it, gets no
+    /// [`crate::HandleEvent::Hangup`].
     pub fn close_pc(&self) {
-        self.shared.inbox.deliver(Command::Hangup {
-            reason: "Close PC".to_owned(),
-            responder: None,
-        });
+        let closed = self.connections().close();
+        if closed {
+            self.emit(event::hangup("Close PC"));
+        }
     }
 
     /// Detaches the handle: the client gets `detached`.

@@ -230,7 +230,7 @@ async fn every_error_has_its_code_and_text() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     for (mut request, code, reason) in table() {
         for (member, text, id) in [("session_id", "S", session), ("handle_id", "H", handle)] {
             if request.get(member) == Some(&json!(text)) {

@@ -54,7 +54,7 @@ async fn a_synchronous_result_is_the_reply() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     assert_eq!(
         client.ask(message(session, handle, "succeed")).await,
         json!({
@@ -69,7 +69,7 @@ async fn events_follow_the_ack_in_order() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     for _ in 0..100 {
         assert_eq!(
             client.ask(message(session, handle, "answer later")).await,
@@ -102,7 +102,7 @@ async fn opaque_ids_are_in_events_if_so_configured() {
     });
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     assert_eq!(
         client.ask(message(session, handle, "succeed")).await["opaque_id"],
         "mine"
@@ -117,7 +117,7 @@ async fn a_plugin_may_refuse_or_fail() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     assert_eq!(
         client.ask(message(session, handle, "refuse")).await,
         json!({
@@ -139,7 +139,10 @@ async fn a_plugin_that_panics_takes_only_the_handle_with_it() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let (broken, other) = (client.attach(session).await, client.attach(session).await);
+    let (broken, other) = (
+        client.attach(session, PROBE).await,
+        client.attach(session, PROBE).await,
+    );
     world
         .gateway
         .submit(
@@ -166,7 +169,7 @@ async fn a_plugin_may_end_a_handle() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     assert_eq!(
         client.ask(message(session, handle, "end")).await["janus"],
         "ack"
@@ -183,7 +186,7 @@ async fn a_hangup_without_a_peer_connection_does_nothing() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     let hangup = json!({
         "janus": "hangup", "session_id": session, "handle_id": handle, "transaction": "h",
     });
@@ -199,7 +202,7 @@ async fn candidates_are_acknowledged_before_there_is_a_peer_connection() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     let line = "candidate:1 1 udp 1 192.0.2.1 5000 typ host";
     for member in [
         json!({ "candidate": { "sdpMid": "0", "sdpMLineIndex": 0, "candidate": line } }),
@@ -227,8 +230,8 @@ async fn destroying_a_session_detaches_its_handles_silently() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    client.attach(session).await;
-    client.attach(session).await;
+    client.attach(session, PROBE).await;
+    client.attach(session, PROBE).await;
     let destroy = json!({ "janus": "destroy", "session_id": session, "transaction": "d" });
     assert_eq!(client.ask(destroy).await["janus"], "success");
     client.expect_silence().await;

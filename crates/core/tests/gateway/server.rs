@@ -55,7 +55,7 @@ async fn a_shutdown_ends_handles_and_tells_their_clients() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     world.gateway.shutdown().await;
     let detached = client.next().await;
     assert_eq!(detached["janus"], "detached");

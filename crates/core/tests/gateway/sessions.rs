@@ -4,7 +4,7 @@ use portunus_core::CoreConfig;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::world::World;
+use crate::world::{PROBE, World};
 
 #[tokio::test]
 async fn creates_keeps_alive_and_destroys() {
@@ -76,7 +76,7 @@ async fn a_silent_session_times_out() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    client.attach(session).await;
+    client.attach(session, PROBE).await;
     sleep(Duration::from_secs(55)).await;
     let keepalive = json!({ "janus": "keepalive", "session_id": session, "transaction": "k" });
     assert_eq!(client.ask(keepalive.clone()).await["janus"], "ack");
@@ -125,7 +125,7 @@ async fn a_session_can_be_claimed_by_another_connection() {
     let world = World::with(config);
     let mut old = world.connect();
     let session = old.create().await;
-    let handle = old.attach(session).await;
+    let handle = old.attach(session, PROBE).await;
     world.gateway.client_gone(&old.client);
     sleep(Duration::from_secs(8)).await;
 
@@ -166,7 +166,7 @@ async fn the_former_owner_of_a_claimed_session_gets_nothing_more() {
     let world = World::new();
     let (mut old, mut new) = (world.connect(), world.connect());
     let session = old.create().await;
-    let handle = old.attach(session).await;
+    let handle = old.attach(session, PROBE).await;
     new.ask(json!({ "janus": "claim", "session_id": session, "transaction": "c" }))
         .await;
     // Whoever knows the ids may send; the events go to the owner.
@@ -189,7 +189,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let world = World::new();
     let mut client = world.connect();
     let session = client.create().await;
-    let handle = client.attach(session).await;
+    let handle = client.attach(session, PROBE).await;
     let message = json!({
         "janus": "message", "session_id": session, "handle_id": handle, "transaction": "m",
         "body": { "do": "answer later" },
@@ -201,7 +201,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
             .await;
     }
     let mut received = 0;
-    while client.try_next().await {
+    while client.try_next().await.is_some() {
         received += 1;
     }
     assert_eq!(received, portunus_core::Client::OUTBOX);

@@ -1,16 +1,12 @@
-//! A gateway with a plugin that does as it is told, and clients of it.
+//! A gateway with a plugin that does as it is told.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{
-    Client, CoreConfig, Gateway, Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo,
-    Reply, ServerFacts,
+    CoreConfig, Gateway, Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply,
 };
-use portunus_media::{MediaPlane, PeerEvent};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 pub const PROBE: &str = "janus.plugin.probe";
 
@@ -18,8 +14,7 @@ pub const PROBE: &str = "janus.plugin.probe";
 pub struct World {
     pub gateway: Gateway,
     pub plugin: Arc<Probe>,
-    #[expect(dead_code, reason = "keeps the media plane's events open")]
-    pub media: mpsc::Sender<PeerEvent>,
+    pub server: TestServer,
 }
 
 impl World {
@@ -28,84 +23,17 @@ impl World {
     }
 
     pub fn with(config: CoreConfig) -> Self {
-        let (plane, media, events) = MediaPlane::detached();
         let plugin = Arc::new(Probe::default());
-        let plugins: Vec<Arc<dyn Plugin>> = vec![plugin.clone()];
-        let gateway = Gateway::new(config, plane, events, plugins, ServerFacts::default());
+        let server = TestServer::new(config, vec![plugin.clone()]);
         World {
-            gateway,
+            gateway: server.gateway.clone(),
             plugin,
-            media,
+            server,
         }
     }
 
-    pub fn connect(&self) -> Connection {
-        let (client, messages) = Client::pushed("janus.transport.test");
-        Connection {
-            gateway: self.gateway.clone(),
-            client,
-            messages,
-        }
-    }
-}
-
-/// A client with a connection of its own.
-pub struct Connection {
-    gateway: Gateway,
-    pub client: Client,
-    messages: mpsc::Receiver<Value>,
-}
-
-impl Connection {
-    /// Sends `request` and returns the next message, which has to be its reply.
-    pub async fn ask(&mut self, request: Value) -> Value {
-        self.gateway
-            .submit(&self.client, request.to_string().as_bytes())
-            .await;
-        self.next().await
-    }
-
-    pub async fn ask_raw(&mut self, request: &str) -> Value {
-        self.gateway.submit(&self.client, request.as_bytes()).await;
-        self.next().await
-    }
-
-    /// The next message.
-    pub async fn next(&mut self) -> Value {
-        let message = timeout(Duration::from_secs(600), self.messages.recv()).await;
-        message
-            .expect("a message in time")
-            .expect("an open connection")
-    }
-
-    /// Asserts that nothing more is there, now that all tasks had their turn.
-    pub async fn expect_silence(&mut self) {
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
-        if let Ok(message) = self.messages.try_recv() {
-            panic!("unexpected: {message}");
-        }
-    }
-
-    /// Whether another message comes before the connection is closed.
-    pub async fn try_next(&mut self) -> bool {
-        self.messages.recv().await.is_some()
-    }
-
-    pub async fn create(&mut self) -> u64 {
-        let reply = self
-            .ask(json!({ "janus": "create", "transaction": "c" }))
-            .await;
-        reply["data"]["id"].as_u64().unwrap()
-    }
-
-    pub async fn attach(&mut self, session: u64) -> u64 {
-        let request = json!({
-            "janus": "attach", "transaction": "a", "session_id": session, "plugin": PROBE,
-            "opaque_id": "mine",
-        });
-        self.ask(request).await["data"]["id"].as_u64().unwrap()
+    pub fn connect(&self) -> TestClient {
+        self.server.connect()
     }
 }
 

@@ -1,0 +1,129 @@
+//! What users may ask for, and why they are refused.
+
+use portunus_core::{FieldError, Fields, JsepError, Message};
+
+/// A request with its fields checked, except a username: other checks come before it.
+#[derive(Debug)]
+pub(crate) enum Request {
+    List,
+    Register,
+    Call,
+    Accept,
+    Set(Changes),
+    Hangup { reason: Option<String> },
+}
+
+/// The fields of `set`; all are optional.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) audio: Option<bool>,
+    pub(crate) video: Option<bool>,
+    /// bit/s; 0: no cap
+    pub(crate) bitrate: Option<u64>,
+    pub(crate) substream: Option<u8>,
+    pub(crate) temporal: Option<u8>,
+    /// µs; 0: the default
+    pub(crate) fallback: Option<u64>,
+}
+
+/// Why a request is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("Unknown request ({0})")]
+    Unknown(String),
+    #[error("Register a username first")]
+    NotRegistered,
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error("Recording is not available yet")]
+    Recording,
+    #[error("Username '{0}' already taken")]
+    Taken(String),
+    #[error("Already registered ({0})")]
+    AlreadyRegistered(String),
+    #[error("Username '{0}' doesn't exist")]
+    NoSuchUser(String),
+    #[error("You can't call yourself... use the EchoTest for that")]
+    Oneself,
+    #[error("Already in a call")]
+    AlreadyInCall,
+    #[error("No incoming call to accept")]
+    NoCall,
+    #[error("Missing SDP")]
+    MissingSdp,
+    #[error("Error parsing offer: {0}")]
+    Offer(JsepError),
+    #[error("Error parsing answer: {0}")]
+    Answer(JsepError),
+    #[error("Error parsing {0}: unexpected type")]
+    WrongType(&'static str),
+}
+
+impl Refusal {
+    /// The `error_code` on the wire.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Refusal::Unknown(_) => 472,
+            Refusal::NotRegistered => 473,
+            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_)) | Refusal::Recording => {
+                474
+            }
+            Refusal::Field(FieldError::Missing(_)) => 475,
+            Refusal::Taken(_) => 476,
+            Refusal::AlreadyRegistered(_) => 477,
+            Refusal::NoSuchUser(_) => 478,
+            Refusal::Oneself => 479,
+            Refusal::AlreadyInCall => 480,
+            Refusal::NoCall => 481,
+            Refusal::MissingSdp => 482,
+            Refusal::Offer(_) | Refusal::Answer(_) | Refusal::WrongType(_) => 483,
+        }
+    }
+}
+
+impl Request {
+    pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
+        let fields = Fields(&message.body);
+        let name = fields.required_string("request")?;
+        match name.to_ascii_lowercase().as_str() {
+            "list" => Ok(Request::List),
+            "register" => Ok(Request::Register),
+            "call" => Ok(Request::Call),
+            "accept" => Ok(Request::Accept),
+            "set" => Changes::read(fields).map(Request::Set),
+            "hangup" => {
+                let reason = fields.string("reason").ok().flatten().map(str::to_owned);
+                Ok(Request::Hangup { reason })
+            }
+            _ => Err(Refusal::Unknown(name.to_owned())),
+        }
+    }
+}
+
+impl Changes {
+    fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+        let audio = fields.boolean("audio")?;
+        let video = fields.boolean("video")?;
+        let bitrate = fields.positive("bitrate")?;
+        let record = fields.boolean("record")?;
+        fields.string("filename")?;
+        // The client restarts ICE by its offer; there is nothing to do for it here.
+        fields.boolean("restart")?;
+        let layer = |name| match fields.layer(name) {
+            Err(_) => Err(FieldError::Layer(String::from(name))),
+            layer => layer,
+        };
+        let changes = Changes {
+            audio,
+            video,
+            bitrate,
+            substream: layer("substream")?,
+            temporal: layer("temporal")?,
+            fallback: fields.positive("fallback")?,
+        };
+        match record {
+            Some(true) => Err(Refusal::Recording),
+            Some(false) | None => Ok(changes),
+        }
+    }
+}

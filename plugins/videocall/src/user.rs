@@ -1,0 +1,475 @@
+//! One user's handle: its requests, and what happens to its PeerConnection.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId};
+use portunus_core::sdp::{CodecName, Description, Extmap, Kind};
+use portunus_core::{
+    ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind, Message, Object,
+    PluginHandle, Reply,
+};
+use serde_json::{Value, json};
+
+use crate::request::{Changes, Refusal, Request};
+use crate::users::{Call, CallState, User, UserId, Users};
+
+/// The reason that the other side reads when a PeerConnection or a handle is gone.
+const GONE: &str = "Remote WebRTC hangup";
+
+/// A user as long as its handle is attached.
+pub(crate) struct Attached {
+    id: UserId,
+    handle: Handle,
+    users: Arc<Mutex<Users>>,
+}
+
+impl Attached {
+    pub(crate) fn new(handle: Handle, users: Arc<Mutex<Users>>) -> Self {
+        let id = lock(&users).add(handle.clone());
+        Attached { id, handle, users }
+    }
+
+    /// The result for this user.
+    fn answer(
+        &self,
+        users: &mut Users,
+        request: Request,
+        message: &Message,
+    ) -> Result<Value, Refusal> {
+        match request {
+            Request::List => Ok(json!({ "list": users.names().collect::<Vec<_>>() })),
+            Request::Register => {
+                let name = Fields(&message.body).required_string("username")?;
+                users.register(self.id, name)?;
+                Ok(json!({ "event": "registered", "username": name }))
+            }
+            Request::Call => self.call(users, message),
+            Request::Accept => self.accept(users, message.jsep.as_ref()),
+            Request::Set(changes) => self.set(users, &changes, message.jsep.as_ref()),
+            Request::Hangup { reason } => {
+                let name = users.get(self.id).and_then(|user| user.name.clone());
+                users.end_call(self.id, reason.as_deref().unwrap_or("We did the hangup"));
+                Ok(hangup(name, "Explicit hangup"))
+            }
+        }
+    }
+
+    fn call(&self, users: &mut Users, message: &Message) -> Result<Value, Refusal> {
+        let me = users.get(self.id).ok_or(Refusal::NotRegistered)?;
+        let my_name = me.name.clone().ok_or(Refusal::NotRegistered)?;
+        if me.call.state != CallState::Idle {
+            return Err(Refusal::AlreadyInCall);
+        }
+        let name = Fields(&message.body).required_string("username")?;
+        if name == my_name {
+            return Err(Refusal::Oneself);
+        }
+        let callee = users
+            .named(name)
+            .ok_or_else(|| Refusal::NoSuchUser(name.to_owned()))?;
+        let busy = || Ok(hangup(Some(my_name.clone()), "User busy"));
+        let Some(other) = users
+            .get(callee)
+            .filter(|user| user.call.state == CallState::Idle)
+        else {
+            return busy();
+        };
+        let jsep = message.jsep.as_ref().ok_or(Refusal::MissingSdp)?;
+        if jsep.kind != JsepKind::Offer {
+            return Err(Refusal::WrongType("offer"));
+        }
+        let offer = match other.handle.offer(without_rids(&jsep.description), false) {
+            Ok(offer) => offer.with_e2ee(jsep.e2ee),
+            Err(JsepError::Closing) => return busy(),
+            Err(error) => return Err(Refusal::Offer(error)),
+        };
+        let incoming = json!({ "event": "incomingcall", "username": my_name });
+        other.push(None, incoming, Some(offer));
+        if let Some(other) = users.get_mut(callee) {
+            other.call.state = CallState::Ringing(self.id);
+        }
+        if let Some(me) = users.get_mut(self.id) {
+            me.call.state = CallState::Calling(callee);
+            me.call.e2ee = jsep.e2ee;
+            me.call.caller = true;
+            me.call.note_layers(jsep);
+        }
+        Ok(json!({ "event": "calling" }))
+    }
+
+    fn accept(&self, users: &mut Users, jsep: Option<&Jsep>) -> Result<Value, Refusal> {
+        let me = users.get(self.id).ok_or(Refusal::NoCall)?;
+        let CallState::Ringing(caller) = me.call.state else {
+            return Err(Refusal::NoCall);
+        };
+        let my_name = me.name.clone();
+        let other = users.get(caller).ok_or(Refusal::NoCall)?;
+        let jsep = jsep.ok_or(Refusal::MissingSdp)?;
+        if jsep.kind != JsepKind::Answer {
+            return Err(Refusal::WrongType("answer"));
+        }
+        let answer = with_rids(&jsep.description, other);
+        let answer = other
+            .handle
+            .answer(answer)
+            .map_err(Refusal::Answer)?
+            .with_e2ee(jsep.e2ee);
+        let accepted = Object::new()
+            .with("event", "accepted")
+            .with_some("username", my_name);
+        other.push(None, accepted, Some(answer));
+        for (user, peer) in [(self.id, caller), (caller, self.id)] {
+            if let Some(user) = users.get_mut(user) {
+                user.call.state = CallState::InCall(peer);
+                user.call.e2ee |= jsep.e2ee;
+                user.call.note_codecs(&jsep.description);
+                if user.call.settings.bitrate > 0 {
+                    user.cap_bitrate();
+                }
+            }
+        }
+        users.link(self.id, caller);
+        Ok(json!({ "event": "accepted" }))
+    }
+
+    fn set(
+        &self,
+        users: &mut Users,
+        changes: &Changes,
+        jsep: Option<&Jsep>,
+    ) -> Result<Value, Refusal> {
+        let peer = users.peer_of(self.id);
+        let simulcast = peer
+            .and_then(|peer| users.get(peer)?.call.simulcast)
+            .is_some();
+        if let Some(me) = users.get_mut(self.id) {
+            me.call.settings.apply(changes);
+            if changes.bitrate.is_some() {
+                me.cap_bitrate();
+            }
+            if simulcast {
+                let now = me.call.current;
+                me.push_layer(
+                    "substream",
+                    now.substream.filter(|_| changes.substream == now.substream),
+                );
+                me.push_layer(
+                    "temporal",
+                    now.temporal.filter(|_| changes.temporal == now.temporal),
+                );
+            }
+        }
+        if let Some(peer) = peer {
+            users.apply_settings(self.id, peer);
+            if let Some(jsep) = jsep {
+                self.update(users, peer, jsep)?;
+            }
+        }
+        Ok(json!({ "event": "set" }))
+    }
+
+    /// Passes a renegotiation on to the other side.
+    fn update(&self, users: &mut Users, peer: UserId, jsep: &Jsep) -> Result<(), Refusal> {
+        if jsep.kind == JsepKind::Offer
+            && let Some(me) = users.get_mut(self.id).filter(|me| me.call.caller)
+        {
+            me.call.note_layers(jsep);
+        }
+        let Some(other) = users.get(peer) else {
+            return Ok(());
+        };
+        let passed_on = match jsep.kind {
+            JsepKind::Offer => {
+                let offer = without_rids(&jsep.description);
+                other.handle.offer(offer, false).map_err(Refusal::Offer)?
+            }
+            JsepKind::Answer => {
+                let answer = with_rids(&jsep.description, other);
+                other.handle.answer(answer).map_err(Refusal::Answer)?
+            }
+        };
+        other.push(None, json!({ "event": "update" }), Some(passed_on));
+        if jsep.kind == JsepKind::Answer {
+            for user in [self.id, peer] {
+                if let Some(user) = users.get_mut(user) {
+                    user.call.note_codecs(&jsep.description);
+                }
+            }
+            users.link(self.id, peer);
+        }
+        Ok(())
+    }
+
+    fn relayed(&self, route: RouteId, layer: Layer) {
+        let mut users = lock(&self.users);
+        let peer = users.peer_of(self.id);
+        let simulcast = peer
+            .and_then(|peer| users.get(peer)?.call.simulcast)
+            .is_some();
+        let Some(me) = users.get_mut(self.id) else {
+            return;
+        };
+        if !simulcast || !me.call.links.iter().any(|link| link.route == route) {
+            return;
+        }
+        let before = std::mem::replace(&mut me.call.current, layer);
+        me.push_layer(
+            "substream",
+            layer
+                .substream
+                .filter(|_| layer.substream != before.substream),
+        );
+        me.push_layer(
+            "temporal",
+            layer.temporal.filter(|_| layer.temporal != before.temporal),
+        );
+    }
+
+    fn slow_link(&self, audio: bool, from_client: bool) {
+        let mut users = lock(&self.users);
+        let Some(me) = users.get_mut(self.id) else {
+            return;
+        };
+        me.call.slow_links += 1;
+        if from_client {
+            let event = Object::new()
+                .with("event", "slow_link")
+                .with("media", if audio { "audio" } else { "video" })
+                .with_some(
+                    "current-bitrate",
+                    (!audio).then_some(me.call.settings.bitrate),
+                );
+            me.push(None, event, None);
+        }
+    }
+
+    fn relay_data(&self, message: DataMessage) {
+        let empty = match &message.payload {
+            DataPayload::Text(text) => text.is_empty(),
+            DataPayload::Binary(bytes) => bytes.is_empty(),
+        };
+        let users = lock(&self.users);
+        let peer = users.peer_of(self.id).and_then(|peer| users.get(peer));
+        if let Some(peer) = peer.filter(|peer| peer.call.data_ready && !empty) {
+            peer.handle.send_data(message);
+        }
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let transaction = Some(message.transaction.as_str());
+        let mut users = lock(&self.users);
+        let request = Request::read(&message);
+        let calls = matches!(request, Ok(Request::Call));
+        let outcome = request.and_then(|request| self.answer(&mut users, request, &message));
+        let closes = match &outcome {
+            Ok(result) => result.get("event").is_some_and(|event| event == "hangup"),
+            Err(refusal) => calls && refusal.ends_attempt(),
+        };
+        match outcome {
+            Ok(result) => {
+                let data = Object::new()
+                    .with("videocall", "event")
+                    .with("result", result);
+                self.handle.push(transaction, data, None);
+            }
+            Err(refusal) => {
+                let data = json!({
+                    "videocall": "event",
+                    "error_code": refusal.code(),
+                    "error": refusal.to_string(),
+                });
+                self.handle.push(transaction, data, None);
+            }
+        }
+        if closes {
+            users.end_call(self.id, GONE);
+            self.handle.close_pc();
+        }
+        Reply::Ack(None)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        match event {
+            HandleEvent::Layer { route, layer } => self.relayed(route, layer),
+            HandleEvent::SlowLink {
+                audio, from_client, ..
+            } => self.slow_link(audio, from_client),
+            HandleEvent::Remb(bitrate) => {
+                if let Some(me) = lock(&self.users).get_mut(self.id) {
+                    me.call.peer_bitrate = bitrate;
+                    me.cap_bitrate();
+                }
+            }
+            HandleEvent::DataChannel { .. } => {
+                if let Some(me) = lock(&self.users).get_mut(self.id) {
+                    me.call.data_ready = true;
+                }
+            }
+            HandleEvent::Data(message) => self.relay_data(message),
+            HandleEvent::Hangup(_) => lock(&self.users).end_call(self.id, GONE),
+            HandleEvent::Up | HandleEvent::Media { .. } => {}
+        }
+    }
+
+    fn query(&self) -> Value {
+        let users = lock(&self.users);
+        let Some(me) = users.get(self.id) else {
+            return json!({});
+        };
+        let Call {
+            settings, current, ..
+        } = &me.call;
+        let peer = users.peer_of(self.id).and_then(|peer| users.get(peer));
+        let mut state = Object::new()
+            .with("state", if peer.is_some() { "incall" } else { "idle" })
+            .with_some("username", me.name.clone());
+        if let Some(peer) = peer {
+            state = state
+                .with_some("peer", peer.name.clone())
+                .with("audio_active", settings.audio)
+                .with("video_active", settings.video)
+                .with_some("audio_codec", me.call.audio_codec)
+                .with_some("audio_red", me.call.audio_red.then_some(true))
+                .with_some("video_codec", me.call.video_codec)
+                .with("bitrate", settings.bitrate)
+                .with("peer-bitrate", me.call.peer_bitrate)
+                .with("slowlink_count", me.call.slow_links);
+        }
+        let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
+        state = state.with_some("simulcast", me.call.simulcast.map(|_| true));
+        if peer.is_some_and(|peer| peer.call.simulcast.is_some()) {
+            state = state
+                .with("simulcast-peer", true)
+                .with("substream", now(current.substream))
+                .with("substream-target", settings.substream)
+                .with("temporal-layer", now(current.temporal))
+                .with("temporal-layer-target", settings.temporal)
+                .with(
+                    "fallback",
+                    u64::try_from(settings.fallback.as_micros()).unwrap_or(u64::MAX),
+                );
+        }
+        state
+            .with("incall", i32::from(peer.is_some()))
+            .with_some("e2ee", me.call.e2ee.then_some(true))
+            .with("hangingup", 0)
+            .with("destroyed", 0)
+            .into()
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let mut users = lock(&self.users);
+        users.end_call(self.id, GONE);
+        users.remove(self.id);
+    }
+}
+
+impl User {
+    /// Tells the user which layer of the other's simulcast it gets, if there is something to tell.
+    fn push_layer(&self, name: &str, layer: Option<u8>) {
+        if let Some(layer) = layer {
+            let event = Object::new()
+                .with("event", "simulcast")
+                .with("videocodec", self.call.video_codec.unwrap_or("none"))
+                .with(name, layer);
+            self.push(None, event, None);
+        }
+    }
+}
+
+impl Call {
+    fn note_layers(&mut self, offer: &Jsep) {
+        self.simulcast = offer.simulcast.first().map(|simulcast| simulcast.mid);
+        let media = offer.description.media.iter();
+        self.layer_extensions = media
+            .map(|media| {
+                let naming = |extmap: &&Extmap| extmap.kind().is_some_and(names_layer);
+                (
+                    media.mid,
+                    media.extensions.iter().filter(naming).cloned().collect(),
+                )
+            })
+            .collect();
+    }
+
+    fn note_codecs(&mut self, answer: &Description) {
+        let codec = |kind| {
+            let codecs = answer.active(kind).flat_map(|media| &media.codecs);
+            codecs
+                .filter_map(|codec| codec.codec_name())
+                .map(CodecName::name)
+                .next()
+        };
+        self.audio_codec = codec(Kind::Audio);
+        self.video_codec = codec(Kind::Video);
+        let mut audio = answer.active(Kind::Audio).flat_map(|media| &media.codecs);
+        self.audio_red = audio.any(|codec| codec.is_red());
+    }
+}
+
+impl Refusal {
+    /// Whether the PeerConnection of a refused call is of no use any more.
+    fn ends_attempt(&self) -> bool {
+        match self {
+            Refusal::NotRegistered
+            | Refusal::AlreadyInCall
+            | Refusal::Field(_)
+            | Refusal::Oneself
+            | Refusal::NoSuchUser(_) => true,
+            Refusal::Unknown(_)
+            | Refusal::Recording
+            | Refusal::Taken(_)
+            | Refusal::AlreadyRegistered(_)
+            | Refusal::NoCall
+            | Refusal::MissingSdp
+            | Refusal::Offer(_)
+            | Refusal::Answer(_)
+            | Refusal::WrongType(_) => false,
+        }
+    }
+}
+
+fn lock(users: &Mutex<Users>) -> MutexGuard<'_, Users> {
+    users.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hangup(name: Option<String>, reason: &str) -> Value {
+    let event = Object::new()
+        .with("event", "hangup")
+        .with_some("username", name);
+    event.with("reason", reason).into()
+}
+
+/// The offer as the callee gets it: one stream an m-line, whatever layers the caller sends.
+fn without_rids(offer: &Description) -> Description {
+    let mut offer = offer.clone();
+    for media in &mut offer.media {
+        media
+            .extensions
+            .retain(|extmap| !extmap.kind().is_some_and(names_layer));
+    }
+    offer
+}
+
+/// The answer as whoever offered gets it: with the layers that were kept from the other side.
+fn with_rids(answer: &Description, offerer: &User) -> Description {
+    let mut answer = answer.clone();
+    for (mid, extensions) in &offerer.call.layer_extensions {
+        let media = answer
+            .media
+            .iter_mut()
+            .find(|media| media.mid == *mid && !media.rejected);
+        if let Some(media) = media {
+            media.extensions.extend(extensions.iter().cloned());
+        }
+    }
+    answer
+}
+
+fn names_layer(kind: ExtensionKind) -> bool {
+    matches!(kind, ExtensionKind::Rid | ExtensionKind::RepairedRid)
+}

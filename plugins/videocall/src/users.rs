@@ -1,0 +1,220 @@
+//! Who has attached, under which name, and who is in a call with whom.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use portunus_core::media::Layer;
+use portunus_core::sdp::Extmap;
+use portunus_core::{Handle, LocalJsep, Mid, Object};
+use serde_json::Value;
+
+use crate::link::Link;
+use crate::request::{Changes, Refusal};
+
+/// A user: somebody's handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct UserId(u64);
+
+/// All users. One lock guards them: a call changes two at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    next: u64,
+    users: HashMap<UserId, User>,
+    names: HashMap<String, UserId>,
+}
+
+/// What is known of a user.
+#[derive(Debug)]
+pub(crate) struct User {
+    pub(crate) handle: Handle,
+    /// Kept until the handle is detached.
+    pub(crate) name: Option<String>,
+    /// What ends with a call.
+    pub(crate) call: Call,
+}
+
+/// A user's side of a call, or of none.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) state: CallState,
+    pub(crate) settings: Settings,
+    /// What is relayed to this user.
+    pub(crate) links: Vec<Link>,
+    /// This user made the call: it may send simulcast.
+    pub(crate) caller: bool,
+    /// The m-line that this user sends as simulcast.
+    pub(crate) simulcast: Option<Mid>,
+    /// The header extensions that name its layers; the other side is offered a single stream without them.
+    pub(crate) layer_extensions: Vec<(Mid, Vec<Extmap>)>,
+    /// The layers that are relayed to this user of the other's simulcast.
+    pub(crate) current: Layer,
+    pub(crate) audio_codec: Option<&'static str>,
+    pub(crate) audio_red: bool,
+    pub(crate) video_codec: Option<&'static str>,
+    pub(crate) e2ee: bool,
+    /// A data channel of this user can be written to.
+    pub(crate) data_ready: bool,
+    /// The user's last estimate of what it can receive, in bit/s.
+    pub(crate) peer_bitrate: u64,
+    pub(crate) slow_links: u64,
+}
+
+/// Where a user stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallState {
+    #[default]
+    Idle,
+    Calling(UserId),
+    Ringing(UserId),
+    InCall(UserId),
+}
+
+impl CallState {
+    pub(crate) fn peer(self) -> Option<UserId> {
+        match self {
+            CallState::Idle => None,
+            CallState::Calling(peer) | CallState::Ringing(peer) | CallState::InCall(peer) => {
+                Some(peer)
+            }
+        }
+    }
+}
+
+/// What a user can set; it holds for one call.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) audio: bool,
+    pub(crate) video: bool,
+    /// bit/s; 0: no cap
+    pub(crate) bitrate: u64,
+    pub(crate) substream: u8,
+    pub(crate) temporal: u8,
+    pub(crate) fallback: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            audio: true,
+            video: true,
+            bitrate: 0,
+            substream: 2,
+            temporal: 2,
+            fallback: DEFAULT_FALLBACK,
+        }
+    }
+}
+
+const DEFAULT_FALLBACK: Duration = Duration::from_millis(250);
+
+impl Settings {
+    pub(crate) fn apply(&mut self, changes: &Changes) {
+        self.audio = changes.audio.unwrap_or(self.audio);
+        self.video = changes.video.unwrap_or(self.video);
+        self.bitrate = changes.bitrate.unwrap_or(self.bitrate);
+        self.substream = changes.substream.unwrap_or(self.substream);
+        self.temporal = changes.temporal.unwrap_or(self.temporal);
+        match changes.fallback {
+            None => {}
+            Some(0) => self.fallback = DEFAULT_FALLBACK,
+            Some(micros) => self.fallback = Duration::from_micros(micros),
+        }
+    }
+}
+
+impl User {
+    /// Tells the user something of which it is the `result`.
+    pub(crate) fn push(
+        &self,
+        transaction: Option<&str>,
+        result: impl Into<Value>,
+        jsep: Option<LocalJsep>,
+    ) {
+        let data = Object::new()
+            .with("videocall", "event")
+            .with("result", result);
+        self.handle.push(transaction, data, jsep);
+    }
+
+    pub(crate) fn cap_bitrate(&self) {
+        let bitrate = self.call.settings.bitrate;
+        self.handle.set_bitrate((bitrate > 0).then_some(bitrate));
+    }
+}
+
+impl Users {
+    pub(crate) fn add(&mut self, handle: Handle) -> UserId {
+        let id = UserId(self.next);
+        self.next += 1;
+        self.users.insert(
+            id,
+            User {
+                handle,
+                name: None,
+                call: Call::default(),
+            },
+        );
+        id
+    }
+
+    pub(crate) fn remove(&mut self, id: UserId) {
+        if let Some(name) = self.users.remove(&id).and_then(|user| user.name) {
+            self.names.remove(&name);
+        }
+    }
+
+    pub(crate) fn get(&self, id: UserId) -> Option<&User> {
+        self.users.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: UserId) -> Option<&mut User> {
+        self.users.get_mut(&id)
+    }
+
+    /// Whom `id` is in a call with, or calls, or is called by.
+    pub(crate) fn peer_of(&self, id: UserId) -> Option<UserId> {
+        self.get(id)?.call.state.peer()
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Option<UserId> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(String::as_str)
+    }
+
+    pub(crate) fn register(&mut self, id: UserId, name: &str) -> Result<(), Refusal> {
+        let Some(user) = self.users.get_mut(&id) else {
+            return Ok(());
+        };
+        if let Some(known) = &user.name {
+            return Err(Refusal::AlreadyRegistered(known.clone()));
+        }
+        if self.names.contains_key(name) {
+            return Err(Refusal::Taken(name.to_owned()));
+        }
+        user.name = Some(name.to_owned());
+        self.names.insert(name.to_owned(), id);
+        Ok(())
+    }
+
+    /// Ends the call of `id`, and tells the other side why. The PeerConnection of `id` is left alone.
+    pub(crate) fn end_call(&mut self, id: UserId, reason: &str) {
+        let Some(user) = self.users.get_mut(&id) else {
+            return;
+        };
+        let call = std::mem::take(&mut user.call);
+        let name = user.name.clone();
+        let Some(peer) = call.state.peer().and_then(|peer| self.users.get_mut(&peer)) else {
+            return;
+        };
+        peer.call = Call::default();
+        let hangup = Object::new()
+            .with("event", "hangup")
+            .with_some("username", name)
+            .with("reason", reason);
+        peer.push(None, hangup, None);
+        peer.handle.close_pc();
+    }
+}
