@@ -50,7 +50,7 @@ export class Sampler {
       roundTrip: pair?.['currentRoundTripTime'],
       audioCodec: codecOf('audio'),
       videoCodec: codecOf('video'),
-      srtp: transport?.['srtpCipher'],
+      srtp: transport?.['srtpCipher']?.replace(/^SRTP_/, ''),
       dtls: dtlsVersion(transport?.['tlsVersion']),
       path: pathOf(stats, pair),
       sizeIn: sizeOf(videoIn),
