@@ -22,19 +22,19 @@ impl RtxNumbers {
         self.pairs
             .iter()
             .for_each(|(_, repair)| taken.insert(*repair));
-        for codec in codecs().filter(|codec| repairable(codec)) {
-            if self.number(codec).is_some() {
-                continue;
-            }
-            let next = codec.pt.0.saturating_add(1);
-            let mut numbers = Some(next)
-                .filter(|pt| is_dynamic(*pt))
-                .into_iter()
-                .chain(96..=127)
-                .chain(35..=63);
-            if let Some(free) = numbers.find(|pt| !taken.contains(Pt(*pt))).map(Pt) {
-                taken.insert(free);
-                self.pairs.push((codec.pt, free));
+        // Those that can have the number next to theirs have it; the others share what is left.
+        for next_only in [true, false] {
+            for codec in codecs().filter(|codec| repairable(codec)) {
+                if self.number(codec).is_some() {
+                    continue;
+                }
+                let next = codec.pt.0.checked_add(1).filter(|pt| is_dynamic(*pt));
+                let others = (96..=127).chain(35..=63).filter(|_| !next_only);
+                let mut numbers = next.into_iter().chain(others).map(Pt);
+                if let Some(free) = numbers.find(|pt| !taken.contains(*pt)) {
+                    taken.insert(free);
+                    self.pairs.push((codec.pt, free));
+                }
             }
         }
     }

@@ -386,7 +386,7 @@ impl Session {
             .into_iter()
             .filter(|pair| facts.rtx.contains(pair) && facts.nack)
             .collect();
-        let direction = local.direction.answer(remote.direction.reversed());
+        let direction = remote.direction.answer(local.direction);
         let declares = local.kind == Kind::Video && direction.sends() && !rtx.is_empty();
         let pair = Pair {
             local,
