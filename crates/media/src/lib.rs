@@ -6,6 +6,8 @@ mod event;
 mod plane;
 mod start;
 mod stats;
+#[allow(dead_code)]
+mod sys;
 
 pub use command::{RouteOptions, TrackRef};
 pub use error::MediaError;

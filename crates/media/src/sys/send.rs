@@ -1,0 +1,257 @@
+//! Sending in batches: datagrams are written into an arena, runs of equal size to one peer are joined
+//! for UDP_SEGMENT, and everything leaves by sendmmsg.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::{io, mem};
+
+use super::MediaSocket;
+use super::address::{self, RawAddress};
+use super::control::ControlBuffer;
+
+/// The arena is flushed when it is full; small enough to stay in a core's second-level cache.
+const ARENA_BYTES: usize = 512 << 10;
+/// The largest datagram that is ever written.
+pub(crate) const DATAGRAM_BYTES: usize = 2048;
+/// The kernel's limit (UDP_MAX_SEGMENTS in older kernels).
+const MAX_SEGMENTS: usize = 64;
+/// A UDP datagram, and so a run, has at most 65,507 bytes with IPv4 headers.
+const MAX_RUN_BYTES: usize = 65_000;
+/// Messages a call (UIO_MAXIOV is 1,024).
+const MESSAGES: usize = 256;
+/// How long a full socket is waited for before what is left is dropped.
+const PATIENCE_MS: i32 = 2;
+
+/// What was sent and what was not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SendCounters {
+    pub(crate) datagrams: u64,
+    pub(crate) bytes: u64,
+    pub(crate) calls: u64,
+    /// Datagrams given up because the socket stayed full.
+    pub(crate) dropped: u64,
+    /// Datagrams that the kernel refused (no route, unreachable network …).
+    pub(crate) refused: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    start: usize,
+    len: usize,
+    segment: usize,
+    count: usize,
+    to: SocketAddr,
+    from: IpAddr,
+    /// The last datagram was shorter: nothing can follow it.
+    closed: bool,
+}
+
+/// Datagrams on their way out.
+pub(crate) struct SendBatch {
+    arena: Vec<u8>,
+    used: usize,
+    runs: Vec<Run>,
+    gso: bool,
+    counters: SendCounters,
+    addresses: Vec<RawAddress>,
+    controls: Vec<ControlBuffer>,
+    iovecs: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the raw pointers in `iovecs` and `headers` are rewritten from the owned buffers before each
+// call and are not read otherwise, so the batch may move between threads.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    pub(crate) fn new(gso: bool) -> Self {
+        // SAFETY: mmsghdr and iovec are integers and pointers; all zeros is a valid value of them.
+        let (header, iovec) = unsafe { (mem::zeroed(), mem::zeroed()) };
+        Self {
+            arena: vec![0; ARENA_BYTES],
+            used: 0,
+            runs: Vec::with_capacity(MESSAGES),
+            gso,
+            counters: SendCounters::default(),
+            addresses: vec![address::zeroed(); MESSAGES],
+            controls: vec![ControlBuffer::new(); MESSAGES],
+            iovecs: vec![iovec; MESSAGES],
+            headers: vec![header; MESSAGES],
+        }
+    }
+
+    /// Room for one datagram of up to [`DATAGRAM_BYTES`]; [`SendBatch::commit`] says what became of
+    /// it. If the arena is full it is flushed first.
+    pub(crate) fn room(&mut self, socket: &MediaSocket) -> &mut [u8] {
+        if self.used + DATAGRAM_BYTES > self.arena.len() || self.runs.len() == MESSAGES {
+            self.flush(socket);
+        }
+        self.arena.get_mut(self.used..).unwrap_or_default()
+    }
+
+    /// The first `len` bytes of the room are a datagram from `from` to `to`.
+    pub(crate) fn commit(&mut self, len: usize, from: IpAddr, to: SocketAddr) {
+        let start = self.used;
+        debug_assert!(len <= DATAGRAM_BYTES && start + len <= self.arena.len());
+        self.used += len;
+        if self.gso
+            && let Some(run) = self.runs.last_mut()
+            && run.to == to
+            && run.from == from
+            && !run.closed
+            && len <= run.segment
+            && run.count < MAX_SEGMENTS
+            && run.len + len <= MAX_RUN_BYTES
+        {
+            run.len += len;
+            run.count += 1;
+            run.closed = len < run.segment;
+            return;
+        }
+        self.runs.push(Run {
+            start,
+            len,
+            segment: len,
+            count: 1,
+            to,
+            from,
+            closed: false,
+        });
+    }
+
+    /// Sends everything. What the socket does not take within [`PATIENCE_MS`] is dropped and counted.
+    pub(crate) fn flush(&mut self, socket: &MediaSocket) {
+        let mut first = 0;
+        while first < self.runs.len() {
+            let prepared = self.prepare(first, socket.dual);
+            match send(socket, self.headers.get_mut(..prepared).unwrap_or_default()) {
+                Ok(sent) => {
+                    self.counters.calls += 1;
+                    for run in self.runs.iter().skip(first).take(sent) {
+                        self.counters.datagrams += run.count as u64;
+                        self.counters.bytes += run.len as u64;
+                    }
+                    first += sent;
+                }
+                Err(error) => first += self.refused(first, &error, socket),
+            }
+        }
+        self.runs.clear();
+        self.used = 0;
+    }
+
+    /// What was sent since the start.
+    pub(crate) fn counters(&self) -> SendCounters {
+        self.counters
+    }
+
+    /// Whether the kernel joins and cuts runs for us.
+    pub(crate) fn gso(&self) -> bool {
+        self.gso
+    }
+
+    /// Deals with an error on the run `first`; returns how many runs are settled by that.
+    fn refused(&mut self, first: usize, error: &io::Error, socket: &MediaSocket) -> usize {
+        let Some(run) = self.runs.get(first).copied() else {
+            return 1;
+        };
+        match (error.kind(), error.raw_os_error()) {
+            (io::ErrorKind::Interrupted, _) => 0,
+            (io::ErrorKind::WouldBlock, _) | (_, Some(libc::ENOBUFS)) => {
+                if wait_writable(socket) {
+                    return 0;
+                }
+                let left = self.runs.iter().skip(first);
+                self.counters.dropped += left.map(|run| run.count as u64).sum::<u64>();
+                self.runs.len() - first
+            }
+            (_, Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE)) if run.count > 1 => {
+                if self.gso {
+                    tracing::warn!(%error, "the kernel refuses UDP_SEGMENT: switched off");
+                    self.gso = false;
+                }
+                self.split(first);
+                0
+            }
+            _ => {
+                self.counters.refused += run.count as u64;
+                1
+            }
+        }
+    }
+
+    /// Turns all joined runs from `first` on into runs of one datagram each.
+    fn split(&mut self, first: usize) {
+        let joined: Vec<Run> = self.runs.drain(first..).collect();
+        for run in joined {
+            let (mut start, end) = (run.start, run.start + run.len);
+            while start < end {
+                let len = run.segment.min(end - start);
+                self.runs.push(Run {
+                    start,
+                    len,
+                    segment: len,
+                    count: 1,
+                    ..run
+                });
+                start += len;
+            }
+        }
+    }
+
+    /// Fills the headers for the runs from `first` on; returns how many.
+    fn prepare(&mut self, first: usize, dual: bool) -> usize {
+        let runs = self.runs.get(first..).unwrap_or_default();
+        let facts = self.addresses.iter_mut().zip(&mut self.controls);
+        let slots = self.iovecs.iter_mut().zip(&mut self.headers);
+        let mut prepared = 0;
+        for (run, ((raw, control), (iovec, header))) in runs.iter().zip(facts.zip(slots)) {
+            let Some(data) = self.arena.get_mut(run.start..run.start + run.len) else {
+                break;
+            };
+            iovec.iov_base = data.as_mut_ptr().cast();
+            iovec.iov_len = data.len();
+            let segment = if run.count > 1 { run.segment as u16 } else { 0 };
+            let message = &mut header.msg_hdr;
+            message.msg_namelen = address::write(run.to, dual, raw);
+            message.msg_name = std::ptr::from_mut(raw).cast();
+            message.msg_iov = iovec;
+            message.msg_iovlen = 1;
+            message.msg_controllen = control.encode(run.from, dual, segment);
+            message.msg_control = control.as_mut_ptr();
+            message.msg_flags = 0;
+            prepared += 1;
+        }
+        prepared
+    }
+}
+
+/// Sends the messages; returns how many left.
+fn send(socket: &MediaSocket, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
+    // SAFETY: every header was filled by `prepare` with pointers into the batch's own vectors, which
+    // are neither moved nor freed before the call returns.
+    let sent = unsafe {
+        libc::sendmmsg(
+            socket.fd.as_raw_fd(),
+            headers.as_mut_ptr(),
+            headers.len() as libc::c_uint,
+            libc::MSG_DONTWAIT as _,
+        )
+    };
+    if sent > 0 {
+        Ok(sent as usize)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Waits until the socket takes more, at most [`PATIENCE_MS`].
+fn wait_writable(socket: &MediaSocket) -> bool {
+    let mut poll = libc::pollfd {
+        fd: socket.fd.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: one pollfd is passed, and its count says so.
+    unsafe { libc::poll(&mut poll, 1, PATIENCE_MS) > 0 }
+}

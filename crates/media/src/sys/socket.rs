@@ -1,0 +1,93 @@
+//! A worker's UDP socket.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Asked of the kernel; it gives what net.core.rmem_max and wmem_max allow.
+const BUFFER_BYTES: usize = 8 << 20;
+
+/// A non-blocking UDP socket that tells which address each datagram came to.
+#[derive(Debug)]
+pub(crate) struct MediaSocket {
+    pub(super) fd: OwnedFd,
+    /// An IPv6 socket that takes IPv4 as well.
+    pub(super) dual: bool,
+    local: SocketAddr,
+}
+
+impl MediaSocket {
+    /// Binds `address`; the unspecified IPv6 address takes IPv4 too.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        socket.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(!dual)?;
+        }
+        // A smaller buffer than asked for costs losses under load, not function.
+        let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
+        let _ = socket.set_send_buffer_size(BUFFER_BYTES);
+        socket.bind(&address.into())?;
+        let local = socket
+            .local_addr()?
+            .as_socket()
+            .ok_or(io::ErrorKind::Unsupported)?;
+        let this = Self {
+            fd: socket.into(),
+            dual: address.is_ipv6(),
+            local,
+        };
+        if address.is_ipv6() {
+            this.set_option(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+        }
+        if address.is_ipv4() {
+            this.set_option(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+        }
+        Ok(this)
+    }
+
+    /// Asks the kernel to join datagrams of one sender (UDP_GRO); says whether it does.
+    pub(crate) fn enable_gro(&self) -> bool {
+        self.set_option(libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
+    }
+
+    /// Whether the kernel knows UDP_SEGMENT.
+    pub(crate) fn probe_gso(&self) -> bool {
+        self.set_option(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+    }
+
+    /// Where it is bound.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The descriptor, to be polled.
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    fn set_option(&self, level: i32, name: i32, value: i32) -> io::Result<()> {
+        // SAFETY: the pointer and length describe `value`, which outlives the call.
+        let result = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                name,
+                std::ptr::from_ref(&value).cast(),
+                std::mem::size_of::<i32>() as libc::socklen_t,
+            )
+        };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The batches against each other over loopback.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn receive_all(socket: &MediaSocket, wanted: usize) -> Vec<Vec<u8>> {
+    let mut batch = ReceiveBatch::new();
+    let mut got = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while got.len() < wanted && Instant::now() < deadline {
+        let received = batch.receive(socket).unwrap();
+        for message in batch.iter(received) {
+            assert_eq!(
+                message.local,
+                Some(socket.local().ip())
+                    .filter(|ip| !ip.is_unspecified())
+                    .or(message.local)
+            );
+            got.extend(message.data.chunks(message.stride).map(<[u8]>::to_vec));
+        }
+        std::thread::yield_now();
+    }
+    got
+}
+
+fn exchange(bind: &str, gso: bool, gro: bool) {
+    let bind: SocketAddr = bind.parse().unwrap();
+    let (a, b) = (
+        MediaSocket::bind(bind).unwrap(),
+        MediaSocket::bind(bind).unwrap(),
+    );
+    if gro {
+        b.enable_gro();
+    }
+    let mut target = b.local();
+    if target.ip().is_unspecified() {
+        target.set_ip("127.0.0.1".parse().unwrap());
+    }
+    let from = target.ip();
+    let mut out = SendBatch::new(gso && a.probe_gso());
+    let sizes = [1200usize, 1200, 1200, 700, 1200, 1200, 30, 30, 1400];
+    for (n, size) in sizes.iter().enumerate() {
+        out.room(&a)[..*size].fill(n as u8);
+        out.commit(*size, from, target);
+    }
+    out.flush(&a);
+    assert_eq!(out.counters().datagrams, sizes.len() as u64);
+    let got = receive_all(&b, sizes.len());
+    let seen: Vec<(usize, u8)> = got.iter().map(|d| (d.len(), d[0])).collect();
+    let sent: Vec<(usize, u8)> = sizes
+        .iter()
+        .enumerate()
+        .map(|(n, s)| (*s, n as u8))
+        .collect();
+    assert_eq!(seen, sent, "order and sizes are kept");
+}
+
+#[test]
+fn order_is_kept_with_and_without_segmentation() {
+    for gso in [false, true] {
+        for gro in [false, true] {
+            exchange("127.0.0.1:0", gso, gro);
+            exchange("[::]:0", gso, gro);
+        }
+    }
+}
+
+#[test]
+fn an_arena_full_of_datagrams_flushes_itself() {
+    let a = MediaSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let b = MediaSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut out = SendBatch::new(true);
+    for _ in 0..2_000 {
+        out.room(&a)[..1_200].fill(7);
+        out.commit(1_200, b.local().ip(), b.local());
+    }
+    out.flush(&a);
+    let counters = out.counters();
+    assert_eq!(
+        counters.datagrams + counters.dropped + counters.refused,
+        2_000
+    );
+    assert!(counters.calls > 1);
+}
+
+#[test]
+fn an_unreachable_peer_costs_the_others_nothing() {
+    let a = MediaSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let b = MediaSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut out = SendBatch::new(true);
+    for to in ["255.255.255.255:9".parse().unwrap(), b.local()] {
+        out.room(&a)[..100].fill(1);
+        out.commit(100, b.local().ip(), to);
+    }
+    out.flush(&a);
+    assert_eq!(receive_all(&b, 1).len(), 1);
+    assert_eq!(out.counters().refused, 1);
+}
