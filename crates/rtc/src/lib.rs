@@ -1,4 +1,4 @@
-//! One PeerConnection, sans-IO: ICE, DTLS, SRTP, SCTP.
+//! One PeerConnection, sans-IO: ICE, DTLS, SRTP, SCTP, and the RTP streams in them.
 //!
 //! A [`Transport`] takes datagrams and the time, and gives back datagrams, events and the next
 //! deadline. It has no socket, no thread, no lock and no clock. After each call that changes it, its
@@ -6,16 +6,19 @@
 //! left, then asks [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`].
 #![forbid(unsafe_code)]
 
+pub mod connection;
 pub mod data;
 mod demux;
 mod dtls;
 mod ice;
 mod identity;
+pub mod streams;
 mod transport;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use connection::{Connection, Feedback, StreamConfig};
 pub use demux::{Protocol, stun_username};
 pub use dtls::DtlsError;
 pub use ice::{

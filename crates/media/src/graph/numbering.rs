@@ -1,0 +1,187 @@
+//! The numbers of a sink: one continuous space of sequence numbers, timestamps and picture ids over
+//! layer switches, source switches and dropped layers.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::SeqNo;
+
+use super::{Packet, SourceKey, Vp8Ids};
+
+/// Sent packets remembered: as many as a receiver can usefully ask for again.
+const MAX_SENT: usize = 512;
+/// Where a sink starts; far enough from zero for packets from before its first.
+const FIRST: u64 = 1 << 16;
+
+/// What became of a packet when it was sent: enough to write it again, to the letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) out: SeqNo,
+    pub(crate) seq: SeqNo,
+    pub(crate) source: SourceKey,
+    pub(crate) encoding: u8,
+    pub(crate) timestamp_offset: u32,
+    pub(crate) ids_offset: Vp8Ids,
+    pub(crate) marker: bool,
+}
+
+/// Maps the numbers of whatever is relayed to those of the sink.
+#[derive(Debug)]
+pub(crate) struct Numbering {
+    /// The stream that is relayed now.
+    stream: Option<(SourceKey, u8)>,
+    /// What is added to its numbers.
+    offset: i64,
+    timestamp_offset: u32,
+    ids_offset: Vp8Ids,
+    highest_in: SeqNo,
+    highest_out: SeqNo,
+    last_timestamp: u32,
+    last_ids: Vp8Ids,
+    last_at: Option<Instant>,
+    dropped_picture: Option<u32>,
+    sent: Vec<Option<Sent>>,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Self {
+            stream: None,
+            offset: 0,
+            timestamp_offset: 0,
+            ids_offset: Vp8Ids::default(),
+            highest_in: SeqNo(0),
+            highest_out: SeqNo(FIRST),
+            last_timestamp: 0,
+            last_ids: Vp8Ids::default(),
+            last_at: None,
+            dropped_picture: None,
+            sent: Vec::new(),
+        }
+    }
+}
+
+impl Numbering {
+    /// Numbers a packet that is relayed. None: it is from before the switch to its stream, or was
+    /// sent already.
+    pub(crate) fn forward(
+        &mut self,
+        source: SourceKey,
+        packet: &Packet,
+        clock_rate: u32,
+        marker: bool,
+    ) -> Option<Sent> {
+        let stream = (source, packet.encoding);
+        if self.stream != Some(stream) {
+            self.switch(stream, packet, clock_rate);
+        } else if packet.seq <= self.highest_in {
+            return self.late(packet, marker);
+        }
+        let out = SeqNo(packet.seq.0.checked_add_signed(self.offset)?);
+        self.reserve_gap(source, packet, out);
+        self.highest_in = packet.seq;
+        self.highest_out = out;
+        self.last_timestamp = packet.header.timestamp.wrapping_add(self.timestamp_offset);
+        self.last_at = Some(packet.arrival);
+        if let Some(ids) = packet.vp8 {
+            self.last_ids = ids.plus(self.ids_offset);
+        }
+        let sent = self.record(out, packet.seq, source, packet.encoding, marker);
+        self.remember(sent);
+        Some(sent)
+    }
+
+    /// A packet of the relayed stream is left out (an upper layer): the numbers close over it.
+    pub(crate) fn skip(&mut self, source: SourceKey, packet: &Packet) {
+        if self.stream != Some((source, packet.encoding)) || packet.seq <= self.highest_in {
+            return;
+        }
+        // Those lost before it keep their numbers: they may still come.
+        let out = packet.seq.0.checked_add_signed(self.offset).map(SeqNo);
+        if let Some(out) = out {
+            self.reserve_gap(source, packet, out);
+            self.highest_out = SeqNo(out.0.saturating_sub(1));
+        }
+        self.highest_in = packet.seq;
+        self.offset -= 1;
+        if packet.vp8.is_some() && self.dropped_picture != Some(packet.header.timestamp) {
+            self.dropped_picture = Some(packet.header.timestamp);
+            self.ids_offset.picture = self.ids_offset.picture.wrapping_sub(1);
+        }
+    }
+
+    /// What was sent with this number.
+    pub(crate) fn sent(&self, out: SeqNo) -> Option<Sent> {
+        let mask = self.sent.len().checked_sub(1)?;
+        let sent = self.sent.get(out.0 as usize & mask).copied().flatten()?;
+        (sent.out == out).then_some(sent)
+    }
+
+    /// The timestamp of the sink that stands for `timestamp` of the relayed stream.
+    pub(crate) fn timestamp(&self, source: SourceKey, encoding: u8, timestamp: u32) -> Option<u32> {
+        (self.stream == Some((source, encoding))).then(|| timestamp.wrapping_add(self.timestamp_offset))
+    }
+
+    fn switch(&mut self, stream: (SourceKey, u8), packet: &Packet, clock_rate: u32) {
+        let next = self.highest_out.0 + 1;
+        self.offset = (next as i64).wrapping_sub(packet.seq.0 as i64);
+        self.highest_in = SeqNo(packet.seq.0.saturating_sub(1));
+        let next_timestamp = match self.last_at {
+            Some(at) => {
+                let pause = packet.arrival.saturating_duration_since(at).max(Duration::from_millis(1));
+                let ticks = pause.as_micros() * u128::from(clock_rate) / 1_000_000;
+                self.last_timestamp.wrapping_add(ticks as u32)
+            }
+            None => packet.header.timestamp,
+        };
+        self.timestamp_offset = next_timestamp.wrapping_sub(packet.header.timestamp);
+        if let Some(ids) = packet.vp8 {
+            self.ids_offset = match self.stream {
+                Some(_) => self.last_ids.next().minus(ids),
+                None => Vp8Ids::default(),
+            };
+        }
+        self.dropped_picture = None;
+        self.stream = Some(stream);
+    }
+
+    /// Numbers that the lost packets before this one keep, for when they come after all.
+    fn reserve_gap(&mut self, source: SourceKey, packet: &Packet, out: SeqNo) {
+        let missing = packet.seq.0 - self.highest_in.0 - 1;
+        for back in 1..=missing.min(MAX_SENT as u64 / 2) {
+            let seq = SeqNo(packet.seq.0 - back);
+            let sent = self.record(SeqNo(out.0.saturating_sub(back)), seq, source, packet.encoding, false);
+            self.remember(sent);
+        }
+    }
+
+    /// A lost packet that came after all has its number waiting.
+    fn late(&mut self, packet: &Packet, marker: bool) -> Option<Sent> {
+        let waiting = self.sent.iter_mut().flatten();
+        let mut waiting = waiting.filter(|s| s.seq == packet.seq && s.encoding == packet.encoding);
+        let sent = waiting.find(|s| Some((s.source, s.encoding)) == self.stream)?;
+        sent.marker = marker;
+        Some(*sent)
+    }
+
+    fn record(&self, out: SeqNo, seq: SeqNo, source: SourceKey, encoding: u8, marker: bool) -> Sent {
+        Sent {
+            out,
+            seq,
+            source,
+            encoding,
+            timestamp_offset: self.timestamp_offset,
+            ids_offset: self.ids_offset,
+            marker,
+        }
+    }
+
+    fn remember(&mut self, sent: Sent) {
+        if self.sent.is_empty() {
+            self.sent.resize(MAX_SENT, None);
+        }
+        let mask = self.sent.len() - 1;
+        if let Some(slot) = self.sent.get_mut(sent.out.0 as usize & mask) {
+            *slot = Some(sent);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A packet of a source, parsed once, shared by everybody that relays it.
+
+use std::time::Instant;
+
+use portunus_rtp::{ExtensionMap, Header, Pt, SeqNo, Ssrc};
+use portunus_sdp::negotiated::Codec;
+
+/// A packet in the clear with what its headers say.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    /// Header and payload.
+    pub(crate) data: Vec<u8>,
+    pub(crate) header: Header,
+    pub(crate) seq: SeqNo,
+    /// Simulcast encoding, 0 the lowest.
+    pub(crate) encoding: u8,
+    pub(crate) codec: Codec,
+    pub(crate) arrival: Instant,
+    /// The numbers of the header extensions at the source.
+    pub(crate) extensions: ExtensionMap,
+    pub(crate) layers: Layers,
+    /// VP8: the numbers that have to stay continuous.
+    pub(crate) vp8: Option<Vp8Ids>,
+}
+
+/// Where in the layer structure a packet stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Layers {
+    /// It belongs to a keyframe.
+    pub(crate) keyframe: bool,
+    /// SVC spatial layer.
+    pub(crate) spatial: u8,
+    /// Temporal layer.
+    pub(crate) temporal: u8,
+    /// The stream has several spatial layers in one SSRC.
+    pub(crate) svc: bool,
+    /// From here on the temporal layer can be relayed without what was left out before.
+    pub(crate) switching_point: bool,
+    /// First packet of its frame (of its spatial layer).
+    pub(crate) start: bool,
+    /// Last packet of its frame (of its spatial layer).
+    pub(crate) end: bool,
+}
+
+/// Picture id (15 bits) and TL0PICIDX (8 bits) of VP8 (RFC 7741 section 4.2), or offsets of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Vp8Ids {
+    pub(crate) picture: u16,
+    pub(crate) tl0: u8,
+}
+
+impl Vp8Ids {
+    pub(crate) fn plus(self, other: Vp8Ids) -> Vp8Ids {
+        Vp8Ids {
+            picture: self.picture.wrapping_add(other.picture) & 0x7fff,
+            tl0: self.tl0.wrapping_add(other.tl0),
+        }
+    }
+
+    pub(crate) fn minus(self, other: Vp8Ids) -> Vp8Ids {
+        Vp8Ids {
+            picture: self.picture.wrapping_sub(other.picture) & 0x7fff,
+            tl0: self.tl0.wrapping_sub(other.tl0),
+        }
+    }
+
+    pub(crate) fn next(self) -> Vp8Ids {
+        self.plus(Vp8Ids { picture: 1, tl0: 1 })
+    }
+}
+
+impl Packet {
+    /// A packet to be filled.
+    pub(crate) fn empty(now: Instant) -> Self {
+        Self {
+            data: Vec::new(),
+            header: Header::blank(),
+            seq: SeqNo(0),
+            encoding: 0,
+            codec: Codec::Opus,
+            arrival: now,
+            extensions: ExtensionMap::default(),
+            layers: Layers::default(),
+            vp8: None,
+        }
+    }
+
+    /// Takes the bytes of a packet into the buffer that is there.
+    pub(crate) fn fill(&mut self, data: &[u8]) {
+        self.data.clear();
+        // Sizes of a stream vary: rounding up spares growing again and again.
+        self.data.reserve(data.len().next_multiple_of(256));
+        self.data.extend_from_slice(data);
+    }
+
+    /// The payload.
+    pub(crate) fn payload(&self) -> &[u8] {
+        self.header.payload(&self.data)
+    }
+}

@@ -1,0 +1,166 @@
+//! Which packets of a source a route relays: simulcast encoding, spatial and temporal layer.
+
+use std::time::{Duration, Instant};
+
+use super::Packet;
+use crate::{Layer, RouteOptions};
+
+/// Encodings that a source has at most.
+pub(crate) const ENCODINGS: usize = 3;
+/// How often a keyframe of an encoding that is waited for is asked for.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What to do with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Selection {
+    /// Relay it; the marker bit as given.
+    Forward { marker: bool },
+    /// Leave it out of the relayed stream.
+    Skip,
+    /// It is of another encoding than the one relayed.
+    Other,
+}
+
+/// The state of a route's layer selection.
+#[derive(Debug, Default)]
+pub(crate) struct Selector {
+    encoding: Option<u8>,
+    /// Spatial layers up to this one are relayed.
+    spatial: Option<u8>,
+    /// Temporal layers up to this one are relayed.
+    temporal: Option<u8>,
+    /// The highest layers that the stream has shown.
+    seen: (u8, u8),
+    last_packet: [Option<Instant>; ENCODINGS],
+    asked: Option<Instant>,
+    svc: bool,
+    announced: Layer,
+}
+
+impl Selector {
+    /// Chooses for one packet. `encodings` is how many the source has.
+    pub(crate) fn select(&mut self, packet: &Packet, encodings: u8, options: &RouteOptions) -> Selection {
+        let now = packet.arrival;
+        if let Some(last) = self.last_packet.get_mut(usize::from(packet.encoding)) {
+            *last = Some(now);
+        }
+        if encodings > 1 && !self.choose_encoding(packet, options, now) {
+            return Selection::Other;
+        }
+        self.encoding = Some(packet.encoding);
+        self.choose_layers(packet, options)
+    }
+
+    /// The encoding of which a keyframe is needed for what the options ask; not too often.
+    pub(crate) fn keyframe_wanted(&mut self, encodings: u8, options: &RouteOptions, now: Instant) -> Option<u8> {
+        let wanted = if encodings > 1 {
+            let target = self.reachable(encodings, options, now)?;
+            (self.encoding != Some(target)).then_some(target)
+        } else if self.svc {
+            let reachable = options.spatial.min(self.seen.0);
+            self.spatial.is_some_and(|spatial| spatial < reachable).then_some(0)
+        } else {
+            None
+        }?;
+        if self.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_AGAIN) {
+            return None;
+        }
+        self.asked = Some(now);
+        Some(wanted)
+    }
+
+    /// What is relayed now, if that changed since the last call.
+    pub(crate) fn take_change(&mut self, encodings: u8) -> Option<Layer> {
+        let layer = Layer {
+            substream: self.encoding.filter(|_| encodings > 1),
+            spatial: self.spatial.filter(|_| self.svc).map(|spatial| spatial.min(self.seen.0)),
+            temporal: self
+                .temporal
+                .filter(|_| self.seen.1 > 0 && (encodings > 1 || self.svc))
+                .map(|temporal| temporal.min(self.seen.1)),
+        };
+        if layer == self.announced || layer == Layer::default() {
+            return None;
+        }
+        self.announced = layer;
+        Some(layer)
+    }
+
+    /// The source of the route changed, or its gate was opened.
+    pub(crate) fn restart(&mut self) {
+        *self = Self { announced: self.announced, ..Self::default() };
+    }
+
+    /// Says whether the packet's encoding is (now) the one to relay.
+    fn choose_encoding(&mut self, packet: &Packet, options: &RouteOptions, now: Instant) -> bool {
+        let target = options.substream;
+        let is = packet.encoding;
+        match self.encoding {
+            Some(current) if current == is => true,
+            // Nothing is relayed yet: start with whatever has a keyframe and is not above the target.
+            None => packet.layers.keyframe && packet.layers.start && is <= target,
+            Some(current) => {
+                let nearer = if current < target { is > current && is <= target } else { is < current && is >= target };
+                let fell_silent = self.silent(current, options.fallback, now) && is < current;
+                let switches = (nearer || current > target && is <= target || fell_silent)
+                    && packet.layers.keyframe
+                    && packet.layers.start;
+                if switches {
+                    self.temporal = None;
+                }
+                switches
+            }
+        }
+    }
+
+    /// The best encoding up to the target that has sent lately.
+    fn reachable(&self, encodings: u8, options: &RouteOptions, now: Instant) -> Option<u8> {
+        let target = options.substream.min(encodings.saturating_sub(1));
+        (0..=target).rev().find(|encoding| !self.silent(*encoding, options.fallback, now))
+    }
+
+    fn silent(&self, encoding: u8, fallback: Duration, now: Instant) -> bool {
+        match self.last_packet.get(usize::from(encoding)).copied().flatten() {
+            Some(last) => now.saturating_duration_since(last) > fallback.max(Duration::from_millis(1)),
+            None => true,
+        }
+    }
+
+    fn choose_layers(&mut self, packet: &Packet, options: &RouteOptions) -> Selection {
+        let layers = packet.layers;
+        self.svc |= layers.svc;
+        self.seen = (self.seen.0.max(layers.spatial), self.seen.1.max(layers.temporal));
+        if self.svc && !self.choose_spatial(packet, options) {
+            return Selection::Skip;
+        }
+        let current = self.temporal.get_or_insert(options.temporal);
+        if *current > options.temporal {
+            *current = options.temporal;
+        }
+        if layers.temporal > *current {
+            let rises = layers.start && layers.switching_point && layers.temporal <= options.temporal;
+            if !rises {
+                return Selection::Skip;
+            }
+            *current = layers.temporal;
+        }
+        let top = self.svc && layers.end && Some(layers.spatial) == self.spatial;
+        Selection::Forward { marker: packet.header.marker || top }
+    }
+
+    /// SVC: down at the start of a picture, up at a keyframe only.
+    fn choose_spatial(&mut self, packet: &Packet, options: &RouteOptions) -> bool {
+        let layers = packet.layers;
+        let wanted = options.spatial;
+        match &mut self.spatial {
+            None => self.spatial = Some(if layers.keyframe { wanted } else { 0 }),
+            Some(current) if layers.start && layers.spatial == 0 => {
+                if wanted < *current || layers.keyframe {
+                    *current = wanted;
+                }
+            }
+            Some(_) => {}
+        }
+        self.spatial.is_some_and(|current| layers.spatial <= current)
+    }
+}

@@ -1,0 +1,188 @@
+//! A sink: a peer's outgoing track, and how a packet is written for it.
+
+use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
+use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Mid, Pt, Ssrc, write_header};
+use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
+use smallvec::SmallVec;
+
+use super::{Numbering, Packet, Sent};
+
+/// What differs from one sending to the next.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stamp {
+    /// When it leaves.
+    pub(crate) send_time: AbsSendTime,
+    /// The peer's next transport-wide sequence number.
+    pub(crate) transport_seq: u16,
+    /// Playout delay to set, in units of 10 ms.
+    pub(crate) playout_delay: Option<(u16, u16)>,
+}
+
+/// A peer's outgoing track.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    mid: Mid,
+    ssrc: Ssrc,
+    rtx_ssrc: Option<Ssrc>,
+    payloads: SmallVec<[(Codec, Pt, Option<Pt>); 3]>,
+    extensions: ExtensionMap,
+    pub(crate) clock_rate: u32,
+    pub(crate) sends: bool,
+    pub(crate) numbering: Numbering,
+    /// Slot of the route that feeds it.
+    pub(crate) route: Option<usize>,
+}
+
+impl Sink {
+    pub(crate) fn new(media: &NegotiatedMedia) -> Self {
+        let mut sink = Self {
+            mid: media.mid,
+            ssrc: media.local_ssrc,
+            rtx_ssrc: None,
+            payloads: SmallVec::new(),
+            extensions: ExtensionMap::default(),
+            clock_rate: 90_000,
+            sends: false,
+            numbering: Numbering::default(),
+            route: None,
+        };
+        sink.configure(media);
+        sink
+    }
+
+    /// Takes the outcome of a renegotiation; the numbering goes on.
+    pub(crate) fn configure(&mut self, media: &NegotiatedMedia) {
+        self.ssrc = media.local_ssrc;
+        self.rtx_ssrc = media.local_rtx_ssrc;
+        self.payloads = media.payloads.iter().map(|p| (p.codec, p.pt, p.rtx)).collect();
+        self.extensions = media.extensions;
+        self.clock_rate = media.payloads.first().map_or(90_000, |p| p.clock_rate);
+        self.sends = media.send && !media.disabled;
+    }
+
+    /// Whether retransmissions go by a stream of their own.
+    pub(crate) fn has_rtx(&self) -> bool {
+        self.rtx_ssrc.is_some() && self.payloads.iter().any(|(_, _, rtx)| rtx.is_some())
+    }
+
+    /// Writes the packet as it was numbered. Returns the lengths of header and whole.
+    pub(crate) fn write(&self, packet: &Packet, sent: &Sent, stamp: &Stamp, out: &mut [u8]) -> Option<(usize, usize)> {
+        let (pt, _) = self.payload_type(packet)?;
+        let fields = Fields {
+            marker: sent.marker,
+            padding: false,
+            pt,
+            sequence: sent.out.wire(),
+            timestamp: packet.header.timestamp.wrapping_add(sent.timestamp_offset),
+            ssrc: self.ssrc,
+        };
+        let header_len = self.write_header(packet, &fields, stamp, self.has_rtx() || !self.is_video(), out)?;
+        let len = self.write_payload(packet, sent, header_len, out)?;
+        Some((header_len, len))
+    }
+
+    /// Writes the packet for the repair stream (RFC 4588 section 4) with number `rtx_seq`.
+    pub(crate) fn write_rtx(
+        &self,
+        packet: &Packet,
+        sent: &Sent,
+        rtx_seq: u16,
+        stamp: &Stamp,
+        out: &mut [u8],
+    ) -> Option<(usize, usize)> {
+        let (_, rtx_pt) = self.payload_type(packet)?;
+        let fields = Fields {
+            marker: sent.marker,
+            padding: false,
+            pt: rtx_pt?,
+            sequence: rtx_seq,
+            timestamp: packet.header.timestamp.wrapping_add(sent.timestamp_offset),
+            ssrc: self.rtx_ssrc?,
+        };
+        let header_len = self.write_header(packet, &fields, stamp, true, out)?;
+        let original = out.get_mut(header_len..header_len + 2)?;
+        original.copy_from_slice(&sent.out.wire().to_be_bytes());
+        let len = self.write_payload(packet, sent, header_len + 2, out)?;
+        Some((header_len, len))
+    }
+
+    fn is_video(&self) -> bool {
+        self.clock_rate == 90_000
+    }
+
+    /// The sink's payload type for the packet's codec: the same number where it means the same.
+    fn payload_type(&self, packet: &Packet) -> Option<(Pt, Option<Pt>)> {
+        let mut fits = self.payloads.iter().filter(|(codec, _, _)| *codec == packet.codec);
+        let same = fits.clone().find(|(_, pt, _)| *pt == packet.header.pt);
+        same.or_else(|| fits.next()).map(|(_, pt, rtx)| (*pt, *rtx))
+    }
+
+    /// `timed`: with the extensions that change from sending to sending. A packet that may be sent
+    /// again under its own number must be the same each time (SRTP would repeat its nonce).
+    fn write_header(
+        &self,
+        packet: &Packet,
+        fields: &Fields,
+        stamp: &Stamp,
+        timed: bool,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let send_time = stamp.send_time.to_bytes();
+        let transport_seq = TransportCc(stamp.transport_seq).to_bytes();
+        let delay = stamp.playout_delay.map(|(min, max)| PlayoutDelay { min, max }.to_bytes());
+        let mut list: SmallVec<[(u8, &[u8]); 10]> = SmallVec::new();
+        let number = |kind| self.extensions.id(kind);
+        if let Some(id) = number(ExtensionKind::Mid) {
+            list.push((id, self.mid.as_bytes()));
+        }
+        if timed {
+            if let Some(id) = number(ExtensionKind::AbsSendTime) {
+                list.push((id, &send_time));
+            }
+            if let Some(id) = number(ExtensionKind::TransportCc) {
+                list.push((id, &transport_seq));
+            }
+            if let (Some(id), Some(delay)) = (number(ExtensionKind::PlayoutDelay), &delay) {
+                list.push((id, delay));
+            }
+        }
+        for (id, value) in packet.header.extensions(&packet.data) {
+            let Some(kind) = packet.extensions.kind(id).filter(|kind| relayed(*kind, delay.is_some())) else {
+                continue;
+            };
+            if let Some(id) = number(kind) {
+                list.push((id, value));
+            }
+        }
+        write_header(out, fields, list.iter().copied()).ok()
+    }
+
+    fn write_payload(&self, packet: &Packet, sent: &Sent, at: usize, out: &mut [u8]) -> Option<usize> {
+        let payload = packet.payload();
+        let target = out.get_mut(at..at + payload.len())?;
+        target.copy_from_slice(payload);
+        if let Some(ids) = packet.vp8 {
+            let ids = ids.plus(sent.ids_offset);
+            portunus_rtp::codec::vp8::set_ids(target, ids.picture, ids.tl0);
+        }
+        Some(at + payload.len())
+    }
+}
+
+/// The extensions that are the sender's word to the receiver; the others are made anew hop by hop.
+fn relayed(kind: ExtensionKind, own_playout_delay: bool) -> bool {
+    match kind {
+        ExtensionKind::AudioLevel
+        | ExtensionKind::VideoOrientation
+        | ExtensionKind::DependencyDescriptor
+        | ExtensionKind::AbsCaptureTime
+        | ExtensionKind::VideoLayersAllocation => true,
+        ExtensionKind::PlayoutDelay => !own_playout_delay,
+        ExtensionKind::Mid
+        | ExtensionKind::Rid
+        | ExtensionKind::RepairedRid
+        | ExtensionKind::AbsSendTime
+        | ExtensionKind::TransportCc => false,
+    }
+}
+

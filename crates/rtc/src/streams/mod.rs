@@ -1,0 +1,16 @@
+//! The RTP streams of a PeerConnection: which packet belongs to which m-line and encoding, what is
+//! missing, and the RTCP that says so.
+
+mod demux;
+mod nack;
+mod receive;
+mod report;
+mod send;
+mod transport_feedback;
+
+pub use demux::{Demux, StreamKey};
+pub use nack::{MissingPackets, NackLimits};
+pub use receive::{Accepted, ReceiveCounters, ReceiveStream, ReportFigures};
+pub use report::{NtpClock, SenderClock};
+pub use send::{SendCounters, SendStream, SenderFigures};
+pub use transport_feedback::ArrivalLog;

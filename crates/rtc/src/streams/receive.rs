@@ -1,0 +1,262 @@
+//! One incoming RTP stream: numbering, loss, jitter, and what its receiver reports tell.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::{SeqNo, Ssrc};
+
+use super::nack::MissingPackets;
+
+/// Totals of an incoming stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReceiveCounters {
+    /// Packets, retransmissions and repeats excluded.
+    pub packets: u64,
+    /// Payload bytes of these.
+    pub bytes: u64,
+    /// Packets repaired by retransmission.
+    pub retransmissions: u64,
+    /// Packets asked for again.
+    pub nacks: u64,
+    /// Packets given up.
+    pub lost: u64,
+    /// Packets that came twice.
+    pub repeated: u64,
+    /// Keyframes asked for.
+    pub keyframe_requests: u64,
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is the first of its stream.
+    First,
+    /// It is new.
+    Yes,
+    /// It is new, and so much before it is missing that only a keyframe helps.
+    AfterLongGap,
+    /// It came before: drop it.
+    Repeated,
+}
+
+/// An incoming stream of one SSRC.
+#[derive(Debug)]
+pub struct ReceiveStream {
+    ssrc: Ssrc,
+    clock_rate: u32,
+    first: SeqNo,
+    highest: SeqNo,
+    started: bool,
+    /// Asks for what is missing; none where NACK was not agreed.
+    missing: Option<MissingPackets>,
+    /// Interarrival jitter in timestamp units, times 16 (RFC 3550 appendix A.8).
+    jitter: u32,
+    transit: Option<(u32, Instant)>,
+    last_packet: Option<Instant>,
+    counters: ReceiveCounters,
+    reported: Reported,
+    /// Middle 32 bits of the last sender report's NTP time, and when it came.
+    last_report: Option<(u32, Instant)>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Reported {
+    expected: u64,
+    received: u64,
+}
+
+/// The figures of a report block (RFC 3550 section 6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportFigures {
+    /// The stream reported on.
+    pub ssrc: Ssrc,
+    /// Packets lost since the last report, in 256ths.
+    pub fraction_lost: u8,
+    /// Packets lost since the start.
+    pub cumulative_lost: u32,
+    /// The highest sequence number, with the roll-overs above.
+    pub highest: u32,
+    /// In timestamp units.
+    pub jitter: u32,
+    /// Middle 32 bits of the last sender report; 0 if there was none.
+    pub last_sr: u32,
+    /// Since then, in 1/65,536 s.
+    pub delay_since_last_sr: u32,
+}
+
+impl ReceiveStream {
+    /// A stream of `ssrc`; with `nack` missing packets are asked for.
+    pub fn new(ssrc: Ssrc, clock_rate: u32, nack: bool) -> Self {
+        Self {
+            ssrc,
+            clock_rate: clock_rate.max(1),
+            first: SeqNo(0),
+            highest: SeqNo(0),
+            started: false,
+            missing: nack.then(MissingPackets::default),
+            jitter: 0,
+            transit: None,
+            last_packet: None,
+            counters: ReceiveCounters::default(),
+            reported: Reported::default(),
+            last_report: None,
+        }
+    }
+
+    /// Its SSRC.
+    pub fn ssrc(&self) -> Ssrc {
+        self.ssrc
+    }
+
+    /// Takes a packet that came on the stream itself.
+    pub fn accept(&mut self, seq: SeqNo, timestamp: u32, bytes: usize, now: Instant) -> Accepted {
+        self.last_packet = Some(now);
+        if !self.started {
+            self.started = true;
+            self.first = seq;
+            self.highest = seq;
+            self.count(bytes);
+            self.measure(timestamp, now);
+            return Accepted::First;
+        }
+        if seq <= self.highest {
+            let late = match &mut self.missing {
+                Some(missing) => missing.arrived(seq),
+                // SRTP has refused repeats already.
+                None => seq != self.highest,
+            };
+            if !late {
+                self.counters.repeated += 1;
+                return Accepted::Repeated;
+            }
+            self.count(bytes);
+            return Accepted::Yes;
+        }
+        let last = std::mem::replace(&mut self.highest, seq);
+        let bridged = match &mut self.missing {
+            Some(missing) if seq.0 > last.0 + 1 => missing.gap(last, seq, now),
+            _ => true,
+        };
+        self.count(bytes);
+        self.measure(timestamp, now);
+        if bridged {
+            Accepted::Yes
+        } else {
+            Accepted::AfterLongGap
+        }
+    }
+
+    /// Takes a packet that came by retransmission: its full number if it was missing.
+    pub fn accept_repair(&mut self, original: u16, bytes: usize, now: Instant) -> Option<SeqNo> {
+        let seq = self.highest.nearest(original);
+        let missing = self.missing.as_mut()?;
+        if !missing.arrived(seq) {
+            self.counters.repeated += 1;
+            return None;
+        }
+        self.last_packet = Some(now);
+        self.count(bytes);
+        self.counters.retransmissions += 1;
+        Some(seq)
+    }
+
+    /// Hands out the numbers to be asked for again now.
+    pub fn take_nacks(&mut self, now: Instant, round_trip: Duration, mut ask: impl FnMut(SeqNo)) {
+        let Some(missing) = &mut self.missing else {
+            return;
+        };
+        let mut asked = 0;
+        missing.due(now, round_trip, |seq| {
+            asked += 1;
+            ask(seq);
+        });
+        self.counters.nacks += asked;
+    }
+
+    /// When [`ReceiveStream::take_nacks`] has something to do.
+    pub fn next_nack(&self) -> Option<Instant> {
+        self.missing.as_ref()?.next_due()
+    }
+
+    /// A keyframe was asked for.
+    pub fn count_keyframe_request(&mut self) {
+        self.counters.keyframe_requests += 1;
+    }
+
+    /// The peer's sender report came; `ntp` is its full 64-bit time.
+    pub fn sender_report(&mut self, ntp: u64, now: Instant) {
+        self.last_report = Some(((ntp >> 16) as u32, now));
+    }
+
+    /// When the last packet came.
+    pub fn last_packet(&self) -> Option<Instant> {
+        self.last_packet
+    }
+
+    /// Totals. Lost is what never came up to now.
+    pub fn counters(&self) -> ReceiveCounters {
+        ReceiveCounters {
+            lost: self.expected().saturating_sub(self.counters.packets),
+            ..self.counters
+        }
+    }
+
+    /// Interarrival jitter.
+    pub fn jitter(&self) -> Duration {
+        Duration::from_secs_f64(f64::from(self.jitter >> 4) / f64::from(self.clock_rate))
+    }
+
+    /// The figures for a report block; the loss fraction is that since the last call.
+    pub fn report(&mut self, now: Instant) -> Option<ReportFigures> {
+        if !self.started {
+            return None;
+        }
+        let (expected, received) = (self.expected(), self.counters.packets);
+        let new_expected = expected.saturating_sub(self.reported.expected);
+        let new_received = received.saturating_sub(self.reported.received);
+        self.reported = Reported { expected, received };
+        let lost = new_expected.saturating_sub(new_received);
+        let fraction = (lost * 256).checked_div(new_expected).unwrap_or(0).min(255);
+        let (last_sr, since) = self.last_report.map_or((0, 0), |(ntp, at)| {
+            let since = now.saturating_duration_since(at);
+            (ntp, (since.as_secs_f64() * 65_536.0) as u32)
+        });
+        Some(ReportFigures {
+            ssrc: self.ssrc,
+            fraction_lost: fraction as u8,
+            // 24 bits, signed, on the wire.
+            cumulative_lost: expected.saturating_sub(received).min(0x7f_ffff) as u32,
+            highest: self.highest.0 as u32,
+            jitter: self.jitter >> 4,
+            last_sr,
+            delay_since_last_sr: since,
+        })
+    }
+
+    fn expected(&self) -> u64 {
+        if self.started {
+            self.highest.0.saturating_sub(self.first.0) + 1
+        } else {
+            0
+        }
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.counters.packets += 1;
+        self.counters.bytes += bytes as u64;
+    }
+
+    /// RFC 3550 appendix A.8.
+    fn measure(&mut self, timestamp: u32, now: Instant) {
+        if let Some((last_timestamp, last_arrival)) = self.transit {
+            let elapsed = now.saturating_duration_since(last_arrival).as_secs_f64();
+            let arrival = (elapsed * f64::from(self.clock_rate)) as i64;
+            let sent = i64::from(timestamp.wrapping_sub(last_timestamp) as i32);
+            let difference = (arrival - sent)
+                .unsigned_abs()
+                .min(u64::from(u32::MAX >> 5)) as u32;
+            let decay = (self.jitter + 8) >> 4;
+            self.jitter = (self.jitter + difference).saturating_sub(decay);
+        }
+        self.transit = Some((timestamp, now));
+    }
+}

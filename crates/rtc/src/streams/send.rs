@@ -1,0 +1,227 @@
+//! One outgoing RTP stream: its numbering, what the receiver reports of it, its sender reports.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::{SeqNo, Ssrc};
+
+use super::report::{NtpClock, SenderClock};
+
+/// Totals of an outgoing stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SendCounters {
+    /// Packets, retransmissions excluded.
+    pub packets: u64,
+    /// Payload bytes of these.
+    pub bytes: u64,
+    /// Packets sent again.
+    pub retransmissions: u64,
+    /// Packets asked for again.
+    pub nacks: u64,
+    /// Packets that the receiver reports lost.
+    pub lost: u64,
+    /// Keyframe requests of the receiver.
+    pub keyframe_requests: u64,
+}
+
+/// An outgoing stream with its repair stream.
+#[derive(Debug)]
+pub struct SendStream {
+    ssrc: Ssrc,
+    rtx: Option<Ssrc>,
+    next_rtx: SeqNo,
+    highest: SeqNo,
+    last_timestamp: u32,
+    last_sent: Option<Instant>,
+    last_report: Option<(u32, Instant)>,
+    sent_at_report: u64,
+    round_trip: Option<Duration>,
+    jitter: u32,
+    counters: SendCounters,
+}
+
+/// The figures of a sender report (RFC 3550 section 6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SenderFigures {
+    /// The stream.
+    pub ssrc: Ssrc,
+    /// NTP time.
+    pub ntp: u64,
+    /// The timestamp at that time.
+    pub timestamp: u32,
+    /// Packets sent so far (32 bits on the wire).
+    pub packets: u32,
+    /// Payload bytes sent so far (32 bits on the wire).
+    pub bytes: u32,
+}
+
+impl SendStream {
+    /// A stream of `ssrc`, repaired by `rtx`.
+    pub fn new(ssrc: Ssrc, rtx: Option<Ssrc>) -> Self {
+        Self {
+            ssrc,
+            rtx,
+            next_rtx: SeqNo(1),
+            highest: SeqNo(0),
+            last_timestamp: 0,
+            last_sent: None,
+            last_report: None,
+            sent_at_report: 0,
+            round_trip: None,
+            jitter: 0,
+            counters: SendCounters::default(),
+        }
+    }
+
+    /// Its SSRC.
+    pub fn ssrc(&self) -> Ssrc {
+        self.ssrc
+    }
+
+    /// The SSRC of its repair stream.
+    pub fn rtx_ssrc(&self) -> Option<Ssrc> {
+        self.rtx
+    }
+
+    /// A renegotiation changed the SSRC of the repair stream.
+    pub fn set_rtx(&mut self, rtx: Option<Ssrc>) {
+        self.rtx = rtx;
+    }
+
+    /// A packet was sent.
+    pub fn sent(&mut self, seq: SeqNo, timestamp: u32, bytes: usize, now: Instant) {
+        self.highest = self.highest.max(seq);
+        self.last_timestamp = timestamp;
+        self.last_sent = Some(now);
+        self.counters.packets += 1;
+        self.counters.bytes += bytes as u64;
+    }
+
+    /// The number for a packet of the repair stream.
+    pub fn next_rtx(&mut self) -> SeqNo {
+        let seq = self.next_rtx;
+        self.next_rtx = SeqNo(seq.0 + 1);
+        self.counters.retransmissions += 1;
+        seq
+    }
+
+    /// A packet was sent again under its own number.
+    pub fn sent_again(&mut self) {
+        self.counters.retransmissions += 1;
+    }
+
+    /// The receiver asked for a packet again; returns its full number if it was sent.
+    pub fn nacked(&mut self, wire: u16) -> Option<SeqNo> {
+        self.counters.nacks += 1;
+        let seq = self.highest.nearest(wire);
+        (seq <= self.highest).then_some(seq)
+    }
+
+    /// The receiver asked for a keyframe.
+    pub fn count_keyframe_request(&mut self) {
+        self.counters.keyframe_requests += 1;
+    }
+
+    /// A report block of the receiver came. Times are the middle 32 bits of NTP time and 1/65,536 s.
+    pub fn receiver_report(
+        &mut self,
+        lost: u32,
+        jitter: u32,
+        last_sr: u32,
+        delay: u32,
+        now: Instant,
+    ) {
+        // 24 bits, signed: repeats can make it negative.
+        let signed = ((lost << 8) as i32) >> 8;
+        self.counters.lost = signed.max(0) as u64;
+        self.jitter = jitter;
+        if let Some((sent, at)) = self.last_report
+            && last_sr == sent
+            && last_sr != 0
+        {
+            let held = Duration::from_secs_f64(f64::from(delay) / 65_536.0);
+            self.round_trip = Some(now.saturating_duration_since(at).saturating_sub(held));
+        }
+    }
+
+    /// The figures for a sender report if packets left since the last one.
+    ///
+    /// `source` is the clock of the stream that is relayed, its timestamps already in the numbering
+    /// of this stream; without one the time of sending is taken.
+    pub fn report(
+        &mut self,
+        source: Option<SenderClock>,
+        clock_rate: u32,
+        clock: &NtpClock,
+        now: Instant,
+    ) -> Option<SenderFigures> {
+        let last_sent = self
+            .last_sent
+            .filter(|_| self.counters.packets > self.sent_at_report)?;
+        self.sent_at_report = self.counters.packets;
+        let own = SenderClock {
+            ntp: clock.ntp(last_sent),
+            timestamp: self.last_timestamp,
+            at: last_sent,
+        };
+        let (ntp, timestamp) = source.unwrap_or(own).at(now, clock_rate);
+        self.last_report = Some(((ntp >> 16) as u32, now));
+        Some(SenderFigures {
+            ssrc: self.ssrc,
+            ntp,
+            timestamp,
+            packets: self.counters.packets as u32,
+            bytes: self.counters.bytes as u32,
+        })
+    }
+
+    /// Whether packets left since the last sender report.
+    pub fn report_pending(&self) -> bool {
+        self.counters.packets > self.sent_at_report
+    }
+
+    /// Round trip by the last report.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+
+    /// The receiver's jitter in timestamp units.
+    pub fn remote_jitter(&self) -> u32 {
+        self.jitter
+    }
+
+    /// Totals.
+    pub fn counters(&self) -> SendCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_round_trip_is_what_the_receiver_did_not_hold() {
+        let start = Instant::now();
+        let clock = NtpClock::new(start, Duration::ZERO);
+        let mut stream = SendStream::new(Ssrc(1), None);
+        stream.sent(SeqNo(5), 9_000, 100, start);
+        let report = stream.report(None, 90_000, &clock, start);
+        let last_sr = report.map_or(0, |r| (r.ntp >> 16) as u32);
+        let now = start + Duration::from_millis(150);
+        stream.receiver_report(0xff_ffff, 3, last_sr, 65_536 / 10, now);
+        assert_eq!(stream.round_trip().map(|rtt| rtt.as_millis()), Some(50));
+        assert_eq!(stream.counters().lost, 0, "a negative loss is none");
+        assert!(
+            stream.report(None, 90_000, &clock, now).is_none(),
+            "nothing was sent since"
+        );
+    }
+
+    #[test]
+    fn only_numbers_that_were_sent_can_be_asked_for() {
+        let mut stream = SendStream::new(Ssrc(1), None);
+        stream.sent(SeqNo(65_537), 0, 1, Instant::now());
+        assert_eq!(stream.nacked(65_535), Some(SeqNo(65_535)));
+        assert_eq!(stream.nacked(9), None);
+    }
+}
