@@ -1,32 +1,45 @@
 //! When packets arrived, for transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use portunus_rtp::SeqNo;
 
 /// Arrivals kept until the next feedback; at 100 ms that is 30,000 packets/s of one peer.
 const MAX_ARRIVALS: usize = 3_000;
 
 /// The arrivals since the last feedback.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ArrivalLog {
-    arrivals: Vec<(u64, Instant)>,
+    epoch: Instant,
+    arrivals: Vec<(u64, Duration)>,
+    /// The same as the wire has it, in order.
+    sorted: Vec<(u16, Duration)>,
     highest: Option<u64>,
+    /// The first number that the next feedback reports on.
+    base: Option<u64>,
     feedback_count: u8,
-    /// Arrivals that found no room.
-    dropped: u64,
 }
 
 impl ArrivalLog {
-    /// A packet with transport sequence number `wire` arrived.
+    /// An empty log; times count from `epoch`.
+    pub fn new(epoch: Instant) -> Self {
+        Self {
+            epoch,
+            arrivals: Vec::new(),
+            sorted: Vec::new(),
+            highest: None,
+            base: None,
+            feedback_count: 0,
+        }
+    }
+
+    /// A packet with transport sequence number `wire` arrived. What finds no room is reported lost.
     pub fn record(&mut self, wire: u16, now: Instant) {
-        let extended = match self.highest {
-            Some(highest) => portunus_rtp::SeqNo(highest).nearest(wire).0,
-            None => u64::from(wire),
-        };
+        let extended = self.highest.map_or(u64::from(wire), |h| SeqNo(h).nearest(wire).0);
         self.highest = self.highest.max(Some(extended));
+        self.base.get_or_insert(extended);
         if self.arrivals.len() < MAX_ARRIVALS {
-            self.arrivals.push((extended, now));
-        } else {
-            self.dropped += 1;
+            self.arrivals.push((extended, now.saturating_duration_since(self.epoch)));
         }
     }
 
@@ -35,23 +48,29 @@ impl ArrivalLog {
         self.arrivals.is_empty()
     }
 
-    /// The arrivals in order of their numbers, each number once; the log is to be cleared after use.
-    pub fn sorted(&mut self) -> &[(u64, Instant)] {
+    /// Hands out the number of the feedback, the first number it reports on, and the arrivals in order.
+    pub fn take(&mut self) -> (u8, u16, &[(u16, Duration)]) {
         self.arrivals.sort_unstable_by_key(|(seq, _)| *seq);
         self.arrivals.dedup_by_key(|(seq, _)| *seq);
-        &self.arrivals
-    }
-
-    /// The number of the next feedback packet (8 bits).
-    pub fn next_feedback(&mut self) -> u8 {
+        self.sorted.clear();
+        let first = self.arrivals.first().map_or(0, |(seq, _)| *seq);
+        // A packet from before what was reported last came late: it is reported once more.
+        let base = self.base.map_or(first, |base| base.min(first));
+        self.base = self.arrivals.last().map(|(seq, _)| seq.saturating_add(1));
+        self.sorted.extend(self.arrivals.drain(..).map(|(seq, at)| (seq as u16, at)));
         let count = self.feedback_count;
         self.feedback_count = count.wrapping_add(1);
-        count
+        (count, base as u16, &self.sorted)
     }
 
-    /// Forgets what was reported.
-    pub fn clear(&mut self) {
-        self.arrivals.clear();
+    /// Puts back what found no room in the feedback packet: all after the first `reported`.
+    pub fn put_back(&mut self, reported: usize) {
+        let highest = self.highest.unwrap_or(0);
+        let rest = self.sorted.iter().skip(reported);
+        self.arrivals.extend(rest.map(|(wire, at)| (SeqNo(highest).nearest(*wire).0, *at)));
+        if let Some((first, _)) = self.arrivals.first() {
+            self.base = Some(*first);
+        }
     }
 }
 
@@ -62,11 +81,17 @@ mod tests {
     #[test]
     fn arrivals_are_sorted_over_the_wrap_and_told_once() {
         let now = Instant::now();
-        let mut log = ArrivalLog::default();
+        let mut log = ArrivalLog::new(now);
         for wire in [65_534, 0, 65_535, 0, 1] {
             log.record(wire, now);
         }
-        let seqs: Vec<u64> = log.sorted().iter().map(|(seq, _)| *seq).collect();
-        assert_eq!(seqs, [65_534, 65_535, 65_536, 65_537]);
+        let (count, base, arrivals) = log.take();
+        let seqs: Vec<u16> = arrivals.iter().map(|(seq, _)| *seq).collect();
+        assert_eq!((count, base), (0, 65_534));
+        assert_eq!(seqs, [65_534, 65_535, 0, 1]);
+        log.put_back(3);
+        assert_eq!(log.take(), (1, 1, &[(1, Duration::ZERO)][..]));
+        log.record(5, now);
+        assert_eq!(log.take().1, 2, "the gap before is reported as lost");
     }
 }

@@ -1,0 +1,149 @@
+//! An m-line: what comes in on it, what goes out.
+
+use std::time::Instant;
+
+use portunus_rtp::{Mid, Pt, Ssrc};
+use portunus_sdp::negotiated::{Kind, NegotiatedMedia, Payload};
+use smallvec::SmallVec;
+
+use crate::streams::{Accepted, ReceiveStream, SendStream, SenderClock};
+
+/// The state of one m-line.
+#[derive(Debug)]
+pub struct Media {
+    /// Its identification.
+    pub mid: Mid,
+    /// What it carries.
+    pub kind: Kind,
+    /// The peer sends.
+    pub recv: bool,
+    /// We send.
+    pub send: bool,
+    /// How many encodings the peer sends: 1 without simulcast.
+    pub encodings: u8,
+    payloads: SmallVec<[Payload; 2]>,
+    pub(super) receiving: SmallVec<[Option<Encoding>; 1]>,
+    pub(super) sending: Option<SendStream>,
+    pub(super) source_clock: Option<SenderClock>,
+    pub(super) reported_lost: u64,
+}
+
+/// One incoming encoding.
+#[derive(Debug)]
+pub(super) struct Encoding {
+    pub(super) stream: ReceiveStream,
+    pub(super) active: bool,
+    pub(super) lost_at_report: u64,
+    pub(super) packets_at_report: u64,
+}
+
+impl Media {
+    pub(super) fn new(line: &NegotiatedMedia) -> Self {
+        let mut media = Self {
+            mid: line.mid,
+            kind: line.kind,
+            recv: false,
+            send: false,
+            encodings: 1,
+            payloads: SmallVec::new(),
+            receiving: SmallVec::new(),
+            sending: None,
+            source_clock: None,
+            reported_lost: 0,
+        };
+        media.configure(line);
+        media
+    }
+
+    pub(super) fn configure(&mut self, line: &NegotiatedMedia) {
+        let rtp = line.kind != Kind::Data && !line.disabled;
+        self.mid = line.mid;
+        self.kind = line.kind;
+        self.recv = line.recv && rtp;
+        self.send = line.send && rtp;
+        self.payloads = line.payloads.iter().cloned().collect();
+        let encodings = line.rids.len().max(line.remote_ssrcs.len()).clamp(1, 3);
+        self.encodings = encodings as u8;
+        if !self.recv {
+            self.receiving.clear();
+        }
+        match &mut self.sending {
+            Some(stream) if stream.ssrc() == line.local_ssrc => stream.set_rtx(line.local_rtx_ssrc),
+            sending => {
+                *sending = self.send.then(|| SendStream::new(line.local_ssrc, line.local_rtx_ssrc));
+            }
+        }
+        if !self.send {
+            self.sending = None;
+        }
+    }
+
+    /// The payload type that `pt` is or repairs; true if it repairs.
+    pub(super) fn payload(&self, pt: Pt) -> Option<(&Payload, bool)> {
+        let plain = self.payloads.iter().find(|payload| payload.pt == pt).map(|p| (p, false));
+        plain.or_else(|| self.payloads.iter().find(|p| p.rtx == Some(pt)).map(|p| (p, true)))
+    }
+
+    /// The first agreed payload type: it stands for the feedback of the m-line.
+    pub(super) fn main_payload(&self) -> Option<&Payload> {
+        self.payloads.first()
+    }
+
+    /// RTP clock in Hz.
+    pub fn clock_rate(&self) -> u32 {
+        self.main_payload().map_or(90_000, |payload| payload.clock_rate)
+    }
+
+    /// What comes in, an entry an encoding, lowest first.
+    pub fn received(&self) -> impl Iterator<Item = Option<&ReceiveStream>> {
+        self.receiving.iter().map(|encoding| encoding.as_ref().map(|e| &e.stream))
+    }
+
+    /// What goes out.
+    pub fn sent(&self) -> Option<&SendStream> {
+        self.sending.as_ref()
+    }
+
+    pub(super) fn next_nack(&self) -> Option<Instant> {
+        self.receiving.iter().flatten().filter_map(|encoding| encoding.stream.next_nack()).min()
+    }
+
+    /// The incoming stream of an encoding, made anew when its SSRC changed.
+    pub(super) fn encoding(&mut self, index: u8, ssrc: Ssrc) -> Option<&mut Encoding> {
+        let clock_rate = self.clock_rate();
+        let nack = self.main_payload().is_some_and(|payload| payload.feedback.nack);
+        let index = usize::from(index);
+        if index >= usize::from(self.encodings) {
+            return None;
+        }
+        while self.receiving.len() <= index {
+            self.receiving.push(None);
+        }
+        let slot = self.receiving.get_mut(index)?;
+        if slot.as_ref().is_some_and(|encoding| encoding.stream.ssrc() != ssrc) {
+            *slot = None;
+        }
+        Some(slot.get_or_insert_with(|| Encoding {
+            stream: ReceiveStream::new(ssrc, clock_rate, nack),
+            active: false,
+            lost_at_report: 0,
+            packets_at_report: 0,
+        }))
+    }
+
+    /// The encoding whose packets have `ssrc`.
+    pub(super) fn encoding_of(&self, ssrc: Ssrc) -> Option<u8> {
+        let at = self.receiving.iter().position(|e| e.as_ref().is_some_and(|e| e.stream.ssrc() == ssrc));
+        at.and_then(|at| u8::try_from(at).ok())
+    }
+}
+
+impl Encoding {
+    /// Whether the packet counts as new.
+    pub(super) fn is_new(accepted: Accepted) -> bool {
+        match accepted {
+            Accepted::First | Accepted::Yes | Accepted::AfterLongGap => true,
+            Accepted::Repeated => false,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A PeerConnection: a transport and the RTP streams in it.
+
+mod incoming;
+mod media;
+mod reports;
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use portunus_rtp::SeqNo;
+use portunus_sdp::negotiated::Negotiated;
+
+use crate::streams::{ArrivalLog, Demux, NtpClock, SenderClock};
+use crate::transport::{Transmit, Transport, TransportConfig, TransportError};
+use crate::SelectedPair;
+
+pub use incoming::{Incoming, Received, Refusal};
+pub use media::Media;
+
+/// How streams are watched and reported on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// How often transport-wide feedback is sent.
+    pub twcc_period: Duration,
+    /// How long a medium may be silent before that is told; none: it never is.
+    pub no_media: Option<Duration>,
+    /// Packets lost within a second that are told as a slow link; 0: never.
+    pub slow_link_threshold: u32,
+}
+
+impl Default for StreamConfig {
+    fn default() -> Self {
+        Self {
+            twcc_period: Duration::from_millis(100),
+            no_media: Some(Duration::from_secs(1)),
+            slow_link_threshold: 4,
+        }
+    }
+}
+
+/// What the peer says, or does not say any more, of the streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feedback {
+    /// A packet that we sent is to be sent again.
+    Nack {
+        /// Index of the m-line.
+        media: usize,
+        /// The number it was sent with.
+        seq: SeqNo,
+    },
+    /// The peer needs a keyframe of what we send.
+    Keyframe {
+        /// Index of the m-line.
+        media: usize,
+    },
+    /// The bitrate that the peer believes it can receive, in bit/s.
+    Remb(u64),
+    /// A sender report for what the peer sends.
+    SenderReport {
+        /// Index of the m-line.
+        media: usize,
+        /// The encoding.
+        encoding: u8,
+        /// What it says.
+        clock: SenderClock,
+    },
+    /// An encoding of the peer's started or fell silent.
+    Receiving {
+        /// Index of the m-line.
+        media: usize,
+        /// The encoding.
+        encoding: u8,
+        /// Whether packets come.
+        receiving: bool,
+    },
+    /// Many packets were lost within a second.
+    SlowLink {
+        /// Index of the m-line.
+        media: usize,
+        /// True: on their way to us.
+        uplink: bool,
+        /// How many.
+        lost: u32,
+    },
+}
+
+/// Feedback kept until it is polled; more is dropped (a NACK storm).
+const MAX_FEEDBACK: usize = 1_024;
+
+/// One PeerConnection.
+///
+/// After each call that changes it, poll [`Connection::poll_transmit`], then
+/// [`Connection::poll_feedback`] and the transport's events, until none is left.
+#[derive(Debug)]
+pub struct Connection {
+    /// ICE, DTLS, SRTP and SCTP.
+    pub transport: Transport,
+    config: StreamConfig,
+    clock: NtpClock,
+    demux: Demux,
+    media: Vec<Media>,
+    arrivals: ArrivalLog,
+    next_twcc: Option<Instant>,
+    next_transport_seq: u16,
+    feedback: VecDeque<Feedback>,
+    /// m-lines and encodings to be asked for a keyframe.
+    keyframes: Vec<(usize, u8)>,
+    fir_sequence: u8,
+    /// The cap of what the peer sends, and whether it has been told.
+    bitrate: Bitrate,
+    next_report: Option<Instant>,
+    scratch: Vec<u16>,
+    malformed_rtcp: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bitrate {
+    Unset,
+    Cap(u64),
+    Lifted,
+}
+
+/// What is told to a peer when its cap is lifted, in bit/s.
+const NO_CAP: u64 = 10_000_000;
+/// Between two reports (RFC 3550 section 6.2 allows less than 5 s for busy sessions).
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// A connection that waits for its first negotiation.
+    pub fn new(transport: TransportConfig, config: StreamConfig, clock: NtpClock, now: Instant) -> Self {
+        Self {
+            transport: Transport::new(transport),
+            config,
+            clock,
+            demux: Demux::default(),
+            media: Vec::new(),
+            arrivals: ArrivalLog::new(now),
+            next_twcc: None,
+            next_transport_seq: 0,
+            feedback: VecDeque::new(),
+            keyframes: Vec::new(),
+            fir_sequence: 0,
+            bitrate: Bitrate::Unset,
+            next_report: None,
+            scratch: Vec::new(),
+            malformed_rtcp: 0,
+        }
+    }
+
+    /// Takes the outcome of an offer/answer exchange, the first as any later one.
+    pub fn negotiate(&mut self, negotiated: &Negotiated, now: Instant) -> Result<(), TransportError> {
+        self.demux.configure(&negotiated.media);
+        for (index, line) in negotiated.media.iter().enumerate() {
+            match self.media.get_mut(index) {
+                Some(media) => media.configure(line),
+                None => self.media.push(Media::new(line)),
+            }
+        }
+        self.transport.set_remote(&negotiated.transport, now)
+    }
+
+    /// The m-lines.
+    pub fn media(&self) -> &[Media] {
+        &self.media
+    }
+
+    /// The numbers of the header extensions.
+    pub fn extensions(&self) -> &portunus_rtp::ExtensionMap {
+        self.demux.extensions()
+    }
+
+    /// What the peer said of the streams.
+    pub fn poll_feedback(&mut self) -> Option<Feedback> {
+        self.feedback.pop_front()
+    }
+
+    /// The next transport-wide sequence number.
+    pub fn next_transport_seq(&mut self) -> u16 {
+        let seq = self.next_transport_seq;
+        self.next_transport_seq = seq.wrapping_add(1);
+        seq
+    }
+
+    /// Seals the RTP packet in `buf[..len]` in place; the room after it takes the tag. Returns the
+    /// length of the datagram, to be sent to the selected pair.
+    pub fn seal_rtp(
+        &mut self,
+        media: usize,
+        seq: SeqNo,
+        timestamp: u32,
+        (header_len, len): (usize, usize),
+        buf: &mut [u8],
+        now: Instant,
+    ) -> Result<usize, TransportError> {
+        let sealed = self.transport.seal_rtp(seq, header_len, len, buf)?;
+        if let Some(stream) = self.media.get_mut(media).and_then(|media| media.sending.as_mut()) {
+            stream.sent(seq, timestamp, len.saturating_sub(header_len), now);
+        }
+        self.next_report.get_or_insert(now + REPORT_INTERVAL);
+        Ok(sealed)
+    }
+
+    /// The number for a packet of the repair stream of an m-line.
+    pub fn next_rtx(&mut self, media: usize) -> Option<SeqNo> {
+        Some(self.media.get_mut(media)?.sending.as_mut()?.next_rtx())
+    }
+
+    /// Seals a packet that is sent again, like [`Connection::seal_rtp`] but not counted as new.
+    pub fn seal_again(
+        &mut self,
+        seq: SeqNo,
+        (header_len, len): (usize, usize),
+        buf: &mut [u8],
+    ) -> Result<usize, TransportError> {
+        self.transport.seal_rtp(seq, header_len, len, buf)
+    }
+
+    /// Asks the peer for a keyframe (PLI, or FIR where only that was agreed).
+    pub fn request_keyframe(&mut self, media: usize, encoding: u8) {
+        if !self.keyframes.contains(&(media, encoding)) {
+            self.keyframes.push((media, encoding));
+        }
+    }
+
+    /// Caps what the peer sends, in bit/s; none lifts the cap. It is told at once and once a second.
+    pub fn set_bitrate(&mut self, bitrate: Option<u64>, now: Instant) {
+        self.bitrate = bitrate.map_or(Bitrate::Lifted, Bitrate::Cap);
+        self.next_report = Some(now);
+    }
+
+    /// The clock of the stream that an m-line relays, in the timestamps of what is sent.
+    pub fn set_source_clock(&mut self, media: usize, clock: Option<SenderClock>) {
+        if let Some(media) = self.media.get_mut(media) {
+            media.source_clock = clock;
+        }
+    }
+
+    /// A datagram to be sent, written into `buf`.
+    pub fn poll_transmit(&mut self, now: Instant, buf: &mut [u8]) -> Option<Transmit> {
+        if let Some(transmit) = self.transport.poll_transmit(buf) {
+            return Some(transmit);
+        }
+        let SelectedPair { local: source, remote: destination, .. } = *self.transport.selected_pair()?;
+        self.transport.profile()?;
+        let len = self.write_rtcp(now, buf)?;
+        let len = self.transport.seal_rtcp(len, buf).ok()?;
+        Some(Transmit { len, source, destination })
+    }
+
+    /// When [`Connection::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let streams = self.media.iter().filter_map(Media::next_nack).min();
+        [self.transport.poll_timeout(), streams, self.next_report, self.next_twcc]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.transport.handle_timeout(now);
+    }
+
+    /// RTCP packets of the peer that could not be read.
+    pub fn malformed_rtcp(&self) -> u64 {
+        self.malformed_rtcp
+    }
+
+    fn push_feedback(&mut self, feedback: Feedback) {
+        if self.feedback.len() < MAX_FEEDBACK {
+            self.feedback.push_back(feedback);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The RTCP that goes out: reports, retransmission and keyframe requests, bitrate caps, feedback.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::Ssrc;
+use portunus_rtp::rtcp::{
+    CnameWriter, CompoundWriter, FirEntry, FirWriter, NackWriter, Pli, ReceiverReportWriter, RembWriter,
+    ReportBlock, SenderInfo, SenderReportWriter, TwccWriter,
+};
+use portunus_sdp::negotiated::Kind;
+use smallvec::SmallVec;
+
+use super::{Bitrate, Connection, Feedback, Media, NO_CAP, REPORT_INTERVAL};
+
+/// The cname of all streams of the server.
+const CNAME: &str = "portunus";
+/// A compound stays below any path's MTU.
+const MAX_COMPOUND: usize = 1_100;
+
+impl Connection {
+    /// Writes one compound packet with what is due; none if nothing is.
+    pub(super) fn write_rtcp(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
+        let due = self.next_report.is_some_and(|at| at <= now);
+        if due {
+            self.watch(now);
+        }
+        let room = buf.len().min(MAX_COMPOUND);
+        let mut out = CompoundWriter::new(buf.get_mut(..room)?);
+        let sender = self.sender_ssrc();
+        if due {
+            self.write_reports(now, sender, &mut out);
+        }
+        self.write_nacks(now, sender, &mut out);
+        self.write_keyframe_requests(sender, &mut out);
+        self.write_feedback(now, sender, &mut out);
+        (!out.is_empty()).then(|| out.len())
+    }
+
+    /// The SSRC that speaks for this side: that of the first stream we send or could send.
+    fn sender_ssrc(&self) -> Ssrc {
+        let sending = self.media.iter().find_map(|media| media.sending.as_ref());
+        sending.map_or(Ssrc(1), |stream| stream.ssrc())
+    }
+
+    fn write_reports(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
+        let clock = self.clock;
+        let mut blocks: SmallVec<[ReportBlock; 8]> = SmallVec::new();
+        for encoding in self.media.iter_mut().flat_map(|media| media.receiving.iter_mut()).flatten() {
+            let Some(figures) = encoding.stream.report(now).filter(|_| blocks.len() < 31) else { continue };
+            blocks.push(ReportBlock {
+                ssrc: figures.ssrc,
+                fraction_lost: figures.fraction_lost,
+                cumulative_lost: figures.cumulative_lost as i32,
+                highest_sequence: figures.highest,
+                jitter: figures.jitter,
+                last_sr: figures.last_sr,
+                delay_since_last_sr: figures.delay_since_last_sr,
+            });
+        }
+        let mut reported = false;
+        for media in &mut self.media {
+            let (clock_rate, source) = (media.clock_rate(), media.source_clock);
+            let figures = media.sending.as_mut().and_then(|s| s.report(source, clock_rate, &clock, now));
+            let Some(figures) = figures else { continue };
+            let info = SenderInfo {
+                ntp: figures.ntp,
+                rtp: figures.timestamp,
+                packets: figures.packets,
+                octets: figures.bytes,
+            };
+            let blocks = if reported { &[][..] } else { &blocks[..] };
+            let report = SenderReportWriter { ssrc: figures.ssrc, info, blocks };
+            reported |= out.push(&report).is_ok();
+        }
+        if !reported && !blocks.is_empty() {
+            reported = out.push(&ReceiverReportWriter { ssrc: sender, blocks: &blocks }).is_ok();
+        }
+        if reported {
+            // What finds no room is sent with the next report.
+            let _ = out.push(&CnameWriter { ssrc: sender, cname: CNAME });
+        }
+        let flowing = reported || self.streams_active();
+        let capped = self.write_bitrate(sender, out);
+        self.next_report = (flowing || capped).then(|| now + REPORT_INTERVAL);
+    }
+
+    /// Tells the cap; says whether it is to be told again.
+    fn write_bitrate(&mut self, sender: Ssrc, out: &mut CompoundWriter<'_>) -> bool {
+        let (bitrate, again) = match self.bitrate {
+            Bitrate::Unset => return false,
+            Bitrate::Cap(bitrate) => (bitrate, true),
+            Bitrate::Lifted => (NO_CAP, false),
+        };
+        let streams = self.media.iter().filter(|m| m.kind == Kind::Video).flat_map(|m| m.receiving.iter());
+        let ssrcs: SmallVec<[Ssrc; 8]> = streams.flatten().map(|e| e.stream.ssrc()).take(8).collect();
+        if ssrcs.is_empty() {
+            return again;
+        }
+        let written = out.push(&RembWriter { sender, bitrate, ssrcs: &ssrcs }).is_ok();
+        if written && !again {
+            self.bitrate = Bitrate::Unset;
+        }
+        again
+    }
+
+    fn write_nacks(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
+        let round_trip = self.round_trip();
+        let scratch = &mut self.scratch;
+        for encoding in self.media.iter_mut().flat_map(|media| media.receiving.iter_mut()).flatten() {
+            if encoding.stream.next_nack().is_none_or(|due| due > now) {
+                continue;
+            }
+            scratch.clear();
+            encoding.stream.take_nacks(now, round_trip, |seq| scratch.push(seq.wire()));
+            for lost in scratch.chunks(64) {
+                let lost = lost.iter().copied();
+                // Without room it is asked for again after a round trip.
+                let _ = out.push(&NackWriter { sender, media: encoding.stream.ssrc(), lost });
+            }
+        }
+    }
+
+    fn write_keyframe_requests(&mut self, sender: Ssrc, out: &mut CompoundWriter<'_>) {
+        let media = &mut self.media;
+        let fir_sequence = &mut self.fir_sequence;
+        self.keyframes.retain(|(index, encoding)| {
+            let Some(media) = media.get_mut(*index) else { return false };
+            let feedback = media.main_payload().map(|payload| payload.feedback).unwrap_or_default();
+            let stream = media.receiving.get_mut(usize::from(*encoding)).and_then(Option::as_mut);
+            let Some(stream) = stream.map(|encoding| &mut encoding.stream) else { return false };
+            let ssrc = stream.ssrc();
+            let written = if feedback.fir && !feedback.pli {
+                *fir_sequence = fir_sequence.wrapping_add(1);
+                let entries = [FirEntry { ssrc, sequence: *fir_sequence }];
+                out.push(&FirWriter { sender, entries: &entries })
+            } else {
+                out.push(&Pli { sender, media: ssrc })
+            };
+            if written.is_ok() {
+                stream.count_keyframe_request();
+            }
+            written.is_err()
+        });
+    }
+
+    fn write_feedback(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
+        if self.next_twcc.is_none_or(|at| at > now) {
+            return;
+        }
+        let streams = self.media.iter().flat_map(|media| media.receiving.iter()).flatten();
+        let media = streams.map(|encoding| encoding.stream.ssrc()).next().unwrap_or(sender);
+        let room = out.room();
+        let (count, base, arrivals) = self.arrivals.take();
+        let reported = match TwccWriter::new((sender, media), count, base, arrivals, room) {
+            Some((writer, rest)) if out.push(&writer).is_ok() => arrivals.len() - rest.len(),
+            _ => 0,
+        };
+        self.arrivals.put_back(reported);
+        self.next_twcc = (!self.arrivals.is_empty()).then(|| now + Duration::from_millis(1));
+    }
+
+    /// Once a second: who fell silent, who lost much.
+    fn watch(&mut self, now: Instant) {
+        let threshold = u64::from(self.config.slow_link_threshold);
+        let no_media = self.config.no_media;
+        let feedback = &mut self.feedback;
+        for (index, media) in self.media.iter_mut().enumerate() {
+            for (number, encoding) in media.receiving.iter_mut().enumerate() {
+                let Some(state) = encoding else { continue };
+                let counters = state.stream.counters();
+                let lost = counters.lost.saturating_sub(state.lost_at_report);
+                state.lost_at_report = counters.lost;
+                state.packets_at_report = counters.packets;
+                if threshold > 0 && lost >= threshold {
+                    let lost = u32::try_from(lost).unwrap_or(u32::MAX);
+                    feedback.push_back(Feedback::SlowLink { media: index, uplink: true, lost });
+                }
+                let silent = state.stream.last_packet().zip(no_media);
+                let silent = silent.is_some_and(|(at, limit)| now.saturating_duration_since(at) >= limit);
+                if silent && std::mem::replace(&mut state.active, false) {
+                    let encoding = number as u8;
+                    feedback.push_back(Feedback::Receiving { media: index, encoding, receiving: false });
+                }
+            }
+        }
+    }
+
+    /// Whether anything was received lately or is waiting to be reported.
+    fn streams_active(&self) -> bool {
+        let receiving = |media: &Media| media.receiving.iter().flatten().any(|encoding| encoding.active);
+        let sending = |media: &Media| media.sending.as_ref().is_some_and(|s| s.report_pending());
+        self.media.iter().any(|media| receiving(media) || sending(media))
+    }
+}
