@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use portunus_rtc::streams::SenderClock;
 use portunus_rtp::Mid;
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
 use tokio::sync::oneshot;
+
+use crate::graph::SourceFormat;
 
 use crate::{DataMessage, PeerId, PeerStats, RouteId};
 
@@ -72,13 +75,11 @@ pub(crate) enum Command {
     },
     /// To the source's worker: pass the packets of `from` to another worker, for this route.
     Subscribe {
-        route: RouteId,
         from: TrackRef,
         worker: u16,
     },
     /// To the source's worker, from the sink's: the route is gone.
     Unsubscribe {
-        route: RouteId,
         from: TrackRef,
         worker: u16,
     },
@@ -110,6 +111,26 @@ pub(crate) enum Command {
     Stats {
         peer: PeerId,
         reply: oneshot::Sender<PeerStats>,
+    },
+    /// To the worker that relays `track` from another: what the sender's report said.
+    SourceClock {
+        track: TrackRef,
+        encoding: u8,
+        clock: SenderClock,
+    },
+    /// To the source's worker: a sink elsewhere needs a keyframe.
+    SourceKeyframe {
+        track: TrackRef,
+        encoding: u8,
+    },
+    /// To the worker that relays `track` from another: what the source is like.
+    SourceFormat {
+        track: TrackRef,
+        format: SourceFormat,
+    },
+    /// To the worker that relays `track` from another: its peer is gone.
+    SourceGone {
+        track: TrackRef,
     },
     Shutdown,
 }

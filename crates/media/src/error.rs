@@ -17,6 +17,14 @@ pub enum MediaError {
         /// What the system said.
         error: io::Error,
     },
+    /// There are more workers than ports.
+    #[error("media.port {port} leaves no port for worker {index}: choose a lower one")]
+    Port {
+        /// The port of worker 0.
+        port: u16,
+        /// The worker without one.
+        index: usize,
+    },
     /// The certificate could not be made or read.
     #[error("cannot use the DTLS certificate: {0}")]
     Certificate(String),

@@ -1,13 +1,15 @@
 //! Workers, sockets and the media graph.
 
+mod addresses;
 mod command;
 mod error;
 mod event;
+mod graph;
 mod plane;
 mod start;
 mod stats;
-#[allow(dead_code)]
 mod sys;
+mod worker;
 
 pub use command::{RouteOptions, TrackRef};
 pub use error::MediaError;

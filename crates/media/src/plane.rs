@@ -1,6 +1,6 @@
 //! The media plane as the control plane sees it: commands in, events out.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -118,6 +118,8 @@ pub(crate) struct WorkerPort {
     /// Candidate texts of the worker's socket.
     pub(crate) candidates: Vec<String>,
     pub(crate) peers: Arc<AtomicUsize>,
+    /// Where its socket is bound.
+    pub(crate) local: SocketAddr,
 }
 
 /// A worker's commands. The queue is lock-free; its length is bounded by what clients may ask (each
@@ -131,6 +133,10 @@ pub(crate) struct Inbox {
 impl Inbox {
     pub(crate) fn send(&self, command: Command) {
         self.commands.push(command);
+        self.wake();
+    }
+
+    pub(crate) fn wake(&self) {
         if let Err(error) = self.waker.wake() {
             tracing::error!(%error, "cannot wake a media worker");
         }
@@ -181,6 +187,11 @@ impl MediaPlane {
     /// Number of workers.
     pub fn workers(&self) -> usize {
         self.shared.workers.len()
+    }
+
+    /// Where the workers' sockets are bound.
+    pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
+        self.shared.workers.iter().map(|worker| worker.local)
     }
 
     /// The fingerprint of the certificate that all peers present.
@@ -268,7 +279,6 @@ impl MediaPlane {
             self.send(
                 from.peer,
                 Command::Subscribe {
-                    route,
                     from,
                     worker: to.peer.worker,
                 },

@@ -1,13 +1,29 @@
 //! Opens the sockets and starts the workers.
 
-use std::net::IpAddr;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant, SystemTime};
 
+use crossbeam_queue::SegQueue;
+use mio::{Poll, Waker};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::{Identity, LocalCandidate, StreamConfig, candidate_lines};
 use portunus_sdp::negotiated::Fingerprint;
 use tokio::sync::mpsc;
 
-use crate::plane::WorkerPort;
+use crate::addresses::{self, Reachable};
+use crate::plane::{Inbox, WorkerPort};
+use crate::sys::{MediaSocket, pin_to_core};
+use crate::worker::{INBOX, Rings, Worker, WorkerParts};
 use crate::{MediaConfig, MediaError, PeerEvent};
 
+/// Events on their way to the control plane; workers keep what finds no room.
+const EVENTS: usize = 16_384;
+
+/// The media plane after its start.
 pub(crate) struct Started {
     pub(crate) workers: Vec<WorkerPort>,
     pub(crate) fingerprint: Fingerprint,
@@ -15,6 +31,136 @@ pub(crate) struct Started {
     pub(crate) events: mpsc::Receiver<PeerEvent>,
 }
 
-pub(crate) fn start(_config: MediaConfig) -> Result<Started, MediaError> {
-    Err(MediaError::NoAddress)
+pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
+    let count = match config.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    };
+    let identity = Arc::new(identity(config.certificate.as_ref())?);
+    let reachable = addresses::reachable(&config)?;
+    let (events_in, events) = mpsc::channel(EVENTS);
+    let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
+    let clock = NtpClock::new(Instant::now(), since_epoch);
+
+    let mut ports = Vec::with_capacity(count);
+    let mut parts = Vec::with_capacity(count);
+    for (index, rings) in Rings::connect(count).into_iter().enumerate() {
+        let socket = bind(&config, index)?;
+        let poll = Poll::new().map_err(MediaError::Thread)?;
+        let waker = Waker::new(poll.registry(), INBOX).map_err(MediaError::Thread)?;
+        let inbox = Arc::new(Inbox {
+            commands: SegQueue::new(),
+            waker,
+        });
+        let candidates = candidates(&reachable, socket.local(), index);
+        let peers = Arc::new(AtomicUsize::new(0));
+        ports.push(WorkerPort {
+            inbox,
+            candidates: candidate_lines(&candidates),
+            peers: Arc::clone(&peers),
+            local: socket.local(),
+        });
+        parts.push((socket, poll, rings, candidates, peers));
+    }
+    let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
+    for (index, (socket, poll, rings, candidates, peer_count)) in parts.into_iter().enumerate() {
+        let worker = WorkerParts {
+            index: index as u16,
+            socket,
+            poll,
+            inboxes: inboxes.clone(),
+            rings,
+            events: events_in.clone(),
+            identity: Arc::clone(&identity),
+            candidates,
+            ice_lite: config.ice_lite,
+            streams: streams(&config),
+            clock,
+            peer_count,
+        };
+        spawn(worker, config.pin)?;
+    }
+    let address = reachable
+        .first()
+        .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |r| r.announced);
+    Ok(Started {
+        workers: ports,
+        fingerprint: identity.fingerprint().clone(),
+        address,
+        events,
+    })
+}
+
+fn spawn(parts: WorkerParts, pin: bool) -> Result<(), MediaError> {
+    let index = parts.index;
+    let run = move || {
+        if pin && let Err(error) = pin_to_core(usize::from(index)) {
+            tracing::warn!(worker = index, %error, "cannot pin the media worker to a core");
+        }
+        if let Err(error) = Worker::new(parts).run() {
+            tracing::error!(worker = index, %error, "the media worker cannot go on");
+        }
+    };
+    let builder = std::thread::Builder::new().name(format!("media-{index}"));
+    builder.spawn(run).map(drop).map_err(MediaError::Thread)
+}
+
+fn streams(config: &MediaConfig) -> StreamConfig {
+    let millis = |ms: u32| Duration::from_millis(u64::from(ms));
+    StreamConfig {
+        twcc_period: millis(config.twcc_period_ms.max(10)),
+        no_media: (config.no_media_ms > 0).then(|| millis(config.no_media_ms)),
+        slow_link_threshold: config.slow_link_threshold,
+    }
+}
+
+fn identity(
+    files: Option<&(std::path::PathBuf, std::path::PathBuf)>,
+) -> Result<Identity, MediaError> {
+    let failed = |error: portunus_rtc::IdentityError| MediaError::Certificate(error.to_string());
+    let Some((certificate, key)) = files else {
+        return Identity::generate().map_err(failed);
+    };
+    let read = |path: &Path| {
+        fs::read(path)
+            .map_err(|error| MediaError::Certificate(format!("{}: {error}", path.display())))
+    };
+    Identity::from_pem(&read(certificate)?, &read(key)?).map_err(failed)
+}
+
+/// One address is bound as it is; otherwise all are, by the unspecified one.
+fn bind(config: &MediaConfig, index: usize) -> Result<MediaSocket, MediaError> {
+    let port = match config.port {
+        0 => 0,
+        port => u16::try_from(usize::from(port) + index)
+            .map_err(|_| MediaError::Port { port, index })?,
+    };
+    let only_v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let address = match config.bind.as_slice() {
+        [one] => SocketAddr::new(*one, port),
+        _ if config.ipv6 => SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+        _ => only_v4,
+    };
+    let bound = MediaSocket::bind(address).or_else(|error| match error.raw_os_error() {
+        // A kernel without IPv6.
+        Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) if config.bind.is_empty() => {
+            MediaSocket::bind(only_v4)
+        }
+        _ => Err(error),
+    });
+    bound.map_err(|error| MediaError::Socket { address, error })
+}
+
+fn candidates(reachable: &[Reachable], local: SocketAddr, index: usize) -> Vec<LocalCandidate> {
+    let candidate = |r: &Reachable| {
+        let port = r
+            .port
+            .map_or(local.port(), |port| port.saturating_add(index as u16));
+        LocalCandidate {
+            address: SocketAddr::new(r.announced, port),
+            base: SocketAddr::new(r.bound, local.port()),
+        }
+    };
+    let fits = |r: &&Reachable| r.bound.is_ipv4() || local.is_ipv6();
+    reachable.iter().filter(fits).map(candidate).collect()
 }

@@ -16,7 +16,7 @@ pub const FIXED_HEADER_LEN: usize = 12;
 ///
 /// It is small, `Copy` and borrows nothing: parse a packet once and hand this on beside the bytes.
 /// The accessors that take the packet again answer with nothing when they are given a shorter one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
     /// The marker bit: the last packet of a video frame, the first of a talk spurt.
     pub marker: bool,

@@ -3,11 +3,11 @@
 use std::fmt;
 
 /// A synchronisation source, 32 bits on the wire (RFC 3550 section 3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Ssrc(pub u32);
 
 /// A payload type, 7 bits on the wire (RFC 3550 section 5.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Pt(pub u8);
 
 /// A packet's extended sequence number: roll-overs counted above the 16 bits of the wire.

@@ -22,7 +22,10 @@ pub(crate) struct History {
 impl History {
     /// An empty history of the packets of the last `window`.
     pub(crate) fn new(window: Duration) -> Self {
-        Self { slots: Vec::new(), window }
+        Self {
+            slots: Vec::new(),
+            window,
+        }
     }
 
     /// A packet to be filled and put back by [`History::insert`]: the buffer of the one that `seq`
@@ -68,7 +71,8 @@ impl History {
         }
         let window = self.window;
         let young = |slot: &Option<Arc<Packet>>| {
-            slot.as_ref().is_some_and(|p| p.seq != seq && now.saturating_duration_since(p.arrival) < window)
+            slot.as_ref()
+                .is_some_and(|p| p.seq != seq && now.saturating_duration_since(p.arrival) < window)
         };
         while self.slots.len() < MAX_SLOTS && self.slot(seq).is_some_and(|slot| young(slot)) {
             let slots = self.slots.len() * 2;

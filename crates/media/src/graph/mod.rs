@@ -1,6 +1,7 @@
 //! The media graph: sources, routes and sinks, as plain state without sockets or clocks.
 
 mod history;
+mod inspect;
 mod numbering;
 mod packet;
 mod selector;
@@ -8,8 +9,9 @@ mod sink;
 mod source;
 
 pub(crate) use history::History;
+pub(crate) use inspect::Inspector;
 pub(crate) use numbering::{Numbering, Sent};
-pub(crate) use packet::{Packet, Vp8Ids};
-pub(crate) use selector::{Selection, Selector};
+pub(crate) use packet::{Layers, Packet, Vp8Ids};
+pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
-pub(crate) use source::{KeyframeRequests, Source, SourceKey};
+pub(crate) use source::{Source, SourceFormat, SourceKey};

@@ -116,18 +116,16 @@ impl Numbering {
         (sent.out == out).then_some(sent)
     }
 
-    /// The timestamp of the sink that stands for `timestamp` of the relayed stream.
-    pub(crate) fn timestamp(&self, source: SourceKey, encoding: u8, timestamp: u32) -> Option<u32> {
-        (self.stream == Some((source, encoding))).then(|| timestamp.wrapping_add(self.timestamp_offset))
-    }
-
     fn switch(&mut self, stream: (SourceKey, u8), packet: &Packet, clock_rate: u32) {
         let next = self.highest_out.0 + 1;
         self.offset = (next as i64).wrapping_sub(packet.seq.0 as i64);
         self.highest_in = SeqNo(packet.seq.0.saturating_sub(1));
         let next_timestamp = match self.last_at {
             Some(at) => {
-                let pause = packet.arrival.saturating_duration_since(at).max(Duration::from_millis(1));
+                let pause = packet
+                    .arrival
+                    .saturating_duration_since(at)
+                    .max(Duration::from_millis(1));
                 let ticks = pause.as_micros() * u128::from(clock_rate) / 1_000_000;
                 self.last_timestamp.wrapping_add(ticks as u32)
             }
@@ -149,7 +147,13 @@ impl Numbering {
         let missing = packet.seq.0 - self.highest_in.0 - 1;
         for back in 1..=missing.min(MAX_SENT as u64 / 2) {
             let seq = SeqNo(packet.seq.0 - back);
-            let sent = self.record(SeqNo(out.0.saturating_sub(back)), seq, source, packet.encoding, false);
+            let sent = self.record(
+                SeqNo(out.0.saturating_sub(back)),
+                seq,
+                source,
+                packet.encoding,
+                false,
+            );
             self.remember(sent);
         }
     }
@@ -163,7 +167,14 @@ impl Numbering {
         Some(*sent)
     }
 
-    fn record(&self, out: SeqNo, seq: SeqNo, source: SourceKey, encoding: u8, marker: bool) -> Sent {
+    fn record(
+        &self,
+        out: SeqNo,
+        seq: SeqNo,
+        source: SourceKey,
+        encoding: u8,
+        marker: bool,
+    ) -> Sent {
         Sent {
             out,
             seq,

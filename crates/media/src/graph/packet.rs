@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portunus_rtp::{ExtensionMap, Header, Pt, SeqNo, Ssrc};
+use portunus_rtp::{ExtensionMap, Header, SeqNo};
 use portunus_sdp::negotiated::Codec;
 
 /// A packet in the clear with what its headers say.
@@ -74,7 +74,7 @@ impl Packet {
     pub(crate) fn empty(now: Instant) -> Self {
         Self {
             data: Vec::new(),
-            header: Header::blank(),
+            header: Header::default(),
             seq: SeqNo(0),
             encoding: 0,
             codec: Codec::Opus,

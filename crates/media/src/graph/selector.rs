@@ -39,7 +39,12 @@ pub(crate) struct Selector {
 
 impl Selector {
     /// Chooses for one packet. `encodings` is how many the source has.
-    pub(crate) fn select(&mut self, packet: &Packet, encodings: u8, options: &RouteOptions) -> Selection {
+    pub(crate) fn select(
+        &mut self,
+        packet: &Packet,
+        encodings: u8,
+        options: &RouteOptions,
+    ) -> Selection {
         let now = packet.arrival;
         if let Some(last) = self.last_packet.get_mut(usize::from(packet.encoding)) {
             *last = Some(now);
@@ -52,17 +57,27 @@ impl Selector {
     }
 
     /// The encoding of which a keyframe is needed for what the options ask; not too often.
-    pub(crate) fn keyframe_wanted(&mut self, encodings: u8, options: &RouteOptions, now: Instant) -> Option<u8> {
+    pub(crate) fn keyframe_wanted(
+        &mut self,
+        encodings: u8,
+        options: &RouteOptions,
+        now: Instant,
+    ) -> Option<u8> {
         let wanted = if encodings > 1 {
             let target = self.reachable(encodings, options, now)?;
             (self.encoding != Some(target)).then_some(target)
         } else if self.svc {
             let reachable = options.spatial.min(self.seen.0);
-            self.spatial.is_some_and(|spatial| spatial < reachable).then_some(0)
+            self.spatial
+                .is_some_and(|spatial| spatial < reachable)
+                .then_some(0)
         } else {
             None
         }?;
-        if self.asked.is_some_and(|asked| now.saturating_duration_since(asked) < ASK_AGAIN) {
+        if self
+            .asked
+            .is_some_and(|asked| now.saturating_duration_since(asked) < ASK_AGAIN)
+        {
             return None;
         }
         self.asked = Some(now);
@@ -73,7 +88,10 @@ impl Selector {
     pub(crate) fn take_change(&mut self, encodings: u8) -> Option<Layer> {
         let layer = Layer {
             substream: self.encoding.filter(|_| encodings > 1),
-            spatial: self.spatial.filter(|_| self.svc).map(|spatial| spatial.min(self.seen.0)),
+            spatial: self
+                .spatial
+                .filter(|_| self.svc)
+                .map(|spatial| spatial.min(self.seen.0)),
             temporal: self
                 .temporal
                 .filter(|_| self.seen.1 > 0 && (encodings > 1 || self.svc))
@@ -86,9 +104,17 @@ impl Selector {
         Some(layer)
     }
 
+    /// The encoding that is relayed.
+    pub(crate) fn encoding(&self) -> Option<u8> {
+        self.encoding
+    }
+
     /// The source of the route changed, or its gate was opened.
     pub(crate) fn restart(&mut self) {
-        *self = Self { announced: self.announced, ..Self::default() };
+        *self = Self {
+            announced: self.announced,
+            ..Self::default()
+        };
     }
 
     /// Says whether the packet's encoding is (now) the one to relay.
@@ -100,7 +126,11 @@ impl Selector {
             // Nothing is relayed yet: start with whatever has a keyframe and is not above the target.
             None => packet.layers.keyframe && packet.layers.start && is <= target,
             Some(current) => {
-                let nearer = if current < target { is > current && is <= target } else { is < current && is >= target };
+                let nearer = if current < target {
+                    is > current && is <= target
+                } else {
+                    is < current && is >= target
+                };
                 let fell_silent = self.silent(current, options.fallback, now) && is < current;
                 let switches = (nearer || current > target && is <= target || fell_silent)
                     && packet.layers.keyframe
@@ -116,12 +146,21 @@ impl Selector {
     /// The best encoding up to the target that has sent lately.
     fn reachable(&self, encodings: u8, options: &RouteOptions, now: Instant) -> Option<u8> {
         let target = options.substream.min(encodings.saturating_sub(1));
-        (0..=target).rev().find(|encoding| !self.silent(*encoding, options.fallback, now))
+        (0..=target)
+            .rev()
+            .find(|encoding| !self.silent(*encoding, options.fallback, now))
     }
 
     fn silent(&self, encoding: u8, fallback: Duration, now: Instant) -> bool {
-        match self.last_packet.get(usize::from(encoding)).copied().flatten() {
-            Some(last) => now.saturating_duration_since(last) > fallback.max(Duration::from_millis(1)),
+        match self
+            .last_packet
+            .get(usize::from(encoding))
+            .copied()
+            .flatten()
+        {
+            Some(last) => {
+                now.saturating_duration_since(last) > fallback.max(Duration::from_millis(1))
+            }
             None => true,
         }
     }
@@ -129,7 +168,10 @@ impl Selector {
     fn choose_layers(&mut self, packet: &Packet, options: &RouteOptions) -> Selection {
         let layers = packet.layers;
         self.svc |= layers.svc;
-        self.seen = (self.seen.0.max(layers.spatial), self.seen.1.max(layers.temporal));
+        self.seen = (
+            self.seen.0.max(layers.spatial),
+            self.seen.1.max(layers.temporal),
+        );
         if self.svc && !self.choose_spatial(packet, options) {
             return Selection::Skip;
         }
@@ -138,14 +180,17 @@ impl Selector {
             *current = options.temporal;
         }
         if layers.temporal > *current {
-            let rises = layers.start && layers.switching_point && layers.temporal <= options.temporal;
+            let rises =
+                layers.start && layers.switching_point && layers.temporal <= options.temporal;
             if !rises {
                 return Selection::Skip;
             }
             *current = layers.temporal;
         }
         let top = self.svc && layers.end && Some(layers.spatial) == self.spatial;
-        Selection::Forward { marker: packet.header.marker || top }
+        Selection::Forward {
+            marker: packet.header.marker || top,
+        }
     }
 
     /// SVC: down at the start of a picture, up at a keyframe only.
@@ -161,6 +206,7 @@ impl Selector {
             }
             Some(_) => {}
         }
-        self.spatial.is_some_and(|current| layers.spatial <= current)
+        self.spatial
+            .is_some_and(|current| layers.spatial <= current)
     }
 }

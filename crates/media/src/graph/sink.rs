@@ -1,5 +1,8 @@
 //! A sink: a peer's outgoing track, and how a packet is written for it.
 
+use std::time::Duration;
+
+use portunus_rtp::codec::Vp8;
 use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Mid, Pt, Ssrc, write_header};
 use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
@@ -54,7 +57,11 @@ impl Sink {
     pub(crate) fn configure(&mut self, media: &NegotiatedMedia) {
         self.ssrc = media.local_ssrc;
         self.rtx_ssrc = media.local_rtx_ssrc;
-        self.payloads = media.payloads.iter().map(|p| (p.codec, p.pt, p.rtx)).collect();
+        self.payloads = media
+            .payloads
+            .iter()
+            .map(|p| (p.codec, p.pt, p.rtx))
+            .collect();
         self.extensions = media.extensions;
         self.clock_rate = media.payloads.first().map_or(90_000, |p| p.clock_rate);
         self.sends = media.send && !media.disabled;
@@ -66,7 +73,13 @@ impl Sink {
     }
 
     /// Writes the packet as it was numbered. Returns the lengths of header and whole.
-    pub(crate) fn write(&self, packet: &Packet, sent: &Sent, stamp: &Stamp, out: &mut [u8]) -> Option<(usize, usize)> {
+    pub(crate) fn write(
+        &self,
+        packet: &Packet,
+        sent: &Sent,
+        stamp: &Stamp,
+        out: &mut [u8],
+    ) -> Option<(usize, usize)> {
         let (pt, _) = self.payload_type(packet)?;
         let fields = Fields {
             marker: sent.marker,
@@ -76,7 +89,13 @@ impl Sink {
             timestamp: packet.header.timestamp.wrapping_add(sent.timestamp_offset),
             ssrc: self.ssrc,
         };
-        let header_len = self.write_header(packet, &fields, stamp, self.has_rtx() || !self.is_video(), out)?;
+        let header_len = self.write_header(
+            packet,
+            &fields,
+            stamp,
+            self.has_rtx() || !self.is_video(),
+            out,
+        )?;
         let len = self.write_payload(packet, sent, header_len, out)?;
         Some((header_len, len))
     }
@@ -112,7 +131,10 @@ impl Sink {
 
     /// The sink's payload type for the packet's codec: the same number where it means the same.
     fn payload_type(&self, packet: &Packet) -> Option<(Pt, Option<Pt>)> {
-        let mut fits = self.payloads.iter().filter(|(codec, _, _)| *codec == packet.codec);
+        let mut fits = self
+            .payloads
+            .iter()
+            .filter(|(codec, _, _)| *codec == packet.codec);
         let same = fits.clone().find(|(_, pt, _)| *pt == packet.header.pt);
         same.or_else(|| fits.next()).map(|(_, pt, rtx)| (*pt, *rtx))
     }
@@ -129,7 +151,9 @@ impl Sink {
     ) -> Option<usize> {
         let send_time = stamp.send_time.to_bytes();
         let transport_seq = TransportCc(stamp.transport_seq).to_bytes();
-        let delay = stamp.playout_delay.map(|(min, max)| PlayoutDelay { min, max }.to_bytes());
+        let delay = stamp
+            .playout_delay
+            .map(|(min, max)| playout_delay(min, max).to_bytes());
         let mut list: SmallVec<[(u8, &[u8]); 10]> = SmallVec::new();
         let number = |kind| self.extensions.id(kind);
         if let Some(id) = number(ExtensionKind::Mid) {
@@ -147,7 +171,11 @@ impl Sink {
             }
         }
         for (id, value) in packet.header.extensions(&packet.data) {
-            let Some(kind) = packet.extensions.kind(id).filter(|kind| relayed(*kind, delay.is_some())) else {
+            let Some(kind) = packet
+                .extensions
+                .kind(id)
+                .filter(|kind| relayed(*kind, delay.is_some()))
+            else {
                 continue;
             };
             if let Some(id) = number(kind) {
@@ -157,15 +185,33 @@ impl Sink {
         write_header(out, fields, list.iter().copied()).ok()
     }
 
-    fn write_payload(&self, packet: &Packet, sent: &Sent, at: usize, out: &mut [u8]) -> Option<usize> {
+    fn write_payload(
+        &self,
+        packet: &Packet,
+        sent: &Sent,
+        at: usize,
+        out: &mut [u8],
+    ) -> Option<usize> {
         let payload = packet.payload();
         let target = out.get_mut(at..at + payload.len())?;
         target.copy_from_slice(payload);
         if let Some(ids) = packet.vp8 {
             let ids = ids.plus(sent.ids_offset);
-            portunus_rtp::codec::vp8::set_ids(target, ids.picture, ids.tl0);
+            if let Ok(descriptor) = Vp8::parse(target) {
+                descriptor.set_picture_id(target, ids.picture);
+                descriptor.set_tl0_pic_idx(target, ids.tl0);
+            }
         }
         Some(at + payload.len())
+    }
+}
+
+/// From units of 10 ms, those of the extension.
+fn playout_delay(min: u16, max: u16) -> PlayoutDelay {
+    let duration = |units: u16| Duration::from_millis(u64::from(units) * 10);
+    PlayoutDelay {
+        min: duration(min),
+        max: duration(max),
     }
 }
 
@@ -185,4 +231,3 @@ fn relayed(kind: ExtensionKind, own_playout_delay: bool) -> bool {
         | ExtensionKind::TransportCc => false,
     }
 }
-

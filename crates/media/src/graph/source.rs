@@ -14,14 +14,21 @@ use crate::TrackRef;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SourceKey(pub(crate) usize);
 
+/// What a source is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SourceFormat {
+    pub(crate) is_video: bool,
+    /// RTP clock in Hz.
+    pub(crate) clock_rate: u32,
+    /// Encodings that the source may have: 1 without simulcast.
+    pub(crate) encodings: u8,
+}
+
 /// A source as one worker has it: the peer lives here, or another worker passes its packets on.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) track: TrackRef,
-    pub(crate) is_video: bool,
-    pub(crate) clock_rate: u32,
-    /// Encodings that the source may have: 1 without simulcast.
-    pub(crate) encodings: u8,
+    pub(crate) format: SourceFormat,
     histories: [History; ENCODINGS],
     /// Packets of this turn, not yet relayed.
     pub(crate) fresh: Vec<Arc<Packet>>,
@@ -38,10 +45,16 @@ impl Source {
     pub(crate) fn new(track: TrackRef, window: Duration) -> Self {
         Self {
             track,
-            is_video: false,
-            clock_rate: 90_000,
-            encodings: 1,
-            histories: [History::new(window), History::new(window), History::new(window)],
+            format: SourceFormat {
+                is_video: false,
+                clock_rate: 90_000,
+                encodings: 1,
+            },
+            histories: [
+                History::new(window),
+                History::new(window),
+                History::new(window),
+            ],
             fresh: Vec::new(),
             routes: Vec::new(),
             watchers: Vec::new(),
@@ -91,7 +104,9 @@ impl KeyframeRequests {
 
     /// Somebody wants a keyframe; says whether it is to be asked for now.
     pub(crate) fn ask(&mut self, encoding: u8, now: Instant) -> bool {
-        let Some(last) = self.last.get_mut(usize::from(encoding)) else { return false };
+        let Some(last) = self.last.get_mut(usize::from(encoding)) else {
+            return false;
+        };
         if last.is_some_and(|last| now.saturating_duration_since(last) < Self::SPACING) {
             return false;
         }

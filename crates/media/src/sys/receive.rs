@@ -109,7 +109,7 @@ impl ReceiveBatch {
                     return None;
                 }
                 let data = buffer.get_mut(..header.msg_len as usize)?;
-                let (local, segment) = control.decode(header.msg_hdr.msg_controllen as usize);
+                let (local, segment) = control.decode(header.msg_hdr.msg_controllen);
                 let stride = segment.map_or(data.len(), usize::from).max(1);
                 Some(Received {
                     remote: address::read(address)?,

@@ -145,11 +145,6 @@ impl SendBatch {
         self.counters
     }
 
-    /// Whether the kernel joins and cuts runs for us.
-    pub(crate) fn gso(&self) -> bool {
-        self.gso
-    }
-
     /// Deals with an error on the run `first`; returns how many runs are settled by that.
     fn refused(&mut self, first: usize, error: &io::Error, socket: &MediaSocket) -> usize {
         let Some(run) = self.runs.get(first).copied() else {

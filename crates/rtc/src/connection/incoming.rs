@@ -82,10 +82,18 @@ impl Connection {
         }
     }
 
-    fn receive_rtp(&mut self, now: Instant, index: SeqNo, packet: &mut [u8]) -> Result<Option<Incoming>, Refusal> {
+    fn receive_rtp(
+        &mut self,
+        now: Instant,
+        index: SeqNo,
+        packet: &mut [u8],
+    ) -> Result<Option<Incoming>, Refusal> {
         let header = Header::parse(packet).map_err(|_| Refusal::MalformedRtp)?;
         self.log_arrival(&header, packet, now);
-        let key = self.demux.resolve(&header, packet).ok_or(Refusal::UnknownStream)?;
+        let key = self
+            .demux
+            .resolve(&header, packet)
+            .ok_or(Refusal::UnknownStream)?;
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
         let incoming = if key.repair {
             self.receive_repair(now, key, &header, packet)
@@ -105,7 +113,11 @@ impl Connection {
     ) -> Option<Incoming> {
         let index = usize::from(key.media);
         let media = self.media.get_mut(index)?;
-        let codec = media.payload(header.pt).filter(|(_, repair)| !repair)?.0.codec;
+        let codec = media
+            .payload(header.pt)
+            .filter(|(_, repair)| !repair)?
+            .0
+            .codec;
         let encoding = media.encoding(key.encoding, header.ssrc)?;
         let bytes = header.payload_range().len();
         let accepted = encoding.stream.accept(seq, header.timestamp, bytes, now);
@@ -114,7 +126,11 @@ impl Connection {
             self.request_keyframe(index, key.encoding);
         }
         if woke {
-            self.push_feedback(Feedback::Receiving { media: index, encoding: key.encoding, receiving: true });
+            self.push_feedback(Feedback::Receiving {
+                media: index,
+                encoding: key.encoding,
+                receiving: true,
+            });
         }
         Encoding::is_new(accepted).then_some(Incoming {
             media: index,
@@ -128,7 +144,13 @@ impl Connection {
 
     /// Puts a retransmission back into its original form (RFC 4588 section 4): the first two bytes of
     /// the payload are the original sequence number.
-    fn receive_repair(&mut self, now: Instant, key: StreamKey, header: &Header, packet: &mut [u8]) -> Option<Incoming> {
+    fn receive_repair(
+        &mut self,
+        now: Instant,
+        key: StreamKey,
+        header: &Header,
+        packet: &mut [u8],
+    ) -> Option<Incoming> {
         let payload = header.payload(packet);
         let original = u16::from_be_bytes(*payload.first_chunk::<2>()?);
         let bytes = payload.len() - 2;
@@ -136,7 +158,10 @@ impl Connection {
         let media = self.media.get_mut(index)?;
         let (payload, _) = media.payload(header.pt).filter(|(_, repair)| *repair)?;
         let (pt, codec) = (payload.pt, payload.codec);
-        let encoding = media.receiving.get_mut(usize::from(key.encoding))?.as_mut()?;
+        let encoding = media
+            .receiving
+            .get_mut(usize::from(key.encoding))?
+            .as_mut()?;
         let seq = encoding.stream.accept_repair(original, bytes, now)?;
         packet.copy_within(..header.header_len(), 2);
         let restored = packet.get_mut(2..)?;
@@ -144,11 +169,20 @@ impl Connection {
         header::set_pt(restored, pt);
         header::set_ssrc(restored, encoding.stream.ssrc());
         let header = Header::parse(restored).ok()?;
-        Some(Incoming { media: index, encoding: key.encoding, seq, codec, range: 2..packet.len(), header })
+        Some(Incoming {
+            media: index,
+            encoding: key.encoding,
+            seq,
+            codec,
+            range: 2..packet.len(),
+            header,
+        })
     }
 
     fn log_arrival(&mut self, header: &Header, packet: &[u8], now: Instant) {
-        let Some(id) = self.demux.extensions().id(ExtensionKind::TransportCc) else { return };
+        let Some(id) = self.demux.extensions().id(ExtensionKind::TransportCc) else {
+            return;
+        };
         if let Some(TransportCc(seq)) = header.extension(packet, id).and_then(TransportCc::parse) {
             self.arrivals.record(seq, now);
             self.next_twcc.get_or_insert(now + self.config.twcc_period);
@@ -160,16 +194,22 @@ impl Connection {
             match packet {
                 Ok(Packet::SenderReport(report)) => {
                     self.sender_report(report.ssrc, report.info.ntp, report.info.rtp, now);
-                    report.blocks().for_each(|block| self.report_block(&block, now));
+                    report
+                        .blocks()
+                        .for_each(|block| self.report_block(&block, now));
                 }
                 Ok(Packet::ReceiverReport(report)) => {
-                    report.blocks().for_each(|block| self.report_block(&block, now));
+                    report
+                        .blocks()
+                        .for_each(|block| self.report_block(&block, now));
                 }
                 Ok(Packet::Nack(nack)) => {
                     nack.lost().for_each(|seq| self.nacked(nack.media, seq));
                 }
                 Ok(Packet::Pli(pli)) => self.keyframe_wanted(pli.media),
-                Ok(Packet::Fir(fir)) => fir.entries().for_each(|entry| self.keyframe_wanted(entry.ssrc)),
+                Ok(Packet::Fir(fir)) => fir
+                    .entries()
+                    .for_each(|entry| self.keyframe_wanted(entry.ssrc)),
                 Ok(Packet::Remb(remb)) => self.push_feedback(Feedback::Remb(remb.bitrate)),
                 Ok(_) => {}
                 Err(_) => self.malformed_rtcp += 1,
@@ -179,13 +219,25 @@ impl Connection {
 
     fn sender_report(&mut self, ssrc: Ssrc, ntp: u64, timestamp: u32, now: Instant) {
         for index in 0..self.media.len() {
-            let Some(media) = self.media.get_mut(index) else { return };
-            let Some(encoding) = media.encoding_of(ssrc) else { continue };
+            let Some(media) = self.media.get_mut(index) else {
+                return;
+            };
+            let Some(encoding) = media.encoding_of(ssrc) else {
+                continue;
+            };
             if let Some(Some(state)) = media.receiving.get_mut(usize::from(encoding)) {
                 state.stream.sender_report(ntp, now);
             }
-            let clock = SenderClock { ntp, timestamp, at: now };
-            self.push_feedback(Feedback::SenderReport { media: index, encoding, clock });
+            let clock = SenderClock {
+                ntp,
+                timestamp,
+                at: now,
+            };
+            self.push_feedback(Feedback::SenderReport {
+                media: index,
+                encoding,
+                clock,
+            });
             return;
         }
     }
@@ -193,14 +245,26 @@ impl Connection {
     fn report_block(&mut self, block: &ReportBlock, now: Instant) {
         let threshold = u64::from(self.config.slow_link_threshold);
         for (index, media) in self.media.iter_mut().enumerate() {
-            let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == block.ssrc) else { continue };
+            let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == block.ssrc) else {
+                continue;
+            };
             let lost = block.cumulative_lost as u32;
-            stream.receiver_report(lost, block.jitter, block.last_sr, block.delay_since_last_sr, now);
+            stream.receiver_report(
+                lost,
+                block.jitter,
+                block.last_sr,
+                block.delay_since_last_sr,
+                now,
+            );
             let total = stream.counters().lost;
             let lost = total.saturating_sub(std::mem::replace(&mut media.reported_lost, total));
             if threshold > 0 && lost >= threshold {
                 let lost = u32::try_from(lost).unwrap_or(u32::MAX);
-                self.push_feedback(Feedback::SlowLink { media: index, uplink: false, lost });
+                self.push_feedback(Feedback::SlowLink {
+                    media: index,
+                    uplink: false,
+                    lost,
+                });
             }
             return;
         }
@@ -208,7 +272,9 @@ impl Connection {
 
     fn nacked(&mut self, ssrc: Ssrc, wire: u16) {
         for (index, media) in self.media.iter_mut().enumerate() {
-            let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == ssrc) else { continue };
+            let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == ssrc) else {
+                continue;
+            };
             if let Some(seq) = stream.nacked(wire) {
                 self.push_feedback(Feedback::Nack { media: index, seq });
             }
@@ -218,8 +284,14 @@ impl Connection {
 
     fn keyframe_wanted(&mut self, ssrc: Ssrc) {
         let ours = |media: &super::Media| media.sending.as_ref().is_some_and(|s| s.ssrc() == ssrc);
-        let Some(index) = self.media.iter().position(ours) else { return };
-        if let Some(stream) = self.media.get_mut(index).and_then(|media| media.sending.as_mut()) {
+        let Some(index) = self.media.iter().position(ours) else {
+            return;
+        };
+        if let Some(stream) = self
+            .media
+            .get_mut(index)
+            .and_then(|media| media.sending.as_mut())
+        {
             stream.count_keyframe_request();
         }
         self.push_feedback(Feedback::Keyframe { media: index });

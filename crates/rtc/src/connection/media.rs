@@ -70,7 +70,9 @@ impl Media {
         match &mut self.sending {
             Some(stream) if stream.ssrc() == line.local_ssrc => stream.set_rtx(line.local_rtx_ssrc),
             sending => {
-                *sending = self.send.then(|| SendStream::new(line.local_ssrc, line.local_rtx_ssrc));
+                *sending = self
+                    .send
+                    .then(|| SendStream::new(line.local_ssrc, line.local_rtx_ssrc));
             }
         }
         if !self.send {
@@ -80,8 +82,17 @@ impl Media {
 
     /// The payload type that `pt` is or repairs; true if it repairs.
     pub(super) fn payload(&self, pt: Pt) -> Option<(&Payload, bool)> {
-        let plain = self.payloads.iter().find(|payload| payload.pt == pt).map(|p| (p, false));
-        plain.or_else(|| self.payloads.iter().find(|p| p.rtx == Some(pt)).map(|p| (p, true)))
+        let plain = self
+            .payloads
+            .iter()
+            .find(|payload| payload.pt == pt)
+            .map(|p| (p, false));
+        plain.or_else(|| {
+            self.payloads
+                .iter()
+                .find(|p| p.rtx == Some(pt))
+                .map(|p| (p, true))
+        })
     }
 
     /// The first agreed payload type: it stands for the feedback of the m-line.
@@ -91,12 +102,15 @@ impl Media {
 
     /// RTP clock in Hz.
     pub fn clock_rate(&self) -> u32 {
-        self.main_payload().map_or(90_000, |payload| payload.clock_rate)
+        self.main_payload()
+            .map_or(90_000, |payload| payload.clock_rate)
     }
 
     /// What comes in, an entry an encoding, lowest first.
     pub fn received(&self) -> impl Iterator<Item = Option<&ReceiveStream>> {
-        self.receiving.iter().map(|encoding| encoding.as_ref().map(|e| &e.stream))
+        self.receiving
+            .iter()
+            .map(|encoding| encoding.as_ref().map(|e| &e.stream))
     }
 
     /// What goes out.
@@ -105,13 +119,19 @@ impl Media {
     }
 
     pub(super) fn next_nack(&self) -> Option<Instant> {
-        self.receiving.iter().flatten().filter_map(|encoding| encoding.stream.next_nack()).min()
+        self.receiving
+            .iter()
+            .flatten()
+            .filter_map(|encoding| encoding.stream.next_nack())
+            .min()
     }
 
     /// The incoming stream of an encoding, made anew when its SSRC changed.
     pub(super) fn encoding(&mut self, index: u8, ssrc: Ssrc) -> Option<&mut Encoding> {
         let clock_rate = self.clock_rate();
-        let nack = self.main_payload().is_some_and(|payload| payload.feedback.nack);
+        let nack = self
+            .main_payload()
+            .is_some_and(|payload| payload.feedback.nack);
         let index = usize::from(index);
         if index >= usize::from(self.encodings) {
             return None;
@@ -120,7 +140,10 @@ impl Media {
             self.receiving.push(None);
         }
         let slot = self.receiving.get_mut(index)?;
-        if slot.as_ref().is_some_and(|encoding| encoding.stream.ssrc() != ssrc) {
+        if slot
+            .as_ref()
+            .is_some_and(|encoding| encoding.stream.ssrc() != ssrc)
+        {
             *slot = None;
         }
         Some(slot.get_or_insert_with(|| Encoding {
@@ -133,7 +156,10 @@ impl Media {
 
     /// The encoding whose packets have `ssrc`.
     pub(super) fn encoding_of(&self, ssrc: Ssrc) -> Option<u8> {
-        let at = self.receiving.iter().position(|e| e.as_ref().is_some_and(|e| e.stream.ssrc() == ssrc));
+        let at = self
+            .receiving
+            .iter()
+            .position(|e| e.as_ref().is_some_and(|e| e.stream.ssrc() == ssrc));
         at.and_then(|at| u8::try_from(at).ok())
     }
 }

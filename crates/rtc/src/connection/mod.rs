@@ -8,11 +8,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
-use portunus_sdp::negotiated::Negotiated;
+use portunus_sdp::negotiated::{Kind, Negotiated};
 
+use crate::SelectedPair;
+use crate::data::DataConfig;
 use crate::streams::{ArrivalLog, Demux, NtpClock, SenderClock};
 use crate::transport::{Transmit, Transport, TransportConfig, TransportError};
-use crate::SelectedPair;
 
 pub use incoming::{Incoming, Received, Refusal};
 pub use media::Media;
@@ -127,7 +128,12 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// A connection that waits for its first negotiation.
-    pub fn new(transport: TransportConfig, config: StreamConfig, clock: NtpClock, now: Instant) -> Self {
+    pub fn new(
+        transport: TransportConfig,
+        config: StreamConfig,
+        clock: NtpClock,
+        now: Instant,
+    ) -> Self {
         Self {
             transport: Transport::new(transport),
             config,
@@ -148,13 +154,28 @@ impl Connection {
     }
 
     /// Takes the outcome of an offer/answer exchange, the first as any later one.
-    pub fn negotiate(&mut self, negotiated: &Negotiated, now: Instant) -> Result<(), TransportError> {
+    pub fn negotiate(
+        &mut self,
+        negotiated: &Negotiated,
+        now: Instant,
+    ) -> Result<(), TransportError> {
         self.demux.configure(&negotiated.media);
         for (index, line) in negotiated.media.iter().enumerate() {
             match self.media.get_mut(index) {
                 Some(media) => media.configure(line),
                 None => self.media.push(Media::new(line)),
             }
+        }
+        let data = negotiated
+            .media
+            .iter()
+            .find(|m| m.kind == Kind::Data && !m.disabled);
+        if let Some(data) = data {
+            let config = DataConfig {
+                remote_port: data.sctp_port,
+                max_message_size: data.max_message_size,
+            };
+            self.transport.negotiate_data(config, now);
         }
         self.transport.set_remote(&negotiated.transport, now)
     }
@@ -193,7 +214,11 @@ impl Connection {
         now: Instant,
     ) -> Result<usize, TransportError> {
         let sealed = self.transport.seal_rtp(seq, header_len, len, buf)?;
-        if let Some(stream) = self.media.get_mut(media).and_then(|media| media.sending.as_mut()) {
+        if let Some(stream) = self
+            .media
+            .get_mut(media)
+            .and_then(|media| media.sending.as_mut())
+        {
             stream.sent(seq, timestamp, len.saturating_sub(header_len), now);
         }
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
@@ -203,6 +228,17 @@ impl Connection {
     /// The number for a packet of the repair stream of an m-line.
     pub fn next_rtx(&mut self, media: usize) -> Option<SeqNo> {
         Some(self.media.get_mut(media)?.sending.as_mut()?.next_rtx())
+    }
+
+    /// A packet of an m-line without repair stream is sent again.
+    pub fn count_retransmission(&mut self, media: usize) {
+        if let Some(stream) = self
+            .media
+            .get_mut(media)
+            .and_then(|media| media.sending.as_mut())
+        {
+            stream.sent_again();
+        }
     }
 
     /// Seals a packet that is sent again, like [`Connection::seal_rtp`] but not counted as new.
@@ -240,20 +276,33 @@ impl Connection {
         if let Some(transmit) = self.transport.poll_transmit(buf) {
             return Some(transmit);
         }
-        let SelectedPair { local: source, remote: destination, .. } = *self.transport.selected_pair()?;
+        let SelectedPair {
+            local: source,
+            remote: destination,
+            ..
+        } = *self.transport.selected_pair()?;
         self.transport.profile()?;
         let len = self.write_rtcp(now, buf)?;
         let len = self.transport.seal_rtcp(len, buf).ok()?;
-        Some(Transmit { len, source, destination })
+        Some(Transmit {
+            len,
+            source,
+            destination,
+        })
     }
 
     /// When [`Connection::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let streams = self.media.iter().filter_map(Media::next_nack).min();
-        [self.transport.poll_timeout(), streams, self.next_report, self.next_twcc]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.transport.poll_timeout(),
+            streams,
+            self.next_report,
+            self.next_twcc,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Time has passed.

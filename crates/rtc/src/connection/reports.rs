@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{
-    CnameWriter, CompoundWriter, FirEntry, FirWriter, NackWriter, Pli, ReceiverReportWriter, RembWriter,
-    ReportBlock, SenderInfo, SenderReportWriter, TwccWriter,
+    CnameWriter, CompoundWriter, FirEntry, FirWriter, NackWriter, Pli, ReceiverReportWriter,
+    RembWriter, ReportBlock, SenderInfo, SenderReportWriter, TwccWriter,
 };
 use portunus_sdp::negotiated::Kind;
 use smallvec::SmallVec;
@@ -45,8 +45,15 @@ impl Connection {
     fn write_reports(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
         let clock = self.clock;
         let mut blocks: SmallVec<[ReportBlock; 8]> = SmallVec::new();
-        for encoding in self.media.iter_mut().flat_map(|media| media.receiving.iter_mut()).flatten() {
-            let Some(figures) = encoding.stream.report(now).filter(|_| blocks.len() < 31) else { continue };
+        for encoding in self
+            .media
+            .iter_mut()
+            .flat_map(|media| media.receiving.iter_mut())
+            .flatten()
+        {
+            let Some(figures) = encoding.stream.report(now).filter(|_| blocks.len() < 31) else {
+                continue;
+            };
             blocks.push(ReportBlock {
                 ssrc: figures.ssrc,
                 fraction_lost: figures.fraction_lost,
@@ -60,7 +67,10 @@ impl Connection {
         let mut reported = false;
         for media in &mut self.media {
             let (clock_rate, source) = (media.clock_rate(), media.source_clock);
-            let figures = media.sending.as_mut().and_then(|s| s.report(source, clock_rate, &clock, now));
+            let figures = media
+                .sending
+                .as_mut()
+                .and_then(|s| s.report(source, clock_rate, &clock, now));
             let Some(figures) = figures else { continue };
             let info = SenderInfo {
                 ntp: figures.ntp,
@@ -69,15 +79,27 @@ impl Connection {
                 octets: figures.bytes,
             };
             let blocks = if reported { &[][..] } else { &blocks[..] };
-            let report = SenderReportWriter { ssrc: figures.ssrc, info, blocks };
+            let report = SenderReportWriter {
+                ssrc: figures.ssrc,
+                info,
+                blocks,
+            };
             reported |= out.push(&report).is_ok();
         }
         if !reported && !blocks.is_empty() {
-            reported = out.push(&ReceiverReportWriter { ssrc: sender, blocks: &blocks }).is_ok();
+            reported = out
+                .push(&ReceiverReportWriter {
+                    ssrc: sender,
+                    blocks: &blocks,
+                })
+                .is_ok();
         }
         if reported {
             // What finds no room is sent with the next report.
-            let _ = out.push(&CnameWriter { ssrc: sender, cname: CNAME });
+            let _ = out.push(&CnameWriter {
+                ssrc: sender,
+                cname: CNAME,
+            });
         }
         let flowing = reported || self.streams_active();
         let capped = self.write_bitrate(sender, out);
@@ -91,12 +113,23 @@ impl Connection {
             Bitrate::Cap(bitrate) => (bitrate, true),
             Bitrate::Lifted => (NO_CAP, false),
         };
-        let streams = self.media.iter().filter(|m| m.kind == Kind::Video).flat_map(|m| m.receiving.iter());
-        let ssrcs: SmallVec<[Ssrc; 8]> = streams.flatten().map(|e| e.stream.ssrc()).take(8).collect();
+        let streams = self
+            .media
+            .iter()
+            .filter(|m| m.kind == Kind::Video)
+            .flat_map(|m| m.receiving.iter());
+        let ssrcs: SmallVec<[Ssrc; 8]> =
+            streams.flatten().map(|e| e.stream.ssrc()).take(8).collect();
         if ssrcs.is_empty() {
             return again;
         }
-        let written = out.push(&RembWriter { sender, bitrate, ssrcs: &ssrcs }).is_ok();
+        let written = out
+            .push(&RembWriter {
+                sender,
+                bitrate,
+                ssrcs: &ssrcs,
+            })
+            .is_ok();
         if written && !again {
             self.bitrate = Bitrate::Unset;
         }
@@ -106,16 +139,27 @@ impl Connection {
     fn write_nacks(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
         let round_trip = self.round_trip();
         let scratch = &mut self.scratch;
-        for encoding in self.media.iter_mut().flat_map(|media| media.receiving.iter_mut()).flatten() {
+        for encoding in self
+            .media
+            .iter_mut()
+            .flat_map(|media| media.receiving.iter_mut())
+            .flatten()
+        {
             if encoding.stream.next_nack().is_none_or(|due| due > now) {
                 continue;
             }
             scratch.clear();
-            encoding.stream.take_nacks(now, round_trip, |seq| scratch.push(seq.wire()));
+            encoding
+                .stream
+                .take_nacks(now, round_trip, |seq| scratch.push(seq.wire()));
             for lost in scratch.chunks(64) {
                 let lost = lost.iter().copied();
                 // Without room it is asked for again after a round trip.
-                let _ = out.push(&NackWriter { sender, media: encoding.stream.ssrc(), lost });
+                let _ = out.push(&NackWriter {
+                    sender,
+                    media: encoding.stream.ssrc(),
+                    lost,
+                });
             }
         }
     }
@@ -124,17 +168,36 @@ impl Connection {
         let media = &mut self.media;
         let fir_sequence = &mut self.fir_sequence;
         self.keyframes.retain(|(index, encoding)| {
-            let Some(media) = media.get_mut(*index) else { return false };
-            let feedback = media.main_payload().map(|payload| payload.feedback).unwrap_or_default();
-            let stream = media.receiving.get_mut(usize::from(*encoding)).and_then(Option::as_mut);
-            let Some(stream) = stream.map(|encoding| &mut encoding.stream) else { return false };
+            let Some(media) = media.get_mut(*index) else {
+                return false;
+            };
+            let feedback = media
+                .main_payload()
+                .map(|payload| payload.feedback)
+                .unwrap_or_default();
+            let stream = media
+                .receiving
+                .get_mut(usize::from(*encoding))
+                .and_then(Option::as_mut);
+            let Some(stream) = stream.map(|encoding| &mut encoding.stream) else {
+                return false;
+            };
             let ssrc = stream.ssrc();
             let written = if feedback.fir && !feedback.pli {
                 *fir_sequence = fir_sequence.wrapping_add(1);
-                let entries = [FirEntry { ssrc, sequence: *fir_sequence }];
-                out.push(&FirWriter { sender, entries: &entries })
+                let entries = [FirEntry {
+                    ssrc,
+                    sequence: *fir_sequence,
+                }];
+                out.push(&FirWriter {
+                    sender,
+                    entries: &entries,
+                })
             } else {
-                out.push(&Pli { sender, media: ssrc })
+                out.push(&Pli {
+                    sender,
+                    media: ssrc,
+                })
             };
             if written.is_ok() {
                 stream.count_keyframe_request();
@@ -147,8 +210,15 @@ impl Connection {
         if self.next_twcc.is_none_or(|at| at > now) {
             return;
         }
-        let streams = self.media.iter().flat_map(|media| media.receiving.iter()).flatten();
-        let media = streams.map(|encoding| encoding.stream.ssrc()).next().unwrap_or(sender);
+        let streams = self
+            .media
+            .iter()
+            .flat_map(|media| media.receiving.iter())
+            .flatten();
+        let media = streams
+            .map(|encoding| encoding.stream.ssrc())
+            .next()
+            .unwrap_or(sender);
         let room = out.room();
         let (count, base, arrivals) = self.arrivals.take();
         let reported = match TwccWriter::new((sender, media), count, base, arrivals, room) {
@@ -173,13 +243,22 @@ impl Connection {
                 state.packets_at_report = counters.packets;
                 if threshold > 0 && lost >= threshold {
                     let lost = u32::try_from(lost).unwrap_or(u32::MAX);
-                    feedback.push_back(Feedback::SlowLink { media: index, uplink: true, lost });
+                    feedback.push_back(Feedback::SlowLink {
+                        media: index,
+                        uplink: true,
+                        lost,
+                    });
                 }
                 let silent = state.stream.last_packet().zip(no_media);
-                let silent = silent.is_some_and(|(at, limit)| now.saturating_duration_since(at) >= limit);
+                let silent =
+                    silent.is_some_and(|(at, limit)| now.saturating_duration_since(at) >= limit);
                 if silent && std::mem::replace(&mut state.active, false) {
                     let encoding = number as u8;
-                    feedback.push_back(Feedback::Receiving { media: index, encoding, receiving: false });
+                    feedback.push_back(Feedback::Receiving {
+                        media: index,
+                        encoding,
+                        receiving: false,
+                    });
                 }
             }
         }
@@ -187,8 +266,16 @@ impl Connection {
 
     /// Whether anything was received lately or is waiting to be reported.
     fn streams_active(&self) -> bool {
-        let receiving = |media: &Media| media.receiving.iter().flatten().any(|encoding| encoding.active);
+        let receiving = |media: &Media| {
+            media
+                .receiving
+                .iter()
+                .flatten()
+                .any(|encoding| encoding.active)
+        };
         let sending = |media: &Media| media.sending.as_ref().is_some_and(|s| s.report_pending());
-        self.media.iter().any(|media| receiving(media) || sending(media))
+        self.media
+            .iter()
+            .any(|media| receiving(media) || sending(media))
     }
 }

@@ -35,11 +35,14 @@ impl ArrivalLog {
 
     /// A packet with transport sequence number `wire` arrived. What finds no room is reported lost.
     pub fn record(&mut self, wire: u16, now: Instant) {
-        let extended = self.highest.map_or(u64::from(wire), |h| SeqNo(h).nearest(wire).0);
+        let extended = self
+            .highest
+            .map_or(u64::from(wire), |h| SeqNo(h).nearest(wire).0);
         self.highest = self.highest.max(Some(extended));
         self.base.get_or_insert(extended);
         if self.arrivals.len() < MAX_ARRIVALS {
-            self.arrivals.push((extended, now.saturating_duration_since(self.epoch)));
+            self.arrivals
+                .push((extended, now.saturating_duration_since(self.epoch)));
         }
     }
 
@@ -57,7 +60,8 @@ impl ArrivalLog {
         // A packet from before what was reported last came late: it is reported once more.
         let base = self.base.map_or(first, |base| base.min(first));
         self.base = self.arrivals.last().map(|(seq, _)| seq.saturating_add(1));
-        self.sorted.extend(self.arrivals.drain(..).map(|(seq, at)| (seq as u16, at)));
+        self.sorted
+            .extend(self.arrivals.drain(..).map(|(seq, at)| (seq as u16, at)));
         let count = self.feedback_count;
         self.feedback_count = count.wrapping_add(1);
         (count, base as u16, &self.sorted)
@@ -67,7 +71,8 @@ impl ArrivalLog {
     pub fn put_back(&mut self, reported: usize) {
         let highest = self.highest.unwrap_or(0);
         let rest = self.sorted.iter().skip(reported);
-        self.arrivals.extend(rest.map(|(wire, at)| (SeqNo(highest).nearest(*wire).0, *at)));
+        self.arrivals
+            .extend(rest.map(|(wire, at)| (SeqNo(highest).nearest(*wire).0, *at)));
         if let Some((first, _)) = self.arrivals.first() {
             self.base = Some(*first);
         }

@@ -1,0 +1,123 @@
+//! Looks into a packet once for all that relay it: keyframe, layers, picture numbers.
+
+use portunus_rtp::codec::{VideoCodec, Vp8, Vp9, is_keyframe};
+use portunus_rtp::extension::DependencyReader;
+use portunus_rtp::{ExtensionKind, ExtensionMap, Header};
+use portunus_sdp::negotiated::Codec;
+
+use super::{Layers, Vp8Ids};
+
+/// Reads one encoding; it keeps the dependency descriptor's structure from packet to packet.
+#[derive(Debug, Default)]
+pub(crate) struct Inspector {
+    dependencies: Option<Box<DependencyReader>>,
+    svc: bool,
+}
+
+impl Inspector {
+    /// What the packet says of its layers, and VP8's picture numbers.
+    pub(crate) fn inspect(
+        &mut self,
+        codec: Codec,
+        header: &Header,
+        packet: &[u8],
+        extensions: &ExtensionMap,
+    ) -> (Layers, Option<Vp8Ids>) {
+        let payload = header.payload(packet);
+        match codec {
+            Codec::Vp8 => vp8(payload),
+            Codec::Vp9 => (self.vp9(header, payload), None),
+            Codec::Av1 => (self.av1(header, packet, extensions), None),
+            Codec::H264 => (plain(VideoCodec::H264, header, payload), None),
+            Codec::H265 => (plain(VideoCodec::H265, header, payload), None),
+            Codec::Opus
+            | Codec::MultiOpus
+            | Codec::G722
+            | Codec::Pcmu
+            | Codec::Pcma
+            | Codec::L16
+            | Codec::Isac
+            | Codec::Red
+            | Codec::TelephoneEvent => (
+                Layers {
+                    start: true,
+                    end: true,
+                    ..Layers::default()
+                },
+                None,
+            ),
+        }
+    }
+
+    fn vp9(&mut self, header: &Header, payload: &[u8]) -> Layers {
+        let Ok(vp9) = Vp9::parse(payload) else {
+            return Layers::default();
+        };
+        let spatial = vp9.spatial();
+        let structure = vp9.scalability_structure(payload);
+        self.svc = structure.map_or(self.svc, |s| s.spatial_layers > 1) || spatial > 0;
+        Layers {
+            keyframe: vp9.is_keyframe(),
+            spatial,
+            temporal: vp9.temporal(),
+            svc: self.svc,
+            switching_point: vp9.layer.is_none_or(|layer| layer.switching_up),
+            start: vp9.starts_frame,
+            end: vp9.ends_frame || header.marker,
+        }
+    }
+
+    fn av1(&mut self, header: &Header, packet: &[u8], extensions: &ExtensionMap) -> Layers {
+        let payload = header.payload(packet);
+        let id = extensions.id(ExtensionKind::DependencyDescriptor);
+        let Some(value) = id.and_then(|id| header.extension(packet, id)) else {
+            return plain(VideoCodec::Av1, header, payload);
+        };
+        let reader = self.dependencies.get_or_insert_with(Box::default);
+        let Ok(descriptor) = reader.read(value) else {
+            return plain(VideoCodec::Av1, header, payload);
+        };
+        let top = reader
+            .structure()
+            .map_or((0, 0), |s| (s.max_spatial(), s.max_temporal()));
+        Layers {
+            keyframe: descriptor.has_structure,
+            spatial: descriptor.spatial,
+            temporal: descriptor.temporal,
+            svc: top != (0, 0),
+            // A frame of an upper temporal layer depends on lower ones only in the structures that
+            // browsers use (LxTy): any start of a frame will do.
+            switching_point: true,
+            start: descriptor.fields.start_of_frame,
+            end: descriptor.fields.end_of_frame,
+        }
+    }
+}
+
+fn vp8(payload: &[u8]) -> (Layers, Option<Vp8Ids>) {
+    let Ok(vp8) = Vp8::parse(payload) else {
+        return (Layers::default(), None);
+    };
+    let layers = Layers {
+        keyframe: vp8.is_keyframe(payload),
+        temporal: vp8.temporal.unwrap_or(0),
+        switching_point: vp8.layer_sync,
+        start: vp8.starts_frame(),
+        ..Layers::default()
+    };
+    let ids = vp8.picture_id.map(|id| Vp8Ids {
+        picture: id.value(),
+        tl0: vp8.tl0_pic_idx.unwrap_or(0),
+    });
+    (layers, ids)
+}
+
+fn plain(codec: VideoCodec, header: &Header, payload: &[u8]) -> Layers {
+    let keyframe = is_keyframe(codec, payload);
+    Layers {
+        keyframe,
+        start: true,
+        end: header.marker,
+        ..Layers::default()
+    }
+}

@@ -1,0 +1,102 @@
+//! What a worker refuses and loses, by kind, logged at most once a second.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtc::DropReason;
+use portunus_rtc::connection::Refusal;
+
+use crate::sys::SendCounters;
+
+/// How often the log is written at most.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Kinds of refusals: those of a transport, then our own.
+const OWN: [&str; 3] = ["malformed_rtp", "unknown_stream", "unknown_peer"];
+const KINDS: usize = DropReason::COUNT + OWN.len();
+
+/// Counts since the start, and what of it has been logged.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    refused: [u64; KINDS],
+    logged: [u64; KINDS],
+    /// Packets for another worker that found its ring full.
+    pub(super) ring_full: u64,
+    logged_ring_full: u64,
+    logged_sending: SendCounters,
+    last_log: Option<Instant>,
+    changed: bool,
+}
+
+impl Counters {
+    /// A datagram was refused.
+    pub(super) fn refuse(&mut self, refusal: Refusal) {
+        let index = match refusal {
+            Refusal::Transport(reason) => reason.index(),
+            Refusal::MalformedRtp => DropReason::COUNT,
+            Refusal::UnknownStream => DropReason::COUNT + 1,
+        };
+        self.count(index);
+    }
+
+    /// A datagram is of no peer that is known.
+    pub(super) fn unknown_peer(&mut self) {
+        self.count(DropReason::COUNT + 2);
+    }
+
+    /// A packet for another worker found the ring full.
+    pub(super) fn ring_full(&mut self) {
+        self.ring_full += 1;
+        self.changed = true;
+    }
+
+    /// Writes the log if there is something new and the last time is long enough ago.
+    pub(super) fn report(&mut self, worker: u16, sending: SendCounters, now: Instant) {
+        let recent = |last: Instant| now.saturating_duration_since(last) < LOG_INTERVAL;
+        let logged = self.logged_sending;
+        self.changed |= (sending.dropped, sending.refused) != (logged.dropped, logged.refused);
+        if !self.changed || self.last_log.is_some_and(recent) {
+            return;
+        }
+        self.changed = false;
+        self.last_log = Some(now);
+        let names = DropReason::NAMES.iter().chain(&OWN);
+        for ((name, count), logged) in names.zip(&self.refused).zip(&mut self.logged) {
+            if count > logged {
+                let new = count - *logged;
+                tracing::debug!(worker, kind = name, new, total = count, "datagrams refused");
+                *logged = *count;
+            }
+        }
+        let (dropped, refused) = (
+            sending.dropped - logged.dropped,
+            sending.refused - logged.refused,
+        );
+        if dropped > 0 {
+            tracing::warn!(
+                worker,
+                dropped,
+                "datagrams dropped: the network does not take them fast enough"
+            );
+        }
+        if refused > 0 {
+            tracing::debug!(worker, refused, "datagrams that the kernel would not send");
+        }
+        self.logged_sending = sending;
+        if self.ring_full > self.logged_ring_full {
+            let new = self.ring_full - self.logged_ring_full;
+            tracing::warn!(
+                worker,
+                new,
+                "packets for another worker dropped: it does not keep up"
+            );
+            self.logged_ring_full = self.ring_full;
+        }
+    }
+
+    fn count(&mut self, index: usize) {
+        if let Some(count) = self.refused.get_mut(index) {
+            *count += 1;
+            self.changed = true;
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A worker: one thread, one UDP socket, and all that its peers need.
+//!
+//! A turn takes the commands and packets that are there, relays them, does what is due, and flushes
+//! once. Nothing in it blocks, locks or waits but the poll at its end.
+
+mod commands;
+mod counters;
+mod peer;
+mod peers;
+mod relay;
+mod repair;
+mod ring;
+mod timers;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
+use slab::Slab;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::graph::{Source, SourceKey};
+use crate::plane::{Inbox, PeerId, RouteId};
+use crate::sys::{MediaSocket, ReceiveBatch, SendBatch};
+use crate::{Event, PeerEvent, TrackRef};
+
+use counters::Counters;
+use peer::{Peer, Route};
+pub(crate) use ring::Rings;
+use timers::Timers;
+
+/// The poll's token for the socket; the waker has the other.
+pub(crate) const SOCKET: Token = Token(0);
+/// The poll's token for commands and packets of other workers.
+pub(crate) const INBOX: Token = Token(1);
+/// recvmmsg calls a turn, so that timers and sending are not starved.
+const RECEIVES_PER_TURN: usize = 8;
+/// Poll at least this often.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What a worker is made of.
+pub(crate) struct WorkerParts {
+    pub(crate) index: u16,
+    pub(crate) socket: MediaSocket,
+    pub(crate) poll: Poll,
+    pub(crate) inboxes: Vec<Arc<Inbox>>,
+    pub(crate) rings: Rings,
+    pub(crate) events: mpsc::Sender<PeerEvent>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) candidates: Vec<LocalCandidate>,
+    pub(crate) ice_lite: bool,
+    pub(crate) streams: StreamConfig,
+    pub(crate) clock: NtpClock,
+    pub(crate) peer_count: Arc<AtomicUsize>,
+}
+
+/// One media worker.
+pub(crate) struct Worker {
+    parts: WorkerParts,
+    peers: Slab<Peer>,
+    by_id: HashMap<PeerId, usize>,
+    by_address: HashMap<SocketAddr, usize>,
+    by_ufrag: HashMap<String, usize>,
+    sources: Slab<Source>,
+    by_track: HashMap<TrackRef, SourceKey>,
+    routes: Slab<Route>,
+    by_route: HashMap<RouteId, usize>,
+    timers: Timers,
+    out: SendBatch,
+    /// Sources with packets of this turn, and peers with something to poll.
+    fresh_sources: Vec<SourceKey>,
+    touched_peers: Vec<usize>,
+    /// Workers that were passed packets this turn.
+    to_wake: Vec<u16>,
+    /// Events that found the channel full.
+    backlog: VecDeque<PeerEvent>,
+    counters: Counters,
+    running: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(parts: WorkerParts) -> Self {
+        let gro = parts.socket.enable_gro();
+        let gso = parts.socket.probe_gso();
+        tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
+        Self {
+            parts,
+            peers: Slab::new(),
+            by_id: HashMap::new(),
+            by_address: HashMap::new(),
+            by_ufrag: HashMap::new(),
+            sources: Slab::new(),
+            by_track: HashMap::new(),
+            routes: Slab::new(),
+            by_route: HashMap::new(),
+            timers: Timers::default(),
+            out: SendBatch::new(gso),
+            fresh_sources: Vec::new(),
+            touched_peers: Vec::new(),
+            to_wake: Vec::new(),
+            backlog: VecDeque::new(),
+            counters: Counters::default(),
+            running: true,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut batch = ReceiveBatch::new();
+        let mut ready = Events::with_capacity(8);
+        let fd = self.parts.socket.raw_fd();
+        self.parts
+            .poll
+            .registry()
+            .register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
+        let mut more = true;
+        while self.running {
+            let wait = if more { Duration::ZERO } else { self.wait() };
+            match self.parts.poll.poll(&mut ready, Some(wait)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            more = self.turn(&mut batch)?;
+        }
+        Ok(())
+    }
+
+    /// One turn; says whether more is waiting already.
+    fn turn(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
+        let now = Instant::now();
+        self.take_commands(now);
+        let more_passed = self.take_passed(now);
+        let more_received = self.receive(batch)?;
+        self.relay_fresh(now);
+        self.run_timers(now);
+        self.poll_touched(now);
+        // What polling set free (keyframe requests, packets sent again) leaves with the rest.
+        self.out.flush(&self.parts.socket);
+        self.wake_workers();
+        self.send_backlog();
+        self.counters
+            .report(self.parts.index, self.out.counters(), now);
+        Ok(more_passed || more_received)
+    }
+
+    fn wait(&self) -> Duration {
+        let now = Instant::now();
+        let timers = self
+            .timers
+            .next()
+            .map(|at| at.saturating_duration_since(now));
+        let retry = (!self.backlog.is_empty()).then_some(Duration::from_millis(5));
+        [timers, retry]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(LONGEST_WAIT)
+            .min(LONGEST_WAIT)
+    }
+
+    fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
+        for _ in 0..RECEIVES_PER_TURN {
+            let received = batch.receive(&self.parts.socket)?;
+            if received == 0 {
+                return Ok(false);
+            }
+            let now = Instant::now();
+            let port = self.parts.socket.local().port();
+            let bound = self.parts.socket.local().ip();
+            for message in batch.iter(received) {
+                let local = SocketAddr::new(message.local.unwrap_or(bound), port);
+                for datagram in message.data.chunks_mut(message.stride) {
+                    self.take_datagram(now, local, message.remote, datagram);
+                }
+            }
+            if !ReceiveBatch::was_full(received) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Tells the control plane. Nothing is lost: what the channel does not take is kept.
+    fn emit(&mut self, peer: PeerId, event: Event) {
+        let event = PeerEvent { peer, event };
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(event);
+            return;
+        }
+        match self.parts.events.try_send(event) {
+            Ok(()) => {}
+            Err(TrySendError::Full(event)) => self.backlog.push_back(event),
+            // The control plane is gone: so is everything that could want the event.
+            Err(TrySendError::Closed(_)) => self.running = false,
+        }
+    }
+
+    fn send_backlog(&mut self) {
+        while let Some(event) = self.backlog.pop_front() {
+            if let Err(error) = self.parts.events.try_send(event) {
+                if let TrySendError::Full(event) = error {
+                    self.backlog.push_front(event);
+                }
+                return;
+            }
+        }
+    }
+
+    fn wake_workers(&mut self) {
+        for worker in mem::take(&mut self.to_wake) {
+            if let Some(inbox) = self.parts.inboxes.get(usize::from(worker)) {
+                inbox.wake();
+            }
+        }
+    }
+
+    /// Notes that a peer may have something to transmit, tell or wait for.
+    fn touch(&mut self, slot: usize) {
+        if let Some(peer) = self.peers.get_mut(slot)
+            && !mem::replace(&mut peer.touched, true)
+        {
+            self.touched_peers.push(slot);
+        }
+    }
+}

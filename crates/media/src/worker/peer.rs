@@ -1,0 +1,51 @@
+//! A peer and its routes as their worker has them.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use portunus_rtc::Connection;
+use smallvec::SmallVec;
+
+use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
+use crate::plane::{PeerId, RouteId};
+use crate::{DtlsState, IceState, RouteOptions, TrackRef};
+
+/// A peer.
+pub(super) struct Peer {
+    pub(super) id: PeerId,
+    pub(super) connection: Connection,
+    /// Its ICE agent is the controlling one.
+    pub(super) controlling: bool,
+    /// An entry an m-line.
+    pub(super) tracks: Vec<Track>,
+    pub(super) ufrags: SmallVec<[String; 1]>,
+    pub(super) addresses: SmallVec<[SocketAddr; 2]>,
+    /// The deadline that the timers have for it.
+    pub(super) timer: Option<Instant>,
+    pub(super) touched: bool,
+    pub(super) ice: IceState,
+    pub(super) dtls: Option<DtlsState>,
+    pub(super) refused: u64,
+}
+
+/// Both directions of an m-line.
+#[derive(Default)]
+pub(super) struct Track {
+    pub(super) source: Option<SourceKey>,
+    pub(super) sink: Option<Sink>,
+    pub(super) inspectors: [Inspector; ENCODINGS],
+}
+
+/// A route; it lives on its sink's worker.
+pub(super) struct Route {
+    pub(super) id: RouteId,
+    pub(super) from: TrackRef,
+    pub(super) to: TrackRef,
+    pub(super) options: RouteOptions,
+    pub(super) selector: Selector,
+    pub(super) source: SourceKey,
+    /// Slot of the peer and index of its m-line, once both are there.
+    pub(super) sink: Option<(usize, usize)>,
+    /// The numbering that the sink's sender reports stand for.
+    pub(super) clock_of: Option<(u8, u32)>,
+}

@@ -1,0 +1,384 @@
+//! Peers: datagrams in, what they transmit and tell, and their end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use portunus_rtc::connection::{Incoming, Received};
+use portunus_rtc::data::DataMessage as RtcData;
+use portunus_rtc::{
+    DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, TransportEvent, stun_username,
+};
+
+use super::Worker;
+use crate::command::Command;
+use crate::plane::PeerId;
+use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, TrackRef};
+
+impl Worker {
+    /// Takes one datagram.
+    pub(super) fn take_datagram(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        datagram: &mut [u8],
+    ) {
+        let known = self.by_address.get(&remote).copied();
+        let slot = match stun_username(datagram) {
+            // A user fragment says more than an address: a NAT may give one to two peers in turn.
+            Some(ufrag) => self.by_ufrag.get(ufrag).copied().or(known),
+            None => known,
+        };
+        let Some((slot, peer)) = slot.and_then(|slot| Some((slot, self.peers.get_mut(slot)?)))
+        else {
+            self.counters.unknown_peer();
+            return;
+        };
+        match peer.connection.receive(now, local, remote, datagram) {
+            Received::Consumed => {}
+            Received::Refused(refusal) => {
+                peer.refused += 1;
+                self.counters.refuse(refusal);
+            }
+            Received::Rtp(incoming) => self.take_packet(now, slot, &incoming, datagram),
+        }
+        self.touch(slot);
+    }
+
+    /// Hands a packet to its source, if anybody relays it.
+    fn take_packet(&mut self, now: Instant, slot: usize, incoming: &Incoming, datagram: &[u8]) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let extensions = *peer.connection.extensions();
+        let Some(track) = peer.tracks.get_mut(incoming.media) else {
+            return;
+        };
+        let (Some(key), Some(data)) = (track.source, datagram.get(incoming.range.clone())) else {
+            return;
+        };
+        let Some(source) = self
+            .sources
+            .get_mut(key.0)
+            .filter(|source| source.is_relayed())
+        else {
+            return;
+        };
+        let Some(inspector) = track.inspectors.get_mut(usize::from(incoming.encoding)) else {
+            return;
+        };
+        let Some(history) = source.history(incoming.encoding) else {
+            return;
+        };
+        let mut shared = history.recycle(incoming.seq, now);
+        let Some(packet) = Arc::get_mut(&mut shared) else {
+            return;
+        };
+        packet.fill(data);
+        packet.header = incoming.header;
+        packet.seq = incoming.seq;
+        packet.encoding = incoming.encoding;
+        packet.codec = incoming.codec;
+        packet.arrival = now;
+        packet.extensions = extensions;
+        (packet.layers, packet.vp8) =
+            inspector.inspect(incoming.codec, &incoming.header, data, &extensions);
+        if source.fresh.is_empty() {
+            self.fresh_sources.push(key);
+        }
+        source.push(shared, now);
+    }
+
+    /// Peers whose deadline has come.
+    pub(super) fn run_timers(&mut self, now: Instant) {
+        while let Some((at, slot)) = self.timers.pop_due(now) {
+            let Some(peer) = self
+                .peers
+                .get_mut(slot)
+                .filter(|peer| peer.timer == Some(at))
+            else {
+                continue;
+            };
+            peer.timer = None;
+            peer.connection.handle_timeout(now);
+            self.touch(slot);
+        }
+    }
+
+    /// Lets all touched peers transmit and tell, and sets their timers.
+    pub(super) fn poll_touched(&mut self, now: Instant) {
+        while let Some(slot) = self.touched_peers.pop() {
+            if let Some(peer) = self.peers.get_mut(slot) {
+                peer.touched = false;
+                self.poll_peer(slot, now);
+            }
+        }
+    }
+
+    fn poll_peer(&mut self, slot: usize, now: Instant) {
+        while let Some(peer) = self.peers.get_mut(slot) {
+            let Some(feedback) = peer.connection.poll_feedback() else {
+                break;
+            };
+            self.take_feedback(slot, feedback, now);
+        }
+        self.transmit(slot, now);
+        while let Some(peer) = self.peers.get_mut(slot) {
+            let Some(event) = peer.connection.transport.poll_event() else {
+                break;
+            };
+            self.take_event(slot, event);
+        }
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let next = peer.connection.poll_timeout();
+        // An earlier entry in the timers does no harm: it polls the peer once more.
+        if let Some(at) = next
+            && peer.timer.is_none_or(|timer| at < timer)
+        {
+            peer.timer = Some(at);
+            self.timers.set(slot, at);
+        }
+    }
+
+    fn transmit(&mut self, slot: usize, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        loop {
+            let room = self.out.room(&self.parts.socket);
+            let Some(transmit) = peer.connection.poll_transmit(now, room) else {
+                break;
+            };
+            self.out
+                .commit(transmit.len, transmit.source.ip(), transmit.destination);
+        }
+    }
+
+    fn take_event(&mut self, slot: usize, event: TransportEvent) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let id = peer.id;
+        match event {
+            TransportEvent::Ice(state) => {
+                let state = ice_state(state);
+                if peer.ice != state {
+                    peer.ice = state;
+                    self.emit(id, Event::Ice(state));
+                }
+            }
+            TransportEvent::SelectedPair(pair) => {
+                self.emit(
+                    id,
+                    Event::SelectedPair {
+                        local: pair.local,
+                        remote: pair.remote,
+                    },
+                );
+            }
+            TransportEvent::RemoteAddress(address) => {
+                if !peer.addresses.contains(&address) {
+                    peer.addresses.push(address);
+                }
+                self.by_address.insert(address, slot);
+            }
+            TransportEvent::Dtls(state) => {
+                let state = match state {
+                    RtcDtls::Trying => DtlsState::Trying,
+                    RtcDtls::Connected => DtlsState::Connected,
+                    RtcDtls::Failed => DtlsState::Failed,
+                };
+                peer.dtls = Some(state);
+                self.emit(id, Event::Dtls(state));
+            }
+            TransportEvent::Connected { profile } => {
+                peer.ice = IceState::Ready;
+                let srtp_profile = profile.map_or("", |profile| profile.name());
+                self.emit(id, Event::Ice(IceState::Ready));
+                self.emit(id, Event::Connected { srtp_profile });
+            }
+            TransportEvent::DataChannelOpen { label, protocol } => {
+                self.emit(id, Event::DataChannel { label, protocol });
+            }
+            TransportEvent::Data {
+                label,
+                protocol,
+                message,
+            } => {
+                let payload = match message {
+                    RtcData::Text(text) => DataPayload::Text(text),
+                    RtcData::Binary(bytes) => DataPayload::Binary(bytes),
+                };
+                self.emit(
+                    id,
+                    Event::Data(DataMessage {
+                        label,
+                        protocol,
+                        payload,
+                    }),
+                );
+            }
+            TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
+            TransportEvent::Failed(FailReason::Ice(failure)) => {
+                self.end_peer(slot, CloseReason::IceFailed(failure.to_string()));
+            }
+            TransportEvent::Failed(FailReason::Dtls(error)) => {
+                self.end_peer(slot, CloseReason::DtlsFailed(error.to_string()));
+            }
+            TransportEvent::Closed => self.end_peer(slot, CloseReason::DtlsAlert),
+        }
+    }
+
+    fn take_feedback(&mut self, slot: usize, feedback: Feedback, now: Instant) {
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
+        let id = peer.id;
+        let media = |index: usize| peer.connection.media().get(index);
+        match feedback {
+            Feedback::Nack { media, seq } => self.send_again(slot, media, seq, now),
+            Feedback::Keyframe { media } => {
+                let sink = peer.tracks.get(media).and_then(|track| track.sink.as_ref());
+                let route = sink.and_then(|sink| self.routes.get(sink.route?));
+                if let Some((source, encoding)) = route.map(|r| (r.source, r.selector.encoding())) {
+                    self.want_keyframe(source, encoding.unwrap_or(0), now);
+                }
+            }
+            Feedback::Remb(bitrate) => self.emit(id, Event::Remb { bitrate }),
+            Feedback::SenderReport {
+                media,
+                encoding,
+                clock,
+            } => {
+                let source = peer.tracks.get(media).and_then(|track| track.source);
+                if let Some(source) = source {
+                    self.set_source_clock(source, encoding, clock);
+                }
+            }
+            Feedback::Receiving {
+                media: index,
+                encoding,
+                receiving,
+            } => {
+                let Some(media) = media(index) else { return };
+                let audio = media.kind == portunus_sdp::negotiated::Kind::Audio;
+                let substream = (media.encodings > 1).then_some(encoding);
+                let mid = media.mid;
+                self.emit(
+                    id,
+                    Event::Media {
+                        mid,
+                        audio,
+                        receiving,
+                        substream,
+                    },
+                );
+            }
+            Feedback::SlowLink {
+                media: index,
+                uplink,
+                lost,
+            } => {
+                let Some(media) = media(index) else { return };
+                let audio = media.kind == portunus_sdp::negotiated::Kind::Audio;
+                let mid = media.mid;
+                self.emit(
+                    id,
+                    Event::SlowLink {
+                        mid,
+                        audio,
+                        uplink,
+                        lost,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Ends a peer at the control plane's request: it is told.
+    pub(super) fn close_peer(&mut self, peer: PeerId, now: Instant) {
+        let Some(slot) = self.by_id.get(&peer).copied() else {
+            return;
+        };
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.connection.transport.close();
+        }
+        self.transmit(slot, now);
+        self.end_peer(slot, CloseReason::Requested);
+    }
+
+    /// Forgets a peer with its sources, sinks and routes.
+    fn end_peer(&mut self, slot: usize, reason: CloseReason) {
+        let Some(peer) = self.peers.try_remove(slot) else {
+            return;
+        };
+        self.by_id.remove(&peer.id);
+        for ufrag in &peer.ufrags {
+            if self.by_ufrag.get(ufrag) == Some(&slot) {
+                self.by_ufrag.remove(ufrag);
+            }
+        }
+        for address in &peer.addresses {
+            if self.by_address.get(address) == Some(&slot) {
+                self.by_address.remove(address);
+            }
+        }
+        let fed: Vec<_> = self
+            .routes
+            .iter()
+            .filter(|(_, r)| r.to.peer == peer.id)
+            .map(|(_, r)| r.id)
+            .collect();
+        for route in fed {
+            self.remove_route(route);
+        }
+        let tracks: Vec<TrackRef> = self
+            .by_track
+            .keys()
+            .filter(|track| track.peer == peer.id)
+            .copied()
+            .collect();
+        for track in tracks {
+            self.end_source(track);
+        }
+        self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
+        self.emit(peer.id, Event::Closed(reason));
+    }
+
+    /// Ends a source and all its routes, here and on other workers.
+    pub(super) fn end_source(&mut self, track: TrackRef) {
+        let Some(key) = self.by_track.get(&track).copied() else {
+            return;
+        };
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        let watchers: Vec<u16> = source.watchers.iter().map(|(worker, _)| *worker).collect();
+        let routes: Vec<_> = source
+            .routes
+            .iter()
+            .filter_map(|slot| Some(self.routes.get(*slot)?.id))
+            .collect();
+        for worker in watchers {
+            self.send_to(worker, Command::SourceGone { track });
+        }
+        for route in routes {
+            self.remove_route(route);
+        }
+        self.by_track.remove(&track);
+        self.sources.try_remove(key.0);
+    }
+}
+
+fn ice_state(state: RtcIce) -> IceState {
+    match state {
+        RtcIce::New => IceState::Gathering,
+        RtcIce::Checking => IceState::Connecting,
+        RtcIce::Connected | RtcIce::Completed => IceState::Connected,
+        RtcIce::Disconnected => IceState::Disconnected,
+    }
+}

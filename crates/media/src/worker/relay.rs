@@ -1,0 +1,280 @@
+//! The fan-out: from the packets of a source to the datagrams of its sinks.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+use portunus_rtp::extension::AbsSendTime;
+
+use super::Worker;
+use super::peer::{Peer, Route};
+use crate::command::Command;
+use crate::graph::{Packet, Selection, Source, SourceKey, Stamp};
+use crate::sys::{MediaSocket, SendBatch};
+use crate::{Event, Layer, TrackRef};
+
+/// Packets of other workers taken a turn.
+const PASSED_PER_TURN: usize = 1_024;
+
+impl Worker {
+    /// Takes what other workers passed on; says whether there is more.
+    pub(super) fn take_passed(&mut self, now: Instant) -> bool {
+        let mut more = false;
+        for ring in self.parts.rings.from.iter_mut().flatten() {
+            for _ in 0..PASSED_PER_TURN {
+                let Ok((track, packet)) = ring.pop() else {
+                    break;
+                };
+                let Some(key) = self.by_track.get(&track).copied() else {
+                    continue;
+                };
+                let Some(source) = self.sources.get_mut(key.0) else {
+                    continue;
+                };
+                if source.fresh.is_empty() {
+                    self.fresh_sources.push(key);
+                }
+                source.push(packet, now);
+            }
+            more |= !ring.is_empty();
+        }
+        more
+    }
+
+    /// Relays the packets of this turn.
+    pub(super) fn relay_fresh(&mut self, now: Instant) {
+        let mut keys = mem::take(&mut self.fresh_sources);
+        for key in keys.drain(..) {
+            self.pass_on(key);
+            self.relay(key, now);
+        }
+        self.fresh_sources = keys;
+    }
+
+    /// Hands the packets to other workers, each packet once a worker.
+    fn pass_on(&mut self, key: SourceKey) {
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        for (worker, _) in &source.watchers {
+            let Some(Some(ring)) = self.parts.rings.to.get_mut(usize::from(*worker)) else {
+                continue;
+            };
+            for packet in &source.fresh {
+                if ring.push((source.track, Arc::clone(packet))).is_err() {
+                    self.counters.ring_full();
+                }
+            }
+            if !self.to_wake.contains(worker) {
+                self.to_wake.push(*worker);
+            }
+        }
+    }
+
+    fn relay(&mut self, key: SourceKey, now: Instant) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let mut packets = mem::take(&mut source.fresh);
+        let mut index = 0;
+        while let Some(source) = self.sources.get(key.0)
+            && let Some(slot) = source.routes.get(index).copied()
+        {
+            index += 1;
+            let Some(route) = self.routes.get_mut(slot) else {
+                continue;
+            };
+            let Some((peer_slot, media)) = route.sink.filter(|_| route.options.enabled) else {
+                continue;
+            };
+            let Some(peer) = self.peers.get_mut(peer_slot) else {
+                continue;
+            };
+            let mut relay = Relay {
+                key,
+                source,
+                route,
+                peer,
+                media,
+                socket: &self.parts.socket,
+                out: &mut self.out,
+                send_time: AbsSendTime::from_duration(self.parts.clock.since_1900(now)),
+                now,
+            };
+            relay.send_all(&packets);
+            let (changed, wanted) = relay.finish();
+            let (id, peer_id) = (route.id, peer.id);
+            let due = peer.connection.poll_timeout();
+            if due.is_some_and(|due| peer.timer.is_none_or(|timer| due < timer)) {
+                self.touch(peer_slot);
+            }
+            if let Some(layer) = changed {
+                self.emit(peer_id, Event::Layer { route: id, layer });
+            }
+            if let Some(encoding) = wanted {
+                self.want_keyframe(key, encoding, now);
+            }
+        }
+        packets.clear();
+        if let Some(source) = self.sources.get_mut(key.0) {
+            source.fresh = packets;
+        }
+    }
+
+    /// Somebody needs a keyframe of the source's encoding.
+    pub(super) fn want_keyframe(&mut self, key: SourceKey, encoding: u8, now: Instant) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        if !source.format.is_video || !source.keyframes.ask(encoding, now) {
+            return;
+        }
+        let track = source.track;
+        if track.peer.worker != self.parts.index {
+            self.send_to(
+                track.peer.worker,
+                Command::SourceKeyframe { track, encoding },
+            );
+            return;
+        }
+        self.ask_peer(track, encoding);
+    }
+
+    /// Somebody needs keyframes of whatever the source has.
+    pub(super) fn want_keyframes(&mut self, key: SourceKey, now: Instant) {
+        let encodings = self
+            .sources
+            .get(key.0)
+            .map_or(0, |source| source.format.encodings);
+        for encoding in 0..encodings {
+            self.want_keyframe(key, encoding, now);
+        }
+    }
+
+    fn ask_peer(&mut self, track: TrackRef, encoding: u8) {
+        let Some(slot) = self.by_id.get(&track.peer).copied() else {
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let media = peer
+            .connection
+            .media()
+            .iter()
+            .position(|media| media.mid == track.mid);
+        if let Some(media) = media {
+            peer.connection.request_keyframe(media, encoding);
+        }
+        self.touch(slot);
+    }
+}
+
+/// One route's share of a turn.
+struct Relay<'a> {
+    key: SourceKey,
+    source: &'a Source,
+    route: &'a mut Route,
+    peer: &'a mut Peer,
+    media: usize,
+    socket: &'a MediaSocket,
+    out: &'a mut SendBatch,
+    send_time: AbsSendTime,
+    now: Instant,
+}
+
+impl Relay<'_> {
+    fn send_all(&mut self, packets: &[Arc<Packet>]) {
+        for packet in packets {
+            let encodings = self.source.format.encodings;
+            match self
+                .route
+                .selector
+                .select(packet, encodings, &self.route.options)
+            {
+                // Padding and keep-alives end here.
+                Selection::Forward { .. } if packet.payload().is_empty() => self.skip(packet),
+                Selection::Forward { marker } => {
+                    // Without keys, codec or path the packet is lost like any on the way.
+                    let _ = self.send(packet, marker);
+                }
+                Selection::Skip => self.skip(packet),
+                Selection::Other => {}
+            }
+        }
+    }
+
+    fn skip(&mut self, packet: &Packet) {
+        if let Some(sink) = self
+            .peer
+            .tracks
+            .get_mut(self.media)
+            .and_then(|track| track.sink.as_mut())
+        {
+            sink.numbering.skip(self.key, packet);
+        }
+    }
+
+    fn send(&mut self, packet: &Packet, marker: bool) -> Option<()> {
+        let connection = &mut self.peer.connection;
+        let sink = self
+            .peer
+            .tracks
+            .get_mut(self.media)?
+            .sink
+            .as_mut()
+            .filter(|sink| sink.sends)?;
+        let pair = *connection.transport.selected_pair()?;
+        connection.transport.profile()?;
+        let sent = sink
+            .numbering
+            .forward(self.key, packet, sink.clock_rate, marker)?;
+        let stamp = Stamp {
+            send_time: self.send_time,
+            transport_seq: connection.next_transport_seq(),
+            playout_delay: self.route.options.playout_delay,
+        };
+        let room = self.out.room(self.socket);
+        let (header_len, len) = sink.write(packet, &sent, &stamp, room)?;
+        let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
+        let sealed = connection
+            .seal_rtp(
+                self.media,
+                sent.out,
+                timestamp,
+                (header_len, len),
+                room,
+                self.now,
+            )
+            .ok()?;
+        self.out.commit(sealed, pair.local.ip(), pair.remote);
+        let numbering = (packet.encoding, sent.timestamp_offset);
+        if self.route.clock_of != Some(numbering) {
+            self.route.clock_of = Some(numbering);
+            let clock = self
+                .source
+                .clocks
+                .get(usize::from(packet.encoding))
+                .copied()
+                .flatten();
+            let clock = clock.map(|mut clock| {
+                clock.timestamp = clock.timestamp.wrapping_add(sent.timestamp_offset);
+                clock
+            });
+            connection.set_source_clock(self.media, clock);
+        }
+        Some(())
+    }
+
+    /// What the route tells of its layers, and the encoding that it needs a keyframe of.
+    fn finish(self) -> (Option<Layer>, Option<u8>) {
+        let encodings = self.source.format.encodings;
+        let Route {
+            selector, options, ..
+        } = self.route;
+        (
+            selector.take_change(encodings),
+            selector.keyframe_wanted(encodings, options, self.now),
+        )
+    }
+}

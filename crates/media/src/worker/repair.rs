@@ -1,0 +1,56 @@
+//! Retransmission: NACKs of sinks are answered from the source's history.
+
+use std::time::Instant;
+
+use portunus_rtp::SeqNo;
+use portunus_rtp::extension::AbsSendTime;
+
+use super::Worker;
+use crate::graph::Stamp;
+
+impl Worker {
+    /// Sends a packet again that a sink lost.
+    pub(super) fn send_again(&mut self, slot: usize, media: usize, seq: SeqNo, now: Instant) {
+        // What is no longer remembered cannot be helped; the receiver asks for a keyframe in time.
+        let _ = self.try_send_again(slot, media, seq, now);
+    }
+
+    fn try_send_again(
+        &mut self,
+        slot: usize,
+        media: usize,
+        seq: SeqNo,
+        now: Instant,
+    ) -> Option<()> {
+        let peer = self.peers.get_mut(slot)?;
+        let sink = peer.tracks.get(media)?.sink.as_ref()?;
+        let sent = sink.numbering.sent(seq)?;
+        let packet = self
+            .sources
+            .get(sent.source.0)?
+            .remembered(sent.encoding, sent.seq)?;
+        let playout_delay = sink
+            .route
+            .and_then(|slot| self.routes.get(slot)?.options.playout_delay);
+        let stamp = Stamp {
+            send_time: AbsSendTime::from_duration(self.parts.clock.since_1900(now)),
+            transport_seq: peer.connection.next_transport_seq(),
+            playout_delay,
+        };
+        let pair = *peer.connection.transport.selected_pair()?;
+        let room = self.out.room(&self.parts.socket);
+        let (number, lengths) = if sink.has_rtx() {
+            let number = peer.connection.next_rtx(media)?;
+            (
+                number,
+                sink.write_rtx(packet, &sent, number.wire(), &stamp, room)?,
+            )
+        } else {
+            peer.connection.count_retransmission(media);
+            (seq, sink.write(packet, &sent, &stamp, room)?)
+        };
+        let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
+        self.out.commit(sealed, pair.local.ip(), pair.remote);
+        Some(())
+    }
+}
