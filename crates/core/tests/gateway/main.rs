@@ -9,6 +9,7 @@
 mod auth;
 mod errors;
 mod handles;
+mod peers;
 mod polling;
 mod server;
 mod sessions;

@@ -2,9 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use portunus_core::sdp::{
+    AnswerOptions, CodecName, Description, Direction, Kind, MediaOffer, OfferOptions, Simulcast,
+};
 use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{
-    CoreConfig, Gateway, Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply,
+    CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Message, Plugin, PluginHandle,
+    PluginInfo, Reply,
 };
 use serde_json::{Value, json};
 
@@ -73,8 +77,33 @@ struct ProbeHandle {
     log: Arc<Mutex<Vec<String>>>,
 }
 
+impl ProbeHandle {
+    fn note(&self, jsep: &Jsep) {
+        let Jsep {
+            kind,
+            update,
+            restart,
+            e2ee,
+            ..
+        } = jsep;
+        let rids = |s: &Simulcast| s.rids.iter().map(|rid| rid.to_string()).collect::<Vec<_>>();
+        let simulcast: Vec<_> = jsep.simulcast.iter().map(rids).collect();
+        let svc: Vec<_> = jsep
+            .svc
+            .iter()
+            .map(|svc| (svc.mid.to_string(), &svc.mode))
+            .collect();
+        self.log.lock().unwrap().push(format!(
+            "{kind:?} update={update} restart={restart} e2ee={e2ee} simulcast={simulcast:?} svc={svc:?}"
+        ));
+    }
+}
+
 impl PluginHandle for ProbeHandle {
     fn message(&mut self, message: Message) -> Reply {
+        if let Some(jsep) = &message.jsep {
+            self.note(jsep);
+        }
         let transaction = Some(message.transaction.as_str());
         match message.body.get("do").and_then(Value::as_str) {
             Some("succeed") => Reply::Success(json!({ "done": true })),
@@ -90,6 +119,35 @@ impl PluginHandle for ProbeHandle {
                 Reply::Ack(None)
             }
             Some("panic") => panic!("as told"),
+            Some("answer") => {
+                let offer = message.jsep.unwrap().description;
+                let options = AnswerOptions {
+                    extensions: ExtensionKind::ALL.to_vec(),
+                    ..Default::default()
+                };
+                let answer = self
+                    .handle
+                    .answer(Description::answer(&offer, &options))
+                    .unwrap();
+                self.handle
+                    .push(transaction, json!({ "answered": true }), Some(answer));
+                Reply::Ack(None)
+            }
+            Some("offer") => {
+                let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
+                audio.add_codec(CodecName::Opus, None, None);
+                let offer = OfferOptions {
+                    media: vec![audio],
+                    ..Default::default()
+                };
+                let offer = self.handle.offer(Description::offer(offer), false).unwrap();
+                self.handle.push(transaction, json!({}), Some(offer));
+                Reply::Ack(None)
+            }
+            Some("close") => {
+                self.handle.close_pc();
+                Reply::Ack(None)
+            }
             _ => Reply::Ack(None),
         }
     }

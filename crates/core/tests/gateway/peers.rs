@@ -1,0 +1,376 @@
+//! PeerConnections: negotiation and what the media plane reports.
+
+use std::time::Duration;
+
+use portunus_core::CoreConfig;
+use portunus_core::Mid;
+use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event};
+use portunus_core::testing::{Line, TestClient, jsep};
+use serde_json::{Value, json};
+
+use crate::world::{PROBE, World};
+
+const LINES: [Line; 3] = [Line::Audio, Line::Simulcast, Line::Data];
+
+async fn connected(world: &World) -> TestClient {
+    let mut client = world.server.attach(PROBE).await;
+    client
+        .message(
+            json!({ "do": "answer" }),
+            Some(jsep("offer", "abcd", &LINES)),
+        )
+        .await;
+    let (data, answer) = client.event_with_jsep().await;
+    assert_eq!(data, json!({ "answered": true }));
+    assert_eq!(answer.unwrap()["type"], "answer");
+    client
+}
+
+#[tokio::test]
+async fn an_offer_is_answered() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let mut offer = jsep("offer", "abcd", &LINES);
+    offer["e2ee"] = true.into();
+    offer["svc"] = json!([{ "mindex": 1, "svc": "L3T3" }]);
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    let (_, answer) = client.event_with_jsep().await;
+    let answer = answer.unwrap();
+    assert_eq!(answer["e2ee"], true);
+    let sdp = answer["sdp"].as_str().unwrap();
+    assert!(
+        sdp.contains("a=group:BUNDLE 0 1 2") && sdp.contains("a=setup:passive"),
+        "{sdp}"
+    );
+    let noted = world.plugin.log().join("\n");
+    assert!(
+        noted.contains("Offer update=false restart=false e2ee=true"),
+        "{noted}"
+    );
+    assert!(noted.contains(r#"simulcast=[["l", "m", "h"]]"#), "{noted}");
+    assert!(noted.contains(r#"svc=[("1", "L3T3")]"#), "{noted}");
+    assert_eq!(world.server.peers().len(), 1);
+}
+
+#[tokio::test]
+async fn the_offer_may_say_in_which_order_its_rids_are() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let mut offer = jsep("offer", "abcd", &LINES);
+    offer["rid_order"] = "lmh".into();
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    let noted = world.plugin.log().join("\n");
+    assert!(noted.contains(r#"simulcast=[["h", "m", "l"]]"#), "{noted}");
+}
+
+#[tokio::test]
+async fn a_later_offer_updates_and_may_restart_ice() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    let ufrag = |answer: &Value| {
+        let sdp = answer["sdp"].as_str().unwrap();
+        sdp.lines()
+            .find(|line| line.starts_with("a=ice-ufrag"))
+            .unwrap()
+            .to_owned()
+    };
+    let offer = jsep("offer", "abcd", &LINES);
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    let (_, first) = client.event_with_jsep().await;
+    let offer = jsep("offer", "efgh", &LINES);
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    let (_, second) = client.event_with_jsep().await;
+    assert_ne!(ufrag(&first.unwrap()), ufrag(&second.unwrap()));
+    let noted = world.plugin.log();
+    assert!(noted[1].contains("update=true restart=false"), "{noted:?}");
+    assert!(noted[2].contains("update=true restart=true"), "{noted:?}");
+    assert_eq!(world.server.peers().len(), 1);
+}
+
+#[tokio::test]
+async fn an_offer_that_was_never_answered_makes_way_for_the_next() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    client
+        .message(
+            json!({ "do": "nothing" }),
+            Some(jsep("offer", "abcd", &LINES)),
+        )
+        .await;
+    let first = world.server.peers();
+    client
+        .message(
+            json!({ "do": "answer" }),
+            Some(jsep("offer", "efgh", &LINES)),
+        )
+        .await;
+    assert!(client.event_with_jsep().await.1.is_some());
+    let second = world.server.peers();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second);
+    client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn an_answer_without_an_offer_is_refused() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let answer = jsep("answer", "abcd", &LINES);
+    let members = json!({ "body": {}, "jsep": answer });
+    let reply = client.on_handle("message", members.clone()).await;
+    let refused = json!({ "code": 469, "reason": "Unexpected ANSWER (did we offer?)" });
+    assert_eq!(reply["error"], refused);
+    let mut client = connected(&world).await;
+    assert_eq!(client.on_handle("message", members).await["error"], refused);
+}
+
+#[tokio::test]
+async fn a_plugin_may_offer() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    client.message(json!({ "do": "offer" }), None).await;
+    let (_, offer) = client.event_with_jsep().await;
+    let offer = offer.unwrap();
+    assert_eq!(offer["type"], "offer");
+    assert!(offer["sdp"].as_str().unwrap().contains("a=setup:actpass"));
+    client
+        .message(json!({}), Some(jsep("answer", "abcd", &[Line::Audio])))
+        .await;
+    assert!(world.plugin.log()[0].starts_with("Answer"));
+    assert_eq!(world.server.peers().len(), 1);
+}
+
+#[tokio::test]
+async fn bad_sdp_is_refused_and_leaves_nothing_behind() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let good = jsep("offer", "abcd", &LINES)["sdp"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for (from, to) in [
+        ("v=0", "w=0"),
+        ("m=audio", "m=smell"),
+        ("a=ice-ufrag:abcd\r\n", ""),
+        ("a=fingerprint:sha-256", "a=fingerprint:md5"),
+        ("a=mid:0", "a=mad:0"),
+        ("a=msid:s a", "a=msid:s"),
+        ("s=-", "-"),
+    ] {
+        let offer = json!({ "type": "offer", "sdp": good.replace(from, to) });
+        let reply = client
+            .on_handle("message", json!({ "body": {}, "jsep": offer }))
+            .await;
+        assert_eq!(reply["error"]["code"], 465, "{from}: {reply}");
+    }
+    assert_eq!(world.server.peers().len(), 0);
+    client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn the_media_planes_reports_become_events() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    let peer = world.server.peers()[0];
+    let mid = Mid::new("1").unwrap();
+    let common = json!({ "session_id": client.session, "sender": client.handle });
+    let media = |receiving| Event::Media {
+        mid,
+        audio: false,
+        receiving,
+        substream: Some(2),
+    };
+    for (event, expected) in [
+        (
+            Event::Connected {
+                srtp_profile: "SRTP_AEAD_AES_128_GCM",
+            },
+            json!({ "janus": "webrtcup" }),
+        ),
+        (
+            media(true),
+            json!({
+                "janus": "media", "mid": "1", "type": "video", "substream": 2, "receiving": true,
+            }),
+        ),
+        (
+            media(false),
+            json!({
+                "janus": "media", "mid": "1", "type": "video", "substream": 2, "receiving": false,
+            }),
+        ),
+        (
+            // What the client sends is what the server's downlink carries.
+            Event::SlowLink {
+                mid,
+                audio: true,
+                uplink: true,
+                lost: 9,
+            },
+            json!({
+                "janus": "slowlink", "mid": "1", "media": "audio", "uplink": false, "lost": 9,
+            }),
+        ),
+    ] {
+        let mut expected = expected;
+        expected
+            .as_object_mut()
+            .unwrap()
+            .extend(common.as_object().unwrap().clone());
+        world.server.happen(peer, event).await;
+        assert_eq!(client.next().await, expected);
+    }
+    assert_eq!(world.gateway.counters().snapshot().peer_connections, 1);
+    let message = DataMessage {
+        label: "l".to_owned(),
+        protocol: String::new(),
+        payload: DataPayload::Text("hi".to_owned()),
+    };
+    world.server.happen(peer, Event::Data(message)).await;
+    world.server.happen(peer, Event::Remb { bitrate: 5 }).await;
+    client.expect_silence().await;
+    let noted = world.plugin.log().join("\n");
+    for word in ["Up", "Media {", "SlowLink {", "Data(", "Remb(5)"] {
+        assert!(noted.contains(word), "{word} in {noted}");
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_closes_the_peer_connection() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    let peer = world.server.peers()[0];
+    world
+        .server
+        .happen(peer, Event::Connected { srtp_profile: "x" })
+        .await;
+    assert_eq!(client.next().await["janus"], "webrtcup");
+    assert_eq!(
+        client.on_handle("hangup", json!({})).await["janus"],
+        "success"
+    );
+    assert_eq!(
+        client.next().await,
+        json!({
+            "janus": "hangup", "session_id": client.session, "sender": client.handle,
+            "reason": "Janus API",
+        })
+    );
+    assert_eq!(world.plugin.log().last().unwrap(), r#"Hangup("Janus API")"#);
+    assert_eq!(world.gateway.counters().snapshot().peer_connections, 0);
+    assert!(world.server.peers().is_empty());
+    // What still comes of the old peer is nobody's.
+    world
+        .server
+        .happen(peer, Event::Closed(CloseReason::Requested))
+        .await;
+    client.expect_silence().await;
+    // The handle can be used again.
+    client
+        .message(
+            json!({ "do": "answer" }),
+            Some(jsep("offer", "abcd", &LINES)),
+        )
+        .await;
+    assert!(client.event_with_jsep().await.1.is_some());
+}
+
+#[tokio::test]
+async fn a_lost_peer_connection_is_reported_with_its_reason() {
+    for (reason, text) in [
+        (CloseReason::IceFailed("no pair".to_owned()), "ICE failed"),
+        (
+            CloseReason::DtlsFailed("wrong fingerprint".to_owned()),
+            "DTLS failed",
+        ),
+        (CloseReason::DtlsAlert, "DTLS alert"),
+    ] {
+        let world = World::new();
+        let mut client = connected(&world).await;
+        world
+            .server
+            .happen(world.server.peers()[0], Event::Closed(reason))
+            .await;
+        let event = client.next().await;
+        assert_eq!(
+            (&event["janus"], &event["reason"]),
+            (&json!("hangup"), &json!(text))
+        );
+        let counters = world.gateway.counters().snapshot();
+        assert_eq!(counters.ice_failures, u64::from(text == "ICE failed"));
+        assert_eq!(counters.dtls_failures, u64::from(text == "DTLS failed"));
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_closes_is_not_told() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    client.message(json!({ "do": "close" }), None).await;
+    assert_eq!(client.next().await["reason"], "Close PC");
+    assert!(!world.plugin.log().join("\n").contains("Hangup"));
+}
+
+#[tokio::test]
+async fn detaching_closes_the_peer_connection_without_a_hangup_event() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    assert_eq!(
+        client.on_handle("detach", json!({})).await["janus"],
+        "success"
+    );
+    assert_eq!(client.next().await["janus"], "detached");
+    client.expect_silence().await;
+    assert!(world.server.peers().is_empty());
+    assert!(
+        world
+            .plugin
+            .log()
+            .ends_with(&[r#"Hangup("Detach")"#.to_owned(), "detach".to_owned()])
+    );
+}
+
+#[tokio::test]
+async fn a_shutdown_hangs_up() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    world.gateway.shutdown().await;
+    assert_eq!(client.next().await["reason"], "Server shutdown");
+    assert_eq!(client.next().await["janus"], "detached");
+    assert!(world.server.peers().is_empty());
+}
+
+#[tokio::test]
+async fn in_full_trickle_candidates_follow_the_description() {
+    let world = World::with(CoreConfig {
+        full_trickle: true,
+        ..CoreConfig::default()
+    });
+    let mut client = connected(&world).await;
+    // The media plane of tests has no candidates of its own.
+    assert_eq!(
+        client.next().await,
+        json!({
+            "janus": "trickle", "session_id": client.session, "sender": client.handle,
+            "candidate": { "completed": true },
+        })
+    );
+    client
+        .message(
+            json!({ "do": "answer" }),
+            Some(jsep("offer", "abcd", &LINES)),
+        )
+        .await;
+    client.event().await;
+    client.expect_silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_times_out_closes_its_peer_connections() {
+    let world = World::new();
+    let mut client = connected(&world).await;
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert_eq!(client.next().await["janus"], "timeout");
+    client.expect_silence().await;
+    assert!(world.server.peers().is_empty());
+}
