@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_media::testing::Requested;
 use portunus_media::{Event, MediaPlane, PeerEvent, PeerId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -20,6 +21,7 @@ use crate::{Client, CoreConfig, Gateway, Plugin, ServerFacts};
 pub struct TestServer {
     /// The gateway.
     pub gateway: Gateway,
+    media: MediaPlane,
     events: mpsc::Sender<PeerEvent>,
 }
 
@@ -27,9 +29,16 @@ impl TestServer {
     /// A server as `config` says.
     pub fn new(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let (media, sender, events) = MediaPlane::detached();
-        let gateway = Gateway::new(config, media, events, plugins, ServerFacts::default());
+        let gateway = Gateway::new(
+            config,
+            media.clone(),
+            events,
+            plugins,
+            ServerFacts::default(),
+        );
         TestServer {
             gateway,
+            media,
             events: sender,
         }
     }
@@ -57,6 +66,11 @@ impl TestServer {
     /// The PeerConnections that there are, oldest first.
     pub fn peers(&self) -> Vec<PeerId> {
         self.gateway.peers()
+    }
+
+    /// What the media plane was asked for.
+    pub fn requested(&self) -> Requested {
+        self.media.requested()
     }
 
     /// Lets the media plane report `event` of `peer`.

@@ -9,6 +9,9 @@ mod plane;
 mod start;
 mod stats;
 mod sys;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 mod worker;
 
 pub use command::{RouteOptions, TrackRef};

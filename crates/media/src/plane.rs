@@ -109,6 +109,8 @@ struct Shared {
     fingerprint: Fingerprint,
     address: IpAddr,
     next_id: AtomicU64,
+    #[cfg(feature = "testing")]
+    notes: crate::testing::Notes,
 }
 
 /// The way to one worker.
@@ -152,6 +154,8 @@ impl MediaPlane {
             fingerprint: started.fingerprint,
             address: started.address,
             next_id: AtomicU64::new(1),
+            #[cfg(feature = "testing")]
+            notes: Default::default(),
         };
         Ok((
             Self {
@@ -161,27 +165,32 @@ impl MediaPlane {
         ))
     }
 
-    /// A media plane without workers, for tests: commands go nowhere, and events are what is sent to the sender.
+    /// A media plane without workers, for tests: commands are only noted, and events are what is sent to the sender.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn detached() -> (Self, mpsc::Sender<PeerEvent>, mpsc::Receiver<PeerEvent>) {
-        let (sender, events) = mpsc::channel(64);
+        let detached = crate::testing::Detached::new();
         let shared = Shared {
             workers: Vec::new(),
-            fingerprint: Fingerprint {
-                hash: portunus_sdp::negotiated::FingerprintHash::Sha256,
-                digest: vec![0; 32],
-            },
-            address: IpAddr::from([127, 0, 0, 1]),
+            fingerprint: detached.fingerprint,
+            address: detached.address,
             next_id: AtomicU64::new(1),
+            notes: Default::default(),
         };
-        (
-            Self {
-                shared: Arc::new(shared),
-            },
-            sender,
-            events,
-        )
+        let plane = Self {
+            shared: Arc::new(shared),
+        };
+        (plane, detached.sender, detached.events)
+    }
+
+    /// What was asked for so far.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn requested(&self) -> crate::testing::Requested {
+        let notes = self.shared.notes.lock();
+        notes
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Number of workers.
@@ -344,6 +353,10 @@ impl MediaPlane {
     }
 
     fn send_to(&self, worker: u16, command: Command) {
+        #[cfg(feature = "testing")]
+        if self.shared.workers.is_empty() {
+            crate::testing::note(&self.shared.notes, &command);
+        }
         if let Some(port) = self.shared.workers.get(usize::from(worker)) {
             port.inbox.send(command);
         }

@@ -100,13 +100,13 @@ impl Echo {
     fn request(&mut self, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
         let request = Request::read(message)?;
         self.settings.apply(&request);
-        if request.bitrate.is_some() {
-            self.cap_bitrate();
-        }
         self.tell_of_layers_in_place(&request);
         match &message.jsep {
             None => {
                 self.apply_to_routes();
+                if request.bitrate.is_some() {
+                    self.cap_bitrate();
+                }
                 Ok(None)
             }
             Some(jsep) => self.answer(jsep, &request).map(Some),

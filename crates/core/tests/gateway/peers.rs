@@ -374,3 +374,34 @@ async fn a_session_that_times_out_closes_its_peer_connections() {
     client.expect_silence().await;
     assert!(world.server.peers().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn candidates_wait_for_the_negotiation_but_not_for_ever() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let candidate = |mid: &str, text: &str| json!({ "sdpMid": mid, "candidate": text });
+    let trickle = json!({ "candidate": candidate("0", "candidate:stale") });
+    assert_eq!(client.on_handle("trickle", trickle).await["janus"], "ack");
+    tokio::time::sleep(Duration::from_secs(46)).await;
+    for early in [
+        json!({ "candidate": candidate("0", "candidate:early") }),
+        json!({ "candidate": candidate("1", "candidate:bundled") }),
+        json!({ "candidate": { "sdpMLineIndex": 2, "candidate": "candidate:bundled too" } }),
+        json!({ "candidate": candidate("0", "") }),
+        json!({ "candidate": candidate("0", "nonsense") }),
+    ] {
+        assert_eq!(client.on_handle("trickle", early).await["janus"], "ack");
+    }
+    client
+        .message(
+            json!({ "do": "answer" }),
+            Some(jsep("offer", "abcd", &LINES)),
+        )
+        .await;
+    client.event().await;
+    let late = json!({ "candidates": [candidate("0", "candidate:late")] });
+    assert_eq!(client.on_handle("trickle", late).await["janus"], "ack");
+    let peer = world.server.peers()[0];
+    let added = ["candidate:early", "candidate:late"].map(|text| (peer, text.to_owned()));
+    assert_eq!(world.server.requested().candidates, added);
+}

@@ -1,0 +1,96 @@
+//! A media plane without workers, which notes what it was asked for: for the tests of what stands on it.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portunus_sdp::negotiated::{Fingerprint, FingerprintHash};
+use tokio::sync::mpsc;
+
+use crate::command::Command;
+use crate::{DataMessage, PeerEvent, PeerId, RouteId, RouteOptions, TrackRef};
+
+/// What a detached media plane was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Requested {
+    /// The routes that there are, with their present options.
+    pub routes: Vec<RequestedRoute>,
+    /// The caps, in the order in which they were set.
+    pub bitrates: Vec<(PeerId, Option<u64>)>,
+    /// The messages that were sent.
+    pub data: Vec<(PeerId, DataMessage)>,
+    /// The candidates that were added.
+    pub candidates: Vec<(PeerId, String)>,
+}
+
+/// A route.
+#[derive(Debug, Clone)]
+pub struct RequestedRoute {
+    /// Its id.
+    pub id: RouteId,
+    /// The source.
+    pub from: TrackRef,
+    /// The sink.
+    pub to: TrackRef,
+    /// As they were set last.
+    pub options: RouteOptions,
+}
+
+/// Where a detached media plane keeps its notes; shared by its clones.
+pub(crate) type Notes = Arc<Mutex<Requested>>;
+
+pub(crate) fn note(notes: &Notes, command: &Command) {
+    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    match command {
+        Command::AddRoute {
+            route,
+            from,
+            to,
+            options,
+        } => notes.routes.push(RequestedRoute {
+            id: *route,
+            from: *from,
+            to: *to,
+            options: options.clone(),
+        }),
+        Command::SetRoute { route, options } => {
+            for known in notes.routes.iter_mut().filter(|known| known.id == *route) {
+                known.options = options.clone();
+            }
+        }
+        Command::RemoveRoute { route } => notes.routes.retain(|known| known.id != *route),
+        Command::ClosePeer { peer } => {
+            let of_peer =
+                |route: &RequestedRoute| route.from.peer == *peer || route.to.peer == *peer;
+            notes.routes.retain(|route| !of_peer(route));
+        }
+        Command::SetBitrate { peer, bitrate } => notes.bitrates.push((*peer, *bitrate)),
+        Command::SendData { peer, message } => notes.data.push((*peer, message.clone())),
+        Command::AddCandidate { peer, candidate } => {
+            notes.candidates.push((*peer, candidate.clone()));
+        }
+        _ => {}
+    }
+}
+
+/// Stands in for what a started media plane has: no workers, an empty certificate, and events made by hand.
+pub(crate) struct Detached {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) address: IpAddr,
+    pub(crate) sender: mpsc::Sender<PeerEvent>,
+    pub(crate) events: mpsc::Receiver<PeerEvent>,
+}
+
+impl Detached {
+    pub(crate) fn new() -> Self {
+        let (sender, events) = mpsc::channel(64);
+        Detached {
+            fingerprint: Fingerprint {
+                hash: FingerprintHash::Sha256,
+                digest: vec![0; 32],
+            },
+            address: IpAddr::from([127, 0, 0, 1]),
+            sender,
+            events,
+        }
+    }
+}

@@ -1,0 +1,586 @@
+//! The plugin's requests, errors and events, through a gateway without a network.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer, RouteOptions};
+use portunus_core::testing::{Line, TestClient, TestServer, jsep};
+use portunus_core::{CoreConfig, HandleId, Mid, SessionId};
+use portunus_echotest::EchoTest;
+use serde_json::{Value, json};
+
+const PACKAGE: &str = "janus.plugin.echotest";
+const LINES: [Line; 3] = [Line::Audio, Line::Video, Line::Data];
+
+fn server() -> TestServer {
+    TestServer::new(CoreConfig::default(), vec![Arc::new(EchoTest)])
+}
+
+fn ok() -> Value {
+    json!({ "echotest": "event", "result": "ok" })
+}
+
+/// Offers `lines` with `body`, and returns the answer's text.
+async fn call(client: &mut TestClient, body: Value, lines: &[Line]) -> String {
+    client
+        .message(body, Some(jsep("offer", "abcd", lines)))
+        .await;
+    let (data, answer) = client.event_with_jsep().await;
+    assert_eq!(data, ok());
+    let answer = answer.unwrap();
+    assert_eq!(answer["type"], "answer");
+    answer["sdp"].as_str().unwrap().to_owned()
+}
+
+async fn state(server: &TestServer, client: &TestClient) -> Value {
+    let (session, handle) = (SessionId(client.session), HandleId(client.handle));
+    server.gateway.query(session, handle).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_setting_is_taken() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    for body in [
+        json!({ "audio": false }),
+        json!({ "video": false }),
+        json!({ "video": true, "request": "anything", "unknown": [1] }),
+        json!({ "bitrate": 0 }),
+        json!({ "bitrate": 512_000 }),
+        json!({ "substream": 0 }),
+        json!({ "temporal": 2 }),
+        json!({ "fallback": 0 }),
+        json!({ "spatial_layer": 1 }),
+        json!({ "temporal_layer": 1 }),
+        json!({ "videocodec": "vp9" }),
+        json!({ "videoprofile": "2" }),
+        json!({ "opusred": true }),
+        json!({ "min_delay": 10 }),
+        json!({ "max_delay": -1 }),
+        json!({ "record": false }),
+    ] {
+        client.message(body.clone(), None).await;
+        assert_eq!(client.event_with_jsep().await, (ok(), None), "{body}");
+    }
+    client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn every_error_has_its_code_and_text() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let nothing = "Message error: no supported attributes found";
+    for (body, text) in [
+        (json!({}), nothing),
+        (json!({ "request": "x" }), nothing),
+        (json!({ "audiocodec": "opus" }), nothing),
+        (json!({ "filename": "x" }), nothing),
+        (json!({ "svc": true }), nothing),
+        (
+            json!({ "audio": 1 }),
+            "Invalid element type (audio should be a boolean)",
+        ),
+        (
+            json!({ "video": "x" }),
+            "Invalid element type (video should be a boolean)",
+        ),
+        (
+            json!({ "bitrate": -1 }),
+            "Invalid element type (bitrate should be a positive integer)",
+        ),
+        (
+            json!({ "bitrate": 1.5 }),
+            "Invalid element type (bitrate should be a positive integer)",
+        ),
+        (
+            json!({ "record": 1 }),
+            "Invalid element type (record should be a boolean)",
+        ),
+        (
+            json!({ "filename": 1 }),
+            "Invalid element type (filename should be a string)",
+        ),
+        (
+            json!({ "substream": "0" }),
+            "Invalid element type (substream should be a positive integer)",
+        ),
+        (
+            json!({ "substream": 3 }),
+            "Invalid value (substream should be 0, 1 or 2)",
+        ),
+        (
+            json!({ "temporal": 3 }),
+            "Invalid value (temporal should be 0, 1 or 2)",
+        ),
+        (
+            json!({ "spatial_layer": 3 }),
+            "Invalid value (spatial_layer should be 0, 1 or 2)",
+        ),
+        (
+            json!({ "temporal_layer": 3 }),
+            "Invalid value (temporal_layer should be 0, 1 or 2)",
+        ),
+        (
+            json!({ "fallback": -1 }),
+            "Invalid element type (fallback should be a positive integer)",
+        ),
+        (
+            json!({ "svc": 1 }),
+            "Invalid element type (svc should be a boolean)",
+        ),
+        (
+            json!({ "audiocodec": 1 }),
+            "Invalid element type (audiocodec should be a string)",
+        ),
+        (
+            json!({ "videocodec": 1 }),
+            "Invalid element type (videocodec should be a string)",
+        ),
+        (
+            json!({ "videoprofile": 1 }),
+            "Invalid element type (videoprofile should be a string)",
+        ),
+        (
+            json!({ "opusred": 1 }),
+            "Invalid element type (opusred should be a boolean)",
+        ),
+        (
+            json!({ "min_delay": "x" }),
+            "Invalid element type (min_delay should be an integer)",
+        ),
+        (
+            json!({ "max_delay": 0.5 }),
+            "Invalid element type (max_delay should be an integer)",
+        ),
+        (
+            json!({ "record": true, "audio": false }),
+            "Recording is not available yet",
+        ),
+    ] {
+        client.message(body.clone(), None).await;
+        let error = json!({ "echotest": "event", "error_code": 413, "error": text });
+        assert_eq!(client.event().await, error, "{body}");
+    }
+    let state = state(&server, &client).await;
+    assert_eq!(
+        state["audio_active"], true,
+        "a refused request changes nothing"
+    );
+}
+
+#[tokio::test]
+async fn an_offer_is_answered_line_by_line() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let sdp = call(&mut client, json!({}), &LINES).await;
+    for line in [
+        "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+        "a=fmtp:111 useinbandfec=1",
+        "m=video 9 UDP/TLS/RTP/SAVPF 96 97",
+        "m=application 9 UDP/DTLS/SCTP webrtc-datachannel",
+        "a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level",
+    ] {
+        assert!(sdp.lines().any(|known| known == line), "{line} in {sdp}");
+    }
+    assert_eq!(
+        sdp.lines().filter(|line| *line == "a=sendrecv").count(),
+        3,
+        "{sdp}"
+    );
+    let state = state(&server, &client).await;
+    assert_eq!(
+        (&state["audio_codec"], &state["video_codec"]),
+        (&json!("opus"), &json!("vp8"))
+    );
+    assert_eq!(state.get("simulcast"), None);
+}
+
+#[tokio::test]
+async fn codecs_profiles_and_red_can_be_chosen() {
+    for (body, line) in [
+        (
+            json!({ "videocodec": "vp9" }),
+            "m=video 9 UDP/TLS/RTP/SAVPF 98 99",
+        ),
+        (
+            json!({ "videocodec": "h264" }),
+            "m=video 9 UDP/TLS/RTP/SAVPF 102 103",
+        ),
+        (
+            json!({ "videocodec": "h264", "videoprofile": "42e01f" }),
+            "a=fmtp:102 profile-level-id=42e01f;packetization-mode=1",
+        ),
+        (
+            json!({ "videocodec": "vp9", "videoprofile": "2" }),
+            "m=video 0 UDP/TLS/RTP/SAVPF 0",
+        ),
+        (
+            json!({ "videocodec": "av1" }),
+            "m=video 0 UDP/TLS/RTP/SAVPF 0",
+        ),
+        (
+            json!({ "videocodec": "x" }),
+            "m=video 0 UDP/TLS/RTP/SAVPF 0",
+        ),
+        (
+            json!({ "audiocodec": "pcmu" }),
+            "m=audio 0 UDP/TLS/RTP/SAVPF 0",
+        ),
+        (
+            json!({ "opusred": true }),
+            "m=audio 9 UDP/TLS/RTP/SAVPF 63 111",
+        ),
+    ] {
+        let server = server();
+        let mut client = server.attach(PACKAGE).await;
+        let sdp = call(&mut client, body.clone(), &LINES).await;
+        assert!(
+            sdp.lines().any(|known| known == line),
+            "{body}: {line} in {sdp}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_only_receives_gets_nothing() {
+    for (offered, answered) in [
+        ("sendrecv", "sendrecv"),
+        ("sendonly", "recvonly"),
+        ("recvonly", "inactive"),
+        ("inactive", "inactive"),
+    ] {
+        let server = server();
+        let mut client = server.attach(PACKAGE).await;
+        let offer = jsep("offer", "abcd", &[Line::Audio]);
+        let sdp = offer["sdp"].as_str().unwrap().replace("sendrecv", offered);
+        client
+            .message(json!({}), Some(json!({ "type": "offer", "sdp": sdp })))
+            .await;
+        let answer = client.event_with_jsep().await.1.unwrap();
+        let sdp = answer["sdp"].as_str().unwrap();
+        assert!(
+            sdp.lines().any(|line| line == format!("a={answered}")),
+            "{offered}: {sdp}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn end_to_end_encryption_is_acknowledged() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let mut offer = jsep("offer", "abcd", &LINES);
+    offer["e2ee"] = true.into();
+    client.message(json!({ "audio": true }), Some(offer)).await;
+    assert_eq!(client.event_with_jsep().await.1.unwrap()["e2ee"], true);
+    assert_eq!(state(&server, &client).await["e2ee"], true);
+}
+
+#[tokio::test]
+async fn settings_outlive_a_renegotiation_but_not_a_hangup() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let settings =
+        json!({ "audio": false, "bitrate": 64_000, "substream": 1, "fallback": 500_000 });
+    call(&mut client, settings, &[Line::Audio, Line::Simulcast]).await;
+    call(&mut client, json!({}), &[Line::Audio, Line::Simulcast]).await;
+    let kept = state(&server, &client).await;
+    assert_eq!(kept["audio_active"], false);
+    assert_eq!(kept["bitrate"], 64_000);
+    assert_eq!(
+        (&kept["simulcast"], &kept["substream-target"]),
+        (&json!(true), &json!(1))
+    );
+    assert_eq!(kept["fallback"], 500_000);
+
+    client.on_handle("hangup", json!({})).await;
+    assert_eq!(
+        client.event().await,
+        json!({ "echotest": "event", "result": "done" })
+    );
+    assert_eq!(client.next().await["janus"], "hangup");
+    let reset = state(&server, &client).await;
+    assert_eq!(
+        (&reset["audio_active"], &reset["bitrate"]),
+        (&json!(true), &json!(0))
+    );
+    assert_eq!(reset.get("video_codec"), None);
+    call(&mut client, json!({}), &LINES).await;
+}
+
+#[tokio::test]
+async fn a_lost_peer_connection_ends_with_done() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({}), &LINES).await;
+    let lost = Event::Closed(CloseReason::IceFailed("no pair".to_owned()));
+    server.happen(server.peers()[0], lost).await;
+    assert_eq!(client.event().await["result"], "done");
+    assert_eq!(client.next().await["reason"], "ICE failed");
+}
+
+#[tokio::test]
+async fn detaching_is_silent() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({}), &LINES).await;
+    assert_eq!(
+        client.on_handle("detach", json!({})).await["janus"],
+        "success"
+    );
+    assert_eq!(client.next().await["janus"], "detached");
+    client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn each_line_is_routed_to_itself_with_the_settings() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let lines = [Line::Audio, Line::Simulcast, Line::Data, Line::Video];
+    call(
+        &mut client,
+        json!({ "video": false, "substream": 0, "temporal": 1 }),
+        &lines,
+    )
+    .await;
+    let routes = server.requested().routes;
+    let mids: Vec<_> = routes
+        .iter()
+        .map(|route| route.from.mid.to_string())
+        .collect();
+    assert_eq!(mids, ["0", "1", "3"]);
+    assert!(routes.iter().all(|route| route.from == route.to));
+    assert_eq!(routes[0].options, RouteOptions::default());
+    let simulcast = RouteOptions {
+        enabled: false,
+        substream: 0,
+        temporal: 1,
+        ..RouteOptions::default()
+    };
+    assert_eq!(routes[1].options, simulcast);
+    // Only the first simulcast line has layers to choose.
+    assert_eq!(
+        routes[2].options,
+        RouteOptions {
+            enabled: false,
+            ..RouteOptions::default()
+        }
+    );
+
+    let change = json!({
+        "video": true, "audio": false, "fallback": 7, "min_delay": 20, "max_delay": 10,
+    });
+    client.message(change, None).await;
+    client.event().await;
+    let routes = server.requested().routes;
+    assert!(!routes[0].options.enabled);
+    assert_eq!(routes[1].options.fallback, Duration::from_micros(7));
+    assert_eq!(routes[1].options.playout_delay, Some((10, 10)));
+    client.message(json!({ "min_delay": -1 }), None).await;
+    client.event().await;
+    assert_eq!(server.requested().routes[1].options.playout_delay, None);
+
+    call(&mut client, json!({}), &lines).await;
+    assert_eq!(
+        server.requested().routes.len(),
+        3,
+        "no second route for a line"
+    );
+}
+
+#[tokio::test]
+async fn the_bitrate_is_capped_at_once_and_at_each_estimate() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({ "bitrate": 128_000 }), &LINES).await;
+    let peer = server.peers()[0];
+    client.message(json!({ "bitrate": 0 }), None).await;
+    client.event().await;
+    server.happen(peer, Event::Remb { bitrate: 1 }).await;
+    client.expect_silence().await;
+    assert_eq!(
+        server.requested().bitrates,
+        [(peer, Some(128_000)), (peer, None), (peer, None)]
+    );
+}
+
+#[tokio::test]
+async fn the_client_is_told_which_layers_it_gets() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({}), &[Line::Audio, Line::Simulcast]).await;
+    let (peer, routes) = (server.peers()[0], server.requested().routes);
+    let layer = Layer {
+        substream: Some(1),
+        spatial: None,
+        temporal: Some(0),
+    };
+    // Not the audio's.
+    server
+        .happen(
+            peer,
+            Event::Layer {
+                route: routes[0].id,
+                layer,
+            },
+        )
+        .await;
+    server
+        .happen(
+            peer,
+            Event::Layer {
+                route: routes[1].id,
+                layer,
+            },
+        )
+        .await;
+    let told = json!({ "echotest": "event", "videocodec": "vp8", "substream": 1, "temporal": 0 });
+    assert_eq!(client.event().await, told);
+    client
+        .message(json!({ "substream": 1, "temporal": 0 }), None)
+        .await;
+    let one =
+        |name: &str, layer: u8| json!({ "echotest": "event", "videocodec": "vp8", name: layer });
+    assert_eq!(client.event().await, one("substream", 1));
+    assert_eq!(client.event().await, one("temporal", 0));
+    assert_eq!(client.event().await, ok());
+    client.message(json!({ "substream": 2 }), None).await;
+    assert_eq!(client.event().await, ok());
+    assert_eq!(state(&server, &client).await["substream"], 1);
+}
+
+#[tokio::test]
+async fn svc_layers_have_names_of_their_own() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let mut offer = jsep("offer", "abcd", &[Line::Video]);
+    offer["svc"] = json!([{ "mid": "0", "svc": "L3T3" }]);
+    client
+        .message(
+            json!({ "videocodec": "vp9", "spatial_layer": 1 }),
+            Some(offer),
+        )
+        .await;
+    assert_eq!(client.event().await, ok());
+    let routes = server.requested().routes;
+    assert_eq!(
+        (routes[0].options.spatial, routes[0].options.temporal),
+        (1, 2)
+    );
+    let layer = Layer {
+        substream: None,
+        spatial: Some(1),
+        temporal: Some(2),
+    };
+    server
+        .happen(
+            server.peers()[0],
+            Event::Layer {
+                route: routes[0].id,
+                layer,
+            },
+        )
+        .await;
+    assert_eq!(
+        client.event().await,
+        json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1, "temporal_layer": 2 })
+    );
+    client.message(json!({ "spatial_layer": 1 }), None).await;
+    assert_eq!(
+        client.event().await,
+        json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1 })
+    );
+    assert_eq!(client.event().await, ok());
+    let state = state(&server, &client).await;
+    assert_eq!(
+        (&state["svc"], &state["spatial-layer"]),
+        (&json!(true), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn data_comes_back_on_its_channel() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({}), &LINES).await;
+    let peer = server.peers()[0];
+    let message = |payload| DataMessage {
+        label: "chat".to_owned(),
+        protocol: "p".to_owned(),
+        payload,
+    };
+    for payload in [
+        DataPayload::Text("hello".to_owned()),
+        DataPayload::Text(String::new()),
+        DataPayload::Binary(vec![1, 2]),
+        DataPayload::Binary(Vec::new()),
+    ] {
+        server.happen(peer, Event::Data(message(payload))).await;
+    }
+    client.expect_silence().await;
+    let text = DataPayload::Text("Janus EchoTest here! You wrote: hello".to_owned());
+    let expected = [
+        (peer, message(text)),
+        (peer, message(DataPayload::Binary(vec![1, 2]))),
+    ];
+    assert_eq!(server.requested().data, expected);
+}
+
+#[tokio::test]
+async fn missing_packets_of_the_client_are_a_slow_link() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({ "bitrate": 9_000 }), &LINES).await;
+    let peer = server.peers()[0];
+    let lost = |audio, uplink| {
+        let mid = Mid::new(if audio { "0" } else { "1" }).unwrap();
+        Event::SlowLink {
+            mid,
+            audio,
+            uplink,
+            lost: 5,
+        }
+    };
+    server.happen(peer, lost(true, true)).await;
+    assert_eq!(
+        client.event().await,
+        json!({ "echotest": "event", "event": "slow_link", "media": "audio" })
+    );
+    assert_eq!(client.next().await["janus"], "slowlink");
+    server.happen(peer, lost(false, true)).await;
+    assert_eq!(
+        client.event().await,
+        json!({
+            "echotest": "event", "event": "slow_link", "media": "video", "current-bitrate": 9_000,
+        })
+    );
+    assert_eq!(client.next().await["janus"], "slowlink");
+    server.happen(peer, lost(false, false)).await;
+    assert_eq!(client.next().await["janus"], "slowlink");
+    client.expect_silence().await;
+    assert_eq!(state(&server, &client).await["slowlink_count"], 3);
+}
+
+#[tokio::test]
+async fn the_clients_estimate_is_kept() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    call(&mut client, json!({}), &LINES).await;
+    server
+        .happen(server.peers()[0], Event::Remb { bitrate: 77_000 })
+        .await;
+    client.expect_silence().await;
+    assert_eq!(state(&server, &client).await["peer-bitrate"], 77_000);
+}
+
+#[tokio::test]
+async fn an_administrator_gets_an_echo_too() {
+    use portunus_core::Plugin;
+    assert_eq!(EchoTest.admin(json!({ "a": 1 })), Some(json!({ "a": 1 })));
+}
