@@ -5,4 +5,4 @@ mod network;
 mod pair;
 
 pub use network::{Link, Network};
-pub use pair::{Pair, Side, identity};
+pub use pair::{Pair, Side, credentials, identity};

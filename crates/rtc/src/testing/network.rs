@@ -19,6 +19,8 @@ pub struct Link {
     pub loss: f64,
     /// Share of datagrams that arrive twice, 0.0 to 1.0.
     pub duplication: f64,
+    /// Share of datagrams of which a damaged copy arrives too, 0.0 to 1.0.
+    pub corruption: f64,
 }
 
 impl Link {
@@ -28,6 +30,7 @@ impl Link {
         jitter: Duration::ZERO,
         loss: 0.0,
         duplication: 0.0,
+        corruption: 0.0,
     };
 
     /// A network of some quality: `loss` lost, a tenth of it twice, up to 20 ms of jitter.
@@ -56,6 +59,10 @@ struct InFlight {
 pub struct Network {
     /// How datagrams sent from now on are treated.
     pub link: Link,
+    /// Turns each datagram into what is sent instead: none, one or several.
+    pub rewrite: fn(&[u8]) -> Vec<Vec<u8>>,
+    /// 1:1 NAT: inner addresses and what the rest of the network sees of them.
+    pub nat: Vec<(SocketAddr, SocketAddr)>,
     rng: StdRng,
     serial: u64,
     in_flight: BinaryHeap<Reverse<InFlight>>,
@@ -67,6 +74,8 @@ impl Network {
         let rng = StdRng::seed_from_u64(seed);
         Self {
             link,
+            rewrite: |bytes| vec![bytes.to_vec()],
+            nat: Vec::new(),
             rng,
             serial: 0,
             in_flight: BinaryHeap::new(),
@@ -81,22 +90,65 @@ impl Network {
         destination: SocketAddr,
         bytes: &[u8],
     ) {
-        let copies = 1 + usize::from(self.rng.random_bool(self.link.duplication));
-        for _ in 0..copies {
-            if self.rng.random_bool(self.link.loss) {
-                continue;
+        for bytes in (self.rewrite)(bytes) {
+            let copies = 1 + usize::from(self.rng.random_bool(self.link.duplication));
+            for _ in 0..copies {
+                if !self.rng.random_bool(self.link.loss) {
+                    self.launch(now, source, destination, bytes.clone());
+                }
             }
-            let jitter = self.link.jitter.mul_f64(self.rng.random_range(0.0..=1.0));
-            let arrival = now + self.link.delay + jitter;
-            self.serial += 1;
-            self.in_flight.push(Reverse(InFlight {
-                arrival,
-                serial: self.serial,
-                source,
-                destination,
-                bytes: bytes.to_vec(),
-            }));
+            if self.rng.random_bool(self.link.corruption) {
+                let damaged = self.damage(bytes);
+                self.launch(now, source, destination, damaged);
+            }
         }
+    }
+
+    fn launch(
+        &mut self,
+        now: Instant,
+        source: SocketAddr,
+        destination: SocketAddr,
+        bytes: Vec<u8>,
+    ) {
+        let inner = |at| {
+            self.nat
+                .iter()
+                .find(|nat| nat.1 == at)
+                .map_or(at, |nat| nat.0)
+        };
+        let outer = |at| {
+            self.nat
+                .iter()
+                .find(|nat| nat.0 == at)
+                .map_or(at, |nat| nat.1)
+        };
+        let (source, destination) = (outer(source), inner(destination));
+        let jitter = self.link.jitter.mul_f64(self.rng.random_range(0.0..=1.0));
+        self.serial += 1;
+        self.in_flight.push(Reverse(InFlight {
+            arrival: now + self.link.delay + jitter,
+            serial: self.serial,
+            source,
+            destination,
+            bytes,
+        }));
+    }
+
+    /// Flips bits, cuts or lengthens.
+    fn damage(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
+        for _ in 0..self.rng.random_range(1..8) {
+            let at = self.rng.random_range(0..bytes.len().max(1));
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << self.rng.random_range(0..8);
+            }
+        }
+        match self.rng.random_range(0..4) {
+            0 => bytes.truncate(self.rng.random_range(0..=bytes.len())),
+            1 => bytes.extend(std::iter::repeat_n(self.rng.random::<u8>(), 20)),
+            _ => {}
+        }
+        bytes
     }
 
     /// When the next datagram arrives.

@@ -164,13 +164,12 @@ impl Pair {
                 self.right.transport.poll_timeout(),
                 self.network.poll_timeout(),
             ];
-            let next = timeouts.into_iter().flatten().min().unwrap_or(end);
-            if next > end {
+            let Some(next) = timeouts.into_iter().flatten().min().filter(|at| *at < end) else {
                 self.now = end;
                 return false;
-            }
+            };
             // A deadline that has passed must not stop the clock.
-            self.now = next.max(self.now + Duration::from_micros(1));
+            self.now = next.max(self.now + Duration::from_micros(10));
             while let Some((source, destination, bytes)) = self.network.receive(self.now) {
                 self.deliver(source, destination, bytes);
             }
@@ -229,8 +228,8 @@ impl Pair {
     }
 }
 
-/// ICE credentials for tests.
-pub(crate) fn credentials(name: &str, generation: u32) -> IceCredentials {
+/// ICE credentials for tests; another `generation` for each restart.
+pub fn credentials(name: &str, generation: u32) -> IceCredentials {
     IceCredentials {
         ufrag: format!("{name}{generation}"),
         pwd: format!("{name}-password-of-generation-{generation}"),
