@@ -4,39 +4,106 @@ use portunus_rtp::{ExtensionKind, ExtensionMap, Pt, Ssrc};
 
 use crate::codecs::CodecSpec;
 use crate::description::{Direction, Extmap, Media};
+use crate::fit::{accepted_extensions, was_offered};
+use crate::local::MediaText;
 use crate::negotiated::{Feedback, Kind, NegotiatedMedia, Payload};
 use crate::remote::RemoteMedia;
+use crate::rtx::RtxNumbers;
 use crate::simulcast::RidOrder;
+use crate::slot::Slot;
 
 /// One m-line seen from both sides.
-pub(crate) struct Pair<'a> {
-    /// This side's m-line.
-    pub local: &'a Media,
-    /// The remote side's m-line.
-    pub remote: &'a Media,
-    /// What else the remote side said of it.
-    pub facts: &'a RemoteMedia,
+pub(crate) struct Agreement<'a> {
+    local: &'a Media,
+    remote: &'a Media,
+    facts: &'a RemoteMedia,
     /// The answer's codecs that were offered, in the answer's order.
-    pub codecs: &'a [CodecSpec],
+    codecs: Vec<CodecSpec>,
     /// The answer's header extensions that were offered.
-    pub extensions: &'a [Extmap],
-    /// The agreed RTX payload types: the media's, the repair's.
-    pub rtx: &'a [(Pt, Pt)],
-    /// The agreed direction, from this side's point of view.
-    pub direction: Direction,
-    /// The SSRC that this side sends with.
-    pub ssrc: Ssrc,
-    /// The SSRC of this side's retransmissions, if it was declared.
-    pub rtx_ssrc: Option<Ssrc>,
-    /// The rids were accepted.
-    pub layered: bool,
-    /// In which order the rids stand.
-    pub rid_order: RidOrder,
+    extensions: Vec<Extmap>,
+    /// RTX payload types: the media's, the repair's.
+    rtx: Vec<(Pt, Pt)>,
+    /// From this side's point of view.
+    direction: Direction,
+    ssrc: Ssrc,
+    /// The SSRC of this side's retransmissions, if it is declared.
+    rtx_ssrc: Option<Ssrc>,
+    /// The rids are accepted.
+    layered: bool,
 }
 
-impl Pair<'_> {
-    pub(crate) fn negotiated(&self) -> NegotiatedMedia {
-        let extensions = extension_map(self.extensions);
+impl<'a> Agreement<'a> {
+    /// The remote side offered, this side answers with `local`, which was made to fit.
+    pub(crate) fn of_answer(
+        local: &'a Media,
+        remote: &'a Media,
+        facts: &'a RemoteMedia,
+        slot: &Slot,
+    ) -> Self {
+        let rtx: Vec<(Pt, Pt)> = local
+            .codecs
+            .iter()
+            .filter(|codec| codec.has_feedback("nack") && facts.nack)
+            .filter_map(|codec| facts.rtx.iter().find(|(pt, _)| *pt == codec.pt).copied())
+            .collect();
+        let layered = local.kind == Kind::Video
+            && local.direction.receives()
+            && local.has_extension(ExtensionKind::Rid)
+            && !facts.rids.is_empty();
+        // Clients expect the group only if they have one themselves, or if they just receive.
+        let expected = local.direction == Direction::SendOnly
+            || facts.ssrcs.iter().any(|stream| stream.rtx.is_some());
+        let rtx_ssrc =
+            repair_ssrc(local.kind, local.direction, &rtx, slot).filter(|_| expected && !layered);
+        Agreement {
+            local,
+            remote,
+            facts,
+            codecs: local.codecs.clone(),
+            extensions: local.extensions.clone(),
+            rtx,
+            direction: local.direction,
+            ssrc: slot.ssrc,
+            rtx_ssrc,
+            layered,
+        }
+    }
+
+    /// This side offered `local`, the remote side answers.
+    pub(crate) fn of_offer(
+        local: &'a Media,
+        remote: &'a Media,
+        facts: &'a RemoteMedia,
+        slot: &Slot,
+        proposed: &RtxNumbers,
+    ) -> Self {
+        let codecs = remote
+            .codecs
+            .iter()
+            .filter(|codec| was_offered(codec, local));
+        let mut rtx = proposed.of(local);
+        rtx.retain(|pair| facts.nack && facts.rtx.contains(pair));
+        let direction = remote.direction.answer(local.direction);
+        Agreement {
+            local,
+            remote,
+            facts,
+            codecs: codecs.cloned().collect(),
+            extensions: accepted_extensions(&remote.extensions, local),
+            rtx_ssrc: repair_ssrc(local.kind, direction, &rtx, slot),
+            rtx,
+            direction,
+            ssrc: slot.ssrc,
+            layered: false,
+        }
+    }
+
+    /// The outcome; `order` is that of the rids.
+    pub(crate) fn negotiated(&self, order: RidOrder) -> NegotiatedMedia {
+        if self.local.rejected || self.remote.rejected {
+            return disabled(self.local, self.ssrc);
+        }
+        let extensions = extension_map(&self.extensions);
         let transport_cc = extensions.id(ExtensionKind::TransportCc).is_some();
         let payloads = self.codecs.iter().filter_map(|agreed| {
             Some(Payload {
@@ -51,25 +118,37 @@ impl Pair<'_> {
                 feedback: self.feedback(agreed.pt, transport_cc),
             })
         });
-        let rids = if self.layered {
-            self.facts.rids_lowest_first(self.rid_order)
-        } else {
-            Vec::new()
-        };
+        let data = self.local.kind == Kind::Data;
         NegotiatedMedia {
             mid: self.local.mid,
             kind: self.local.kind,
             disabled: false,
-            send: self.local.kind == Kind::Data || self.direction.sends(),
-            recv: self.local.kind == Kind::Data || self.direction.receives(),
+            send: data || self.direction.sends(),
+            recv: data || self.direction.receives(),
             payloads: payloads.collect(),
             extensions,
             remote_ssrcs: self.facts.ssrcs.clone(),
-            rids,
+            rids: if self.layered {
+                self.facts.rids_lowest_first(order)
+            } else {
+                Vec::new()
+            },
             local_ssrc: self.ssrc,
             local_rtx_ssrc: self.rtx_ssrc,
             sctp_port: self.facts.sctp_port,
             max_message_size: self.facts.max_message_size,
+        }
+    }
+
+    /// This side's m-line, to be written.
+    pub(crate) fn text(self) -> MediaText<'a> {
+        MediaText {
+            media: self.local,
+            rtx: self.rtx,
+            ssrc: self.ssrc,
+            rtx_ssrc: self.rtx_ssrc,
+            rids: if self.layered { &self.facts.rids } else { &[] },
+            simulcast_form: self.facts.simulcast_form,
         }
     }
 
@@ -89,8 +168,18 @@ impl Pair<'_> {
     }
 }
 
+/// The SSRC of the retransmissions that this side sends, if it does.
+pub(crate) fn repair_ssrc(
+    kind: Kind,
+    direction: Direction,
+    rtx: &[(Pt, Pt)],
+    slot: &Slot,
+) -> Option<Ssrc> {
+    (kind == Kind::Video && direction.sends() && !rtx.is_empty()).then_some(slot.rtx_ssrc)
+}
+
 /// An m-line on which nothing is sent.
-pub(crate) fn disabled(media: &Media, ssrc: Ssrc) -> NegotiatedMedia {
+fn disabled(media: &Media, ssrc: Ssrc) -> NegotiatedMedia {
     NegotiatedMedia {
         mid: media.mid,
         kind: media.kind,

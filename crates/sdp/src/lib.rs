@@ -25,6 +25,7 @@ mod remote;
 mod rtx;
 mod session;
 mod simulcast;
+mod slot;
 mod wire;
 
 pub use answer::{AnswerOptions, MediaAnswer, OfferedFlags};

@@ -2,21 +2,18 @@
 
 use std::fmt;
 
-use portunus_rtp::{ExtensionKind, Mid, Pt, Ssrc};
+use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 
-use crate::agreement::{self, Pair};
-use crate::codecs::CodecSpec;
-use crate::description::{Description, Direction, Media, Origin};
+use crate::agreement::{self, Agreement};
+use crate::description::{Description, Media, Origin};
 use crate::error::SdpError;
-use crate::fit::{accepted_extensions, fit, was_offered};
+use crate::fit::fit;
 use crate::local::{self, LocalTransport, MediaText, Text};
-use crate::negotiated::{
-    DtlsRole, IceCredentials, Kind, Negotiated, NegotiatedMedia, RemoteTransport,
-};
-use crate::remote::{MediaSlot, RemoteDescription, RemoteMedia, SdpType, Setup, TransportFacts};
+use crate::negotiated::{DtlsRole, IceCredentials, Kind, Negotiated, RemoteTransport};
+use crate::remote::{MediaSlot, RemoteDescription, SdpType, Setup, TransportFacts};
 use crate::rtx::RtxNumbers;
+use crate::slot::Slot;
 
 /// The JSEP state of one PeerConnection, kept for its whole life.
 ///
@@ -52,16 +49,6 @@ enum State {
 struct LocalOffer {
     media: Vec<Media>,
     slots: Vec<Slot>,
-}
-
-/// An m-line's place and what stays with it.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    mid: Mid,
-    kind: Kind,
-    active: bool,
-    ssrc: Ssrc,
-    rtx_ssrc: Ssrc,
 }
 
 impl Session {
@@ -102,14 +89,13 @@ impl Session {
     ///
     /// m-lines that the description lacks are rejected, and so are those without a codec that was offered.
     pub fn local_answer(&mut self, answer: Description) -> Result<(String, Negotiated), SdpError> {
-        let State::RemoteOffer(offer) = std::mem::replace(&mut self.state, State::Stable) else {
-            return Err(SdpError::NothingToAnswer);
-        };
-        match self.answer_to(&offer, answer) {
-            Ok(done) => Ok(done),
-            Err(error) => {
+        match std::mem::replace(&mut self.state, State::Stable) {
+            State::RemoteOffer(offer) => self.answer_to(&offer, answer).inspect_err(|_| {
                 self.state = State::RemoteOffer(offer);
-                Err(error)
+            }),
+            state @ (State::Stable | State::LocalOffer(_)) => {
+                self.state = state;
+                Err(SdpError::NothingToAnswer)
             }
         }
     }
@@ -127,19 +113,15 @@ impl Session {
             attributes,
             mut media,
         } = offer;
+        media.extend(self.slots.iter().skip(media.len()).map(Slot::placeholder));
         let mut slots = self.slots.clone();
-        for slot in slots.iter().skip(media.len()) {
-            media.push(placeholder(*slot));
-        }
         for (index, line) in media.iter().enumerate() {
+            let new = Slot::new(line, &slots, &mut self.rng);
             match slots.get_mut(index) {
-                Some(slot) if slot.mid == line.mid && slot.kind == line.kind => {}
-                Some(slot) if !slot.active => *slot = self.new_slot(line),
+                Some(slot) if slot.is_of(line) => slot.active = !line.rejected,
+                Some(slot) if !slot.active => *slot = new,
                 Some(_) => return Err(SdpError::LocalMismatch(index)),
-                None => slots.push(self.new_slot(line)),
-            }
-            if let Some(slot) = slots.get_mut(index) {
-                slot.active = !line.rejected;
+                None => slots.push(new),
             }
         }
         if let Some(index) = repeated_mid(&media) {
@@ -154,12 +136,13 @@ impl Session {
         let origin = self.next_origin(origin);
         let lines = media.iter().zip(&slots).map(|(media, slot)| {
             let rtx = self.rtx.of(media);
-            let declares = media.kind == Kind::Video && media.direction.sends() && !rtx.is_empty();
+            let rtx_ssrc = agreement::repair_ssrc(media.kind, media.direction, &rtx, slot);
+            let ssrc = slot.ssrc;
             MediaText {
                 media,
                 rtx,
-                ssrc: slot.ssrc,
-                rtx_ssrc: declares.then_some(slot.rtx_ssrc),
+                ssrc,
+                rtx_ssrc,
                 rids: &[],
                 simulcast_form: None,
             }
@@ -201,10 +184,8 @@ impl Session {
             .zip(&mut slots);
         for (((local, remote), facts), slot) in pairs {
             slot.active = !local.rejected && !remote.rejected;
-            let agreed = slot
-                .active
-                .then(|| self.agree_to_answer(local, remote, facts, *slot));
-            media.push(agreed.unwrap_or_else(|| agreement::disabled(local, slot.ssrc)));
+            let agreement = Agreement::of_offer(local, remote, facts, slot, &self.rtx);
+            media.push(agreement.negotiated(answer.rid_order));
         }
         let role = match answer.transport.setup {
             Some(Setup::Passive) => DtlsRole::Client,
@@ -234,13 +215,7 @@ impl Session {
             (State::LocalOffer(offer), SdpType::Answer) => &offer.slots,
             _ => &self.slots,
         };
-        slots
-            .iter()
-            .map(|slot| MediaSlot {
-                mid: slot.mid,
-                active: slot.active,
-            })
-            .collect()
+        slots.iter().map(Slot::public).collect()
     }
 
     /// Which side waits for an answer.
@@ -279,7 +254,7 @@ impl Session {
         let transport = self.agree_on_transport(offer.transport.clone(), role)?;
         let mut wishes = answer.media.into_iter();
         let mut lines = Vec::with_capacity(offered.len());
-        let mut slots = Vec::with_capacity(offered.len());
+        let mut slots = self.slots.clone();
         for (index, remote) in offered.iter().enumerate() {
             let line = match wishes.next() {
                 Some(wish) if wish.kind != remote.kind => {
@@ -288,63 +263,22 @@ impl Session {
                 Some(wish) => fit(wish, remote),
                 None => remote.refused(),
             };
-            let mut slot = match self.slots.get(index) {
-                Some(slot) if slot.mid == line.mid && slot.kind == line.kind => *slot,
-                _ => self.new_slot(&line),
-            };
-            slot.active = !line.rejected;
+            let new = Slot::new(&line, &slots, &mut self.rng);
+            match slots.get_mut(index) {
+                Some(slot) if slot.is_of(&line) => slot.active = !line.rejected,
+                Some(slot) => *slot = new,
+                None => slots.push(new),
+            }
             lines.push(line);
-            slots.push(slot);
         }
 
         let mut texts = Vec::with_capacity(lines.len());
-        let mut media: Vec<NegotiatedMedia> = Vec::with_capacity(lines.len());
+        let mut media = Vec::with_capacity(lines.len());
         let pairs = lines.iter().zip(offered).zip(&offer.media).zip(&slots);
         for (((local, remote), facts), slot) in pairs {
-            let rtx: Vec<(Pt, Pt)> = local
-                .codecs
-                .iter()
-                .filter(|codec| codec.has_feedback("nack") && facts.nack)
-                .filter_map(|codec| facts.rtx.iter().find(|(pt, _)| *pt == codec.pt).copied())
-                .collect();
-            let layered = local.kind == Kind::Video
-                && local.direction.receives()
-                && local.has_extension(ExtensionKind::Rid)
-                && !facts.rids.is_empty();
-            let expected = local.direction == Direction::SendOnly
-                || facts.ssrcs.iter().any(|stream| stream.rtx.is_some());
-            let declares = local.kind == Kind::Video
-                && local.direction.sends()
-                && !rtx.is_empty()
-                && expected
-                && !layered;
-            let rtx_ssrc = declares.then_some(slot.rtx_ssrc);
-            media.push(if local.rejected {
-                agreement::disabled(local, slot.ssrc)
-            } else {
-                let pair = Pair {
-                    local,
-                    remote,
-                    facts,
-                    codecs: &local.codecs,
-                    extensions: &local.extensions,
-                    rtx: &rtx,
-                    direction: local.direction,
-                    ssrc: slot.ssrc,
-                    rtx_ssrc,
-                    layered,
-                    rid_order: offer.rid_order,
-                };
-                pair.negotiated()
-            });
-            texts.push(MediaText {
-                media: local,
-                rtx,
-                ssrc: slot.ssrc,
-                rtx_ssrc,
-                rids: if layered { &facts.rids } else { &[] },
-                simulcast_form: facts.simulcast_form,
-            });
+            let agreement = Agreement::of_answer(local, remote, facts, slot);
+            media.push(agreement.negotiated(offer.rid_order));
+            texts.push(agreement.text());
         }
         let origin = match answer.origin.session_id.is_empty() {
             true => offer.description.origin.clone(),
@@ -364,44 +298,6 @@ impl Session {
         self.slots = slots;
         self.remote = Some(transport.clone());
         Ok((text, Negotiated { transport, media }))
-    }
-
-    fn agree_to_answer(
-        &self,
-        local: &Media,
-        remote: &Media,
-        facts: &RemoteMedia,
-        slot: Slot,
-    ) -> NegotiatedMedia {
-        let codecs: Vec<CodecSpec> = remote
-            .codecs
-            .iter()
-            .filter(|codec| was_offered(codec, local))
-            .cloned()
-            .collect();
-        let extensions = accepted_extensions(&remote.extensions, local);
-        let rtx: Vec<(Pt, Pt)> = self
-            .rtx
-            .of(local)
-            .into_iter()
-            .filter(|pair| facts.rtx.contains(pair) && facts.nack)
-            .collect();
-        let direction = remote.direction.answer(local.direction);
-        let declares = local.kind == Kind::Video && direction.sends() && !rtx.is_empty();
-        let pair = Pair {
-            local,
-            remote,
-            facts,
-            codecs: &codecs,
-            extensions: &extensions,
-            rtx: &rtx,
-            direction,
-            ssrc: slot.ssrc,
-            rtx_ssrc: declares.then_some(slot.rtx_ssrc),
-            layered: false,
-            rid_order: Default::default(),
-        };
-        pair.negotiated()
     }
 
     fn agree_on_transport(
@@ -431,28 +327,6 @@ impl Session {
         })
     }
 
-    fn new_slot(&mut self, media: &Media) -> Slot {
-        let ssrc = self.new_ssrc(None);
-        let rtx_ssrc = self.new_ssrc(Some(ssrc));
-        Slot {
-            mid: media.mid,
-            kind: media.kind,
-            active: !media.rejected,
-            ssrc,
-            rtx_ssrc,
-        }
-    }
-
-    fn new_ssrc(&mut self, besides: Option<Ssrc>) -> Ssrc {
-        loop {
-            let ssrc = Ssrc(self.rng.random_range(1..=u32::MAX));
-            let taken = |slot: &Slot| slot.ssrc == ssrc || slot.rtx_ssrc == ssrc;
-            if besides != Some(ssrc) && !self.slots.iter().any(taken) {
-                return ssrc;
-            }
-        }
-    }
-
     fn next_origin(&self, wished: Origin) -> Origin {
         match &self.origin {
             Some(last) => Origin {
@@ -479,27 +353,6 @@ impl fmt::Debug for Session {
             .field("signaling", &self.signaling())
             .field("slots", &self.slots)
             .finish_non_exhaustive()
-    }
-}
-
-/// What keeps the place of an m-line that is offered no longer.
-fn placeholder(slot: Slot) -> Media {
-    let (proto, format) = match slot.kind {
-        Kind::Data => ("UDP/DTLS/SCTP", "webrtc-datachannel"),
-        Kind::Audio | Kind::Video => ("UDP/TLS/RTP/SAVPF", "0"),
-    };
-    Media {
-        kind: slot.kind,
-        mid: slot.mid,
-        rejected: true,
-        direction: Direction::Inactive,
-        proto: proto.to_owned(),
-        format: format.to_owned(),
-        codecs: Vec::new(),
-        extensions: Vec::new(),
-        msid: None,
-        bandwidth: None,
-        attributes: Vec::new(),
     }
 }
 

@@ -14,7 +14,17 @@ use support::{answer, answer_with, lines, offer, path, session};
 
 fn check(name: &str) -> Negotiated {
     let (text, negotiated) = answer(&offer(name));
-    let text = text.replace("\r\n", "\n");
+    let mut text = text.replace("\r\n", "\n");
+    // SSRCs are random.
+    for media in &negotiated.media {
+        text = text.replace(
+            &media.local_ssrc.0.to_string(),
+            &format!("SSRC-{}", media.mid),
+        );
+        if let Some(rtx) = media.local_rtx_ssrc {
+            text = text.replace(&rtx.0.to_string(), &format!("RTX-{}", media.mid));
+        }
+    }
     let path = path("answers", name);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();
