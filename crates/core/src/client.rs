@@ -1,10 +1,13 @@
 //! A client's connection as the core sees it.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::mpsc;
+
+use crate::SessionId;
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
 #[derive(Debug, Clone)]
@@ -17,6 +20,8 @@ struct Inner {
     id: u64,
     transport: &'static str,
     way: Way,
+    /// What ends with it.
+    sessions: Mutex<HashSet<SessionId>>,
 }
 
 #[derive(Debug)]
@@ -49,7 +54,12 @@ impl Client {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Client {
-            inner: Arc::new(Inner { id, transport, way }),
+            inner: Arc::new(Inner {
+                id,
+                transport,
+                way,
+                sessions: Mutex::default(),
+            }),
         }
     }
 
@@ -61,6 +71,26 @@ impl Client {
     /// The transport's package name, such as `janus.transport.websockets`.
     pub fn transport(&self) -> &'static str {
         self.inner.transport
+    }
+
+    pub(crate) fn owns(&self, session: SessionId) {
+        self.sessions().insert(session);
+    }
+
+    pub(crate) fn owns_no_more(&self, session: SessionId) {
+        self.sessions().remove(&session);
+    }
+
+    /// The sessions that it owned so far.
+    pub(crate) fn take_sessions(&self) -> HashSet<SessionId> {
+        std::mem::take(&mut self.sessions())
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.inner
+            .sessions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_polled(&self) -> bool {

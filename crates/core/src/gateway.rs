@@ -112,18 +112,13 @@ impl Gateway {
     /// A connection is gone: its sessions end unless another claims them in time.
     pub fn client_gone(&self, client: &Client) {
         client.close();
-        let owned: Vec<_> = self
-            .inner
-            .sessions()
-            .values()
-            .filter(|s| s.owned_by(client))
-            .cloned()
-            .collect();
-        for session in owned {
-            if self.inner.context.config.reclaim_session_timeout == 0 {
+        for id in client.take_sessions() {
+            let Ok(session) = self.session(id) else {
+                continue;
+            };
+            let over = self.inner.context.config.reclaim_session_timeout == 0;
+            if session.orphan(client) && over {
                 self.inner.remove(&session);
-            } else {
-                session.orphan();
             }
         }
     }

@@ -46,6 +46,7 @@ pub(crate) struct Attached {
 
 impl Session {
     pub(crate) fn new(id: SessionId, owner: Client, counters: Arc<Counters>) -> Self {
+        owner.owns(id);
         let state = State {
             owner,
             orphaned: false,
@@ -68,15 +69,13 @@ impl Session {
         self.state().last_activity = Instant::now();
     }
 
-    pub(crate) fn owned_by(&self, client: &Client) -> bool {
-        self.state().owner.id() == client.id()
-    }
-
     /// Makes `client` the owner; the former one gets nothing more.
     pub(crate) fn claim(&self, client: &Client) {
         let mut state = self.state();
         state.orphaned = false;
         if state.owner.id() != client.id() {
+            state.owner.owns_no_more(self.id);
+            client.owns(self.id);
             state.owner = client.clone();
             state.queue.clear();
             // Whoever polls for it waits in vain.
@@ -86,9 +85,11 @@ impl Session {
         }
     }
 
-    /// The owner's connection is gone.
-    pub(crate) fn orphan(&self) {
-        self.state().orphaned = true;
+    /// The connection of `owner` is gone; false if another has claimed the session a moment ago.
+    pub(crate) fn orphan(&self, owner: &Client) -> bool {
+        let mut state = self.state();
+        state.orphaned = state.owner.id() == owner.id();
+        state.orphaned
     }
 
     /// Whether the client was silent for too long.
@@ -163,6 +164,7 @@ impl Session {
             if std::mem::replace(&mut state.over, true) {
                 return None;
             }
+            state.owner.owns_no_more(self.id);
             std::mem::take(&mut state.handles)
         };
         self.changed.notify_waiters();
