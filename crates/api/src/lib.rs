@@ -1,1 +1,24 @@
 //! The Janus API over HTTP, WebSocket and Unix socket; the web pages.
+//!
+//! [`Transports::start`] binds everything that [`ApiConfig`] asks for, and serves until
+//! [`Transports::shutdown`]. The transports know nothing of requests but where they come from: each message goes
+//! to the [`portunus_core::Gateway`], each reply and event goes back.
+#![forbid(unsafe_code)]
+
+mod config;
+mod counters;
+mod error;
+mod http;
+mod listen;
+mod reply;
+mod start;
+mod tls;
+mod unix;
+mod websocket;
+
+pub use config::{
+    ApiConfig, FileMode, HttpConfig, TlsConfig, UnixConfig, UnixKind, WebSocketConfig,
+};
+pub use counters::{Counter, Counters};
+pub use error::StartError;
+pub use start::{Transports, transport_infos};

@@ -71,7 +71,9 @@ impl BadRequest {
                 BadRequest::Json
             }
             ApiError::MissingElement(_) | ApiError::InvalidElement(_) => BadRequest::Element,
-            ApiError::UnknownRequest(_) | ApiError::InvalidPath(_) => BadRequest::Verb,
+            ApiError::UnknownRequest(_) | ApiError::InvalidPath(_) | ApiError::PathConflict(_) => {
+                BadRequest::Verb
+            }
             ApiError::NoSession
             | ApiError::SessionNotFound(_)
             | ApiError::NoHandle

@@ -32,6 +32,9 @@ pub enum ApiError {
     /// The verb does not exist at this level (server, session, handle).
     #[error("Unhandled request '{0}' at this path")]
     InvalidPath(String),
+    /// The ids of the path and those of the message contradict each other.
+    #[error("{0}")]
+    PathConflict(&'static str),
     /// The session id is missing or malformed.
     #[error("Session not found")]
     NoSession,
@@ -87,7 +90,7 @@ impl ApiError {
             ApiError::InvalidJson(_) => 454,
             ApiError::InvalidJsonObject(_) => 455,
             ApiError::MissingElement(_) => 456,
-            ApiError::InvalidPath(_) => 457,
+            ApiError::InvalidPath(_) | ApiError::PathConflict(_) => 457,
             ApiError::NoSession | ApiError::SessionNotFound(_) => 458,
             ApiError::NoHandle | ApiError::HandleNotFound(..) => 459,
             ApiError::PluginNotFound(_) => 460,

@@ -79,14 +79,22 @@ impl Gateway {
     /// Answers one request of a client that polls. With others, events could overtake the reply: see
     /// [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
+        let request = Request::parse(message, self.inner.context.config.string_ids);
         // Without a queue to put it into, the reply always comes back.
-        self.answer(client, None, message).await.unwrap_or_default()
+        self.answer(client, None, request).await.unwrap_or_default()
+    }
+
+    /// As [`Gateway::request`], for a message that is JSON already.
+    pub async fn request_value(&self, client: &Client, message: Value) -> Value {
+        let request = Request::from_value(message, self.inner.context.config.string_ids);
+        self.answer(client, None, request).await.unwrap_or_default()
     }
 
     /// Answers one request of a pushed client through its own queue, so that no event overtakes the reply.
     /// Returns once the reply is in the queue.
     pub async fn submit(&self, client: &Client, message: &[u8]) {
-        if let Some(reply) = self.answer(client, Some(client), message).await {
+        let request = Request::parse(message, self.inner.context.config.string_ids);
+        if let Some(reply) = self.answer(client, Some(client), request).await {
             client.push(reply);
         }
     }
@@ -203,11 +211,10 @@ impl Gateway {
         &self,
         client: &Client,
         queue: Option<&Client>,
-        message: &[u8],
+        request: Result<Request, Refusal>,
     ) -> Option<Value> {
-        let context = &self.inner.context;
-        add(&context.counters.requests);
-        let request = match Request::parse(message, context.config.string_ids) {
+        add(&self.inner.context.counters.requests);
+        let request = match request {
             Ok(request) => request,
             Err(Refusal {
                 error,

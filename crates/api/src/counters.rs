@@ -1,0 +1,98 @@
+//! What the transports count.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Its value.
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What the transports count since the start.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Janus API requests over HTTP, long polls excluded.
+    pub http_requests: Counter,
+    /// Long polls.
+    pub http_polls: Counter,
+    /// WebSocket connections.
+    pub websocket_connections: Counter,
+    /// Messages received over WebSocket.
+    pub websocket_messages: Counter,
+    /// Clients of the Unix socket.
+    pub unix_connections: Counter,
+    /// Messages received over the Unix socket.
+    pub unix_messages: Counter,
+    /// Requests refused before the gateway saw them: no JSON, too large, contradicting their path.
+    pub refused: Counter,
+    /// Clients disconnected because they did not read what they were sent.
+    pub slow_clients: Counter,
+    /// WebSocket clients disconnected because they did not answer a ping.
+    pub silent_clients: Counter,
+    /// Connections refused because too many were open.
+    pub connections_refused: Counter,
+}
+
+impl Counters {
+    /// All counters with the names that they have at `/metrics`, and what they mean.
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 10] {
+        let entry = |name, help, counter: &Counter| (name, help, counter.value());
+        [
+            entry(
+                "http_requests",
+                "Janus API requests over HTTP",
+                &self.http_requests,
+            ),
+            entry("http_polls", "Long polls", &self.http_polls),
+            entry(
+                "websocket_connections",
+                "WebSocket connections",
+                &self.websocket_connections,
+            ),
+            entry(
+                "websocket_messages",
+                "Messages received over WebSocket",
+                &self.websocket_messages,
+            ),
+            entry(
+                "unix_connections",
+                "Clients of the Unix socket",
+                &self.unix_connections,
+            ),
+            entry(
+                "unix_messages",
+                "Messages received over the Unix socket",
+                &self.unix_messages,
+            ),
+            entry(
+                "refused_requests",
+                "Requests that are no valid JSON, too large or contradict their path",
+                &self.refused,
+            ),
+            entry(
+                "slow_clients",
+                "Clients disconnected because they did not read",
+                &self.slow_clients,
+            ),
+            entry(
+                "silent_clients",
+                "Clients disconnected because they did not answer a ping",
+                &self.silent_clients,
+            ),
+            entry(
+                "refused_connections",
+                "Connections refused because too many were open",
+                &self.connections_refused,
+            ),
+        ]
+    }
+}

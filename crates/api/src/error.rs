@@ -1,0 +1,56 @@
+//! What can go wrong when the transports start.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a transport could not start. The texts name the configuration key that helps.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A TCP port could not be had.
+    #[error("cannot listen on {address}/tcp: {error} ({hint} {key})", hint = hint(error))]
+    Listen {
+        /// What was to be bound.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+        /// The configuration key of the port.
+        key: &'static str,
+    },
+    /// The Unix socket could not be had.
+    #[error("cannot listen on the Unix socket {}: {error} (set unix.path)", path.display())]
+    Unix {
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Another server listens on the Unix socket.
+    #[error("the Unix socket {} is in use by another process (set unix.path)", .0.display())]
+    UnixInUse(PathBuf),
+    /// HTTPS or secure WebSocket is on, but tls.certificate or tls.key is not given.
+    #[error("{0} needs a certificate: set tls.certificate and tls.key")]
+    NoCertificate(&'static str),
+    /// The certificate or its key could not be used.
+    #[error("cannot use the certificate {} with the key {}: {reason}", certificate.display(), key.display())]
+    Certificate {
+        /// tls.certificate
+        certificate: PathBuf,
+        /// tls.key
+        key: PathBuf,
+        /// What is wrong with them.
+        reason: String,
+    },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "another process uses this port: stop it, or set",
+        io::ErrorKind::PermissionDenied => {
+            "ports below 1024 need CAP_NET_BIND_SERVICE: grant it, or set"
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address: correct the bind of",
+        _ => "see",
+    }
+}

@@ -1,0 +1,55 @@
+//! The HTTP server: the Janus API by long polling, the web pages, health and counters.
+
+mod cors;
+mod janus;
+mod metrics;
+mod pages;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{any, get};
+use portunus_core::{Client, Gateway};
+
+use crate::start::HTTP;
+use crate::{Counters, HttpConfig};
+
+/// What the handlers of requests share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    config: HttpConfig,
+    gateway: Gateway,
+    /// All of HTTP is one client to the gateway: its events wait in the sessions.
+    client: Client,
+    counters: Arc<Counters>,
+}
+
+/// Everything that is served on the HTTP ports.
+pub(crate) fn router(config: &HttpConfig, gateway: Gateway, counters: Arc<Counters>) -> Router {
+    let base = &config.base_path;
+    let mut router = Router::new()
+        .route(base, any(janus::handle))
+        .route(&format!("{base}/"), any(janus::handle))
+        .route(&format!("{base}/{{*rest}}"), any(janus::handle))
+        .route("/healthz", get(healthz));
+    if config.metrics {
+        router = router.route("/metrics", get(metrics::serve));
+    }
+    router = if config.pages {
+        router.fallback(pages::serve)
+    } else {
+        router.fallback(async || StatusCode::NOT_FOUND)
+    };
+    router.with_state(Arc::new(Shared {
+        config: config.clone(),
+        gateway,
+        client: Client::polled(HTTP),
+        counters,
+    }))
+}
+
+/// This process is alive.
+async fn healthz() -> &'static str {
+    "ok\n"
+}

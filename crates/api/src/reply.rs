@@ -1,0 +1,15 @@
+//! Errors that a transport replies by itself, before the gateway has seen the request.
+
+use portunus_core::ApiError;
+use serde_json::Value;
+
+/// Error 454 for a request that is larger than allowed.
+pub(crate) fn too_large(max: usize) -> Value {
+    let reason = format!("Request too large (at most {max} bytes)");
+    ApiError::InvalidJson(reason).reply(None, None)
+}
+
+/// Error 472 for a client that there is no place for.
+pub(crate) fn too_many_clients() -> Value {
+    ApiError::NotAcceptingSessions.reply(None, None)
+}

@@ -1,0 +1,213 @@
+//! Starts and stops the transports.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_core::{Gateway, TransportInfo};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::listen::{self, Server};
+use crate::{ApiConfig, Counters, StartError, http, tls, unix, websocket};
+
+/// How long requests may go on after [`Transports::shutdown`].
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The package name of the HTTP transport, as Janus has it.
+pub(crate) const HTTP: &str = "janus.transport.http";
+/// The package name of the WebSocket transport.
+pub(crate) const WEBSOCKET: &str = "janus.transport.websockets";
+/// The package name of the Unix socket transport.
+pub(crate) const UNIX: &str = "janus.transport.pfunix";
+
+/// What `info` says of the transports that the configuration turns on.
+pub fn transport_infos(config: &ApiConfig) -> Vec<TransportInfo> {
+    let all = [
+        (
+            config.http.enabled || config.http.https,
+            TransportInfo {
+                package: HTTP,
+                name: "HTTP",
+                description: "The Janus API by HTTP and long polling.",
+            },
+        ),
+        (
+            config.websocket.enabled || config.websocket.wss,
+            TransportInfo {
+                package: WEBSOCKET,
+                name: "WebSocket",
+                description: "The Janus API by WebSocket.",
+            },
+        ),
+        (
+            config.unix.path.is_some(),
+            TransportInfo {
+                package: UNIX,
+                name: "Unix socket",
+                description: "The Janus API by a Unix socket.",
+            },
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(on, info)| on.then_some(info))
+        .collect()
+}
+
+/// The running transports.
+#[derive(Debug)]
+pub struct Transports {
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+    counters: Arc<Counters>,
+    addresses: Addresses,
+}
+
+/// Where the transports listen.
+#[derive(Debug, Clone, Default)]
+struct Addresses {
+    http: Vec<SocketAddr>,
+    https: Vec<SocketAddr>,
+    ws: Vec<SocketAddr>,
+    wss: Vec<SocketAddr>,
+    unix: Option<PathBuf>,
+}
+
+impl Transports {
+    /// Binds all sockets, then serves on the running tokio runtime. If one cannot be bound, none is served.
+    pub async fn start(config: ApiConfig, gateway: Gateway) -> Result<Self, StartError> {
+        let (stop, stopped) = watch::channel(false);
+        let counters = Arc::<Counters>::default();
+        let mut bound = Bound::default();
+        let mut addresses = Addresses::default();
+
+        let server = |router, max_connections| Server {
+            router,
+            places: Arc::new(Semaphore::new(max_connections)),
+            counters: counters.clone(),
+            stop: stopped.clone(),
+        };
+        let (http, websocket) = (&config.http, &config.websocket);
+        let router = http::router(http, gateway.clone(), counters.clone());
+        let http_server = server(router, http.max_connections);
+        let router = websocket::router(websocket, gateway.clone(), counters.clone(), &stopped);
+        let ws_server = server(router, websocket.max_connections);
+
+        if http.enabled {
+            let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
+            addresses.http = bound.add(listeners, None, &http_server);
+        }
+        if http.https {
+            let tls = tls::acceptor(&config.tls, "http.https")?;
+            let listeners = listen::bind(&http.bind, http.https_port, "http.https_port").await?;
+            addresses.https = bound.add(listeners, Some(tls), &http_server);
+        }
+        if websocket.enabled {
+            let port = websocket.port;
+            let listeners = listen::bind(&websocket.bind, port, "websocket.port").await?;
+            addresses.ws = bound.add(listeners, None, &ws_server);
+        }
+        if websocket.wss {
+            let tls = tls::acceptor(&config.tls, "websocket.wss")?;
+            let port = websocket.wss_port;
+            let listeners = listen::bind(&websocket.bind, port, "websocket.wss_port").await?;
+            addresses.wss = bound.add(listeners, Some(tls), &ws_server);
+        }
+        let mut tasks = JoinSet::new();
+        if let Some(path) = &config.unix.path {
+            let socket = unix::bind(&config.unix, path)?;
+            tasks.spawn(socket.serve(gateway, counters.clone(), stopped.clone()));
+            addresses.unix = Some(path.clone());
+        }
+        for (listener, tls, server) in bound.listeners {
+            tasks.spawn(listen::serve(listener, tls, server));
+        }
+        Ok(Self {
+            tasks,
+            stop,
+            counters,
+            addresses,
+        })
+    }
+
+    /// Where plain HTTP is served.
+    pub fn http(&self) -> &[SocketAddr] {
+        &self.addresses.http
+    }
+
+    /// Where HTTPS is served.
+    pub fn https(&self) -> &[SocketAddr] {
+        &self.addresses.https
+    }
+
+    /// Where plain WebSocket is served.
+    pub fn ws(&self) -> &[SocketAddr] {
+        &self.addresses.ws
+    }
+
+    /// Where secure WebSocket is served.
+    pub fn wss(&self) -> &[SocketAddr] {
+        &self.addresses.wss
+    }
+
+    /// Where the Unix socket is.
+    pub fn unix(&self) -> Option<&PathBuf> {
+        self.addresses.unix.as_ref()
+    }
+
+    /// What the transports have counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Accepts nothing more, lets requests that are under way end for a second, and closes all connections.
+    pub async fn shutdown(mut self) {
+        self.stop.send_replace(true);
+        let ended = async {
+            while self.tasks.join_next().await.is_some() {}
+            // Every connection holds a receiver.
+            self.stop.closed().await;
+        };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            tracing::debug!("some connections did not end in time");
+        }
+    }
+}
+
+/// Sockets that are bound and not served yet.
+#[derive(Default)]
+struct Bound {
+    listeners: Vec<(TcpListener, Option<TlsAcceptor>, Server)>,
+}
+
+impl Bound {
+    /// Adds sockets; returns where they are.
+    fn add(
+        &mut self,
+        listeners: Vec<TcpListener>,
+        tls: Option<TlsAcceptor>,
+        server: &Server,
+    ) -> Vec<SocketAddr> {
+        let address = |listener: &TcpListener| listener.local_addr().ok();
+        let addresses = listeners.iter().filter_map(address).collect();
+        let entry = |listener| (listener, tls.clone(), server.clone());
+        self.listeners.extend(listeners.into_iter().map(entry));
+        addresses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn info_names_the_transports_that_are_on() {
+        let mut config = ApiConfig::default();
+        config.http.enabled = false;
+        let names: Vec<_> = transport_infos(&config).iter().map(|t| t.package).collect();
+        assert_eq!(names, [WEBSOCKET]);
+    }
+}

@@ -1,0 +1,42 @@
+//! One description of the keys serves reading a file, printing the configuration and suggesting names.
+
+use super::value::ConfigValue;
+
+/// Something that goes over the keys of the configuration, a section at a time.
+pub(crate) trait Keys: Sized {
+    /// A section; sections may hold sections.
+    fn section(&mut self, name: &'static str, keys: impl FnOnce(&mut Self));
+
+    /// A key whose value has to pass a check.
+    fn checked<T: ConfigValue>(
+        &mut self,
+        name: &'static str,
+        value: &mut T,
+        check: impl FnOnce(&T) -> Result<(), String>,
+    );
+
+    /// A key that may have any value of its type.
+    fn key<T: ConfigValue>(&mut self, name: &'static str, value: &mut T) {
+        self.checked(name, value, |_| Ok(()));
+    }
+
+    /// A key with a smallest and a largest value.
+    fn ranged<T: ConfigValue + PartialOrd>(
+        &mut self,
+        name: &'static str,
+        value: &mut T,
+        range: std::ops::RangeInclusive<T>,
+    ) {
+        self.checked(name, value, |value| {
+            if range.contains(value) {
+                return Ok(());
+            }
+            Err(format!(
+                "expected {} to {}, got {}",
+                range.start().show(),
+                range.end().show(),
+                value.show()
+            ))
+        });
+    }
+}

@@ -1,0 +1,281 @@
+//! The configuration: one optional TOML file, every key of which has a default.
+
+mod announced;
+mod keys;
+mod printer;
+mod reader;
+mod value;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portunus_api::ApiConfig;
+use portunus_core::CoreConfig;
+use portunus_media::MediaConfig;
+use tracing_subscriber::EnvFilter;
+
+use announced::Announced;
+use keys::Keys;
+use printer::Printer;
+use reader::Mistake;
+pub(crate) use value::LogFormat;
+
+/// Where the file is looked for when none is named.
+pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) core: CoreConfig,
+    /// Its `announced` stays empty until [`Config::resolve_announced`].
+    pub(crate) media: MediaConfig,
+    pub(crate) announced: Vec<Announced>,
+    pub(crate) api: ApiConfig,
+    pub(crate) log: LogConfig,
+    pub(crate) echotest: PluginConfig,
+    pub(crate) videocall: PluginConfig,
+}
+
+/// How the server logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogConfig {
+    /// Levels by module, as the crate tracing-subscriber reads them.
+    pub(crate) filter: String,
+    pub(crate) format: LogFormat,
+}
+
+/// What is the same for all plugins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PluginConfig {
+    pub(crate) enabled: bool,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot read the configuration {}: {error}", path.display())]
+    Read { path: PathBuf, error: io::Error },
+    #[error("{}", lines(path, mistakes))]
+    Mistakes {
+        path: PathBuf,
+        mistakes: Vec<Mistake>,
+    },
+}
+
+fn lines(path: &Path, mistakes: &[Mistake]) -> String {
+    let line = |m: &Mistake| format!("{}:{}: {}", path.display(), m.line, m.text);
+    mistakes.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            core: CoreConfig::default(),
+            media: MediaConfig::default(),
+            announced: Vec::new(),
+            api: ApiConfig::default(),
+            log: LogConfig {
+                filter: "info".into(),
+                format: LogFormat::Text,
+            },
+            echotest: PluginConfig { enabled: true },
+            videocall: PluginConfig { enabled: true },
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+            path: path.to_owned(),
+            error,
+        })?;
+        Self::parse(&text).map_err(|mistakes| ConfigError::Mistakes {
+            path: path.to_owned(),
+            mistakes,
+        })
+    }
+
+    /// Reads a file's text.
+    fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let mut config = Self::default();
+        reader::read(text, |keys| config.visit(keys))?;
+        Ok(config)
+    }
+
+    /// The configuration as a file.
+    pub(crate) fn to_toml(&self) -> String {
+        let mut printer = Printer::default();
+        self.clone().visit(&mut printer);
+        printer.into_text()
+    }
+
+    /// Puts the announced addresses into the media plane's configuration; names are looked up.
+    pub(crate) async fn resolve_announced(&mut self) -> Result<(), announced::ResolveError> {
+        for entry in &self.announced {
+            self.media.announced.extend(entry.resolve().await?);
+        }
+        Ok(())
+    }
+
+    /// Goes over all keys: this is where they are named.
+    fn visit(&mut self, keys: &mut impl Keys) {
+        let Self {
+            core,
+            media,
+            announced,
+            api,
+            log,
+            echotest,
+            videocall,
+        } = self;
+        keys.section("server", |keys| visit_core(core, keys));
+        keys.section("media", |keys| visit_media(media, announced, keys));
+        keys.section("http", |keys| visit_http(api, keys));
+        keys.section("websocket", |keys| visit_websocket(api, keys));
+        keys.section("unix", |keys| visit_unix(api, keys));
+        keys.section("tls", |keys| {
+            keys.key("certificate", &mut api.tls.certificate);
+            keys.key("key", &mut api.tls.key);
+        });
+        keys.section("log", |keys| {
+            keys.checked("filter", &mut log.filter, |filter| {
+                let parsed = EnvFilter::try_new(filter);
+                parsed.map(drop).map_err(|error| error.to_string())
+            });
+            keys.key("format", &mut log.format);
+        });
+        keys.section("plugins", |keys| {
+            keys.section("echotest", |keys| visit_plugin(echotest, keys));
+            keys.section("videocall", |keys| visit_plugin(videocall, keys));
+        });
+    }
+}
+
+fn visit_core(core: &mut CoreConfig, keys: &mut impl Keys) {
+    keys.key("server_name", &mut core.server_name);
+    keys.key("session_timeout", &mut core.session_timeout);
+    keys.key("reclaim_session_timeout", &mut core.reclaim_session_timeout);
+    keys.ranged(
+        "candidates_timeout",
+        &mut core.candidates_timeout,
+        1..=3_600,
+    );
+    keys.key("api_secret", &mut core.api_secret);
+    keys.key("token_auth", &mut core.token_auth);
+    keys.key("tokens", &mut core.tokens);
+    keys.key("string_ids", &mut core.string_ids);
+    keys.key("full_trickle", &mut core.full_trickle);
+    keys.key("rid_order", &mut core.rid_order);
+    keys.key("opaqueid_in_api", &mut core.opaqueid_in_api);
+    keys.key("accept_new_sessions", &mut core.accept_new_sessions);
+}
+
+fn visit_media(media: &mut MediaConfig, announced: &mut Vec<Announced>, keys: &mut impl Keys) {
+    keys.ranged("workers", &mut media.workers, 0..=1_024);
+    keys.key("pin", &mut media.pin);
+    keys.key("port", &mut media.port);
+    keys.key("bind", &mut media.bind);
+    keys.key("announced", announced);
+    keys.key("loopback", &mut media.loopback);
+    keys.key("ipv6", &mut media.ipv6);
+    keys.key("ice_lite", &mut media.ice_lite);
+    let (mut certificate, mut key) = media.certificate.clone().unzip();
+    keys.key("certificate", &mut certificate);
+    keys.checked("key", &mut key, |key: &Option<PathBuf>| {
+        match key.is_some() == certificate.is_some() {
+            true => Ok(()),
+            false => Err("needs media.certificate, and the other way round".into()),
+        }
+    });
+    media.certificate = certificate.zip(key);
+    keys.ranged("twcc_period_ms", &mut media.twcc_period_ms, 10..=1_000);
+    keys.key("no_media_ms", &mut media.no_media_ms);
+    keys.key("slow_link_threshold", &mut media.slow_link_threshold);
+}
+
+fn visit_http(api: &mut ApiConfig, keys: &mut impl Keys) {
+    let http = &mut api.http;
+    keys.key("enabled", &mut http.enabled);
+    keys.key("bind", &mut http.bind);
+    keys.key("port", &mut http.port);
+    keys.key("https", &mut http.https);
+    keys.key("https_port", &mut http.https_port);
+    keys.checked("base_path", &mut http.base_path, |path| base_path(path));
+    keys.key("pages", &mut http.pages);
+    keys.key("metrics", &mut http.metrics);
+    keys.checked("allow_origin", &mut http.allow_origin, |origin| {
+        let visible = !origin.is_empty() && origin.bytes().all(|b| b.is_ascii_graphic());
+        visible
+            .then_some(())
+            .ok_or("expected * or an origin such as https://example.org".into())
+    });
+    keys.key("enforce_origin", &mut http.enforce_origin);
+    keys.ranged("max_body", &mut http.max_body, 1_024..=64 << 20);
+    keys.ranged("max_connections", &mut http.max_connections, 1..=1_000_000);
+    keys.ranged(
+        "request_timeout",
+        &mut http.request_timeout,
+        seconds(1)..=seconds(600),
+    );
+    keys.ranged("long_poll", &mut http.long_poll, seconds(1)..=seconds(600));
+}
+
+fn base_path(path: &str) -> Result<(), String> {
+    let segment = |s: &str| {
+        !s.is_empty()
+            && s.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b))
+    };
+    match path.strip_prefix('/') {
+        Some(rest) if rest.split('/').all(segment) => Ok(()),
+        _ => Err(format!(
+            "expected a path such as \"/janus\" (no slash at its end), got {path:?}"
+        )),
+    }
+}
+
+fn visit_websocket(api: &mut ApiConfig, keys: &mut impl Keys) {
+    let websocket = &mut api.websocket;
+    keys.key("enabled", &mut websocket.enabled);
+    keys.key("bind", &mut websocket.bind);
+    keys.key("port", &mut websocket.port);
+    keys.key("wss", &mut websocket.wss);
+    keys.key("wss_port", &mut websocket.wss_port);
+    keys.key("ping_interval", &mut websocket.ping_interval);
+    keys.ranged(
+        "ping_timeout",
+        &mut websocket.ping_timeout,
+        seconds(1)..=seconds(600),
+    );
+    keys.ranged("max_message", &mut websocket.max_message, 1_024..=64 << 20);
+    keys.ranged(
+        "write_timeout",
+        &mut websocket.write_timeout,
+        seconds(1)..=seconds(600),
+    );
+    keys.ranged(
+        "max_connections",
+        &mut websocket.max_connections,
+        1..=1_000_000,
+    );
+}
+
+fn visit_unix(api: &mut ApiConfig, keys: &mut impl Keys) {
+    let unix = &mut api.unix;
+    keys.key("path", &mut unix.path);
+    keys.key("type", &mut unix.kind);
+    keys.key("mode", &mut unix.mode);
+    keys.ranged("max_message", &mut unix.max_message, 1_024..=1 << 20);
+    keys.ranged("max_connections", &mut unix.max_connections, 1..=1_000_000);
+}
+
+fn visit_plugin(plugin: &mut PluginConfig, keys: &mut impl Keys) {
+    keys.key("enabled", &mut plugin.enabled);
+}
+
+const fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}

@@ -1,0 +1,43 @@
+//! Prints the configuration as a TOML file.
+
+use super::keys::Keys;
+use super::value::ConfigValue;
+
+/// Goes over the keys and writes down each with its value.
+#[derive(Debug, Default)]
+pub(crate) struct Printer {
+    text: String,
+    path: Vec<&'static str>,
+    /// The section whose head was written last.
+    head: Vec<&'static str>,
+}
+
+impl Printer {
+    /// What was written.
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+impl Keys for Printer {
+    fn section(&mut self, name: &'static str, keys: impl FnOnce(&mut Self)) {
+        self.path.push(name);
+        keys(self);
+        self.path.pop();
+    }
+
+    fn checked<T: ConfigValue>(
+        &mut self,
+        name: &'static str,
+        value: &mut T,
+        _: impl FnOnce(&T) -> Result<(), String>,
+    ) {
+        if self.head != self.path {
+            let gap = if self.text.is_empty() { "" } else { "\n" };
+            self.text
+                .push_str(&format!("{gap}[{}]\n", self.path.join(".")));
+            self.head.clone_from(&self.path);
+        }
+        self.text.push_str(&format!("{name} = {}\n", value.show()));
+    }
+}
