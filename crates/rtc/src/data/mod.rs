@@ -2,6 +2,8 @@
 
 mod channel;
 mod dcep;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;

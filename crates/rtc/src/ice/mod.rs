@@ -3,6 +3,8 @@
 
 mod candidate;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -1,0 +1,148 @@
+//! A peer that speaks SCTP badly, on purpose.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::time::{Duration, Instant};
+
+use portunus_sdp::negotiated::DtlsRole;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+
+use super::{Data, DataConfig, DataEvent, DataOptions, DataPayload, Reliability};
+
+const CONFIG: DataConfig = DataConfig {
+    remote_port: 5_000,
+    max_message_size: 0,
+};
+
+/// Sets the CRC32c of an SCTP packet (RFC 9260 appendix A), so that damage gets past it.
+fn set_checksum(packet: &mut [u8]) {
+    if packet.len() < 12 {
+        return;
+    }
+    packet[8..12].fill(0);
+    let mut crc = u32::MAX;
+    for byte in packet.iter() {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 {
+                (crc >> 1) ^ 0x82F6_3B78
+            } else {
+                crc >> 1
+            };
+        }
+    }
+    packet[8..12].copy_from_slice(&(!crc).to_le_bytes());
+}
+
+/// Damages fields, lengths and chunk types, or puts chunks of different packets together.
+fn damage(rng: &mut StdRng, packet: &mut Vec<u8>, seen: &[Vec<u8>]) {
+    match rng.random_range(0..6) {
+        0 => packet.truncate(rng.random_range(0..=packet.len())),
+        1 => {
+            if let Some(other) = seen.choose(rng)
+                && other.len() > 12
+            {
+                packet.extend_from_slice(&other[12..]);
+            }
+        }
+        2 if packet.len() > 16 => {
+            let kinds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 64, 130, 192, 194];
+            packet[12] = *kinds.choose(rng).unwrap();
+        }
+        3 if packet.len() > 16 => {
+            let len = rng.random_range(0..64_u16).to_be_bytes();
+            packet[14..16].copy_from_slice(&len);
+        }
+        4 if packet.len() > 20 => {
+            let at = rng.random_range(12..packet.len() - 4);
+            let edge = [0, 1, u32::MAX, u32::MAX - 1, 1 << 31, 4]
+                .choose(rng)
+                .unwrap();
+            packet[at..at + 4].copy_from_slice(&edge.to_be_bytes());
+        }
+        _ => {
+            for _ in 0..rng.random_range(1..4) {
+                let at = rng.random_range(0..packet.len().max(1));
+                if let Some(byte) = packet.get_mut(at) {
+                    *byte ^= 1 << rng.random_range(0..8);
+                }
+            }
+        }
+    }
+    set_checksum(packet);
+}
+
+/// Returns how many messages arrived all the same.
+fn torment(seed: u64) -> usize {
+    let mut arrived = 0;
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut now = Instant::now();
+    let mut sides = [
+        Data::new(DtlsRole::Client, CONFIG),
+        Data::new(DtlsRole::Server, CONFIG),
+    ];
+    let mut seen = Vec::new();
+    let fast = DataOptions {
+        ordered: false,
+        reliability: Reliability::MaxRetransmits(1),
+    };
+    let timed = DataOptions {
+        ordered: true,
+        reliability: Reliability::MaxLifetime(Duration::from_millis(50)),
+    };
+    for round in 0..150 {
+        now += Duration::from_millis(rng.random_range(1..300));
+        for (from, to) in [(0, 1), (1, 0)] {
+            if round % 7 == from {
+                let options = *[DataOptions::default(), fast, timed]
+                    .choose(&mut rng)
+                    .unwrap();
+                let label = format!("channel {}", rng.random_range(0..4));
+                let bytes = vec![7; rng.random_range(0..5_000)];
+                if sides[from].open(&label, "", options).is_ok() {
+                    let _ = sides[from].send(&label, DataPayload::Binary(&bytes));
+                }
+                if rng.random_bool(0.1) {
+                    let _ = sides[from].close(&label);
+                }
+            }
+            sides[from].handle_timeout(now);
+            let mut packets = Vec::new();
+            sides[from].transmit(now, |packet| packets.push(packet.to_vec()));
+            for mut packet in packets {
+                if seen.len() < 50 || rng.random_bool(0.1) {
+                    seen.push(packet.clone());
+                }
+                if rng.random_bool(0.3) {
+                    let mut damaged = packet.clone();
+                    damage(&mut rng, &mut damaged, &seen);
+                    sides[to].receive(now, &damaged);
+                }
+                if rng.random_bool(0.1) {
+                    damage(&mut rng, &mut packet, &seen);
+                }
+                if rng.random_bool(0.9) {
+                    sides[to].receive(now, &packet);
+                }
+            }
+            while let Some(event) = sides[to].poll_event() {
+                arrived += usize::from(matches!(event, DataEvent::Message { .. }));
+            }
+        }
+    }
+    arrived
+}
+
+#[test]
+fn a_hostile_peer_stops_nothing_but_itself() {
+    let rounds = std::env::var("PORTUNUS_TORMENT")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(200_u64);
+    let arrived: usize = (0..rounds).map(torment).sum();
+    assert!(
+        arrived as u64 > rounds,
+        "{arrived} messages arrived in {rounds} rounds"
+    );
+}

@@ -1,0 +1,131 @@
+//! A peer that knows the password and still sends nonsense, and the bounds on what it can make us
+//! remember.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::hmac;
+use portunus_sdp::negotiated::{DtlsRole, IceCredentials, RemoteTransport};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::{Ice, LocalCandidate, MAX_SOURCES, StunOutcome};
+
+const PASSWORD: &str = "a password of twenty-two";
+
+fn here() -> SocketAddr {
+    ([10, 0, 0, 1], 1_000).into()
+}
+
+fn ice(controlling: bool, lite: bool, now: Instant) -> Ice {
+    let local = IceCredentials {
+        ufrag: "mine".into(),
+        pwd: PASSWORD.into(),
+    };
+    let candidates = [LocalCandidate {
+        address: here(),
+        base: here(),
+    }];
+    let mut ice = Ice::new(local, &candidates, controlling, lite, 5);
+    let remote = RemoteTransport {
+        ice: IceCredentials {
+            ufrag: "your".into(),
+            pwd: PASSWORD.into(),
+        },
+        ice_lite: false,
+        fingerprints: Vec::new(),
+        dtls_role: DtlsRole::Client,
+        candidates: Vec::new(),
+    };
+    ice.set_remote(&remote, now).unwrap();
+    ice
+}
+
+/// A STUN message with authentic integrity.
+fn message(kind: u16, transaction: [u8; 12], attributes: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = kind.to_be_bytes().to_vec();
+    bytes.extend([0, 0, 0x21, 0x12, 0xA4, 0x42]);
+    bytes.extend(transaction);
+    for (attribute, value) in attributes {
+        bytes.extend(attribute.to_be_bytes());
+        bytes.extend((value.len() as u16).to_be_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    let len = (bytes.len() - 20 + 24) as u16;
+    bytes[2..4].copy_from_slice(&len.to_be_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, PASSWORD.as_bytes());
+    let sum = hmac::sign(&key, &bytes);
+    bytes.extend([0, 8, 0, 20]);
+    bytes.extend(sum.as_ref());
+    bytes
+}
+
+fn request(transaction: [u8; 12]) -> Vec<u8> {
+    let attributes = [
+        (0x0006, b"mine:your".to_vec()),
+        (0x0024, 1_853_824_767_u32.to_be_bytes().to_vec()),
+        (0x802A, 9_u64.to_be_bytes().to_vec()),
+    ];
+    message(1, transaction, &attributes)
+}
+
+#[test]
+fn nonsense_with_authentic_integrity_does_no_harm() {
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut accepted = 0;
+    for round in 0..2_000 {
+        let mut now = Instant::now();
+        let mut ice = ice(round % 2 == 0, round % 3 == 0, now);
+        let mut transactions = vec![[0; 12]];
+        for _ in 0..20 {
+            now += Duration::from_millis(rng.random_range(0..3_000));
+            let from: SocketAddr = ([10, 0, 0, 2], rng.random_range(0..4)).into();
+            let mut attributes = Vec::new();
+            if rng.random_bool(0.9) {
+                attributes.push((0x0006, b"mine:your".to_vec()));
+            }
+            if rng.random_bool(0.9) {
+                attributes.push((0x0024, rng.random::<u32>().to_be_bytes().to_vec()));
+            }
+            for _ in 0..rng.random_range(0..4) {
+                let kinds = [
+                    0x0009, 0x0020, 0x0025, 0x8029, 0x802A, 0x8028, 0xC057, 0x0012,
+                ];
+                let kind = kinds[rng.random_range(0..kinds.len())];
+                let value = (0..rng.random_range(0..24)).map(|_| rng.random()).collect();
+                attributes.push((kind, value));
+            }
+            let transaction = match rng.random_bool(0.5) {
+                true => transactions[rng.random_range(0..transactions.len())],
+                false => rng.random(),
+            };
+            let kind = [0x0001, 0x0101, 0x0111, 0x0011][rng.random_range(0..4)];
+            let bytes = message(kind, transaction, &attributes);
+            let outcome = ice.receive(now, here(), from, &bytes);
+            accepted += u32::from(outcome == StunOutcome::Accepted);
+            while let Some(datagram) = ice.poll_transmit() {
+                transactions.push(datagram.bytes[8..20].try_into().unwrap());
+            }
+            ice.handle_timeout(now);
+            while ice.poll_event().is_some() {}
+        }
+    }
+    assert!(accepted > 1_000, "{accepted}");
+}
+
+#[test]
+fn the_number_of_addresses_is_bounded() {
+    let now = Instant::now();
+    let mut ice = ice(false, false, now);
+    let mut accepted = 0;
+    for n in 0..1_000_u16 {
+        let from = ([10, 0, 0, 2], 1 + n).into();
+        let mut transaction = [0; 12];
+        transaction[..2].copy_from_slice(&n.to_be_bytes());
+        let outcome = ice.receive(now, here(), from, &request(transaction));
+        accepted += usize::from(outcome == StunOutcome::Accepted);
+    }
+    assert_eq!(accepted, MAX_SOURCES);
+}

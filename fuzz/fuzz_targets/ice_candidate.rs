@@ -1,0 +1,12 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portunus_rtc::testing::{Link, Pair};
+
+// A candidate's text is taken, ignored or refused.
+fuzz_target!(|text: &str| {
+    let mut pair = Pair::new(1, Link::GOOD);
+    pair.negotiate();
+    let _ = pair.left.transport.add_remote_candidate(text, pair.now);
+    pair.flush();
+});
