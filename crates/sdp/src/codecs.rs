@@ -198,7 +198,18 @@ impl CodecName {
         match self {
             CodecName::Opus => 2,
             CodecName::MultiOpus => 6,
-            _ => 0,
+            CodecName::Pcmu
+            | CodecName::Pcma
+            | CodecName::G722
+            | CodecName::Isac32
+            | CodecName::Isac16
+            | CodecName::L16Wide
+            | CodecName::L16
+            | CodecName::Vp8
+            | CodecName::Vp9
+            | CodecName::H264
+            | CodecName::Av1
+            | CodecName::H265 => 0,
         }
     }
 

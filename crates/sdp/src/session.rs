@@ -213,7 +213,10 @@ impl Session {
     pub fn slots(&self, kind: SdpType) -> Vec<MediaSlot> {
         let slots = match (&self.state, kind) {
             (State::LocalOffer(offer), SdpType::Answer) => &offer.slots,
-            _ => &self.slots,
+            (State::LocalOffer(_), SdpType::Offer)
+            | (State::Stable | State::RemoteOffer(_), SdpType::Offer | SdpType::Answer) => {
+                &self.slots
+            }
         };
         slots.iter().map(Slot::public).collect()
     }
