@@ -1,1 +1,15 @@
-//! Tests that cross crates: simulated networks and whole servers.
+//! Tests that cross crates, and what they have in common: a whole server without transports, and clients of it
+//! with PeerConnections of their own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
+
+mod peer;
+mod server;
+
+pub use peer::{Packet, Peer};
+pub use server::{Caller, Server};

@@ -9,8 +9,9 @@ use super::{Packet, SourceKey, Vp8Ids};
 
 /// Sent packets remembered: as many as a receiver can usefully ask for again.
 const MAX_SENT: usize = 512;
-/// Where a sink starts; far enough from zero for packets from before its first.
-const FIRST: u64 = 1 << 16;
+/// Where a sink starts: far enough from zero for packets from before its first, and without a roll-over, of which
+/// a receiver could not know (RFC 3711 section 3.3.1).
+const FIRST: u64 = 1 << 14;
 
 /// What became of a packet when it was sent: enough to write it again, to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

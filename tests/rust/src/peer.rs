@@ -1,0 +1,241 @@
+//! A client's PeerConnection: our own sans-IO stack on a socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portunus_rtc::connection::Received;
+use portunus_rtc::data::{DataMessage, DataOptions, DataPayload};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::{
+    Connection, Identity, LocalCandidate, StreamConfig, TransportConfig, TransportEvent,
+    candidate_lines,
+};
+use portunus_rtp::header::{Fields, write_header};
+use portunus_rtp::{Pt, SeqNo};
+use portunus_sdp::negotiated::{IceCredentials, Negotiated};
+use portunus_sdp::{Description, LocalTransport, SdpType, Session};
+use rand::Rng;
+use tokio::net::UdpSocket;
+use tokio::time::{sleep_until, timeout};
+
+/// How long a test waits for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A PeerConnection on the loopback interface.
+#[derive(Debug)]
+pub struct Peer {
+    socket: UdpSocket,
+    local: SocketAddr,
+    /// The connection.
+    pub connection: Connection,
+    session: Session,
+    negotiated: Option<Negotiated>,
+    sent: Vec<u64>,
+    /// The RTP packets that have come.
+    pub packets: Vec<Packet>,
+    /// What the transport has said.
+    pub events: Vec<TransportEvent>,
+}
+
+/// An RTP packet that has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// Index of the m-line.
+    pub media: usize,
+    /// Its number.
+    pub seq: u64,
+    /// Its timestamp.
+    pub timestamp: u32,
+    /// What it carries.
+    pub payload: Vec<u8>,
+}
+
+impl Peer {
+    /// A connection that offers.
+    pub async fn offering() -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let local = socket.local_addr().unwrap();
+        let identity = Arc::new(Identity::generate().unwrap());
+        let candidates = vec![LocalCandidate {
+            address: local,
+            base: local,
+        }];
+        let random = rand::rng().random::<u64>();
+        let ice = IceCredentials {
+            ufrag: format!("u{random:016x}"),
+            pwd: format!("p{random:024x}"),
+        };
+        let session = LocalTransport {
+            ice: ice.clone(),
+            fingerprint: identity.fingerprint().clone(),
+            candidates: candidate_lines(&candidates),
+            full_trickle: false,
+            ice_lite: false,
+            address: local.ip(),
+            session_id: 1,
+        };
+        let transport = TransportConfig {
+            local_ice: ice,
+            identity,
+            controlling: true,
+            ice_lite: false,
+            candidates,
+            tie_breaker: random,
+        };
+        let now = Instant::now();
+        let clock = NtpClock::new(now, Duration::from_secs(1));
+        Peer {
+            socket,
+            local,
+            connection: Connection::new(transport, StreamConfig::default(), clock, now),
+            session: Session::new(session, random),
+            negotiated: None,
+            sent: Vec::new(),
+            packets: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// The text of an offer.
+    pub fn offer(&mut self, description: Description) -> String {
+        self.session.local_offer(description).unwrap()
+    }
+
+    /// Takes the text of the answer.
+    pub fn accept(&mut self, answer: &str) {
+        let answer = self.session.parse(answer, SdpType::Answer).unwrap();
+        let negotiated = self.session.accept_answer(answer).unwrap();
+        self.connection
+            .negotiate(&negotiated, Instant::now())
+            .unwrap();
+        self.sent.resize(negotiated.media.len(), 1);
+        self.negotiated = Some(negotiated);
+    }
+
+    /// What was agreed on.
+    pub fn negotiated(&self) -> &Negotiated {
+        self.negotiated.as_ref().expect("a negotiation")
+    }
+
+    /// Lets time pass until `done`, 20 s at most.
+    pub async fn run_until(&mut self, mut done: impl FnMut(&mut Peer) -> bool) {
+        let run = async {
+            while !done(self) {
+                self.turn().await;
+            }
+        };
+        let in_time = timeout(PATIENCE, run).await.is_ok();
+        assert!(in_time, "nothing came of it: {:?}", self.events);
+    }
+
+    /// Lets time pass until the connection is up.
+    pub async fn connect(&mut self) {
+        let up = |event: &TransportEvent| matches!(event, TransportEvent::Connected { .. });
+        self.run_until(|peer| peer.events.iter().any(up)).await;
+    }
+
+    /// Sends an RTP packet on m-line `media`.
+    pub async fn send(&mut self, media: usize, timestamp: u32, payload: &[u8]) {
+        let line = &self.negotiated().media[media];
+        let (pt, ssrc): (Pt, _) = (line.payloads[0].pt, line.local_ssrc);
+        let seq = SeqNo(self.sent[media]);
+        self.sent[media] += 1;
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt,
+            sequence: seq.wire(),
+            timestamp,
+            ssrc,
+        };
+        let mut buf = [0; 1_500];
+        let header = write_header(&mut buf, &fields, []).unwrap();
+        let len = header + payload.len();
+        buf[header..len].copy_from_slice(payload);
+        let now = Instant::now();
+        let range = (header, len);
+        let len = self
+            .connection
+            .seal_rtp(media, seq, timestamp, range, &mut buf, now)
+            .unwrap();
+        let remote = self.connection.transport.selected_pair().unwrap().remote;
+        self.socket.send_to(&buf[..len], remote).await.unwrap();
+    }
+
+    /// Sends a text on the data channel `label`.
+    pub fn send_text(&mut self, label: &str, text: &str) {
+        let (payload, options) = (DataPayload::Text(text), DataOptions::default());
+        let sent = self
+            .connection
+            .transport
+            .send_data(label, "", payload, options, Instant::now());
+        sent.unwrap();
+    }
+
+    /// The texts that have come on the data channel `label`.
+    pub fn texts(&self, label: &str) -> Vec<&str> {
+        let text = |event: &'_ TransportEvent| match event {
+            TransportEvent::Data {
+                label: on,
+                message: DataMessage::Text(_),
+                ..
+            } => on == label,
+            _ => false,
+        };
+        let events = self.events.iter().filter(|event| text(event));
+        events
+            .map(|event| match event {
+                TransportEvent::Data {
+                    message: DataMessage::Text(text),
+                    ..
+                } => text.as_str(),
+                _ => "",
+            })
+            .collect()
+    }
+
+    /// Sends what waits, then takes a datagram or lets the next deadline pass.
+    async fn turn(&mut self) {
+        let mut buf = [0; 2_048];
+        while let Some(transmit) = self.connection.poll_transmit(Instant::now(), &mut buf) {
+            // A full socket loses it, as a network would.
+            let _ = self
+                .socket
+                .send_to(&buf[..transmit.len], transmit.destination)
+                .await;
+        }
+        while self.connection.poll_feedback().is_some() {}
+        while let Some(event) = self.connection.transport.poll_event() {
+            self.events.push(event);
+        }
+        // A test's condition is looked at now and then, whatever happens.
+        let soon = Instant::now() + Duration::from_millis(20);
+        let deadline = self
+            .connection
+            .poll_timeout()
+            .map_or(soon, |deadline| deadline.min(soon));
+        tokio::select! {
+            received = self.socket.recv_from(&mut buf) => {
+                let (len, remote) = received.unwrap();
+                self.receive(remote, &mut buf[..len]);
+            }
+            () = sleep_until(deadline.into()) => self.connection.handle_timeout(Instant::now()),
+        }
+    }
+
+    fn receive(&mut self, remote: SocketAddr, datagram: &mut [u8]) {
+        let received = self
+            .connection
+            .receive(Instant::now(), self.local, remote, datagram);
+        if let Received::Rtp(incoming) = received {
+            let packet = &datagram[incoming.range.clone()];
+            self.packets.push(Packet {
+                media: incoming.media,
+                seq: incoming.seq.0,
+                timestamp: incoming.header.timestamp,
+                payload: incoming.header.payload(packet).to_vec(),
+            });
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A gateway on a real media plane, and what speaks JSON to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_core::{Client, CoreConfig, Gateway, Plugin, ServerFacts};
+use portunus_media::{MediaConfig, MediaPlane};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long a test waits for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server on the loopback interface, on ports that the kernel chooses.
+#[derive(Debug)]
+pub struct Server {
+    /// Its core.
+    pub gateway: Gateway,
+    media: MediaPlane,
+}
+
+impl Server {
+    /// A server with `workers` and one plugin.
+    pub fn start(workers: usize, plugin: Arc<dyn Plugin>) -> Self {
+        let config = MediaConfig {
+            workers,
+            pin: false,
+            port: 0,
+            bind: vec!["127.0.0.1".parse().unwrap()],
+            ..MediaConfig::default()
+        };
+        let (media, events) = MediaPlane::start(config).expect("a media plane");
+        let facts = ServerFacts::default();
+        let gateway = Gateway::new(
+            CoreConfig::default(),
+            media.clone(),
+            events,
+            vec![plugin],
+            facts,
+        );
+        Server { gateway, media }
+    }
+
+    /// A client that is attached to the plugin `package`.
+    pub async fn attach(&self, package: &str) -> Caller {
+        let (client, messages) = Client::pushed("test");
+        let gateway = self.gateway.clone();
+        let mut caller = Caller {
+            gateway,
+            client,
+            messages,
+            session: 0,
+            handle: 0,
+        };
+        let created = caller
+            .ask(json!({ "janus": "create", "transaction": "c" }))
+            .await;
+        caller.session = created["data"]["id"].as_u64().unwrap();
+        let attach = json!({
+            "janus": "attach", "transaction": "a", "session_id": caller.session, "plugin": package,
+        });
+        caller.handle = caller.ask(attach).await["data"]["id"].as_u64().unwrap();
+        caller
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.media.shutdown();
+    }
+}
+
+/// A client's JSON side.
+#[derive(Debug)]
+pub struct Caller {
+    gateway: Gateway,
+    client: Client,
+    messages: mpsc::Receiver<Value>,
+    session: u64,
+    handle: u64,
+}
+
+impl Caller {
+    /// Sends `request` and gives the reply; events that come before it are lost.
+    async fn ask(&mut self, request: Value) -> Value {
+        self.gateway
+            .submit(&self.client, request.to_string().as_bytes())
+            .await;
+        loop {
+            let message = self.next().await;
+            let is_event = message["janus"] == "event" || message.get("transaction").is_none();
+            if !is_event {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a handle-level request; gives the reply.
+    pub async fn request(&mut self, verb: &str, members: Value) -> Value {
+        let mut request = json!({
+            "janus": verb, "transaction": "t", "session_id": self.session, "handle_id": self.handle,
+        });
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        self.ask(request).await
+    }
+
+    /// Sends a message to the plugin, with the description `sdp` of type `kind` if there is one.
+    pub async fn message(&mut self, body: Value, jsep: Option<(&str, &str)>) {
+        let mut members = json!({ "body": body });
+        if let Some((kind, sdp)) = jsep {
+            members["jsep"] = json!({ "type": kind, "sdp": sdp });
+        }
+        let reply = self.request("message", members).await;
+        assert_eq!(reply["janus"], "ack", "{reply}");
+    }
+
+    /// The next message.
+    pub async fn next(&mut self) -> Value {
+        let message = timeout(PATIENCE, self.messages.recv()).await;
+        message
+            .expect("a message in time")
+            .expect("an open connection")
+    }
+
+    /// The messages up to the first one that has `member` with `value`, which is given.
+    pub async fn until(&mut self, pointer: &str, value: impl Into<Value>) -> Value {
+        let value = value.into();
+        loop {
+            let message = self.next().await;
+            if message.pointer(pointer) == Some(&value) {
+                return message;
+            }
+        }
+    }
+}
