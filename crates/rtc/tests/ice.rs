@@ -273,3 +273,36 @@ fn a_failure_names_the_pairs_and_the_likely_cause() {
     let text = failure(&pair.left).unwrap().to_string();
     assert!(text.contains("ours do not reach it"), "{text}");
 }
+
+#[test]
+fn a_peer_whose_address_changes_is_followed_within_seconds() {
+    let inner: SocketAddr = "10.0.0.2:1002".parse().unwrap();
+    let outer = |port| SocketAddr::from(([203, 0, 113, 2], port));
+    for left_controls in [true, false] {
+        let left = side("left", &["10.0.0.1:1001"], left_controls);
+        let right = side("right", &["10.0.0.2:1002"], !left_controls);
+        let mut pair = Pair::of(1, Link::GOOD, left, right);
+        pair.network.nat = vec![(inner, outer(5_000))];
+        assert!(pair.connect(), "{pair:#?}");
+        pair.run(60 * SECOND);
+        for port in [6_000, 7_000, 5_000] {
+            pair.network.nat = vec![(inner, outer(port))];
+            let followed = |pair: &Pair| {
+                pair.left
+                    .transport
+                    .selected_pair()
+                    .is_some_and(|at| at.remote == outer(port))
+            };
+            let start = pair.now;
+            assert!(
+                pair.run_until(25 * SECOND, followed),
+                "{port}: {:#?}",
+                pair.left.events
+            );
+            let took = pair.now - start;
+            assert!(took <= 15 * SECOND, "{port}: {took:?}");
+            pair.run(60 * SECOND);
+            assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
+        }
+    }
+}

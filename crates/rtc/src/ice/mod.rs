@@ -27,6 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval of checks on a pair that works; RFC 7675 asks for 5 s.
 const CONSENT_INTERVAL: Duration = Duration::from_secs(5);
 
+/// A pair that has not answered for this long is left if the peer is heard from elsewhere: its address
+/// has changed. Without such a sign the pair is kept, for what is lost may come back.
+const DOUBT: Duration = Duration::from_secs(8);
+
+/// Unanswered checks after which a pair is given up. With the intervals above that takes less time
+/// than [`PATIENCE`], so that another pair may take over.
+const MAX_UNANSWERED: usize = 7;
+
 /// Pace of checks while pairs are tried (Ta, RFC 8445 section 14).
 const PACE: Duration = Duration::from_millis(20);
 
@@ -90,6 +98,13 @@ pub(crate) enum StunOutcome {
     Refused,
 }
 
+/// An address from which authentic checks have come.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    address: SocketAddr,
+    heard: Instant,
+}
+
 /// The ICE agent of one transport.
 #[derive(Debug)]
 pub(crate) struct Ice {
@@ -103,7 +118,9 @@ pub(crate) struct Ice {
     alive: Option<Instant>,
     /// Answers received on the pair in use when that was last looked at.
     answers: u64,
-    sources: Vec<SocketAddr>,
+    sources: Vec<Source>,
+    /// Remote candidates at addresses that the peer has left.
+    left: Vec<Candidate>,
     remote_candidates: usize,
     ignored_mdns: u32,
     ignored_tcp: u32,
@@ -124,6 +141,7 @@ impl Ice {
         agent.set_ice_lite(lite);
         agent.set_control_tie_breaker(tie_breaker);
         agent.set_max_stun_rto(CONSENT_INTERVAL);
+        agent.set_max_stun_retransmits(MAX_UNANSWERED);
         agent.set_timing_advance(PACE);
         agent.set_max_candidate_pairs(MAX_PAIRS);
         let mut locals: Vec<LocalCandidate> = Vec::with_capacity(candidates.len());
@@ -149,6 +167,7 @@ impl Ice {
             alive: None,
             answers: 0,
             sources: Vec::new(),
+            left: Vec::new(),
             remote_candidates: 0,
             ignored_mdns: 0,
             ignored_tcp: 0,
@@ -195,6 +214,7 @@ impl Ice {
         self.remote = None;
         self.remote_candidates = 0;
         self.sources.clear();
+        self.left.clear();
         self.answers = 0;
         self.alive = self.alive.map(|_| now);
         self.refresh();
@@ -246,7 +266,7 @@ impl Ice {
         let Some(destination) = self.announced(local, remote) else {
             return StunOutcome::Refused;
         };
-        if self.sources.len() >= MAX_SOURCES && !self.sources.contains(&remote) {
+        if self.sources.len() >= MAX_SOURCES && !self.is_source(remote) {
             return StunOutcome::Refused;
         }
         let packet = StunPacket {
@@ -255,9 +275,15 @@ impl Ice {
             destination,
             message,
         };
+        if self.left.iter().any(|c| c.addr() == remote)
+            && self.agent.accepts_message(&packet.message)
+        {
+            self.come_back(remote);
+        }
         if !self.agent.handle_packet(now, packet) {
             return StunOutcome::Refused;
         }
+        self.hear(remote, now);
         // The agent makes triggered checks when it is told the time.
         self.handle_timeout(now);
         StunOutcome::Accepted
@@ -272,7 +298,7 @@ impl Ice {
 
     /// Whether authentic checks came from `remote`.
     pub(crate) fn is_source(&self, remote: SocketAddr) -> bool {
-        self.sources.contains(&remote)
+        self.sources.iter().any(|source| source.address == remote)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -288,6 +314,7 @@ impl Ice {
         }
         self.take_events();
         self.check_consent(now);
+        self.leave_dead_pair(now);
         self.refresh();
     }
 
@@ -325,7 +352,6 @@ impl Ice {
                     self.events.push_back(IceEvent::State(state.into()));
                 }
                 IceAgentEvent::DiscoveredRecv { source, .. } => {
-                    self.sources.push(source);
                     self.events.push_back(IceEvent::Source(source));
                 }
                 IceAgentEvent::NominatedSend {
@@ -377,6 +403,62 @@ impl Ice {
             let failure = self.failure(now.saturating_duration_since(alive));
             self.events.push_back(IceEvent::Failed(failure));
         }
+    }
+
+    /// Takes note of an authentic message from `remote`.
+    fn hear(&mut self, remote: SocketAddr, now: Instant) {
+        let known = self
+            .sources
+            .iter_mut()
+            .find(|source| source.address == remote);
+        match known {
+            Some(source) => source.heard = now,
+            None => self.sources.push(Source {
+                address: remote,
+                heard: now,
+            }),
+        }
+    }
+
+    /// The peer is back at an address that it had left.
+    fn come_back(&mut self, remote: SocketAddr) {
+        while let Some(at) = self.left.iter().position(|c| c.addr() == remote) {
+            let mut candidate = self.left.swap_remove(at);
+            if let Some(peer) = &self.remote {
+                candidate.set_ufrag(&peer.ufrag);
+            }
+            self.agent.add_remote_candidate(candidate);
+        }
+    }
+
+    /// Leaves the pair in use if it is dead and the peer lives elsewhere.
+    fn leave_dead_pair(&mut self, now: Instant) {
+        let (Some(pair), Some(alive)) = (self.selected, self.alive) else {
+            return;
+        };
+        let recent = |at: Instant| now.saturating_duration_since(at) < DOUBT;
+        let lives_elsewhere = || {
+            self.sources.iter().any(|source| {
+                source.address != pair.remote
+                    && recent(source.heard)
+                    && self.agent.has_viable_remote_candidate(source.address)
+            })
+        };
+        if self.agent.ice_lite() || recent(alive) || !lives_elsewhere() {
+            return;
+        }
+        let dead: Vec<Candidate> = self
+            .agent
+            .remote_candidates()
+            .filter(|candidate| candidate.addr() == pair.remote)
+            .collect();
+        for candidate in dead {
+            if self.agent.invalidate_candidate(&candidate) {
+                self.left.push(candidate);
+            }
+        }
+        self.agent.handle_timeout(now);
+        self.take_events();
     }
 
     fn failure(&self, after: Duration) -> IceFailure {

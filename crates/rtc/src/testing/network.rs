@@ -61,7 +61,7 @@ pub struct Network {
     pub link: Link,
     /// Turns each datagram into what is sent instead: none, one or several.
     pub rewrite: fn(&[u8]) -> Vec<Vec<u8>>,
-    /// 1:1 NAT: inner addresses and what the rest of the network sees of them.
+    /// 1:1 NAT: inner addresses, which cannot be reached, and what the network sees instead.
     pub nat: Vec<(SocketAddr, SocketAddr)>,
     rng: StdRng,
     serial: u64,
@@ -111,6 +111,9 @@ impl Network {
         destination: SocketAddr,
         bytes: Vec<u8>,
     ) {
+        if self.nat.iter().any(|nat| nat.0 == destination) {
+            return;
+        }
         let inner = |at| {
             self.nat
                 .iter()
