@@ -1,1 +1,68 @@
-//! An example plugin in a crate of its own.
+//! A plugin in a crate of its own: it greets by name, and whoever connects.
+#![forbid(unsafe_code)]
+
+use portunus_core::sdp::{AnswerOptions, Description};
+use portunus_core::{
+    Fields, Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply,
+};
+use serde_json::{Value, json};
+
+/// The plugin: what clients attach to.
+#[derive(Debug)]
+pub struct Greeter;
+
+impl Plugin for Greeter {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "example.plugin.greeter",
+            name: "Greeter",
+            description: "Greets by name, and whoever connects.",
+            version: 1,
+            version_string: "1.0.0",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        let name = "stranger".to_owned();
+        Box::new(Guest { handle, name })
+    }
+}
+
+/// One client.
+struct Guest {
+    handle: Handle,
+    name: String,
+}
+
+impl PluginHandle for Guest {
+    /// `{"name": …}` is replied to at once; an offer is answered by an event, after the reply.
+    fn message(&mut self, message: Message) -> Reply {
+        match Fields(&message.body).string("name") {
+            Ok(name) => self.name = name.unwrap_or(&self.name).to_owned(),
+            Err(error) => return Reply::Error(error.to_string()),
+        }
+        let Some(offer) = message.jsep else {
+            return Reply::Success(self.greeting());
+        };
+        let answer = Description::answer(&offer.description, &AnswerOptions::default());
+        match self.handle.answer(answer) {
+            Ok(jsep) => self
+                .handle
+                .push(Some(&message.transaction), self.greeting(), Some(jsep)),
+            Err(error) => return Reply::Error(error.to_string()),
+        }
+        Reply::Ack(None)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        if event == HandleEvent::Up {
+            self.handle.push(None, self.greeting(), None);
+        }
+    }
+}
+
+impl Guest {
+    fn greeting(&self) -> Value {
+        json!({ "greeting": format!("Hello, {}!", self.name) })
+    }
+}
