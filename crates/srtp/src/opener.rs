@@ -10,8 +10,9 @@ use crate::sources::{Place, SourceTable};
 use crate::transform::{Packet, Refused, Transform};
 use crate::{KeyError, OpenError, Profile};
 
-/// How many SSRCs of RTP and of RTCP an [`Opener`] keeps apart unless told otherwise.
-pub const DEFAULT_SOURCE_LIMIT: usize = 64;
+/// How many SSRCs of RTP and of RTCP an [`Opener`] keeps apart unless told otherwise: room for a peer
+/// that changes its tracks all day, in at most 12 KiB.
+pub const DEFAULT_SOURCE_LIMIT: usize = 256;
 
 /// Opens SRTP and SRTCP packets with one master key.
 ///

@@ -1,0 +1,203 @@
+//! DTLS and what flows in it, between ICE below and SRTP and data channels above.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::{
+    DropReason, Dtls, DtlsState, FailReason, MAX_DATAGRAM, MAX_EARLY, Received, Srtp, Transport,
+    TransportError, TransportEvent,
+};
+use crate::DtlsError;
+use crate::data::{Data, DataError, DataEvent};
+use crate::dtls::{Done, Handshake, Incoming, Progress};
+use crate::ice::Datagram;
+
+impl Transport {
+    pub(super) fn receive_dtls(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        datagram: &mut [u8],
+    ) -> Received {
+        if !self.ice.is_verified(remote) {
+            // The peer may start as soon as its own check succeeds; ours is on its way.
+            if self.early.len() < MAX_EARLY && self.ice.is_source(remote) && self.remote.is_some() {
+                self.early.push((local, remote, datagram.to_vec()));
+                return Received::Consumed;
+            }
+            return Received::Dropped(DropReason::UnverifiedDtls);
+        }
+        self.dtls_path = Some((local, remote));
+        self.start_dtls(now);
+        let mut out = Vec::new();
+        match &mut self.dtls {
+            Dtls::Handshaking(handshake) => {
+                let result = handshake.receive(now, datagram, &mut out);
+                self.send_dtls(out);
+                match result {
+                    Ok(Progress::Pending) => {}
+                    Ok(Progress::Done(done)) => self.connected(now, *done),
+                    Err(error) => self.fail_dtls(error),
+                }
+                Received::Consumed
+            }
+            Dtls::Established(established) => {
+                let data = &mut self.data;
+                let incoming = established.receive(now, datagram, &mut out, |packet| {
+                    if let Some(data) = data {
+                        data.receive(now, packet);
+                    }
+                });
+                self.send_dtls(out);
+                self.flush_data(now);
+                match incoming {
+                    Incoming::Open { accepted: true } => Received::Consumed,
+                    Incoming::Open { accepted: false } => {
+                        Received::Dropped(DropReason::RefusedDtls)
+                    }
+                    Incoming::Closed(_) => {
+                        self.end();
+                        self.events.push_back(TransportEvent::Closed);
+                        Received::Consumed
+                    }
+                }
+            }
+            Dtls::Waiting => Received::Dropped(DropReason::UnverifiedDtls),
+            Dtls::Ended => Received::Dropped(DropReason::Closed),
+        }
+    }
+
+    /// Takes the DTLS datagrams whose senders have been verified in the meantime.
+    pub(super) fn take_early(&mut self, now: Instant) {
+        if !self
+            .early
+            .iter()
+            .any(|(_, remote, _)| self.ice.is_verified(*remote))
+        {
+            return;
+        }
+        for (local, remote, mut datagram) in std::mem::take(&mut self.early) {
+            self.receive_dtls(now, local, remote, &mut datagram);
+        }
+    }
+
+    pub(super) fn start_dtls(&mut self, now: Instant) {
+        let (Dtls::Waiting, Some(remote)) = (&self.dtls, &self.remote) else {
+            return;
+        };
+        let mut out = Vec::new();
+        let fingerprints = remote.fingerprints.clone();
+        let context = self.identity.context();
+        match Handshake::start(context, remote.role, fingerprints, now, &mut out) {
+            Ok(handshake) => {
+                self.dtls = Dtls::Handshaking(Box::new(handshake));
+                self.events
+                    .push_back(TransportEvent::Dtls(DtlsState::Trying));
+                self.send_dtls(out);
+            }
+            Err(error) => self.fail_dtls(error),
+        }
+    }
+
+    fn connected(&mut self, now: Instant, done: Done) {
+        self.dtls = Dtls::Established(Box::new(done.established));
+        self.srtp = done
+            .srtp
+            .map(|(sealer, opener)| Box::new(Srtp { sealer, opener }));
+        self.events
+            .push_back(TransportEvent::Dtls(DtlsState::Connected));
+        self.events.push_back(TransportEvent::Connected {
+            profile: self.profile(),
+        });
+        self.start_data(now);
+        if let Some((local, remote)) = self.dtls_path {
+            for mut datagram in done.early {
+                self.receive_dtls(now, local, remote, &mut datagram);
+            }
+        }
+    }
+
+    pub(super) fn fail_dtls(&mut self, error: DtlsError) {
+        self.end();
+        self.events
+            .push_back(TransportEvent::Dtls(DtlsState::Failed));
+        self.events
+            .push_back(TransportEvent::Failed(FailReason::Dtls(error)));
+    }
+
+    pub(super) fn end(&mut self) {
+        self.dtls = Dtls::Ended;
+        self.srtp = None;
+        self.data = None;
+        self.early = Vec::new();
+    }
+
+    /// Sends on the pair in use; until there is one, to where DTLS came from.
+    pub(super) fn send_dtls(&mut self, datagrams: Vec<Vec<u8>>) {
+        let selected = self.ice.selected().map(|pair| (pair.local, pair.remote));
+        let Some((source, destination)) = selected.or(self.dtls_path) else {
+            return;
+        };
+        for bytes in datagrams {
+            debug_assert!(bytes.len() <= MAX_DATAGRAM);
+            self.out.push_back(Datagram {
+                source,
+                destination,
+                bytes,
+            });
+        }
+    }
+
+    pub(super) fn data(&mut self) -> Result<&mut Data, TransportError> {
+        self.check_open()?;
+        let missing = match self.data_config {
+            Some(_) => DataError::NotConnected,
+            None => DataError::NotNegotiated,
+        };
+        Ok(self.data.as_deref_mut().ok_or(missing)?)
+    }
+
+    pub(super) fn start_data(&mut self, now: Instant) {
+        if let (Dtls::Established(_), None, Some(config), Some(remote)) =
+            (&self.dtls, &self.data, self.data_config, &self.remote)
+        {
+            self.data = Some(Box::new(Data::new(remote.role, config)));
+            self.flush_data(now);
+        }
+    }
+
+    /// Takes what the data channels want to send and to tell.
+    pub(super) fn flush_data(&mut self, now: Instant) {
+        let (Some(data), Dtls::Established(established)) = (&mut self.data, &mut self.dtls) else {
+            return;
+        };
+        let mut out = Vec::new();
+        data.transmit(now, |packet| out.extend(established.seal(packet)));
+        while let Some(event) = data.poll_event() {
+            self.events.push_back(event.into());
+        }
+        self.send_dtls(out);
+    }
+}
+
+impl From<DataEvent> for TransportEvent {
+    fn from(event: DataEvent) -> Self {
+        match event {
+            DataEvent::Open { label, protocol } => {
+                TransportEvent::DataChannelOpen { label, protocol }
+            }
+            DataEvent::Message {
+                label,
+                protocol,
+                message,
+            } => TransportEvent::Data {
+                label,
+                protocol,
+                message,
+            },
+            DataEvent::Closed { label } => TransportEvent::DataChannelClosed { label },
+            DataEvent::Writable => TransportEvent::DataWritable,
+        }
+    }
+}
