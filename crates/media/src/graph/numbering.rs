@@ -43,15 +43,17 @@ pub(crate) struct Numbering {
     sent: Vec<Option<Sent>>,
 }
 
-impl Default for Numbering {
-    fn default() -> Self {
+impl Numbering {
+    /// A sink whose first packet follows `start`. The receiver takes the roll-over counter of SRTP to
+    /// be 0 (RFC 3711 section 3.3.1), so `start` is below 2^15.
+    pub(crate) fn starting_after(start: u16) -> Self {
         Self {
             stream: None,
             offset: 0,
             timestamp_offset: 0,
             ids_offset: Vp8Ids::default(),
             highest_in: SeqNo(0),
-            highest_out: SeqNo(FIRST),
+            highest_out: SeqNo(u64::from(start & 0x7fff)),
             last_timestamp: 0,
             last_ids: Vp8Ids::default(),
             last_at: None,
@@ -59,9 +61,7 @@ impl Default for Numbering {
             sent: Vec::new(),
         }
     }
-}
 
-impl Numbering {
     /// Numbers a packet that is relayed. None: it is from before the switch to its stream, or was
     /// sent already.
     pub(crate) fn forward(

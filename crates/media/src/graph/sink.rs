@@ -46,7 +46,8 @@ impl Sink {
             extensions: ExtensionMap::default(),
             clock_rate: 90_000,
             sends: false,
-            numbering: Numbering::default(),
+            // An SSRC is random, which a first sequence number should be too (RFC 3550 section 5.1).
+            numbering: Numbering::starting_after(media.local_ssrc.0 as u16),
             route: None,
         };
         sink.configure(media);
