@@ -91,10 +91,10 @@ impl Transports {
             stop: stopped.clone(),
         };
         let (http, websocket) = (&config.http, &config.websocket);
-        let router = http::router(http, gateway.clone(), counters.clone());
+        let shared = websocket::Shared::new(websocket, gateway.clone(), counters.clone(), &stopped);
+        let router = http::router(http, shared.clone(), gateway.clone(), counters.clone());
         let http_server = server(router, http.max_connections);
-        let router = websocket::router(websocket, gateway.clone(), counters.clone(), &stopped);
-        let ws_server = server(router, websocket.max_connections);
+        let ws_server = server(websocket::router(shared), websocket.max_connections);
 
         if http.enabled {
             let listeners = listen::bind(&http.bind, http.port, "http.port").await?;

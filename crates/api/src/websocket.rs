@@ -26,32 +26,39 @@ const SUBPROTOCOL: &str = "janus-protocol";
 /// A frame may be this many times as large as a request before the connection is closed for it.
 const FRAME_FACTOR: usize = 4;
 
+/// What all connections share.
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     config: WebSocketConfig,
     gateway: Gateway,
     counters: Arc<Counters>,
     stop: watch::Receiver<bool>,
 }
 
+impl Shared {
+    pub(crate) fn new(
+        config: &WebSocketConfig,
+        gateway: Gateway,
+        counters: Arc<Counters>,
+        stop: &watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        let (config, stop) = (config.clone(), stop.clone());
+        Arc::new(Self {
+            config,
+            gateway,
+            counters,
+            stop,
+        })
+    }
+}
+
 /// What is served on the WebSocket ports: any path is the API.
-pub(crate) fn router(
-    config: &WebSocketConfig,
-    gateway: Gateway,
-    counters: Arc<Counters>,
-    stop: &watch::Receiver<bool>,
-) -> Router {
-    let (config, stop) = (config.clone(), stop.clone());
-    let shared = Arc::new(Shared {
-        config,
-        gateway,
-        counters,
-        stop,
-    });
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new().fallback(any(upgrade)).with_state(shared)
 }
 
-async fn upgrade(
+/// Turns a request into a connection.
+pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(client): Extension<listen::Client>,
     upgrade: WebSocketUpgrade,

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::Extension;
 use axum::body::{Body, to_bytes};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, Method, StatusCode};
@@ -12,10 +15,25 @@ use portunus_core::{ApiError, Credentials};
 use serde_json::{Value, json};
 
 use super::{Shared, cors};
-use crate::reply;
+use crate::{listen, reply, websocket};
 
-/// Answers what comes to the base path or below it.
-pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+/// Answers what comes to the base path or below it; a WebSocket may be opened there.
+pub(crate) async fn entry(
+    State(shared): State<Arc<Shared>>,
+    client: Option<Extension<listen::Client>>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    request: Request,
+) -> Response {
+    match (upgrade, client) {
+        (Ok(upgrade), Some(client)) if cors::allowed(&shared.config, request.headers()) => {
+            websocket::upgrade(State(shared.websocket.clone()), client, upgrade).await
+        }
+        _ => handle(State(shared), request).await,
+    }
+}
+
+/// Answers a request.
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let headers = request.headers().clone();
     let mut response = if cors::allowed(&shared.config, &headers) {
         answer(&shared, request).await

@@ -13,7 +13,7 @@ use axum::routing::{any, get};
 use portunus_core::{Client, Gateway};
 
 use crate::start::HTTP;
-use crate::{Counters, HttpConfig};
+use crate::{Counters, HttpConfig, websocket};
 
 /// What the handlers of requests share.
 #[derive(Debug)]
@@ -23,15 +23,22 @@ pub(crate) struct Shared {
     /// All of HTTP is one client to the gateway: its events wait in the sessions.
     client: Client,
     counters: Arc<Counters>,
+    /// A WebSocket may be opened at the base path too, so that one port is enough.
+    websocket: Arc<websocket::Shared>,
 }
 
 /// Everything that is served on the HTTP ports.
-pub(crate) fn router(config: &HttpConfig, gateway: Gateway, counters: Arc<Counters>) -> Router {
+pub(crate) fn router(
+    config: &HttpConfig,
+    websocket: Arc<websocket::Shared>,
+    gateway: Gateway,
+    counters: Arc<Counters>,
+) -> Router {
     let base = &config.base_path;
     let mut router = Router::new()
-        .route(base, any(janus::handle))
-        .route(&format!("{base}/"), any(janus::handle))
-        .route(&format!("{base}/{{*rest}}"), any(janus::handle))
+        .route(base, any(janus::entry))
+        .route(&format!("{base}/"), any(janus::entry))
+        .route(&format!("{base}/{{*rest}}"), any(janus::entry))
         .route("/healthz", get(healthz));
     if config.metrics {
         router = router.route("/metrics", get(metrics::serve));
@@ -46,6 +53,7 @@ pub(crate) fn router(config: &HttpConfig, gateway: Gateway, counters: Arc<Counte
         gateway,
         client: Client::polled(HTTP),
         counters,
+        websocket,
     }))
 }
 
