@@ -14,7 +14,7 @@ use portunus_rtc::{
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, SeqNo};
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
-use portunus_sdp::{Description, LocalTransport, SdpType, Session};
+use portunus_sdp::{AnswerOptions, Description, LocalTransport, SdpType, Session};
 use rand::Rng;
 use tokio::net::UdpSocket;
 use tokio::time::{sleep_until, timeout};
@@ -52,8 +52,17 @@ pub struct Packet {
 }
 
 impl Peer {
-    /// A connection that offers.
+    /// A connection that offers first.
     pub async fn offering() -> Self {
+        Self::new(true).await
+    }
+
+    /// A connection that answers first.
+    pub async fn answering() -> Self {
+        Self::new(false).await
+    }
+
+    async fn new(controlling: bool) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let local = socket.local_addr().unwrap();
         let identity = Arc::new(Identity::generate().unwrap());
@@ -78,7 +87,7 @@ impl Peer {
         let transport = TransportConfig {
             local_ice: ice,
             identity,
-            controlling: true,
+            controlling,
             ice_lite: false,
             candidates,
             tie_breaker: random,
@@ -106,6 +115,20 @@ impl Peer {
     pub fn accept(&mut self, answer: &str) {
         let answer = self.session.parse(answer, SdpType::Answer).unwrap();
         let negotiated = self.session.accept_answer(answer).unwrap();
+        self.agree(negotiated);
+    }
+
+    /// Answers the text of an offer, taking all that it offers.
+    pub fn answer(&mut self, offer: &str) -> String {
+        let offer = self.session.parse(offer, SdpType::Offer).unwrap();
+        let answer = Description::answer(&offer.description, &AnswerOptions::default());
+        self.session.set_remote_offer(offer).unwrap();
+        let (answer, negotiated) = self.session.local_answer(answer).unwrap();
+        self.agree(negotiated);
+        answer
+    }
+
+    fn agree(&mut self, negotiated: Negotiated) {
         self.connection
             .negotiate(&negotiated, Instant::now())
             .unwrap();
