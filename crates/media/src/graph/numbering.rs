@@ -9,9 +9,6 @@ use super::{Packet, SourceKey, Vp8Ids};
 
 /// Sent packets remembered: as many as a receiver can usefully ask for again.
 const MAX_SENT: usize = 512;
-/// Where a sink starts: far enough from zero for packets from before its first, and without a roll-over, of which
-/// a receiver could not know (RFC 3711 section 3.3.1).
-const FIRST: u64 = 1 << 14;
 
 /// What became of a packet when it was sent: enough to write it again, to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +142,7 @@ impl Numbering {
 
     /// Numbers that the lost packets before this one keep, for when they come after all.
     fn reserve_gap(&mut self, source: SourceKey, packet: &Packet, out: SeqNo) {
-        let missing = packet.seq.0 - self.highest_in.0 - 1;
+        let missing = packet.seq.0.saturating_sub(self.highest_in.0.saturating_add(1));
         for back in 1..=missing.min(MAX_SENT as u64 / 2) {
             let seq = SeqNo(packet.seq.0 - back);
             let sent = self.record(
@@ -197,3 +194,6 @@ impl Numbering {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -210,3 +210,6 @@ impl Selector {
             .is_some_and(|current| layers.spatial <= current)
     }
 }
+
+#[cfg(test)]
+mod tests;
