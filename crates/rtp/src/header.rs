@@ -40,16 +40,30 @@ impl Header {
     /// Parses a packet in the clear and removes its padding from the payload's range.
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<Self, RtpError> {
-        let mut header = Self::parse_encrypted(packet)?;
-        if header.padding {
-            let room = usize::from(header.payload_end - header.payload_start);
+        Self::parse_encrypted(packet)?.decrypted(packet)
+    }
+
+    /// Goes on where [`Self::parse_encrypted`] had to stop: `packet` is the same packet in the clear,
+    /// without its authentication tag. Removes its padding from the payload's range.
+    #[inline]
+    pub fn decrypted(mut self, packet: &[u8]) -> Result<Self, RtpError> {
+        let actual = packet.len();
+        self.payload_end = u16::try_from(actual).map_err(|_| RtpError::TooLong { actual })?;
+        let Some(room) = self.payload_end.checked_sub(self.payload_start) else {
+            return Err(RtpError::Truncated {
+                expected: self.header_len(),
+                actual,
+            });
+        };
+        if self.padding {
             let padding = packet.last().copied().filter(|_| room > 0).unwrap_or(0);
-            if padding == 0 || usize::from(padding) > room {
+            if padding == 0 || u16::from(padding) > room {
+                let room = usize::from(room);
                 return Err(RtpError::Padding { padding, room });
             }
-            header.payload_end -= u16::from(padding);
+            self.payload_end -= u16::from(padding);
         }
-        Ok(header)
+        Ok(self)
     }
 
     /// Parses a packet whose payload is still encrypted: the payload's range reaches to the end of

@@ -69,11 +69,11 @@ impl Connection {
                 self.receive_rtcp(now, datagram.get(..len).unwrap_or_default());
                 Received::Consumed
             }
-            transport::Received::Rtp { len, index, .. } => {
+            transport::Received::Rtp { len, header, index } => {
                 let Some(packet) = datagram.get_mut(..len) else {
                     return Received::Refused(Refusal::MalformedRtp);
                 };
-                match self.receive_rtp(now, index, packet) {
+                match self.receive_rtp(now, index, header, packet) {
                     Ok(Some(incoming)) => Received::Rtp(incoming),
                     Ok(None) => Received::Consumed,
                     Err(refusal) => Received::Refused(refusal),
@@ -86,9 +86,9 @@ impl Connection {
         &mut self,
         now: Instant,
         index: SeqNo,
+        header: Header,
         packet: &mut [u8],
     ) -> Result<Option<Incoming>, Refusal> {
-        let header = Header::parse(packet).map_err(|_| Refusal::MalformedRtp)?;
         self.log_arrival(&header, packet, now);
         let key = self
             .demux

@@ -374,8 +374,11 @@ impl Transport {
             .opener
             .open_rtp(header.header_len(), header.ssrc, header.sequence, datagram)
         {
-            // Read again: the length of the padding was encrypted.
-            Ok(opened) => match datagram.get(..opened.len).map(Header::parse) {
+            // The length of the padding was encrypted.
+            Ok(opened) => match datagram
+                .get(..opened.len)
+                .map(|plain| header.decrypted(plain))
+            {
                 Some(Ok(header)) => Received::Rtp {
                     len: opened.len,
                     header,
