@@ -1,7 +1,5 @@
 //! One client's echo.
 
-use std::time::Duration;
-
 use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId, RouteOptions};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
@@ -10,6 +8,7 @@ use portunus_core::{
 use serde_json::{Value, json};
 
 use crate::request::{Refusal, Request};
+use crate::settings::Settings;
 
 /// A client with its settings, and the routes from its m-lines back to them.
 pub(crate) struct Echo {
@@ -43,41 +42,6 @@ struct Route {
     kind: Kind,
     id: RouteId,
 }
-
-/// What the client can set.
-struct Settings {
-    audio: bool,
-    video: bool,
-    /// bit/s; 0: no cap
-    bitrate: u64,
-    substream: u8,
-    temporal: u8,
-    spatial_layer: u8,
-    temporal_layer: u8,
-    fallback: Duration,
-    /// Units of 10 ms; they count once both are set.
-    min_delay: Option<u16>,
-    max_delay: Option<u16>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            audio: true,
-            video: true,
-            bitrate: 0,
-            substream: 2,
-            temporal: 2,
-            spatial_layer: 2,
-            temporal_layer: 2,
-            fallback: DEFAULT_FALLBACK,
-            min_delay: None,
-            max_delay: None,
-        }
-    }
-}
-
-const DEFAULT_FALLBACK: Duration = Duration::from_millis(250);
 
 impl Echo {
     pub(crate) fn new(handle: Handle) -> Self {
@@ -374,49 +338,6 @@ impl PluginHandle for Echo {
             .with("hangingup", 0)
             .with("destroyed", 0)
             .into()
-    }
-}
-
-impl Settings {
-    fn apply(&mut self, request: &Request) {
-        let set = |target: &mut u8, value: Option<u8>| *target = value.unwrap_or(*target);
-        self.audio = request.audio.unwrap_or(self.audio);
-        self.video = request.video.unwrap_or(self.video);
-        self.bitrate = request.bitrate.unwrap_or(self.bitrate);
-        set(&mut self.substream, request.substream);
-        set(&mut self.temporal, request.temporal);
-        set(&mut self.spatial_layer, request.spatial_layer);
-        set(&mut self.temporal_layer, request.temporal_layer);
-        match request.fallback {
-            None => {}
-            Some(0) => self.fallback = DEFAULT_FALLBACK,
-            Some(micros) => self.fallback = Duration::from_micros(micros),
-        }
-        self.set_delays(request.min_delay, request.max_delay);
-    }
-
-    /// Each drags the other along where they would cross; a negative one turns both off.
-    fn set_delays(&mut self, min: Option<i64>, max: Option<i64>) {
-        /// The header extension has 12 bits for each.
-        const LONGEST: u16 = 4_095;
-        let delay = |value: i64| u16::try_from(value).ok().map(|delay| delay.min(LONGEST));
-        let (min, max) = (
-            min.map(|v| v.min(LONGEST.into())),
-            max.map(|v| v.min(LONGEST.into())),
-        );
-        if let Some(min) = min {
-            self.min_delay = delay(min);
-            self.max_delay = self
-                .min_delay
-                .map(|min| self.max_delay.unwrap_or(min).max(min));
-        }
-        if let Some(max) = max {
-            self.max_delay = delay(max);
-            self.min_delay = match (self.min_delay, self.max_delay) {
-                (Some(min), Some(max)) => Some(min.min(max)),
-                (_, None) | (None, _) => None,
-            };
-        }
     }
 }
 

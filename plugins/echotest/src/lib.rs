@@ -3,6 +3,7 @@
 
 mod echo;
 mod request;
+mod settings;
 
 use portunus_core::{Handle, Plugin, PluginHandle, PluginInfo};
 use serde_json::Value;

@@ -70,11 +70,8 @@ impl Peer {
             address: local,
             base: local,
         }];
-        let random = rand::rng().random::<u64>();
-        let ice = IceCredentials {
-            ufrag: format!("u{random:016x}"),
-            pwd: format!("p{random:024x}"),
-        };
+        let ice = credentials();
+        let random = rand::rng().random();
         let session = LocalTransport {
             ice: ice.clone(),
             fingerprint: identity.fingerprint().clone(),
@@ -109,6 +106,17 @@ impl Peer {
     /// The text of an offer.
     pub fn offer(&mut self, description: Description) -> String {
         self.session.local_offer(description).unwrap()
+    }
+
+    /// The text of an offer that restarts ICE.
+    pub fn restart(&mut self, description: Description) -> String {
+        let ice = credentials();
+        let candidates = self.session.local_transport().candidates.clone();
+        self.session.set_local_ice(ice.clone(), candidates);
+        self.connection
+            .transport
+            .restart_ice(ice, true, Instant::now());
+        self.offer(description)
     }
 
     /// Takes the text of the answer.
@@ -260,5 +268,13 @@ impl Peer {
                 payload: incoming.header.payload(packet).to_vec(),
             });
         }
+    }
+}
+
+fn credentials() -> IceCredentials {
+    let random = rand::rng().random::<u64>();
+    IceCredentials {
+        ufrag: format!("u{random:016x}"),
+        pwd: format!("p{random:024x}"),
     }
 }

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use portunus_echotest::EchoTest;
+use portunus_rtc::{IceState, TransportEvent};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::{Caller, Peer, Server};
 use serde_json::json;
@@ -18,22 +19,28 @@ const PACKAGE: &str = "janus.plugin.echotest";
 /// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
 const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
 
-fn description() -> Description {
-    let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
-    audio.add_codec(CodecName::Opus, None, None);
-    let mut video = MediaOffer::new(Kind::Video, Direction::SendRecv);
-    video.add_codec(CodecName::Vp8, None, None);
-    let data = MediaOffer::new(Kind::Data, Direction::SendRecv);
+fn description(kinds: &[Kind]) -> Description {
+    let media = kinds.iter().map(|kind| {
+        let mut media = MediaOffer::new(*kind, Direction::SendRecv);
+        match kind {
+            Kind::Audio => media.add_codec(CodecName::Opus, None, None),
+            Kind::Video => media.add_codec(CodecName::Vp8, None, None),
+            Kind::Data => {}
+        }
+        media
+    });
     Description::offer(OfferOptions {
-        media: vec![audio, video, data],
+        media: media.collect(),
         ..Default::default()
     })
 }
 
+const ALL: [Kind; 3] = [Kind::Audio, Kind::Video, Kind::Data];
+
 async fn connect(server: &Server) -> (Caller, Peer) {
     let mut caller = server.attach(PACKAGE).await;
     let mut peer = Peer::offering().await;
-    let offer = peer.offer(description());
+    let offer = peer.offer(description(&ALL));
     caller
         .message(json!({ "audio": true }), Some(("offer", &offer)))
         .await;
@@ -98,11 +105,11 @@ async fn a_hangup_closes_the_clients_connection_and_a_new_one_works() {
     );
     caller.until("/plugindata/data/result", "done").await;
     assert_eq!(caller.next().await["reason"], "Janus API");
-    let closed = portunus_rtc::TransportEvent::Closed;
+    let closed = TransportEvent::Closed;
     peer.run_until(|peer| peer.events.contains(&closed)).await;
 
     let mut peer = Peer::offering().await;
-    let offer = peer.offer(description());
+    let offer = peer.offer(description(&ALL));
     caller
         .message(json!({ "video": true }), Some(("offer", &offer)))
         .await;
@@ -144,5 +151,47 @@ async fn muted_media_does_not_come_back() {
     peer.run_until(|peer| !peer.texts("chat").is_empty()).await;
     assert!(!peer.packets.iter().any(|packet| packet.payload == b"muted"));
     caller.message(json!({ "audio": true }), None).await;
+    echo(&mut peer, 0, b"opus").await;
+}
+
+#[tokio::test]
+async fn ice_restarts_without_a_break() {
+    let server = Server::start(1, Arc::new(EchoTest));
+    let (mut caller, mut peer) = connect(&server).await;
+    echo(&mut peer, 0, b"before").await;
+    let offer = peer.restart(description(&ALL));
+    caller.message(json!({}), Some(("offer", &offer))).await;
+    let answer = caller.until("/plugindata/data/result", "ok").await;
+    peer.events.clear();
+    peer.accept(answer["jsep"]["sdp"].as_str().unwrap());
+    let done = TransportEvent::Ice(IceState::Completed);
+    peer.run_until(|peer| peer.events.contains(&done)).await;
+    echo(&mut peer, 0, b"after").await;
+}
+
+#[tokio::test]
+async fn lines_are_added_and_removed() {
+    let server = Server::start(1, Arc::new(EchoTest));
+    let mut caller = server.attach(PACKAGE).await;
+    let mut peer = Peer::offering().await;
+    for kinds in [&ALL[..1], &ALL[..2], &ALL] {
+        let offer = peer.offer(description(kinds));
+        caller.message(json!({}), Some(("offer", &offer))).await;
+        let answer = caller.until("/plugindata/data/result", "ok").await;
+        peer.accept(answer["jsep"]["sdp"].as_str().unwrap());
+        peer.connect().await;
+        echo(&mut peer, 0, b"opus").await;
+        if kinds.len() > 1 {
+            echo(&mut peer, 1, &KEYFRAME).await;
+        }
+    }
+    peer.run_until(|peer| !peer.events.is_empty()).await;
+    peer.send_text("chat", "hello");
+    peer.run_until(|peer| !peer.texts("chat").is_empty()).await;
+    let offer = peer.offer(description(&ALL[..1]));
+    caller.message(json!({}), Some(("offer", &offer))).await;
+    let answer = caller.until("/plugindata/data/result", "ok").await;
+    peer.accept(answer["jsep"]["sdp"].as_str().unwrap());
+    assert!(peer.negotiated().media[1].disabled);
     echo(&mut peer, 0, b"opus").await;
 }
