@@ -78,6 +78,12 @@ pub(crate) struct Server {
     pub(crate) stop: watch::Receiver<bool>,
 }
 
+/// Ends when the server stops.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone: the server has stopped.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
 /// Accepts connections until the server stops.
 pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, server: Server) {
     let mut stop = server.stop.clone();
@@ -149,10 +155,4 @@ where
     if let Err(error) = outcome {
         tracing::debug!(%address, %error, "connection ended");
     }
-}
-
-/// Returns once the server stops.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Without a sender the server is gone as well.
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -1,30 +1,31 @@
-//! The WebSocket server: one message a text frame, subprotocol `janus-protocol`.
+//! The Janus API over WebSocket: a message a frame, subprotocol `janus-protocol`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::Router;
-use axum::extract::State;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use futures_util::stream::SplitSink;
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use portunus_core::{Client, Gateway};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
-use crate::listen;
+use crate::listen::{self, stopped};
 use crate::start::WEBSOCKET;
 use crate::{Counters, WebSocketConfig, reply};
 
-/// The subprotocol that clients have to ask for.
-const SUBPROTOCOL: &str = "janus-protocol";
-/// A frame may be this many times as large as a request before the connection is closed for it.
-const FRAME_FACTOR: usize = 4;
+/// What clients have to ask for, as Janus demands it.
+const PROTOCOL: &str = "janus-protocol";
+
+/// How long a client may take to read the end of a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What all connections share.
 #[derive(Debug)]
@@ -42,17 +43,16 @@ impl Shared {
         counters: Arc<Counters>,
         stop: &watch::Receiver<bool>,
     ) -> Arc<Self> {
-        let (config, stop) = (config.clone(), stop.clone());
         Arc::new(Self {
-            config,
+            config: config.clone(),
             gateway,
             counters,
-            stop,
+            stop: stop.clone(),
         })
     }
 }
 
-/// What is served on the WebSocket ports: any path is the API.
+/// The WebSocket server takes connections at any path.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new().fallback(any(upgrade)).with_state(shared)
 }
@@ -60,141 +60,180 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 /// Turns a request into a connection.
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
-    Extension(client): Extension<listen::Client>,
-    upgrade: WebSocketUpgrade,
+    Extension(peer): Extension<listen::Client>,
+    request: WebSocketUpgrade,
 ) -> Response {
-    let upgrade = upgrade
-        .protocols([SUBPROTOCOL])
-        .max_message_size(shared.config.max_message.saturating_mul(FRAME_FACTOR))
-        .max_frame_size(shared.config.max_message.saturating_mul(FRAME_FACTOR));
-    if upgrade.selected_protocol().is_none() {
+    let max = shared.config.max_message;
+    let request = request
+        .protocols([PROTOCOL])
+        // Above our own limit, so that a message somewhat too large can be answered with an error.
+        .max_message_size(max.saturating_mul(4))
+        .max_frame_size(max.saturating_mul(4))
+        // Bounds what the library keeps of a message that is being written.
+        .max_write_buffer_size(max.saturating_mul(4).max(1 << 20));
+    if request.selected_protocol().is_none() {
         shared.counters.refused.add(1);
-        let text =
-            "This is a Janus API server: ask for the WebSocket subprotocol \"janus-protocol\".\n";
+        let text = "The subprotocol janus-protocol is required.\n";
         return (StatusCode::BAD_REQUEST, text).into_response();
     }
-    upgrade.on_upgrade(move |socket| async move {
-        tracing::debug!(address = %client.address, "WebSocket connected");
+    request.on_upgrade(async move |socket| {
+        let address = peer.address;
         shared.counters.websocket_connections.add(1);
-        serve(&shared, socket).await;
-        tracing::debug!(address = %client.address, "WebSocket closed");
-        // The connection's place is free again.
-        drop(client);
+        tracing::debug!(%address, "WebSocket connected");
+        let ending = Connection::new(&shared).run(socket).await;
+        tracing::debug!(%address, ?ending, "WebSocket disconnected");
+        // Until now it has held its place among the connections that are allowed.
+        drop(peer);
     })
 }
 
-/// Serves one connection until either side ends it.
-async fn serve(shared: &Shared, socket: WebSocket) {
-    let (client, mut outbox) = Client::pushed(WEBSOCKET);
-    let (mut sink, mut stream) = socket.split();
-    let (requests, mut inbox) = mpsc::channel::<Utf8Bytes>(64);
-    let gateway = shared.gateway.clone();
-    let answering = {
-        let client = client.clone();
-        tokio::spawn(async move {
-            while let Some(message) = inbox.recv().await {
-                gateway.submit(&client, message.as_bytes()).await;
-            }
-        })
-    };
-    let mut stop = shared.stop.clone();
-    let mut liveness = Liveness::new(&shared.config);
-    let close = loop {
-        tokio::select! {
-            message = stream.next() => {
-                liveness.heard(&shared.config);
-                match message {
-                    Some(Ok(Message::Text(text))) => {
-                        shared.counters.websocket_messages.add(1);
-                        if text.len() > shared.config.max_message {
-                            shared.counters.refused.add(1);
-                            let error = reply::too_large(shared.config.max_message);
-                            if !send(shared, &mut sink, &error).await { break None }
-                        } else if requests.send(text).await.is_err() {
-                            break None;
-                        }
-                    }
-                    Some(Ok(Message::Binary(_))) => {
-                        break Some((close_code::UNSUPPORTED, "requests are text"));
-                    }
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => break None,
-                }
-            }
-            message = outbox.recv() => match message {
-                Some(message) => if !send(shared, &mut sink, &message).await { break None },
-                None => {
-                    shared.counters.slow_clients.add(1);
-                    break Some((close_code::POLICY, "too slow"));
-                }
-            },
-            () = sleep_until(liveness.deadline), if !shared.config.ping_interval.is_zero() => {
-                if liveness.expired(&shared.config) {
-                    shared.counters.silent_clients.add(1);
-                    break Some((close_code::AWAY, "no answer to a ping"));
-                }
-                if sink.send(Message::Ping(Default::default())).await.is_err() { break None }
-            }
-            () = listen::stopped(&mut stop) => {
-                // What is queued (hangups, detachments) still goes out.
-                while let Ok(message) = outbox.try_recv() {
-                    if !send(shared, &mut sink, &message).await { break }
-                }
-                break Some((close_code::AWAY, "the server stops"));
-            }
-        }
-    };
-    answering.abort();
-    shared.gateway.client_gone(&client);
-    if let Some((code, reason)) = close {
-        let frame = CloseFrame {
-            code,
-            reason: Utf8Bytes::from_static(reason),
-        };
-        // The peer may be gone already.
-        let _ = timeout(
-            Duration::from_secs(1),
-            sink.send(Message::Close(Some(frame))),
-        )
-        .await;
-    }
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The client closed it, or the network did.
+    Left,
+    /// The client did not answer a ping.
+    Silent,
+    /// The client did not read what it was sent.
+    Slow,
+    /// The client sent a message that is far too large, or no WebSocket.
+    Protocol,
+    /// The server stops.
+    Stopped,
 }
 
-/// Writes one message; false if the client cannot take it.
-async fn send(shared: &Shared, sink: &mut SplitSink<WebSocket, Message>, message: &Value) -> bool {
-    let text = Message::Text(message.to_string().into());
-    match timeout(shared.config.write_timeout, sink.send(text)).await {
-        Ok(sent) => sent.is_ok(),
-        Err(_) => {
-            shared.counters.slow_clients.add(1);
-            false
-        }
-    }
+/// What is sent beside the client's queue.
+#[derive(Debug)]
+enum Aside {
+    Ping,
+    Reply(Value),
 }
 
-/// Whether the client is still there.
-struct Liveness {
-    deadline: Instant,
-    pinged: bool,
+struct Connection<'s> {
+    shared: &'s Shared,
+    client: Client,
+    outbox: mpsc::Receiver<Value>,
 }
 
-impl Liveness {
-    fn new(config: &WebSocketConfig) -> Self {
+impl<'s> Connection<'s> {
+    fn new(shared: &'s Shared) -> Self {
+        let (client, outbox) = Client::pushed(WEBSOCKET);
         Self {
-            deadline: Instant::now() + config.ping_interval,
-            pinged: false,
+            shared,
+            client,
+            outbox,
         }
     }
 
-    fn heard(&mut self, config: &WebSocketConfig) {
-        *self = Self::new(config);
+    async fn run(mut self, socket: WebSocket) -> Ending {
+        let shared = self.shared;
+        let (mut sink, stream) = socket.split();
+        let (aside, asides) = mpsc::channel(8);
+        let ending = tokio::select! {
+            ending = read(shared, &self.client, stream, aside) => ending,
+            ending = write(shared, &mut self.outbox, asides, &mut sink) => ending,
+        };
+        shared.gateway.client_gone(&self.client);
+        let (code, reason) = match ending {
+            Ending::Left => (close_code::NORMAL, ""),
+            Ending::Silent => (close_code::POLICY, "no answer to a ping"),
+            Ending::Slow => (close_code::POLICY, "messages were not read in time"),
+            Ending::Protocol => (close_code::SIZE, "message too large, or no WebSocket"),
+            Ending::Stopped => (close_code::AWAY, "the server stops"),
+        };
+        match ending {
+            Ending::Slow => shared.counters.slow_clients.add(1),
+            Ending::Silent => shared.counters.silent_clients.add(1),
+            Ending::Protocol => shared.counters.refused.add(1),
+            Ending::Left | Ending::Stopped => {}
+        }
+        let reason = reason.into();
+        let close = sink.send(Message::Close(Some(CloseFrame { code, reason })));
+        // Whether the client reads it makes no difference.
+        let _ = timeout(CLOSE_TIMEOUT, close).await;
+        ending
     }
+}
 
-    /// The deadline has come: false, it is time to ping; true, a ping was not answered.
-    fn expired(&mut self, config: &WebSocketConfig) -> bool {
-        let expired = self.pinged;
-        self.pinged = true;
-        self.deadline = Instant::now() + config.ping_timeout;
-        expired
+/// Hands what the client sends to the gateway, and watches that it is there.
+async fn read(
+    shared: &Shared,
+    client: &Client,
+    mut stream: SplitStream<WebSocket>,
+    aside: mpsc::Sender<Aside>,
+) -> Ending {
+    let config = &shared.config;
+    let idle = match config.ping_interval {
+        Duration::ZERO => Duration::MAX,
+        interval => interval,
+    };
+    let mut pinged = false;
+    loop {
+        let patience = if pinged { config.ping_timeout } else { idle };
+        let message = match timeout(patience, stream.next()).await {
+            Ok(Some(Ok(message))) => message,
+            Ok(Some(Err(_))) => return Ending::Protocol,
+            Ok(None) => return Ending::Left,
+            Err(_) if pinged => return Ending::Silent,
+            Err(_) => {
+                pinged = true;
+                // The writer is gone only if the connection is.
+                let _ = aside.send(Aside::Ping).await;
+                continue;
+            }
+        };
+        pinged = false;
+        let request = match message {
+            Message::Text(text) => Bytes::from(text),
+            Message::Binary(bytes) => bytes,
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return Ending::Left,
+        };
+        shared.counters.websocket_messages.add(1);
+        if request.len() > config.max_message {
+            shared.counters.refused.add(1);
+            let reply = reply::too_large(config.max_message);
+            let _ = aside.send(Aside::Reply(reply)).await;
+            continue;
+        }
+        shared.gateway.submit(client, &request).await;
     }
+}
+
+/// Sends replies and events in their order.
+async fn write(
+    shared: &Shared,
+    outbox: &mut mpsc::Receiver<Value>,
+    mut asides: mpsc::Receiver<Aside>,
+    sink: &mut SplitSink<WebSocket, Message>,
+) -> Ending {
+    let limit = shared.config.write_timeout;
+    let mut stop = shared.stop.clone();
+    loop {
+        let message = tokio::select! {
+            message = outbox.recv() => match message {
+                Some(message) => Message::text(message.to_string()),
+                // The gateway has cut it off.
+                None => return Ending::Slow,
+            },
+            Some(aside) = asides.recv() => match aside {
+                Aside::Ping => Message::Ping(Bytes::new()),
+                Aside::Reply(reply) => Message::text(reply.to_string()),
+            },
+            () = stopped(&mut stop) => break,
+        };
+        match timeout(limit, sink.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Ending::Left,
+            Err(_) => return Ending::Slow,
+        }
+    }
+    // The last events say that calls have ended.
+    while let Ok(message) = outbox.try_recv() {
+        let sent = timeout(CLOSE_TIMEOUT, sink.send(Message::text(message.to_string()))).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            break;
+        }
+    }
+    Ending::Stopped
 }

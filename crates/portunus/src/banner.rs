@@ -1,69 +1,174 @@
-//! What a person sees when the server has started.
+//! What a person reads when the server has started: where it can be reached.
 
 use std::fmt::Write;
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use portunus_api::Transports;
 use portunus_media::MediaPlane;
 
-/// The URLs and addresses, a line each.
-pub(crate) fn text(
-    transports: &Transports,
-    media: &MediaPlane,
-    base_path: &str,
+use crate::config::Config;
+
+/// Prints it to the standard output.
+pub(crate) fn print(
     file: Option<&Path>,
-) -> String {
-    let mut text = format!("Portunus {} is ready.\n", env!("CARGO_PKG_VERSION"));
-    let mut line = |name: &str, value: String| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {name:<12} {value}");
+    config: &Config,
+    media: &MediaPlane,
+    transports: &Transports,
+) {
+    let sockets: Vec<SocketAddr> = media.sockets().collect();
+    let text = text(&Facts {
+        file,
+        base_path: &config.api.http.base_path,
+        pages: config.api.http.pages,
+        http: transports.http(),
+        https: transports.https(),
+        ws: transports.ws(),
+        wss: transports.wss(),
+        unix: transports.unix().map(|path| path.display().to_string()),
+        address: media.address(),
+        announced: config.media.announced.iter().map(|a| a.ip).collect(),
+        media: &sockets,
+    });
+    // Nobody may be listening; the server runs all the same.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().flush();
+}
+
+struct Facts<'a> {
+    file: Option<&'a Path>,
+    base_path: &'a str,
+    pages: bool,
+    http: &'a [SocketAddr],
+    https: &'a [SocketAddr],
+    ws: &'a [SocketAddr],
+    wss: &'a [SocketAddr],
+    unix: Option<String>,
+    /// How other machines reach this one.
+    address: IpAddr,
+    announced: Vec<IpAddr>,
+    media: &'a [SocketAddr],
+}
+
+fn text(facts: &Facts<'_>) -> String {
+    let servers = [("http", facts.http), ("https", facts.https)];
+    let mut lines = vec![format!("Portunus {} runs.\n", env!("CARGO_PKG_VERSION"))];
+    let mut row = |name: &str, entries: Vec<String>| {
+        if !entries.is_empty() {
+            lines.push(format!("  {name:<10} {}\n", entries.join("  ")));
+        }
     };
-    for (scheme, addresses) in [("http", transports.http()), ("https", transports.https())] {
-        for address in addresses {
-            line("Pages", format!("{scheme}://{}/", shown(address)));
-            line(
-                "Janus API",
-                format!("{scheme}://{}{base_path}", shown(address)),
-            );
-        }
+    if facts.pages {
+        row("Web pages", urls(&servers, facts.address, "/"));
     }
-    for (scheme, addresses) in [("ws", transports.ws()), ("wss", transports.wss())] {
-        for address in addresses {
-            line("WebSocket", format!("{scheme}://{}/", shown(address)));
-        }
-    }
-    if let Some(path) = transports.unix() {
-        line("Unix socket", path.display().to_string());
-    }
-    let ports: Vec<String> = media
-        .sockets()
-        .map(|socket| socket.port().to_string())
-        .collect();
-    line(
-        "Media",
-        format!("UDP {} at {}", ports.join(", "), media.address()),
-    );
-    line(
-        "Settings",
-        file.map_or("defaults (no configuration file)".into(), |f| {
-            f.display().to_string()
-        }),
-    );
-    if transports.https().is_empty() && transports.wss().is_empty() {
-        text.push_str(
-            "Browsers give camera and microphone to pages on localhost or HTTPS only: for other machines\n\
-             set tls.certificate, tls.key, http.https and websocket.wss, or put a proxy in front.\n",
+    row("HTTP", urls(&servers, facts.address, facts.base_path));
+    let servers = [("ws", facts.ws), ("wss", facts.wss)];
+    row("WebSocket", urls(&servers, facts.address, ""));
+    row("Unix", facts.unix.iter().cloned().collect());
+    row("Media", vec![media(facts)]);
+    let settings = facts.file.map(|file| file.display().to_string());
+    row("Settings", vec![settings.unwrap_or("all defaults".into())]);
+    let reachable = |addresses: &[SocketAddr]| addresses.iter().any(|a| !a.ip().is_loopback());
+    if facts.pages
+        && reachable(facts.http)
+        && !facts.address.is_loopback()
+        && facts.https.is_empty()
+    {
+        lines.push(
+            "\n  Browsers give camera and microphone to pages of localhost and to https:// only. For other\n  \
+             machines turn on http.https, or put a proxy with TLS in front (docs/troubleshooting.md).\n"
+                .into(),
         );
+    }
+    lines.push("\n".into());
+    lines.concat()
+}
+
+/// The addresses as URLs. One that listens on all addresses is shown as this machine and as others know it.
+fn urls(servers: &[(&str, &[SocketAddr])], address: IpAddr, path: &str) -> Vec<String> {
+    let mut urls = Vec::new();
+    for (scheme, bound) in servers {
+        for socket in *bound {
+            let port = socket.port();
+            let mut push = |host: String| urls.push(format!("{scheme}://{host}:{port}{path}"));
+            if !socket.ip().is_unspecified() {
+                push(host(socket.ip()));
+                continue;
+            }
+            push("localhost".into());
+            if !address.is_loopback() && !address.is_unspecified() {
+                push(host(address));
+            }
+        }
+    }
+    urls
+}
+
+fn host(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+fn media(facts: &Facts<'_>) -> String {
+    let ports: Vec<u16> = facts.media.iter().map(SocketAddr::port).collect();
+    let in_a_row = ports
+        .windows(2)
+        .all(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b)));
+    let ports = match (ports.first(), ports.last()) {
+        (Some(first), Some(last)) if in_a_row && first != last => format!("{first}-{last}"),
+        _ => ports
+            .iter()
+            .map(u16::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    let count = facts.media.len();
+    let mut text = format!(
+        "UDP {ports} ({count} worker{})",
+        if count == 1 { "" } else { "s" }
+    );
+    if !facts.announced.is_empty() {
+        let announced: Vec<_> = facts.announced.iter().map(IpAddr::to_string).collect();
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", announced as {}", announced.join(", "));
     }
     text
 }
 
-/// The address as a browser on this machine can use it.
-fn shown(address: &SocketAddr) -> String {
-    match address.ip() {
-        ip if ip.is_unspecified() => format!("localhost:{}", address.port()),
-        IpAddr::V6(ip) => format!("[{ip}]:{}", address.port()),
-        IpAddr::V4(ip) => format!("{ip}:{}", address.port()),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_names_every_address_and_the_rule_about_cameras() {
+        let any = ["[::]:8088".parse().unwrap_or_else(|_| unreachable!())];
+        let ws = [SocketAddr::from(([127, 0, 0, 1], 8188))];
+        let media = [10_000, 10_001].map(|port| SocketAddr::from(([0, 0, 0, 0], port)));
+        let text = text(&Facts {
+            file: None,
+            base_path: "/janus",
+            pages: true,
+            http: &any,
+            https: &[],
+            ws: &ws,
+            wss: &[],
+            unix: Some("/run/portunus/api.sock".into()),
+            address: IpAddr::from([192, 0, 2, 7]),
+            announced: vec![IpAddr::from([203, 0, 113, 7])],
+            media: &media,
+        });
+        for part in [
+            "http://localhost:8088/  http://192.0.2.7:8088/\n",
+            "http://localhost:8088/janus  http://192.0.2.7:8088/janus\n",
+            "ws://127.0.0.1:8188\n",
+            "/run/portunus/api.sock\n",
+            "UDP 10000-10001 (2 workers), announced as 203.0.113.7\n",
+            "camera",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
     }
 }

@@ -1,9 +1,8 @@
-//! The Unix socket: one message a packet, for programs on the same machine.
+//! The Janus API over a Unix socket: a message a packet.
 
 mod datagram;
 mod seqpacket;
 
-use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram as StdDatagram;
@@ -11,94 +10,161 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portunus_core::Gateway;
+use tokio::net::UnixDatagram;
 use tokio::sync::watch;
+use tokio_seqpacket::UnixSeqpacketListener;
 
 use crate::{Counters, StartError, UnixConfig, UnixKind};
 
-/// A bound socket; its file goes with it.
+/// A bound socket that is not served yet.
 #[derive(Debug)]
-pub(crate) struct BoundSocket {
-    socket: Socket,
+pub(crate) struct Socket {
     config: UnixConfig,
-    path: PathBuf,
+    kind: Kind,
+    /// Removes the file when the socket is not served any more.
+    _file: SocketFile,
 }
 
 #[derive(Debug)]
-enum Socket {
-    Seqpacket(tokio_seqpacket::UnixSeqpacketListener),
-    Datagram(tokio::net::UnixDatagram),
+enum Kind {
+    Seqpacket(UnixSeqpacketListener),
+    Datagram(UnixDatagram),
 }
 
-/// Binds the socket. The file of a server that is gone is removed.
-pub(crate) fn bind(config: &UnixConfig, path: &Path) -> Result<BoundSocket, StartError> {
+/// What all clients of the socket share.
+#[derive(Debug)]
+struct Shared {
+    config: UnixConfig,
+    gateway: Gateway,
+    counters: Arc<Counters>,
+    stop: watch::Receiver<bool>,
+}
+
+/// Binds the socket; the file of a server that is gone is replaced.
+pub(crate) fn bind(config: &UnixConfig, path: &Path) -> Result<Socket, StartError> {
     let failed = |error| StartError::Unix {
         path: path.to_owned(),
         error,
     };
-    remove_stale(path, config.kind)?;
-    let socket = match config.kind {
-        UnixKind::Seqpacket => {
-            tokio_seqpacket::UnixSeqpacketListener::bind(path).map(Socket::Seqpacket)
-        }
-        UnixKind::Datagram => tokio::net::UnixDatagram::bind(path).map(Socket::Datagram),
+    if in_use(path).map_err(failed)? {
+        return Err(StartError::UnixInUse(path.to_owned()));
+    }
+    let kind = match config.kind {
+        UnixKind::Seqpacket => UnixSeqpacketListener::bind(path).map(Kind::Seqpacket),
+        UnixKind::Datagram => UnixDatagram::bind(path).map(Kind::Datagram),
     };
-    let socket = socket.map_err(failed)?;
-    fs::set_permissions(path, Permissions::from_mode(config.mode.0)).map_err(failed)?;
-    Ok(BoundSocket {
-        socket,
+    let kind = kind.map_err(failed)?;
+    let file = SocketFile(path.to_owned());
+    let permissions = std::fs::Permissions::from_mode(config.mode.0);
+    std::fs::set_permissions(path, permissions).map_err(failed)?;
+    Ok(Socket {
         config: config.clone(),
-        path: path.to_owned(),
+        kind,
+        _file: file,
     })
 }
 
-fn remove_stale(path: &Path, kind: UnixKind) -> Result<(), StartError> {
-    let failed = |error| StartError::Unix {
-        path: path.to_owned(),
-        error,
+/// Whether a process listens at `path`. Removes the socket's file if none does.
+fn in_use(path: &Path) -> io::Result<bool> {
+    let kind = match std::fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
     };
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(error)),
-        Ok(file) if !file.file_type().is_socket() => {
-            return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists)));
+    if !kind.is_socket() {
+        // Never remove what somebody else made.
+        return Err(io::Error::other("there is a file that is not a socket"));
+    }
+    // Connecting to a socket of another type fails too, but differently from one that nobody serves.
+    let connected = StdDatagram::unbound()?.connect(path);
+    match connected {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)?;
+            Ok(false)
         }
-        Ok(_) => {}
+        Ok(()) | Err(_) => Ok(true),
     }
-    let answers = match kind {
-        UnixKind::Datagram => StdDatagram::unbound()
-            .and_then(|socket| socket.connect(path))
-            .is_ok(),
-        UnixKind::Seqpacket => seqpacket::answers(path),
-    };
-    if answers {
-        return Err(StartError::UnixInUse(path.to_owned()));
-    }
-    fs::remove_file(path).map_err(failed)
 }
 
-impl BoundSocket {
-    /// Serves until `stop` turns true, then removes the socket's file.
+impl Socket {
+    /// Serves clients until the server stops.
     pub(crate) async fn serve(
         self,
         gateway: Gateway,
         counters: Arc<Counters>,
         stop: watch::Receiver<bool>,
     ) {
-        let Self {
-            socket,
-            config,
-            path,
-        } = self;
-        match socket {
-            Socket::Seqpacket(listener) => {
-                seqpacket::serve(listener, config, gateway, counters, stop).await
-            }
-            Socket::Datagram(socket) => {
-                datagram::serve(socket, config, gateway, counters, stop).await
-            }
+        let shared = Arc::new(Shared {
+            config: self.config,
+            gateway,
+            counters,
+            stop,
+        });
+        match self.kind {
+            Kind::Seqpacket(listener) => seqpacket::serve(listener, shared).await,
+            Kind::Datagram(socket) => datagram::serve(socket, shared).await,
         }
-        if let Err(error) = fs::remove_file(&path) {
-            tracing::debug!(path = %path.display(), %error, "cannot remove the Unix socket's file");
+    }
+}
+
+#[derive(Debug)]
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            tracing::debug!(path = %self.0.display(), %error, "cannot remove the Unix socket's file");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn config() -> UnixConfig {
+        UnixConfig::default()
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        for kind in [UnixKind::Seqpacket, UnixKind::Datagram] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("api.sock");
+            let config = UnixConfig { kind, ..config() };
+            let socket = bind(&config, &path).unwrap();
+            assert!(matches!(
+                bind(&config, &path),
+                Err(StartError::UnixInUse(_))
+            ));
+            std::mem::forget(socket._file);
+            drop(socket.kind);
+            assert!(path.exists());
+            bind(&config, &path).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_socket_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("api.sock");
+        std::fs::write(&path, "precious").unwrap();
+        assert!(matches!(
+            bind(&config(), &path),
+            Err(StartError::Unix { .. })
+        ));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[tokio::test]
+    async fn permissions_are_as_configured_and_the_file_goes_with_the_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("api.sock");
+        let socket = bind(&config(), &path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o660);
+        drop(socket);
+        assert!(!path.exists());
     }
 }

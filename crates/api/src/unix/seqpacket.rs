@@ -1,99 +1,116 @@
 //! SOCK_SEQPACKET: a connection for each client.
 
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use portunus_core::{Client, Gateway};
-use tokio::sync::{Semaphore, watch};
+use portunus_core::Client;
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
+use super::Shared;
 use crate::listen::stopped;
+use crate::reply;
 use crate::start::UNIX;
-use crate::{Counters, UnixConfig, reply};
 
-/// Whether a server listens there.
-pub(super) fn answers(path: &Path) -> bool {
-    use std::os::unix::net::UnixStream;
-    // A stream socket cannot connect to a listener of another type, but the error tells whether
-    // there is one: EPROTOTYPE rather than ECONNREFUSED.
-    const EPROTOTYPE: i32 = 91;
-    match UnixStream::connect(path) {
-        Ok(_) => true,
-        Err(error) => error.raw_os_error() == Some(EPROTOTYPE),
-    }
-}
+/// How long a client may not read what it is sent before it is disconnected.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) async fn serve(
-    mut listener: UnixSeqpacketListener,
-    config: UnixConfig,
-    gateway: Gateway,
-    counters: Arc<Counters>,
-    mut stop: watch::Receiver<bool>,
-) {
-    let places = Arc::new(Semaphore::new(config.max_connections));
+/// Accepts connections until the server stops.
+pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Shared>) {
+    let places = Arc::new(Semaphore::new(shared.config.max_connections));
+    let mut stop = shared.stop.clone();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => return,
         };
-        let Ok(socket) =
-            accepted.inspect_err(|error| tracing::warn!(%error, "cannot accept a Unix client"))
-        else {
-            continue;
-        };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            counters.connections_refused.add(1);
-            let refusal = reply::too_many_clients().to_string();
-            // It is told if it can take it at once.
-            let _ = socket.send(refusal.as_bytes()).await;
-            continue;
-        };
-        counters.unix_connections.add(1);
-        let (gateway, counters, stop) = (gateway.clone(), counters.clone(), stop.clone());
-        let max = config.max_message;
-        tokio::spawn(async move {
-            connection(&socket, max, &gateway, &counters, stop).await;
-            drop(place);
-        });
+        match accepted {
+            Ok(socket) => match places.clone().try_acquire_owned() {
+                Ok(place) => {
+                    tokio::spawn(connection(socket, shared.clone(), place));
+                }
+                Err(_) => {
+                    shared.counters.connections_refused.add(1);
+                    let text = reply::too_many_clients().to_string();
+                    // A new socket has room for it; if not, the client sees the end only.
+                    let _ = timeout(Duration::ZERO, socket.send(text.as_bytes())).await;
+                }
+            },
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client of the Unix socket");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
     }
 }
 
-async fn connection(
-    socket: &UnixSeqpacket,
-    max: usize,
-    gateway: &Gateway,
-    counters: &Counters,
-    mut stop: watch::Receiver<bool>,
-) {
+async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSemaphorePermit) {
+    shared.counters.unix_connections.add(1);
     let (client, mut outbox) = Client::pushed(UNIX);
-    // One byte more than allowed tells a packet that is too large.
+    let outcome = tokio::select! {
+        outcome = read(&socket, &shared, &client) => outcome,
+        outcome = write(&socket, &shared, &mut outbox) => outcome,
+    };
+    shared.gateway.client_gone(&client);
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "Unix socket connection ended");
+    }
+}
+
+async fn read(socket: &UnixSeqpacket, shared: &Shared, client: &Client) -> io::Result<()> {
+    let max = shared.config.max_message;
     let mut buffer = vec![0; max + 1];
     loop {
-        tokio::select! {
-            received = socket.recv(&mut buffer) => {
-                let len = match received {
-                    Ok(received) if received.bytes_read() > 0 => received.bytes_read(),
-                    Ok(_) | Err(_) => break,
-                };
-                counters.unix_messages.add(1);
-                match buffer.get(..len) {
-                    Some(message) if len <= max => gateway.submit(&client, message).await,
-                    _ => {
-                        counters.refused.add(1);
-                        let error = reply::too_large(max).to_string();
-                        if socket.send(error.as_bytes()).await.is_err() { break }
-                    }
-                }
-            }
-            message = outbox.recv() => {
-                let Some(message) = message else {
-                    counters.slow_clients.add(1);
-                    break;
-                };
-                if socket.send(message.to_string().as_bytes()).await.is_err() { break }
-            }
+        let length = socket.recv(&mut buffer).await?.bytes_read();
+        let message = match buffer.get(..length) {
+            None | Some([]) => return Ok(()),
+            Some(message) => message,
+        };
+        shared.counters.unix_messages.add(1);
+        if length > max {
+            shared.counters.refused.add(1);
+            let text = reply::too_large(max).to_string();
+            send(socket, shared, text.as_bytes()).await?;
+            continue;
+        }
+        shared.gateway.submit(client, message).await;
+    }
+}
+
+async fn write(
+    socket: &UnixSeqpacket,
+    shared: &Shared,
+    outbox: &mut mpsc::Receiver<Value>,
+) -> io::Result<()> {
+    let mut stop = shared.stop.clone();
+    loop {
+        let message = tokio::select! {
+            message = outbox.recv() => message,
             () = stopped(&mut stop) => break,
+        };
+        let Some(message) = message else {
+            // The gateway has cut it off.
+            shared.counters.slow_clients.add(1);
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        send(socket, shared, message.to_string().as_bytes()).await?;
+    }
+    // The last events say that calls have ended.
+    while let Ok(message) = outbox.try_recv() {
+        send(socket, shared, message.to_string().as_bytes()).await?;
+    }
+    Ok(())
+}
+
+async fn send(socket: &UnixSeqpacket, shared: &Shared, text: &[u8]) -> io::Result<()> {
+    match timeout(WRITE_TIMEOUT, socket.send(text)).await {
+        Ok(sent) => sent.map(drop),
+        Err(_) => {
+            shared.counters.slow_clients.add(1);
+            Err(io::ErrorKind::TimedOut.into())
         }
     }
-    gateway.client_gone(&client);
 }

@@ -16,6 +16,7 @@ use portunus_media::MediaConfig;
 use tracing_subscriber::EnvFilter;
 
 use announced::Announced;
+pub(crate) use announced::ResolveError;
 use keys::Keys;
 use printer::Printer;
 use reader::Mistake;
@@ -113,7 +114,7 @@ impl Config {
     }
 
     /// Puts the announced addresses into the media plane's configuration; names are looked up.
-    pub(crate) async fn resolve_announced(&mut self) -> Result<(), announced::ResolveError> {
+    pub(crate) async fn resolve_announced(&mut self) -> Result<(), ResolveError> {
         for entry in &self.announced {
             self.media.announced.extend(entry.resolve().await?);
         }
@@ -266,7 +267,7 @@ fn visit_websocket(api: &mut ApiConfig, keys: &mut impl Keys) {
 fn visit_unix(api: &mut ApiConfig, keys: &mut impl Keys) {
     let unix = &mut api.unix;
     keys.key("path", &mut unix.path);
-    keys.key("type", &mut unix.kind);
+    keys.key("kind", &mut unix.kind);
     keys.key("mode", &mut unix.mode);
     keys.ranged("max_message", &mut unix.max_message, 1_024..=1 << 20);
     keys.ranged("max_connections", &mut unix.max_connections, 1..=1_000_000);
@@ -279,3 +280,6 @@ fn visit_plugin(plugin: &mut PluginConfig, keys: &mut impl Keys) {
 const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
+
+#[cfg(test)]
+mod tests;

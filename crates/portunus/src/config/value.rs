@@ -154,15 +154,15 @@ impl ConfigValue for UnixKind {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {
         match value.as_str() {
             Some("seqpacket") => Ok(UnixKind::Seqpacket),
-            Some("dgram") => Ok(UnixKind::Datagram),
-            _ => Err(expected("\"seqpacket\" or \"dgram\"", value)),
+            Some("datagram") => Ok(UnixKind::Datagram),
+            _ => Err(expected("\"seqpacket\" or \"datagram\"", value)),
         }
     }
 
     fn show(&self) -> String {
         match self {
             UnixKind::Seqpacket => "\"seqpacket\"".into(),
-            UnixKind::Datagram => "\"dgram\"".into(),
+            UnixKind::Datagram => "\"datagram\"".into(),
         }
     }
 }

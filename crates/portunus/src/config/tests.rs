@@ -1,0 +1,185 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use super::*;
+
+const SAMPLE: &str = include_str!("../../../../packaging/portunus.toml");
+
+fn mistakes(text: &str) -> Vec<String> {
+    let mistakes = Config::parse(text).unwrap_err();
+    mistakes.iter().map(Mistake::to_string).collect()
+}
+
+/// The sample with its keys uncommented: they stand as `#key = value`, comments as `# text`.
+fn uncommented_sample() -> String {
+    let uncomment = |line: &str| match line.strip_prefix('#') {
+        Some(key) if !key.is_empty() && !key.starts_with(' ') => key.to_owned(),
+        _ => line.to_owned(),
+    };
+    SAMPLE.lines().map(|line| uncomment(line) + "\n").collect()
+}
+
+#[test]
+fn nothing_is_the_defaults() {
+    assert_eq!(Config::parse("").unwrap(), Config::default());
+    assert_eq!(Config::parse(SAMPLE).unwrap(), Config::default());
+}
+
+#[test]
+fn the_sample_has_every_key_with_its_default_and_in_order() {
+    let sample = uncommented_sample();
+    assert_eq!(Config::parse(&sample).unwrap(), Config::default());
+    let keys = |text: &str| -> Vec<String> {
+        let lines = text
+            .lines()
+            .filter(|l| !l.is_empty() && !l.starts_with('#'));
+        lines
+            .map(|l| l.split(" = ").next().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(keys(&sample), keys(&Config::default().to_toml()));
+}
+
+#[test]
+fn the_reference_documents_every_key() {
+    let reference = include_str!("../../../../docs/configuration.md");
+    let printed = Config::default().to_toml();
+    for line in printed.lines().filter(|line| !line.is_empty()) {
+        let name = match line.strip_prefix('[') {
+            Some(section) => format!("`[{section}`"),
+            None => format!("`{}`", line.split(" = ").next().unwrap()),
+        };
+        assert!(reference.contains(&name), "{name} is missing");
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read() {
+    let text = r#"
+        [server]
+        api_secret = "a \"quoted\" secret"
+        tokens = [{ token = "t1", plugins = ["janus.plugin.echotest"] }, { token = "t2" }]
+        rid_order = "lmh"
+        [media]
+        announced = ["10.0.0.5=>203.0.113.7:20000", "media.example.org"]
+        certificate = "/c.pem"
+        key = "/k.pem"
+        [http]
+        bind = ["127.0.0.1", "::1"]
+        request_timeout = 3
+        [unix]
+        path = "/run/portunus/api.sock"
+        kind = "datagram"
+        mode = "600"
+        [log]
+        filter = "info,portunus_core=debug"
+        format = "json"
+        [plugins.videocall]
+        enabled = false
+    "#;
+    let config = Config::parse(text).unwrap();
+    assert_eq!(config.core.tokens.len(), 2);
+    assert_eq!(
+        config.media.certificate,
+        Some(("/c.pem".into(), "/k.pem".into()))
+    );
+    assert_eq!(config.api.http.request_timeout, Duration::from_secs(3));
+    assert!(!config.videocall.enabled);
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+}
+
+#[test]
+fn every_mistake_is_named_with_its_line_and_key() {
+    let text = "[http]\nport = \"x\"\nprt = 1\n\n[media]\nworkers = -1\nbind = [\"here\"]\n[log]\nfilter = 3\n";
+    assert_eq!(
+        mistakes(text),
+        [
+            "line 2: http.port: expected a whole number, got \"x\"",
+            "line 3: http.prt: unknown key; did you mean http.port?",
+            "line 6: media.workers: expected a whole number from 0 to 9223372036854775807, got -1",
+            "line 7: media.bind: expected an IP address in quotes, got \"here\"",
+            "line 9: log.filter: expected text in quotes, got 3",
+        ]
+    );
+}
+
+#[test]
+fn an_unknown_section_is_a_mistake() {
+    assert_eq!(
+        mistakes("[websockets]\nport = 1\n"),
+        ["line 1: websockets: unknown key; did you mean websocket?"]
+    );
+    assert_eq!(
+        mistakes("[plugins.echo]\nenabled = true\n"),
+        ["line 1: plugins.echo: unknown key; did you mean plugins.echotest?"]
+    );
+    let unlike = mistakes("[zzz]\n");
+    assert!(
+        unlike[0].contains("there are server, media, http"),
+        "{unlike:?}"
+    );
+}
+
+#[test]
+fn a_key_where_a_section_belongs_is_a_mistake() {
+    assert_eq!(
+        mistakes("http = 8088\n"),
+        ["line 1: http: expected a section, written [http], got 8088"]
+    );
+}
+
+#[test]
+fn broken_toml_is_named_with_its_line() {
+    let found = mistakes("[http]\nport = \n");
+    assert!(found[0].starts_with("line 2: "), "{found:?}");
+    let found = mistakes("[http]\nport = 1\nport = 2\n");
+    assert!(found[0].starts_with("line 3: duplicate key"), "{found:?}");
+}
+
+#[test]
+fn values_out_of_range_are_mistakes() {
+    for (text, expected) in [
+        (
+            "[http]\nport = 65536",
+            "http.port: expected a whole number from 0 to 65535, got 65536",
+        ),
+        (
+            "[http]\nmax_body = 1",
+            "http.max_body: expected 1024 to 67108864, got 1",
+        ),
+        (
+            "[http]\nlong_poll = 0",
+            "http.long_poll: expected 1 to 600, got 0",
+        ),
+        (
+            "[http]\nbase_path = \"janus/\"",
+            "http.base_path: expected a path",
+        ),
+        (
+            "[http]\nbase_path = \"/a{b}\"",
+            "http.base_path: expected a path",
+        ),
+        (
+            "[unix]\nmode = \"999\"",
+            "unix.mode: expected octal permissions",
+        ),
+        (
+            "[media]\nkey = \"k.pem\"",
+            "media.key: needs media.certificate",
+        ),
+        (
+            "[media]\nannounced = [\"1.2.3\"]",
+            "media.announced: \"1.2.3\" is neither",
+        ),
+        ("[log]\nfilter = \"a=b=c\"", "log.filter: "),
+        (
+            "[server]\ntokens = [{ plugins = [] }]",
+            "server.tokens: expected { token",
+        ),
+    ] {
+        let found = mistakes(text);
+        assert!(
+            found.len() == 1 && found[0].contains(expected),
+            "{text:?}: {found:?}"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Starts the parts of the server, waits for a signal, and ends them.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_api::{StartError, Transports, transport_infos};
+use portunus_core::{Gateway, Plugin, ServerFacts};
+use portunus_echotest::EchoTest;
+use portunus_media::{MediaError, MediaPlane};
+use portunus_videocall::VideoCall;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::banner;
+use crate::config::{Config, ResolveError};
+
+/// How long calls and requests may take to end.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
+
+/// Why the server does not run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("cannot start the runtime: {0}")]
+    Runtime(io::Error),
+    #[error("cannot handle signals: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Announced(#[from] ResolveError),
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    #[error(transparent)]
+    Transport(#[from] StartError),
+}
+
+/// Runs the server until a signal ends it.
+pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), RunError> {
+    let mut signals = Signals::new().map_err(RunError::Signals)?;
+    config.resolve_announced().await?;
+    let (media, events) = MediaPlane::start(config.media.clone())?;
+    let gateway = Gateway::new(
+        config.core.clone(),
+        media.clone(),
+        events,
+        plugins(&config),
+        facts(&config, &media),
+    );
+    let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
+        Ok(transports) => transports,
+        Err(error) => {
+            media.shutdown();
+            return Err(error.into());
+        }
+    };
+    banner::print(file, &config, &media, &transports);
+
+    let name = signals.end().await;
+    tracing::info!(signal = name, "ending calls");
+    let end = async {
+        gateway.shutdown().await;
+        media.shutdown();
+        transports.shutdown().await;
+    };
+    tokio::select! {
+        ended = tokio::time::timeout(SHUTDOWN_LIMIT, end) => match ended {
+            Ok(()) => tracing::info!("ended"),
+            Err(_) => tracing::warn!("some calls did not end within {SHUTDOWN_LIMIT:?}"),
+        },
+        name = signals.end() => tracing::warn!(signal = name, "ended at once"),
+    }
+    Ok(())
+}
+
+fn plugins(config: &Config) -> Vec<Arc<dyn Plugin>> {
+    let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
+    if config.echotest.enabled {
+        plugins.push(Arc::new(EchoTest));
+    }
+    if config.videocall.enabled {
+        plugins.push(Arc::new(VideoCall::default()));
+    }
+    plugins
+}
+
+fn facts(config: &Config, media: &MediaPlane) -> ServerFacts {
+    ServerFacts {
+        commit: option_env!("PORTUNUS_COMMIT").unwrap_or("unknown"),
+        build_time: option_env!("PORTUNUS_BUILD_TIME").unwrap_or("unknown"),
+        local_ip: Some(media.address()),
+        public_ips: config.media.announced.iter().map(|a| a.ip).collect(),
+        ipv6: config.media.ipv6,
+        ice_lite: config.media.ice_lite,
+        twcc_period_ms: config.media.twcc_period_ms,
+        no_media_ms: config.media.no_media_ms,
+        crypto: openssl::version::version().to_owned(),
+        transports: transport_infos(&config.api),
+    }
+}
+
+/// The signals that the server knows.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for a signal that ends the server.
+    async fn end(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return "SIGTERM",
+                _ = self.interrupt.recv() => return "SIGINT",
+                _ = self.hangup.recv() => {
+                    tracing::info!("SIGHUP is ignored: the configuration is read at start only");
+                }
+            }
+        }
+    }
+}
