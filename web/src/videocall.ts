@@ -217,6 +217,8 @@ function lostServer(reason: string): void {
 /** Goes to a state and shows it. */
 function enter(next: State): void {
   const before = state.at;
+  // Several events tell of the end of one call.
+  if (before === 'idle' && next.at === 'idle') return;
   state = next;
   const live = next.at === 'in call' || next.at === 'calling';
   element('register').hidden = next.at !== 'unregistered';
