@@ -142,7 +142,10 @@ impl Numbering {
 
     /// Numbers that the lost packets before this one keep, for when they come after all.
     fn reserve_gap(&mut self, source: SourceKey, packet: &Packet, out: SeqNo) {
-        let missing = packet.seq.0.saturating_sub(self.highest_in.0.saturating_add(1));
+        let missing = packet
+            .seq
+            .0
+            .saturating_sub(self.highest_in.0.saturating_add(1));
         for back in 1..=missing.min(MAX_SENT as u64 / 2) {
             let seq = SeqNo(packet.seq.0 - back);
             let sent = self.record(
