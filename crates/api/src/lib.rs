@@ -10,6 +10,7 @@ mod counters;
 mod error;
 mod http;
 mod listen;
+mod pace;
 mod reply;
 mod start;
 mod tls;

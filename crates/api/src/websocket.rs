@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::listen::{self, stopped};
+use crate::pace::Pace;
 use crate::start::WEBSOCKET;
 use crate::{Counters, WebSocketConfig, reply};
 
@@ -129,9 +130,10 @@ impl<'s> Connection<'s> {
         let shared = self.shared;
         let (mut sink, stream) = socket.split();
         let (aside, asides) = mpsc::channel(8);
+        let pace = Pace::new();
         let ending = tokio::select! {
-            ending = read(shared, &self.client, stream, aside) => ending,
-            ending = write(shared, &mut self.outbox, asides, &mut sink) => ending,
+            ending = read(shared, &self.client, &pace, stream, aside) => ending,
+            ending = write(shared, &mut self.outbox, &pace, asides, &mut sink) => ending,
         };
         shared.gateway.client_gone(&self.client);
         let (code, reason) = match ending {
@@ -159,6 +161,7 @@ impl<'s> Connection<'s> {
 async fn read(
     shared: &Shared,
     client: &Client,
+    pace: &Pace,
     mut stream: SplitStream<WebSocket>,
     aside: mpsc::Sender<Aside>,
 ) -> Ending {
@@ -196,6 +199,7 @@ async fn read(
             let _ = aside.send(Aside::Reply(reply)).await;
             continue;
         }
+        pace.ask().await;
         shared.gateway.submit(client, &request).await;
     }
 }
@@ -204,6 +208,7 @@ async fn read(
 async fn write(
     shared: &Shared,
     outbox: &mut mpsc::Receiver<Value>,
+    pace: &Pace,
     mut asides: mpsc::Receiver<Aside>,
     sink: &mut SplitSink<WebSocket, Message>,
 ) -> Ending {
@@ -223,7 +228,7 @@ async fn write(
             () = stopped(&mut stop) => break,
         };
         match timeout(limit, sink.send(message)).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => pace.wrote(),
             Ok(Err(_)) => return Ending::Left,
             Err(_) => return Ending::Slow,
         }

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::Shared;
 use crate::listen::stopped;
+use crate::pace::Pace;
 use crate::reply;
 use crate::start::UNIX;
 
@@ -104,9 +105,10 @@ async fn client(
     requests: mpsc::Receiver<Bytes>,
 ) {
     let (client, outbox) = Client::pushed(UNIX);
+    let pace = Pace::new();
     let outcome = tokio::select! {
-        () = read(&shared, &client, requests) => Ok(()),
-        outcome = write(&socket, &path, &shared, outbox) => outcome,
+        () = read(&shared, &client, &pace, requests) => Ok(()),
+        outcome = write(&socket, &path, &shared, &pace, outbox) => outcome,
     };
     shared.gateway.client_gone(&client);
     if let Err(error) = outcome {
@@ -114,8 +116,9 @@ async fn client(
     }
 }
 
-async fn read(shared: &Shared, client: &Client, mut requests: mpsc::Receiver<Bytes>) {
+async fn read(shared: &Shared, client: &Client, pace: &Pace, mut requests: mpsc::Receiver<Bytes>) {
     while let Some(request) = requests.recv().await {
+        pace.ask().await;
         shared.gateway.submit(client, &request).await;
     }
 }
@@ -124,6 +127,7 @@ async fn write(
     socket: &UnixDatagram,
     path: &Path,
     shared: &Shared,
+    pace: &Pace,
     mut outbox: mpsc::Receiver<Value>,
 ) -> io::Result<()> {
     let mut stop = shared.stop.clone();
@@ -140,7 +144,10 @@ async fn write(
         };
         let text = message.to_string();
         match timeout(WRITE_TIMEOUT, socket.send_to(text.as_bytes(), path)).await {
-            Ok(sent) => sent.map(drop)?,
+            Ok(sent) => {
+                sent?;
+                pace.wrote();
+            }
             Err(_) => {
                 shared.counters.slow_clients.add(1);
                 return Err(io::ErrorKind::TimedOut.into());

@@ -12,6 +12,7 @@ use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
 use super::Shared;
 use crate::listen::stopped;
+use crate::pace::Pace;
 use crate::reply;
 use crate::start::UNIX;
 
@@ -50,9 +51,10 @@ pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Share
 async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSemaphorePermit) {
     shared.counters.unix_connections.add(1);
     let (client, mut outbox) = Client::pushed(UNIX);
+    let pace = Pace::new();
     let outcome = tokio::select! {
-        outcome = read(&socket, &shared, &client) => outcome,
-        outcome = write(&socket, &shared, &mut outbox) => outcome,
+        outcome = read(&socket, &shared, &client, &pace) => outcome,
+        outcome = write(&socket, &shared, &mut outbox, &pace) => outcome,
     };
     shared.gateway.client_gone(&client);
     if let Err(error) = outcome {
@@ -60,7 +62,12 @@ async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSem
     }
 }
 
-async fn read(socket: &UnixSeqpacket, shared: &Shared, client: &Client) -> io::Result<()> {
+async fn read(
+    socket: &UnixSeqpacket,
+    shared: &Shared,
+    client: &Client,
+    pace: &Pace,
+) -> io::Result<()> {
     let max = shared.config.max_message;
     let mut buffer = vec![0; max + 1];
     loop {
@@ -76,6 +83,7 @@ async fn read(socket: &UnixSeqpacket, shared: &Shared, client: &Client) -> io::R
             send(socket, shared, text.as_bytes()).await?;
             continue;
         }
+        pace.ask().await;
         shared.gateway.submit(client, message).await;
     }
 }
@@ -84,6 +92,7 @@ async fn write(
     socket: &UnixSeqpacket,
     shared: &Shared,
     outbox: &mut mpsc::Receiver<Value>,
+    pace: &Pace,
 ) -> io::Result<()> {
     let mut stop = shared.stop.clone();
     loop {
@@ -97,6 +106,7 @@ async fn write(
             return Err(io::ErrorKind::TimedOut.into());
         };
         send(socket, shared, message.to_string().as_bytes()).await?;
+        pace.wrote();
     }
     // The last events say that calls have ended.
     while let Ok(message) = outbox.try_recv() {

@@ -1,0 +1,15 @@
+//! The transports with a real gateway, over real sockets of this machine.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod http;
+mod polling;
+mod secure;
+mod server;
+mod unix;
+mod websocket;

@@ -1,0 +1,298 @@
+//! The binary as a person or a supervisor uses it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// Longer than anything should take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn portunus() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portunus"));
+    command.env_remove("PORTUNUS_LOG");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    portunus().args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+/// A configuration on loopback, on ports that the kernel chooses.
+const ANY_PORTS: &str = "\
+[http]
+bind = [\"127.0.0.1\"]
+port = 0
+[websocket]
+bind = [\"127.0.0.1\"]
+port = 0
+[media]
+bind = [\"127.0.0.1\"]
+port = 0
+workers = 1
+";
+
+#[test]
+fn help_says_what_a_person_needs() {
+    let output = run(&["--help"]);
+    assert!(output.status.success());
+    let help = stdout(&output);
+    for part in [
+        "--config",
+        "--check-config",
+        "--workers",
+        "8088",
+        "8188",
+        "10000",
+        "SIGTERM",
+        "Exit status",
+    ] {
+        assert!(help.contains(part), "{part} in\n{help}");
+    }
+    let version = stdout(&run(&["--version"]));
+    assert_eq!(version, format!("portunus {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_arguments_end_with_status_2() {
+    for arguments in [
+        &["--nonsense"][..],
+        &["--workers", "many"],
+        &["--workers", "-1"],
+        &["positional"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn mistakes_of_the_configuration_are_told_with_their_lines() {
+    let (_folder, path) = file("[http]\nport = 99999\n\n[medias]\nport = 1\n");
+    let path = path.to_str().unwrap();
+    for arguments in [
+        &["--config", path, "--check-config"][..],
+        &["--config", path],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!(
+            "{path}:2: http.port: expected a whole number from 0 to 65535, got 99999\n\
+             {path}:4: medias: unknown key; did you mean media?\n"
+        );
+        assert_eq!(stderr(&output), expected);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_error() {
+    let output = run(&["--config", "/no/such/portunus.toml", "--check-config"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("cannot read the configuration /no/such/portunus.toml"));
+}
+
+#[test]
+fn a_configuration_without_mistakes_is_told_so_and_printed_whole() {
+    let (_folder, path) = file("[media]\nport = 20000\n");
+    let path = path.to_str().unwrap();
+    let output = run(&["--config", path, "--check-config"]);
+    assert!(output.status.success());
+    assert_eq!(stdout(&output), format!("{path}: no mistakes\n"));
+    let printed = stdout(&run(&[
+        "--config",
+        path,
+        "--workers",
+        "3",
+        "--print-config",
+    ]));
+    for line in [
+        "[server]",
+        "port = 20000",
+        "workers = 3",
+        "base_path = \"/janus\"",
+    ] {
+        assert!(
+            printed.lines().any(|printed| printed == line),
+            "{line} in\n{printed}"
+        );
+    }
+    let (_folder, again) = file(&printed);
+    let reprinted = stdout(&run(&[
+        "--config",
+        again.to_str().unwrap(),
+        "--print-config",
+    ]));
+    assert_eq!(reprinted, printed);
+}
+
+#[test]
+fn a_taken_port_is_an_error_that_names_the_key() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let (_folder, path) = file(&ANY_PORTS.replacen("port = 0", &format!("port = {port}"), 1));
+    let output = run(&["--config", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!("portunus: cannot listen on 127.0.0.1:{port}/tcp: ");
+    let text = stderr(&output);
+    assert!(
+        text.contains(&expected) && text.contains("set http.port"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_taken_media_port_is_an_error_that_names_the_key() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let media = format!("[media]\nbind = [\"127.0.0.1\"]\nport = {port}");
+    let text = ANY_PORTS.replace("[media]\nbind = [\"127.0.0.1\"]\nport = 0", &media);
+    let (_folder, path) = file(&text);
+    let output = run(&["--config", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(
+        text.contains(&format!(":{port}/udp")) && text.contains("media.port"),
+        "{text}"
+    );
+}
+
+/// A running server.
+struct Running {
+    child: Child,
+    /// Lines of the standard output.
+    lines: mpsc::Receiver<String>,
+    _folder: TempDir,
+}
+
+impl Running {
+    fn start(extra: &str) -> Self {
+        let (folder, path) = file(&format!("{ANY_PORTS}{extra}"));
+        let mut child = portunus()
+            .arg("--config")
+            .arg(path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (lines_in, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let _ = lines_in.send(line);
+            }
+        });
+        Self {
+            child,
+            lines,
+            _folder: folder,
+        }
+    }
+
+    /// What the banner says of a row.
+    fn row(&self, name: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).expect("the banner");
+            if let Some(row) = line.trim_start().strip_prefix(name) {
+                return row.trim().to_owned();
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = Command::new("kill")
+            .args([name, &self.child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+    }
+
+    /// Waits for its end; returns the status and the logs.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut logs = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut logs)
+            .unwrap();
+        (self.child.wait().unwrap().code(), logs)
+    }
+}
+
+fn get(url: &str) -> String {
+    let (host, path) = url
+        .strip_prefix("http://")
+        .unwrap()
+        .split_once('/')
+        .unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn it_runs_where_its_banner_says_until_a_signal_ends_it() {
+    for signal in ["-TERM", "-INT"] {
+        let server = Running::start("");
+        let pages = server.row("Web pages");
+        let api = server.row("HTTP");
+        assert!(get(&pages).starts_with("HTTP/1.1 200 OK"));
+        let info = get(&format!("{api}/info"));
+        assert!(
+            info.contains("janus.plugin.echotest") && info.contains("janus.plugin.videocall"),
+            "{info}"
+        );
+        server.signal(signal);
+        let (status, logs) = server.end();
+        assert_eq!(status, Some(0), "{logs}");
+    }
+}
+
+#[test]
+fn sighup_changes_nothing() {
+    let server = Running::start("");
+    let api = server.row("HTTP");
+    server.signal("-HUP");
+    assert!(get(&format!("{api}/ping")).contains("pong"));
+    server.signal("-TERM");
+    let (status, logs) = server.end();
+    assert_eq!(status, Some(0));
+    assert!(logs.contains("SIGHUP is ignored"), "{logs}");
+}
+
+#[test]
+fn plugins_can_be_turned_off_and_logs_can_be_json() {
+    let server = Running::start("[plugins.videocall]\nenabled = false\n[log]\nformat = \"json\"\n");
+    let info = get(&format!("{}/info", server.row("HTTP")));
+    assert!(info.contains("janus.plugin.echotest") && !info.contains("janus.plugin.videocall"));
+    server.signal("-TERM");
+    let (_, logs) = server.end();
+    assert!(logs.lines().count() > 0);
+    assert!(
+        logs.lines().all(|line| line.starts_with("{\"timestamp\"")),
+        "{logs}"
+    );
+}
