@@ -34,6 +34,13 @@ pub(crate) struct SendCounters {
     pub(crate) refused: u64,
 }
 
+/// What becomes of datagrams that are not sent.
+#[cfg(feature = "testing")]
+pub(crate) enum Diverted {
+    Dropped,
+    Kept(Vec<(SocketAddr, Vec<u8>)>),
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Run {
     start: usize,
@@ -52,6 +59,9 @@ pub(crate) struct SendBatch {
     used: usize,
     runs: Vec<Run>,
     gso: bool,
+    /// What becomes of the datagrams where there is no network.
+    #[cfg(feature = "testing")]
+    pub(crate) diverted: Option<Diverted>,
     counters: SendCounters,
     addresses: Vec<RawAddress>,
     controls: Vec<ControlBuffer>,
@@ -72,6 +82,8 @@ impl SendBatch {
             used: 0,
             runs: Vec::with_capacity(MESSAGES),
             gso,
+            #[cfg(feature = "testing")]
+            diverted: None,
             counters: SendCounters::default(),
             addresses: vec![address::zeroed(); MESSAGES],
             controls: vec![ControlBuffer::new(); MESSAGES],
@@ -121,6 +133,10 @@ impl SendBatch {
 
     /// Sends everything. What the socket does not take within [`PATIENCE_MS`] is dropped and counted.
     pub(crate) fn flush(&mut self, socket: &MediaSocket) {
+        #[cfg(feature = "testing")]
+        if self.divert() {
+            return;
+        }
         let mut first = 0;
         while first < self.runs.len() {
             let prepared = self.prepare(first, socket.dual);
@@ -138,6 +154,24 @@ impl SendBatch {
         }
         self.runs.clear();
         self.used = 0;
+    }
+
+    /// Counts and keeps or drops what would be sent.
+    #[cfg(feature = "testing")]
+    fn divert(&mut self) -> bool {
+        let Some(diverted) = &mut self.diverted else {
+            return false;
+        };
+        for run in self.runs.drain(..) {
+            self.counters.datagrams += run.count as u64;
+            if let Diverted::Kept(kept) = diverted {
+                let data = self.arena.get(run.start..run.start + run.len);
+                let datagrams = data.unwrap_or_default().chunks(run.segment);
+                kept.extend(datagrams.map(|datagram| (run.to, datagram.to_vec())));
+            }
+        }
+        self.used = 0;
+        true
     }
 
     /// What was sent since the start.

@@ -23,7 +23,7 @@ const HISTORY: Duration = Duration::from_millis(1_000);
 const HISTORY_ELSEWHERE: Duration = Duration::from_millis(600);
 
 impl Worker {
-    pub(super) fn take_commands(&mut self, now: Instant) {
+    pub(crate) fn take_commands(&mut self, now: Instant) {
         let Some(inbox) = self
             .parts
             .inboxes

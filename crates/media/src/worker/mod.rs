@@ -231,3 +231,36 @@ impl Worker {
         }
     }
 }
+
+/// A worker without a network, turned by hand.
+#[cfg(feature = "testing")]
+impl Worker {
+    /// Keeps datagrams for [`Worker::take_kept`] instead of sending them.
+    pub(crate) fn keep_datagrams(&mut self) {
+        self.out.diverted = Some(crate::sys::Diverted::Kept(Vec::new()));
+    }
+
+    /// Drops datagrams instead of sending them.
+    pub(crate) fn drop_datagrams(&mut self) {
+        self.out.diverted = Some(crate::sys::Diverted::Dropped);
+    }
+
+    /// What was kept since the last call.
+    pub(crate) fn take_kept(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+        self.flush();
+        match &mut self.out.diverted {
+            Some(crate::sys::Diverted::Kept(kept)) => mem::take(kept),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ends a turn.
+    pub(crate) fn flush(&mut self) {
+        self.out.flush(&self.parts.socket);
+    }
+
+    /// Datagrams that have left so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.out.counters().datagrams
+    }
+}

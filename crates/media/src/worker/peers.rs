@@ -18,7 +18,7 @@ use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, T
 
 impl Worker {
     /// Takes one datagram.
-    pub(super) fn take_datagram(
+    pub(crate) fn take_datagram(
         &mut self,
         now: Instant,
         local: SocketAddr,
@@ -92,7 +92,7 @@ impl Worker {
     }
 
     /// Peers whose deadline has come.
-    pub(super) fn run_timers(&mut self, now: Instant) {
+    pub(crate) fn run_timers(&mut self, now: Instant) {
         while let Some((at, slot)) = self.timers.pop_due(now) {
             let Some(peer) = self
                 .peers
@@ -108,7 +108,7 @@ impl Worker {
     }
 
     /// Lets all touched peers transmit and tell, and sets their timers.
-    pub(super) fn poll_touched(&mut self, now: Instant) {
+    pub(crate) fn poll_touched(&mut self, now: Instant) {
         while let Some(slot) = self.touched_peers.pop() {
             if let Some(peer) = self.peers.get_mut(slot) {
                 peer.touched = false;

@@ -42,7 +42,7 @@ impl Worker {
     }
 
     /// Relays the packets of this turn.
-    pub(super) fn relay_fresh(&mut self, now: Instant) {
+    pub(crate) fn relay_fresh(&mut self, now: Instant) {
         let mut keys = mem::take(&mut self.fresh_sources);
         for key in keys.drain(..) {
             self.pass_on(key);

@@ -1,0 +1,286 @@
+//! One publisher and many viewers on a worker whose datagrams go nowhere: what relaying costs, system
+//! calls excluded.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test or benchmark that cannot be set up has failed"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::SegQueue;
+use mio::{Poll, Waker};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::testing::{Side, credentials, identity};
+use portunus_rtc::{LocalCandidate, Received, StreamConfig, TransportEvent, candidate_lines};
+use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Mid, Pt, SeqNo, Ssrc, write_header};
+use portunus_sdp::negotiated::{
+    Codec, DtlsRole, Feedback, Kind, Negotiated, NegotiatedMedia, Payload, RemoteTransport,
+};
+use tokio::sync::mpsc;
+
+use crate::command::Command;
+use crate::plane::{Inbox, PeerId, RouteId};
+use crate::sys::MediaSocket;
+use crate::worker::{INBOX, Rings, Worker, WorkerParts};
+use crate::{PeerEvent, RouteOptions, TrackRef};
+
+/// Between two frames.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// A worker with one publisher and many viewers of it.
+pub struct FanOut {
+    worker: Worker,
+    inbox: Arc<Inbox>,
+    local: SocketAddr,
+    publisher: Side,
+    now: Instant,
+    next: SeqNo,
+    timestamp: u32,
+    // Events are not read; the channel has to stay open.
+    _events: mpsc::Receiver<PeerEvent>,
+}
+
+impl std::fmt::Debug for FanOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FanOut")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FanOut {
+    /// Connects a publisher and `viewers` viewers.
+    pub fn new(viewers: usize) -> Self {
+        let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
+        let local = socket.local();
+        let poll = Poll::new().expect("a poll");
+        let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
+        let inbox = Arc::new(Inbox {
+            commands: SegQueue::new(),
+            waker,
+        });
+        let (events_in, events) = mpsc::channel(1 << 16);
+        let now = Instant::now();
+        let mut worker = Worker::new(WorkerParts {
+            index: 0,
+            socket,
+            poll,
+            inboxes: vec![Arc::clone(&inbox)],
+            rings: Rings::connect(1).pop().expect("one worker's rings"),
+            events: events_in,
+            identity: identity(),
+            candidates: vec![LocalCandidate {
+                address: local,
+                base: local,
+            }],
+            ice_lite: true,
+            streams: StreamConfig::default(),
+            clock: NtpClock::new(now, Duration::ZERO),
+            peer_count: Arc::new(AtomicUsize::new(0)),
+        });
+        worker.keep_datagrams();
+        let publisher = Side::new("publisher", client(0), true, DtlsRole::Client);
+        let mut this = Self {
+            worker,
+            inbox,
+            local,
+            publisher,
+            now,
+            next: SeqNo(1),
+            timestamp: 0,
+            _events: events,
+        };
+        let mut publisher = this.connect(0, true);
+        std::mem::swap(&mut this.publisher, &mut publisher);
+        for viewer in 1..=viewers {
+            this.connect(viewer, false);
+            let route = RouteId {
+                worker: 0,
+                serial: 1_000_000 + viewer as u64,
+            };
+            let options = RouteOptions::default();
+            this.inbox.send(Command::AddRoute {
+                route,
+                from: track(0),
+                to: track(viewer),
+                options,
+            });
+        }
+        this.worker.drop_datagrams();
+        this.settle();
+        this
+    }
+
+    /// The datagrams of one frame, as the publisher sends them: `packets` of `bytes` payload bytes.
+    pub fn frame(&mut self, packets: usize, bytes: usize) -> Vec<Vec<u8>> {
+        self.timestamp = self.timestamp.wrapping_add(3_000);
+        let seal = |n: usize| {
+            let mut datagram = vec![0; bytes + 128];
+            let fields = Fields {
+                marker: n + 1 == packets,
+                padding: false,
+                pt: Pt(96),
+                sequence: self.next.wire(),
+                timestamp: self.timestamp,
+                ssrc: Ssrc(7_000),
+            };
+            let header = write_header(&mut datagram, &fields, [(1, &b"0"[..])]).expect("room");
+            // The descriptor of a VP8 inter frame without picture id.
+            datagram[header] = if n == 0 { 0x10 } else { 0 };
+            datagram[header + 1] = 0x01;
+            let sealed =
+                self.publisher
+                    .transport
+                    .seal_rtp(self.next, header, header + bytes, &mut datagram);
+            self.next = SeqNo(self.next.0 + 1);
+            datagram.truncate(sealed.expect("keys"));
+            datagram
+        };
+        (0..packets).map(seal).collect()
+    }
+
+    /// Relays a frame: every datagram is opened once, and sealed for each viewer.
+    pub fn relay(&mut self, frame: &mut [Vec<u8>]) {
+        self.now += FRAME;
+        for datagram in frame {
+            self.worker
+                .take_datagram(self.now, self.local, client(0), datagram);
+        }
+        self.worker.relay_fresh(self.now);
+        self.worker.flush();
+    }
+
+    /// Lets pass what is due: reports, keep-alives.
+    pub fn settle(&mut self) {
+        self.worker.take_commands(self.now);
+        self.worker.run_timers(self.now);
+        self.worker.poll_touched(self.now);
+        self.worker.flush();
+    }
+
+    /// Datagrams that have left so far.
+    pub fn sent(&self) -> u64 {
+        self.worker.sent()
+    }
+
+    /// Makes a peer, and brings it and its client to the end of the handshake.
+    fn connect(&mut self, index: usize, publishes: bool) -> Side {
+        let mut side = Side::new(
+            &format!("client{index}"),
+            client(index),
+            true,
+            DtlsRole::Client,
+        );
+        let ice = credentials(&format!("server{index}"), 1);
+        let peer = peer(index);
+        self.inbox.send(Command::CreatePeer {
+            peer,
+            ice: ice.clone(),
+            controlling: false,
+        });
+        let negotiated = Box::new(Negotiated {
+            transport: side.describe(),
+            media: vec![media(index, publishes)],
+        });
+        self.inbox.send(Command::Negotiate { peer, negotiated });
+        let server = RemoteTransport {
+            ice,
+            ice_lite: true,
+            fingerprints: side.describe().fingerprints,
+            dtls_role: DtlsRole::Client,
+            candidates: candidate_lines(&[LocalCandidate {
+                address: self.local,
+                base: self.local,
+            }]),
+        };
+        side.transport
+            .set_remote(&server, self.now)
+            .expect("a valid description");
+        let mut buffer = vec![0; 2_048];
+        for _ in 0..1_000 {
+            self.worker.take_commands(self.now);
+            self.worker.run_timers(self.now);
+            self.worker.poll_touched(self.now);
+            while let Some(transmit) = side.transport.poll_transmit(&mut buffer) {
+                let datagram = &mut buffer[..transmit.len];
+                self.worker
+                    .take_datagram(self.now, self.local, transmit.source, datagram);
+            }
+            self.worker.poll_touched(self.now);
+            for (to, mut datagram) in self.worker.take_kept() {
+                if to == client(index) {
+                    let received = side
+                        .transport
+                        .receive(self.now, to, self.local, &mut datagram);
+                    debug_assert!(!matches!(received, Received::Rtp { .. }));
+                }
+            }
+            while let Some(event) = side.transport.poll_event() {
+                if matches!(event, TransportEvent::Connected { .. }) {
+                    return side;
+                }
+            }
+            self.now += Duration::from_millis(5);
+            side.transport.handle_timeout(self.now);
+        }
+        panic!("client {index} does not connect");
+    }
+}
+
+fn client(index: usize) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 20_000 + index as u16))
+}
+
+fn peer(index: usize) -> PeerId {
+    PeerId {
+        worker: 0,
+        serial: index as u64 + 1,
+    }
+}
+
+fn track(index: usize) -> TrackRef {
+    TrackRef {
+        peer: peer(index),
+        mid: mid(),
+    }
+}
+
+fn mid() -> Mid {
+    Mid::new("0").expect("a valid mid")
+}
+
+fn media(index: usize, publishes: bool) -> NegotiatedMedia {
+    let mut extensions = ExtensionMap::default();
+    extensions.set(ExtensionKind::Mid, 1);
+    extensions.set(ExtensionKind::AbsSendTime, 2);
+    extensions.set(ExtensionKind::TransportCc, 3);
+    NegotiatedMedia {
+        mid: mid(),
+        kind: Kind::Video,
+        disabled: false,
+        send: !publishes,
+        recv: publishes,
+        payloads: vec![Payload {
+            pt: Pt(96),
+            codec: Codec::Vp8,
+            clock_rate: 90_000,
+            rtx: Some(Pt(97)),
+            feedback: Feedback {
+                nack: true,
+                pli: true,
+                ..Feedback::default()
+            },
+        }],
+        extensions,
+        remote_ssrcs: Vec::new(),
+        rids: Vec::new(),
+        local_ssrc: Ssrc(1_000 + index as u32),
+        local_rtx_ssrc: Some(Ssrc(2_000_000 + index as u32)),
+        sctp_port: 0,
+        max_message_size: 0,
+    }
+}
