@@ -37,7 +37,58 @@ pub(crate) struct Numbering {
     last_ids: Vp8Ids,
     last_at: Option<Instant>,
     dropped_picture: Option<u32>,
-    sent: Vec<Option<Sent>>,
+    sent: Vec<Slot>,
+}
+
+/// A [`Sent`] in 24 bytes: every packet to every sink writes one, so their size is felt. All zeros is
+/// an empty slot: no packet has the number 0.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// Low 32 bits.
+    out: u32,
+    /// Low 32 and next 16 bits: all that SRTP has.
+    seq_low: u32,
+    seq_high: u16,
+    picture_offset: u16,
+    timestamp_offset: u32,
+    source: u32,
+    tl0_offset: u8,
+    encoding: u8,
+    marker: bool,
+}
+
+impl Slot {
+    #[inline]
+    fn new(sent: &Sent) -> Self {
+        Self {
+            out: sent.out.0 as u32,
+            seq_low: sent.seq.0 as u32,
+            seq_high: (sent.seq.0 >> 32) as u16,
+            picture_offset: sent.ids_offset.picture,
+            timestamp_offset: sent.timestamp_offset,
+            source: sent.source.0 as u32,
+            tl0_offset: sent.ids_offset.tl0,
+            encoding: sent.encoding,
+            marker: sent.marker,
+        }
+    }
+
+    /// What the slot says; `near` is a recent number of the sink.
+    fn sent(self, near: SeqNo) -> Option<Sent> {
+        let back = (near.0 as u32).wrapping_sub(self.out);
+        Some(Sent {
+            out: SeqNo(near.0.checked_sub(u64::from(back))?),
+            seq: SeqNo(u64::from(self.seq_low) | u64::from(self.seq_high) << 32),
+            source: SourceKey(self.source as usize),
+            encoding: self.encoding,
+            timestamp_offset: self.timestamp_offset,
+            ids_offset: Vp8Ids {
+                picture: self.picture_offset,
+                tl0: self.tl0_offset,
+            },
+            marker: self.marker,
+        })
+    }
 }
 
 impl Numbering {
@@ -61,6 +112,7 @@ impl Numbering {
 
     /// Numbers a packet that is relayed. None: it is from before the switch to its stream, or was
     /// sent already.
+    #[inline]
     pub(crate) fn forward(
         &mut self,
         source: SourceKey,
@@ -110,7 +162,10 @@ impl Numbering {
     /// What was sent with this number.
     pub(crate) fn sent(&self, out: SeqNo) -> Option<Sent> {
         let mask = self.sent.len().checked_sub(1)?;
-        let sent = self.sent.get(out.0 as usize & mask).copied().flatten()?;
+        let sent = self
+            .sent
+            .get(out.0 as usize & mask)?
+            .sent(self.highest_out)?;
         (sent.out == out).then_some(sent)
     }
 
@@ -141,6 +196,7 @@ impl Numbering {
     }
 
     /// Numbers that the lost packets before this one keep, for when they come after all.
+    #[inline]
     fn reserve_gap(&mut self, source: SourceKey, packet: &Packet, out: SeqNo) {
         let missing = packet
             .seq
@@ -160,14 +216,22 @@ impl Numbering {
     }
 
     /// A lost packet that came after all has its number waiting.
+    #[cold]
     fn late(&mut self, packet: &Packet, marker: bool) -> Option<Sent> {
-        let waiting = self.sent.iter_mut().flatten();
-        let mut waiting = waiting.filter(|s| s.seq == packet.seq && s.encoding == packet.encoding);
-        let sent = waiting.find(|s| Some((s.source, s.encoding)) == self.stream)?;
-        sent.marker = marker;
-        Some(*sent)
+        let near = self.highest_out;
+        let stream = self.stream;
+        self.sent.iter_mut().find_map(|slot| {
+            let sent = slot.sent(near).filter(|sent| {
+                sent.seq == packet.seq
+                    && slot.out != 0
+                    && Some((sent.source, sent.encoding)) == stream
+            })?;
+            slot.marker = marker;
+            Some(Sent { marker, ..sent })
+        })
     }
 
+    #[inline]
     fn record(
         &self,
         out: SeqNo,
@@ -187,13 +251,14 @@ impl Numbering {
         }
     }
 
+    #[inline]
     fn remember(&mut self, sent: Sent) {
         if self.sent.is_empty() {
-            self.sent.resize(MAX_SENT, None);
+            self.sent.resize(MAX_SENT, Slot::default());
         }
         let mask = self.sent.len() - 1;
         if let Some(slot) = self.sent.get_mut(sent.out.0 as usize & mask) {
-            *slot = Some(sent);
+            *slot = Slot::new(&sent);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The fan-out: from the packets of a source to the datagrams of its sinks.
 
 use std::mem;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -185,6 +186,7 @@ struct Relay<'a> {
 
 impl Relay<'_> {
     fn send_all(&mut self, packets: &[Arc<Packet>]) {
+        let path = self.path();
         for packet in packets {
             let encodings = self.source.format.encodings;
             match self
@@ -196,7 +198,7 @@ impl Relay<'_> {
                 Selection::Forward { .. } if packet.payload().is_empty() => self.skip(packet),
                 Selection::Forward { marker } => {
                     // Without keys, codec or path the packet is lost like any on the way.
-                    let _ = self.send(packet, marker);
+                    let _ = path.and_then(|path| self.send(packet, marker, path));
                 }
                 Selection::Skip => self.skip(packet),
                 Selection::Other => {}
@@ -215,17 +217,24 @@ impl Relay<'_> {
         }
     }
 
-    fn send(&mut self, packet: &Packet, marker: bool) -> Option<()> {
+    /// The way to the peer, once it is connected and takes media: from our address to its.
+    fn path(&self) -> Option<(IpAddr, SocketAddr)> {
+        let transport = &self.peer.connection.transport;
+        let sink = self.peer.tracks.get(self.media)?.sink.as_ref()?;
+        let pair = transport.selected_pair().filter(|_| sink.sends)?;
+        transport.profile()?;
+        Some((pair.local.ip(), pair.remote))
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        packet: &Packet,
+        marker: bool,
+        (from, to): (IpAddr, SocketAddr),
+    ) -> Option<()> {
         let connection = &mut self.peer.connection;
-        let sink = self
-            .peer
-            .tracks
-            .get_mut(self.media)?
-            .sink
-            .as_mut()
-            .filter(|sink| sink.sends)?;
-        let pair = *connection.transport.selected_pair()?;
-        connection.transport.profile()?;
+        let sink = self.peer.tracks.get_mut(self.media)?.sink.as_mut()?;
         let sent = sink
             .numbering
             .forward(self.key, packet, sink.clock_rate, marker)?;
@@ -247,7 +256,7 @@ impl Relay<'_> {
                 self.now,
             )
             .ok()?;
-        self.out.commit(sealed, pair.local.ip(), pair.remote);
+        self.out.commit(sealed, from, to);
         let numbering = (packet.encoding, sent.timestamp_offset);
         if self.route.clock_of != Some(numbering) {
             self.route.clock_of = Some(numbering);
