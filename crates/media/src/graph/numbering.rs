@@ -11,7 +11,7 @@ use super::{Packet, SourceKey, Vp8Ids};
 const MAX_SENT: usize = 512;
 
 /// What became of a packet when it was sent: enough to write it again, to the letter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sent {
     pub(crate) out: SeqNo,
     pub(crate) seq: SeqNo,
@@ -110,8 +110,11 @@ impl Numbering {
         }
     }
 
-    /// Numbers a packet that is relayed. None: it is from before the switch to its stream, or was
-    /// sent already.
+    /// Numbers a packet that is relayed, into `sent`. False: it is from before the switch to its
+    /// stream, or was sent already.
+    ///
+    /// The caller's place is written field by field: returned by value, the record would be copied
+    /// in wider words than it was written in, which waits for the stores to the slots.
     #[inline]
     pub(crate) fn forward(
         &mut self,
@@ -119,14 +122,23 @@ impl Numbering {
         packet: &Packet,
         clock_rate: u32,
         marker: bool,
-    ) -> Option<Sent> {
+        sent: &mut Sent,
+    ) -> bool {
         let stream = (source, packet.encoding);
         if self.stream != Some(stream) {
             self.switch(stream, packet, clock_rate);
         } else if packet.seq <= self.highest_in {
-            return self.late(packet, marker);
+            return match self.late(packet, marker) {
+                Some(late) => {
+                    *sent = late;
+                    true
+                }
+                None => false,
+            };
         }
-        let out = SeqNo(packet.seq.0.checked_add_signed(self.offset)?);
+        let Some(out) = packet.seq.0.checked_add_signed(self.offset).map(SeqNo) else {
+            return false;
+        };
         self.reserve_gap(source, packet, out);
         self.highest_in = packet.seq;
         self.highest_out = out;
@@ -135,9 +147,15 @@ impl Numbering {
         if let Some(ids) = packet.vp8 {
             self.last_ids = ids.plus(self.ids_offset);
         }
-        let sent = self.record(out, packet.seq, source, packet.encoding, marker);
+        sent.out = out;
+        sent.seq = packet.seq;
+        sent.source = source;
+        sent.encoding = packet.encoding;
+        sent.timestamp_offset = self.timestamp_offset;
+        sent.ids_offset = self.ids_offset;
+        sent.marker = marker;
         self.remember(sent);
-        Some(sent)
+        true
     }
 
     /// A packet of the relayed stream is left out (an upper layer): the numbers close over it.
@@ -211,7 +229,7 @@ impl Numbering {
                 packet.encoding,
                 false,
             );
-            self.remember(sent);
+            self.remember(&sent);
         }
     }
 
@@ -252,13 +270,13 @@ impl Numbering {
     }
 
     #[inline]
-    fn remember(&mut self, sent: Sent) {
+    fn remember(&mut self, sent: &Sent) {
         if self.sent.is_empty() {
             self.sent.resize(MAX_SENT, Slot::default());
         }
         let mask = self.sent.len() - 1;
         if let Some(slot) = self.sent.get_mut(sent.out.0 as usize & mask) {
-            *slot = Slot::new(&sent);
+            *slot = Slot::new(sent);
         }
     }
 }

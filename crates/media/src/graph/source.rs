@@ -11,7 +11,7 @@ use super::{History, Packet};
 use crate::TrackRef;
 
 /// Index of a source in its worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct SourceKey(pub(crate) usize);
 
 /// What a source is like.

@@ -10,7 +10,7 @@ use portunus_rtp::extension::AbsSendTime;
 use super::Worker;
 use super::peer::{Peer, Route};
 use crate::command::Command;
-use crate::graph::{Packet, Selection, Source, SourceKey, Stamp};
+use crate::graph::{Packet, Selection, Sent, Source, SourceKey, Stamp};
 use crate::sys::{MediaSocket, SendBatch};
 use crate::{Event, Layer, TrackRef};
 
@@ -235,9 +235,12 @@ impl Relay<'_> {
     ) -> Option<()> {
         let connection = &mut self.peer.connection;
         let sink = self.peer.tracks.get_mut(self.media)?.sink.as_mut()?;
-        let sent = sink
-            .numbering
-            .forward(self.key, packet, sink.clock_rate, marker)?;
+        let mut sent = Sent::default();
+        let clock_rate = sink.clock_rate;
+        let numbering = &mut sink.numbering;
+        if !numbering.forward(self.key, packet, clock_rate, marker, &mut sent) {
+            return None;
+        }
         let stamp = Stamp {
             send_time: self.send_time,
             transport_seq: connection.next_transport_seq(),

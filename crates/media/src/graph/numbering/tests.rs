@@ -16,6 +16,19 @@ fn packet(seq: u64, timestamp: u32, arrival: Instant) -> Packet {
     packet
 }
 
+fn forward(
+    numbering: &mut Numbering,
+    source: SourceKey,
+    packet: &Packet,
+    clock_rate: u32,
+    marker: bool,
+) -> Option<Sent> {
+    let mut sent = Sent::default();
+    numbering
+        .forward(source, packet, clock_rate, marker, &mut sent)
+        .then_some(sent)
+}
+
 #[test]
 fn what_is_left_out_leaves_no_gap() {
     let now = Instant::now();
@@ -26,7 +39,12 @@ fn what_is_left_out_leaves_no_gap() {
         if seq % 3 == 0 {
             numbering.skip(A, &packet);
         } else {
-            out.push(numbering.forward(A, &packet, 90_000, false).unwrap().out.0);
+            out.push(
+                forward(&mut numbering, A, &packet, 90_000, false)
+                    .unwrap()
+                    .out
+                    .0,
+            );
         }
     }
     assert_eq!(out, (100..107).collect::<Vec<_>>());
@@ -36,11 +54,8 @@ fn what_is_left_out_leaves_no_gap() {
 fn what_was_lost_keeps_its_number_and_may_come_late() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(99);
-    let mut send = |seq| {
-        numbering
-            .forward(A, &packet(seq, 0, now), 90_000, false)
-            .map(|s| s.out.0)
-    };
+    let mut send =
+        |seq| forward(&mut numbering, A, &packet(seq, 0, now), 90_000, false).map(|s| s.out.0);
     assert_eq!(send(10), Some(100));
     assert_eq!(send(13), Some(103));
     assert_eq!(send(12), Some(102));
@@ -57,14 +72,14 @@ fn a_source_switch_continues_numbers_timestamps_and_picture_ids() {
         picture: 0x7fff,
         tl0: 255,
     });
-    let sent = numbering.forward(A, &first, 90_000, false).unwrap();
+    let sent = forward(&mut numbering, A, &first, 90_000, false).unwrap();
     assert_eq!((sent.out.0, sent.timestamp_offset), (1, 0));
     let mut second = packet(7, 3_000_000, start + Duration::from_millis(100));
     second.vp8 = Some(Vp8Ids {
         picture: 12,
         tl0: 3,
     });
-    let sent = numbering.forward(B, &second, 90_000, false).unwrap();
+    let sent = forward(&mut numbering, B, &second, 90_000, false).unwrap();
     assert_eq!(sent.out.0, 2);
     assert_eq!(
         3_000_000u32.wrapping_add(sent.timestamp_offset),
@@ -87,12 +102,10 @@ fn a_left_out_vp8_frame_closes_the_picture_ids_once() {
         packet.vp8 = Some(Vp8Ids { picture, tl0: 0 });
         packet
     };
-    numbering.forward(A, &vp8(1, 0, 10), 90_000, false).unwrap();
+    forward(&mut numbering, A, &vp8(1, 0, 10), 90_000, false).unwrap();
     numbering.skip(A, &vp8(2, 3_000, 11));
     numbering.skip(A, &vp8(3, 3_000, 11));
-    let sent = numbering
-        .forward(A, &vp8(4, 6_000, 12), 90_000, false)
-        .unwrap();
+    let sent = forward(&mut numbering, A, &vp8(4, 6_000, 12), 90_000, false).unwrap();
     assert_eq!(sent.out.0, 2);
     assert_eq!(
         Vp8Ids {
@@ -110,9 +123,7 @@ fn only_what_was_sent_lately_is_remembered() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(0);
     for seq in 0..2_000 {
-        numbering
-            .forward(A, &packet(seq, 0, now), 90_000, false)
-            .unwrap();
+        forward(&mut numbering, A, &packet(seq, 0, now), 90_000, false).unwrap();
     }
     assert!(numbering.sent(SeqNo(1)).is_none());
     assert_eq!(numbering.sent(SeqNo(2_000)).unwrap().seq, SeqNo(1_999));
@@ -137,7 +148,7 @@ proptest! {
             let packet = packet(seq, 0, now);
             if skip {
                 numbering.skip(source, &packet);
-            } else if let Some(sent) = numbering.forward(source, &packet, 90_000, false) {
+            } else if let Some(sent) = forward(&mut numbering, source, &packet, 90_000, false) {
                 prop_assert!(given.insert(sent.out, (source, seq)).is_none(), "{sent:?}");
             }
         }
