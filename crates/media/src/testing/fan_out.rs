@@ -3,6 +3,7 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test or benchmark that cannot be set up has failed"
 )]
 
