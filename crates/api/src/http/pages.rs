@@ -10,7 +10,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 
 /// What `make web` has built; nothing if it has not.
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../web/dist"]
+#[folder = "../../web/dist"]
 #[allow_missing = true]
 struct Pages;
 
