@@ -141,6 +141,8 @@ pub enum CloseReason {
     DtlsAlert,
     /// The handshake failed; the text says why.
     DtlsFailed(String),
+    /// A fault of the server; it is logged, and other peers are not concerned.
+    Internal,
     /// No pair worked, or consent ran out (RFC 7675); the text names the pairs and the likely cause.
     IceFailed(String),
 }
@@ -153,6 +155,7 @@ impl CloseReason {
             CloseReason::DtlsAlert => "DTLS alert",
             CloseReason::DtlsFailed(_) => "DTLS failed",
             CloseReason::IceFailed(_) => "ICE failed",
+            CloseReason::Internal => "Internal error",
         }
     }
 }

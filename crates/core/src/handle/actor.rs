@@ -237,7 +237,8 @@ impl Actor {
                 add(&counters.dtls_failures);
                 tracing::warn!(%session, %handle, "DTLS failed: {cause}");
             }
-            CloseReason::Requested | CloseReason::DtlsAlert => {}
+            // The media plane has logged a fault of its own.
+            CloseReason::Requested | CloseReason::DtlsAlert | CloseReason::Internal => {}
         }
         self.hangup(reason.as_str());
     }

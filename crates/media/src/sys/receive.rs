@@ -84,11 +84,11 @@ impl ReceiveBatch {
             return Ok(received as usize);
         }
         let error = io::Error::last_os_error();
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-            // An ICMP error of an earlier send; it says nothing about this socket.
-            io::ErrorKind::ConnectionRefused => Ok(0),
-            _ => Err(error),
+        match error.raw_os_error() {
+            // The socket itself is wrong: no later call would do better.
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EINVAL) => Err(error),
+            // Nothing there, a signal, an ICMP error of an earlier send, or memory short for a moment.
+            _ => Ok(0),
         }
     }
 

@@ -309,27 +309,28 @@ impl Worker {
         self.want_keyframes(source, now);
     }
 
-    /// Connects the routes to a peer with the sinks that it has by now.
+    /// Connects the routes to a peer with the sinks that it has by now. Of several routes to one sink
+    /// the newest feeds it.
     fn attach_routes(&mut self, id: PeerId) {
         let Some(slot) = self.slot(id) else { return };
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        for (route_slot, route) in &mut self.routes {
-            if route.to.peer != id {
-                continue;
-            }
-            let index = peer
-                .connection
-                .media()
-                .iter()
-                .position(|media| media.mid == route.to.mid);
-            let sink =
-                index.and_then(|index| Some((index, peer.tracks.get_mut(index)?.sink.as_mut()?)));
-            route.sink = sink.map(|(index, sink)| {
+        let mut routes: SmallVec<[(RouteId, usize); 4]> = SmallVec::new();
+        let to_peer = |(_, route): &(usize, &mut Route)| route.to.peer == id;
+        for (route_slot, route) in self.routes.iter_mut().filter(to_peer) {
+            let media = peer.connection.media();
+            let index = media.iter().position(|media| media.mid == route.to.mid);
+            route.sink = index.map(|index| (slot, index));
+            routes.push((route.id, route_slot));
+        }
+        routes.sort_unstable();
+        for (_, route_slot) in routes {
+            let sink = self.routes.get(route_slot).and_then(|route| route.sink);
+            let track = sink.and_then(|(_, index)| peer.tracks.get_mut(index));
+            if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
                 sink.route = Some(route_slot);
-                (slot, index)
-            });
+            }
         }
     }
 

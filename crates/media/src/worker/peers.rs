@@ -1,6 +1,7 @@
 //! Peers: datagrams in, what they transmit and tell, and their end.
 
 use std::net::SocketAddr;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -36,7 +37,15 @@ impl Worker {
             self.counters.unknown_peer();
             return;
         };
-        match peer.connection.receive(now, local, remote, datagram) {
+        let receive = || peer.connection.receive(now, local, remote, datagram);
+        let Some(received) = guarded(receive) else {
+            self.end_peer(slot, CloseReason::Internal);
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        match received {
             Received::Consumed => {}
             Received::Refused(refusal) => {
                 peer.refused += 1;
@@ -102,7 +111,10 @@ impl Worker {
                 continue;
             };
             peer.timer = None;
-            peer.connection.handle_timeout(now);
+            if guarded(|| peer.connection.handle_timeout(now)).is_none() {
+                self.end_peer(slot, CloseReason::Internal);
+                continue;
+            }
             self.touch(slot);
         }
     }
@@ -150,7 +162,8 @@ impl Worker {
         };
         loop {
             let room = self.out.room(&self.parts.socket);
-            let Some(transmit) = peer.connection.poll_transmit(now, room) else {
+            let transmit = guarded(|| peer.connection.poll_transmit(now, room));
+            let Some(transmit) = transmit.flatten() else {
                 break;
             };
             self.out
@@ -372,6 +385,15 @@ impl Worker {
         self.by_track.remove(&track);
         self.sources.try_remove(key.0);
     }
+}
+
+/// Runs what bytes of one peer led to. A panic in it is a fault of ours that costs this peer only: the
+/// caller ends it, so that nothing goes on with its half-changed state.
+fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
+    outcome
+        .inspect_err(|_| tracing::error!("a peer is ended: its packets led to a fault"))
+        .ok()
 }
 
 fn ice_state(state: RtcIce) -> IceState {

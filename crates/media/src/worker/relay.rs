@@ -94,6 +94,7 @@ impl Worker {
             let mut relay = Relay {
                 key,
                 source,
+                slot,
                 route,
                 peer,
                 media,
@@ -175,6 +176,8 @@ impl Worker {
 struct Relay<'a> {
     key: SourceKey,
     source: &'a Source,
+    /// The route's.
+    slot: usize,
     route: &'a mut Route,
     peer: &'a mut Peer,
     media: usize,
@@ -221,7 +224,10 @@ impl Relay<'_> {
     fn path(&self) -> Option<(IpAddr, SocketAddr)> {
         let transport = &self.peer.connection.transport;
         let sink = self.peer.tracks.get(self.media)?.sink.as_ref()?;
-        let pair = transport.selected_pair().filter(|_| sink.sends)?;
+        let pair = transport.selected_pair()?;
+        if !sink.sends || sink.route != Some(self.slot) {
+            return None;
+        }
         transport.profile()?;
         Some((pair.local.ip(), pair.remote))
     }
