@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portunus_rtp::extension::TransportCc;
 use portunus_rtp::rtcp::{Compound, Packet, ReportBlock};
 use portunus_rtp::{ExtensionKind, Header, SeqNo, Ssrc, header};
-use portunus_sdp::negotiated::Codec;
+use portunus_sdp::negotiated::{Codec, Kind};
 
 use super::media::Encoding;
 use super::{Connection, Feedback, REPORT_INTERVAL};
@@ -62,7 +62,18 @@ impl Connection {
         remote: SocketAddr,
         datagram: &mut [u8],
     ) -> Received {
-        match self.transport.receive(now, local, remote, datagram) {
+        let received = self.transport.receive(now, local, remote, datagram);
+        self.take(now, received, datagram)
+    }
+
+    /// Goes on with what the transport made of the datagram.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        received: transport::Received,
+        datagram: &mut [u8],
+    ) -> Received {
+        match received {
             transport::Received::Consumed => Received::Consumed,
             transport::Received::Dropped(refusal) => Received::Refused(Refusal::Transport(refusal)),
             transport::Received::Rtcp { len } => {
@@ -122,7 +133,7 @@ impl Connection {
         let bytes = header.payload_range().len();
         let accepted = encoding.stream.accept(seq, header.timestamp, bytes, now);
         let woke = !std::mem::replace(&mut encoding.active, true);
-        if accepted == Accepted::AfterLongGap {
+        if accepted == Accepted::AfterLongGap && media.kind == Kind::Video {
             self.request_keyframe(index, key.encoding);
         }
         if woke {

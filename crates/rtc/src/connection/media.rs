@@ -35,6 +35,8 @@ pub(super) struct Encoding {
     pub(super) active: bool,
     pub(super) lost_at_report: u64,
     pub(super) packets_at_report: u64,
+    /// When a keyframe was asked for because packets were given up.
+    pub(super) gave_up: Option<Instant>,
 }
 
 impl Media {
@@ -151,6 +153,7 @@ impl Media {
             active: false,
             lost_at_report: 0,
             packets_at_report: 0,
+            gave_up: None,
         }))
     }
 

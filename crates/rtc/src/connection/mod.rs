@@ -276,12 +276,14 @@ impl Connection {
         if let Some(transmit) = self.transport.poll_transmit(buf) {
             return Some(transmit);
         }
+        if !self.can_send() {
+            return None;
+        }
         let SelectedPair {
             local: source,
             remote: destination,
             ..
         } = *self.transport.selected_pair()?;
-        self.transport.profile()?;
         let len = self.write_rtcp(now, buf)?;
         let len = self.transport.seal_rtcp(len, buf).ok()?;
         Some(Transmit {
@@ -293,16 +295,16 @@ impl Connection {
 
     /// When [`Connection::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        let transport = self.transport.poll_timeout();
+        if !self.can_send() {
+            // A report that is due waits until it can leave: it must not keep its owner awake.
+            return transport;
+        }
         let streams = self.media.iter().filter_map(Media::next_nack).min();
-        [
-            self.transport.poll_timeout(),
-            streams,
-            self.next_report,
-            self.next_twcc,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [transport, streams, self.next_report, self.next_twcc]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Time has passed.
@@ -313,6 +315,14 @@ impl Connection {
     /// RTCP packets of the peer that could not be read.
     pub fn malformed_rtcp(&self) -> u64 {
         self.malformed_rtcp
+    }
+
+    /// Whether there are a path and keys for media.
+    fn can_send(&self) -> bool {
+        let transport = &self.transport;
+        transport.is_connected()
+            && transport.profile().is_some()
+            && transport.selected_pair().is_some()
     }
 
     fn push_feedback(&mut self, feedback: Feedback) {

@@ -16,6 +16,8 @@ use super::{Bitrate, Connection, Feedback, Media, NO_CAP, REPORT_INTERVAL};
 const CNAME: &str = "portunus";
 /// A compound stays below any path's MTU.
 const MAX_COMPOUND: usize = 1_100;
+/// The least time between two keyframe requests for packets that were given up.
+const GIVE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Writes one compound packet with what is due; none if nothing is.
@@ -139,19 +141,35 @@ impl Connection {
     fn write_nacks(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
         let round_trip = self.round_trip();
         let scratch = &mut self.scratch;
-        for encoding in self
+        let keyframes = &mut self.keyframes;
+        let encodings = self
             .media
             .iter_mut()
-            .flat_map(|media| media.receiving.iter_mut())
-            .flatten()
-        {
+            .enumerate()
+            .flat_map(|(index, media)| {
+                let (kind, encodings) = (media.kind, (0..).zip(media.receiving.iter_mut()));
+                encodings.filter_map(move |(number, encoding)| {
+                    Some((kind, (index, number), encoding.as_mut()?))
+                })
+            });
+        for (kind, key, encoding) in encodings {
             if encoding.stream.next_nack().is_none_or(|due| due > now) {
                 continue;
             }
             scratch.clear();
-            encoding
+            let given_up = encoding
                 .stream
                 .take_nacks(now, round_trip, |seq| scratch.push(seq.wire()));
+            // A path that loses much would only lose more under a keyframe for each loss.
+            let lately = encoding
+                .gave_up
+                .is_some_and(|at| now.saturating_duration_since(at) < GIVE_UP_INTERVAL);
+            if given_up > 0 && kind == Kind::Video && !lately {
+                encoding.gave_up = Some(now);
+                if !keyframes.contains(&key) {
+                    keyframes.push(key);
+                }
+            }
             for lost in scratch.chunks(64) {
                 let lost = lost.iter().copied();
                 // Without room it is asked for again after a round trip.

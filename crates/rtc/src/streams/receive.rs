@@ -118,6 +118,15 @@ impl ReceiveStream {
             self.measure(timestamp, now);
             return Accepted::First;
         }
+        if seq < self.first {
+            // The first one overtook it. SRTP has refused repeats, and what is older than its window.
+            let first = std::mem::replace(&mut self.first, seq);
+            if let Some(missing) = &mut self.missing {
+                missing.gap(seq, first, now);
+            }
+            self.count(bytes);
+            return Accepted::Yes;
+        }
         if seq <= self.highest {
             let late = match &mut self.missing {
                 Some(missing) => missing.arrived(seq),
@@ -159,17 +168,24 @@ impl ReceiveStream {
         Some(seq)
     }
 
-    /// Hands out the numbers to be asked for again now.
-    pub fn take_nacks(&mut self, now: Instant, round_trip: Duration, mut ask: impl FnMut(SeqNo)) {
+    /// Hands out the numbers to be asked for again now. Returns how many were given up: only a
+    /// keyframe makes up for them.
+    pub fn take_nacks(
+        &mut self,
+        now: Instant,
+        round_trip: Duration,
+        mut ask: impl FnMut(SeqNo),
+    ) -> usize {
         let Some(missing) = &mut self.missing else {
-            return;
+            return 0;
         };
         let mut asked = 0;
-        missing.due(now, round_trip, |seq| {
+        let given_up = missing.due(now, round_trip, |seq| {
             asked += 1;
             ask(seq);
         });
         self.counters.nacks += asked;
+        given_up
     }
 
     /// When [`ReceiveStream::take_nacks`] has something to do.

@@ -17,6 +17,8 @@ pub struct ArrivalLog {
     highest: Option<u64>,
     /// The first number that the next feedback reports on.
     base: Option<u64>,
+    /// The first number that the last feedback was to report on.
+    taken_base: u64,
     feedback_count: u8,
 }
 
@@ -29,6 +31,7 @@ impl ArrivalLog {
             sorted: Vec::new(),
             highest: None,
             base: None,
+            taken_base: 0,
             feedback_count: 0,
         }
     }
@@ -59,6 +62,7 @@ impl ArrivalLog {
         let first = self.arrivals.first().map_or(0, |(seq, _)| *seq);
         // A packet from before what was reported last came late: it is reported once more.
         let base = self.base.map_or(first, |base| base.min(first));
+        self.taken_base = base;
         self.base = self.arrivals.last().map(|(seq, _)| seq.saturating_add(1));
         self.sorted
             .extend(self.arrivals.drain(..).map(|(seq, at)| (seq as u16, at)));
@@ -69,13 +73,19 @@ impl ArrivalLog {
 
     /// Puts back what found no room in the feedback packet: all after the first `reported`.
     pub fn put_back(&mut self, reported: usize) {
-        let highest = self.highest.unwrap_or(0);
-        let rest = self.sorted.iter().skip(reported);
-        self.arrivals
-            .extend(rest.map(|(wire, at)| (SeqNo(highest).nearest(*wire).0, *at)));
-        if let Some((first, _)) = self.arrivals.first() {
-            self.base = Some(*first);
-        }
+        let highest = SeqNo(self.highest.unwrap_or(0));
+        let Some(rest) = self.sorted.get(reported..).filter(|rest| !rest.is_empty()) else {
+            return;
+        };
+        // What is lost before the rest is still to be reported.
+        let last = reported
+            .checked_sub(1)
+            .and_then(|last| self.sorted.get(last));
+        self.base = Some(last.map_or(self.taken_base, |(wire, _)| highest.nearest(*wire).0 + 1));
+        let rest = rest
+            .iter()
+            .map(|(wire, at)| (highest.nearest(*wire).0, *at));
+        self.arrivals.extend(rest);
     }
 }
 
@@ -98,5 +108,21 @@ mod tests {
         assert_eq!(log.take(), (1, 1, &[(1, Duration::ZERO)][..]));
         log.record(5, now);
         assert_eq!(log.take().1, 2, "the gap before is reported as lost");
+    }
+
+    #[test]
+    fn what_is_lost_before_the_part_put_back_is_reported_with_it() {
+        let now = Instant::now();
+        let mut log = ArrivalLog::new(now);
+        for wire in [10, 11, 14, 15] {
+            log.record(wire, now);
+        }
+        log.take();
+        log.put_back(2);
+        assert_eq!(log.take().1, 12);
+        log.record(18, now);
+        log.take();
+        log.put_back(0);
+        assert_eq!(log.take().1, 16, "nothing was reported of it");
     }
 }

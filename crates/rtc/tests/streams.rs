@@ -1,0 +1,204 @@
+//! Media and data between two connections: completeness, repair, renegotiation.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use portunus_rtc::Feedback;
+use portunus_rtc::data::DataMessage;
+use portunus_rtc::testing::{Link, MediaPair, MediaSide};
+use portunus_rtp::SeqNo;
+
+const AUDIO: usize = MediaPair::AUDIO;
+const VIDEO: usize = MediaPair::VIDEO;
+const TICK: Duration = Duration::from_millis(10);
+
+/// Some payload of the packet; no two are alike.
+fn payload(media: usize, seq: u64) -> Vec<u8> {
+    let len = 20 + (seq * 37 % 900) as usize;
+    let head = (seq + ((media as u64) << 32)).to_be_bytes();
+    head.into_iter()
+        .chain((0..len).map(|i| (i as u64 * 7 + seq) as u8))
+        .collect()
+}
+
+/// The left side sends `packets` of video from `first` on, 100 a second, and audio at half the rate.
+fn talk(pair: &mut MediaPair, first: u64, packets: u64) {
+    for seq in first..first + packets {
+        pair.send(VIDEO, SeqNo(seq), (seq * 900) as u32, &payload(VIDEO, seq));
+        if seq % 2 == 0 {
+            let audio = seq / 2;
+            let timestamp = (audio * 960) as u32;
+            pair.send(AUDIO, SeqNo(audio), timestamp, &payload(AUDIO, audio));
+        }
+        pair.run(TICK);
+    }
+}
+
+/// The numbers that arrived on an m-line, in the order of arrival, each with the payload sent.
+fn numbers(side: &MediaSide, media: usize) -> Vec<u64> {
+    let check = |arrival: &portunus_rtc::testing::Arrival| {
+        assert_eq!(arrival.payload, payload(media, arrival.seq.0));
+        arrival.seq.0
+    };
+    side.arrived(media).map(check).collect()
+}
+
+#[test]
+fn media_and_data_come_back_complete_and_in_order() {
+    let mut pair = MediaPair::connected(1, Link::GOOD);
+    for n in 0..20 {
+        pair.send_text("chat", &format!("message {n}"));
+    }
+    talk(&mut pair, 100, 500);
+    pair.run(Duration::from_secs(1));
+    for side in [&pair.left, &pair.right] {
+        assert_eq!(numbers(side, VIDEO), Vec::from_iter(100..600));
+        assert_eq!(numbers(side, AUDIO), Vec::from_iter(50..300));
+        let texts: Vec<DataMessage> = (0..20)
+            .map(|n| DataMessage::Text(format!("message {n}")))
+            .collect();
+        assert_eq!(side.messages("chat"), Vec::from_iter(&texts));
+        assert!(side.refusals.is_empty(), "{:?}", side.refusals);
+        let counters = side.connection.media()[VIDEO].sent().unwrap().counters();
+        assert_eq!((counters.packets, counters.nacks), (500, 0));
+    }
+}
+
+#[test]
+fn every_video_packet_is_repaired_within_a_second_and_none_comes_twice() {
+    for seed in 0..12 {
+        let mut pair = MediaPair::connected(seed, Link::lossy(0.1));
+        talk(&mut pair, 1, 600);
+        pair.run(Duration::from_secs(2));
+        for side in [&pair.right, &pair.left] {
+            let came = numbers(side, VIDEO);
+            let distinct: HashSet<u64> = came.iter().copied().collect();
+            assert_eq!(distinct.len(), came.len(), "seed {seed}: some came twice");
+            // What was lost before the first that came is nobody's loss.
+            let first = came.iter().min().unwrap();
+            let missing: Vec<u64> = (*first..=600).filter(|n| !distinct.contains(n)).collect();
+            // Behind the last packet nothing shows that one is missing.
+            assert!(
+                missing.iter().all(|n| *n > 590),
+                "seed {seed}: {missing:?} never came"
+            );
+        }
+        let received = pair.right.connection.media()[VIDEO].received().next();
+        let counters = received.unwrap().unwrap().counters();
+        assert!(counters.retransmissions > 20, "seed {seed}: {counters:?}");
+    }
+}
+
+#[test]
+fn repairs_on_one_hop_take_less_than_a_second() {
+    for seed in 0..12 {
+        let mut pair = MediaPair::connected(seed, Link::lossy(0.1));
+        pair.right.echo = false;
+        let start = pair.now;
+        talk(&mut pair, 1, 300);
+        pair.run(Duration::from_secs(2));
+        for arrival in pair.right.arrived(VIDEO) {
+            let sent = start + TICK * (arrival.seq.0 as u32 - 1);
+            let delay = arrival.at.saturating_duration_since(sent);
+            assert!(delay < Duration::from_secs(1), "seed {seed}: {delay:?}");
+        }
+    }
+}
+
+#[test]
+fn a_packet_that_is_overtaken_by_the_first_is_kept() {
+    let mut pair = MediaPair::connected(1, Link::GOOD);
+    for (seq, delay) in [(7, 30), (8, 10)] {
+        pair.network.link.delay = Duration::from_millis(delay);
+        pair.send(VIDEO, SeqNo(seq), 0, &payload(VIDEO, seq));
+    }
+    pair.run(Duration::from_secs(1));
+    assert_eq!(numbers(&pair.right, VIDEO), [8, 7]);
+}
+
+#[test]
+fn numbers_wrap_under_loss() {
+    for seed in 0..6 {
+        let mut pair = MediaPair::connected(seed, Link::GOOD);
+        talk(&mut pair, 65_400, 20);
+        pair.network.link = Link::lossy(0.1);
+        talk(&mut pair, 65_420, 300);
+        pair.network.link = Link::GOOD;
+        talk(&mut pair, 65_720, 20);
+        pair.run(Duration::from_secs(1));
+        for side in [&pair.right, &pair.left] {
+            let mut came = numbers(side, VIDEO);
+            came.sort_unstable();
+            assert_eq!(came, Vec::from_iter(65_400..65_740), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn without_a_repair_stream_packets_come_again_by_their_own_number() {
+    for seed in 0..6 {
+        let lines = vec![portunus_rtc::testing::audio("a", 1_000), {
+            let mut line = portunus_rtc::testing::video("v", 2_000);
+            line.payloads[0].rtx = None;
+            line.local_rtx_ssrc = None;
+            line
+        }];
+        let mut pair = MediaPair::of(seed, lines, portunus_rtc::StreamConfig::default());
+        pair.right.echo = true;
+        pair.connect();
+        talk(&mut pair, 1, 10);
+        pair.network.link = Link::lossy(0.1);
+        talk(&mut pair, 11, 300);
+        pair.network.link = Link::GOOD;
+        talk(&mut pair, 311, 20);
+        pair.run(Duration::from_secs(1));
+        for side in [&pair.right, &pair.left] {
+            let mut came = numbers(side, VIDEO);
+            came.sort_unstable();
+            assert_eq!(came, Vec::from_iter(1..331), "seed {seed}");
+        }
+        let sent = pair.left.connection.media()[VIDEO].sent().unwrap();
+        assert!(sent.counters().retransmissions > 20);
+        assert_eq!(
+            sent.counters().packets,
+            330,
+            "repeats are not counted as new"
+        );
+    }
+}
+
+#[test]
+fn a_gap_beyond_repair_asks_for_a_keyframe() {
+    let mut pair = MediaPair::connected(1, Link::GOOD);
+    pair.right.echo = false;
+    talk(&mut pair, 1, 10);
+    pair.send(VIDEO, SeqNo(1_000), 0, &payload(VIDEO, 1_000));
+    pair.run(Duration::from_secs(1));
+    let keyframe = Feedback::Keyframe { media: VIDEO };
+    assert_eq!(pair.left.told(|f| *f == keyframe).len(), 1);
+    let sent = pair.left.connection.media()[VIDEO].sent().unwrap();
+    assert_eq!(sent.counters().keyframe_requests, 1);
+    let received = pair.right.connection.media()[VIDEO].received().next();
+    let counters = received.unwrap().unwrap().counters();
+    assert_eq!(counters.keyframe_requests, 1);
+    assert_eq!(counters.nacks, 0, "what is given up is not asked for");
+}
+
+#[test]
+fn packets_that_are_given_up_ask_for_a_keyframe_once() {
+    let mut pair = MediaPair::connected(1, Link::GOOD);
+    pair.left.repairs = false;
+    pair.right.echo = false;
+    talk(&mut pair, 1, 10);
+    talk(&mut pair, 15, 200);
+    let keyframe = Feedback::Keyframe { media: VIDEO };
+    assert_eq!(pair.left.told(|f| *f == keyframe).len(), 1);
+    let nacks = pair.left.told(|f| matches!(f, Feedback::Nack { .. }));
+    assert_eq!(nacks.len(), 40, "four packets, ten times each");
+}
