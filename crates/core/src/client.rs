@@ -77,6 +77,11 @@ impl Client {
         self.sessions().insert(session);
     }
 
+    /// How many sessions it owns.
+    pub(crate) fn session_count(&self) -> usize {
+        self.sessions().len()
+    }
+
     pub(crate) fn owns_no_more(&self, session: SessionId) {
         self.sessions().remove(&session);
     }

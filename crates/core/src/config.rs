@@ -32,6 +32,12 @@ pub struct CoreConfig {
     pub opaqueid_in_api: bool,
     /// Whether `create` is answered at all; see also [`crate::Gateway::accept_new_sessions`].
     pub accept_new_sessions: bool,
+    /// Sessions at a time; 0: no limit.
+    pub max_sessions: usize,
+    /// Sessions of one WebSocket or Unix connection at a time; 0: no limit.
+    pub max_sessions_per_connection: usize,
+    /// Handles of one session at a time; 0: no limit.
+    pub max_handles_per_session: usize,
 }
 
 impl Default for CoreConfig {
@@ -49,6 +55,9 @@ impl Default for CoreConfig {
             rid_order: RidOrder::default(),
             opaqueid_in_api: false,
             accept_new_sessions: true,
+            max_sessions: 0,
+            max_sessions_per_connection: 0,
+            max_handles_per_session: 0,
         }
     }
 }

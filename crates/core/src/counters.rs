@@ -84,7 +84,10 @@ impl BadRequest {
             | ApiError::InvalidSdp(_)
             | ApiError::UnexpectedAnswer
             | ApiError::WebRtcState(_) => BadRequest::Sdp,
-            ApiError::PluginMessage(_) | ApiError::NotAcceptingSessions | ApiError::Unknown(_) => {
+            ApiError::PluginAttach(_)
+            | ApiError::PluginMessage(_)
+            | ApiError::NotAcceptingSessions
+            | ApiError::Unknown(_) => {
                 return None;
             }
         })

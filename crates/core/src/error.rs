@@ -50,6 +50,9 @@ pub enum ApiError {
     /// There is no such plugin.
     #[error("No such plugin '{0}'")]
     PluginNotFound(String),
+    /// The session has too many handles.
+    #[error("Couldn't attach to plugin: {0}")]
+    PluginAttach(&'static str),
     /// The plugin refuses the message, or is gone.
     #[error("{0}")]
     PluginMessage(String),
@@ -94,6 +97,7 @@ impl ApiError {
             ApiError::NoSession | ApiError::SessionNotFound(_) => 458,
             ApiError::NoHandle | ApiError::HandleNotFound(..) => 459,
             ApiError::PluginNotFound(_) => 460,
+            ApiError::PluginAttach(_) => 461,
             ApiError::PluginMessage(_) => 462,
             ApiError::JsepUnknownType(_) => 464,
             ApiError::InvalidSdp(_) => 465,

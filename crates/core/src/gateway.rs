@@ -291,7 +291,14 @@ impl Gateway {
             return Err(ApiError::NotAcceptingSessions);
         }
         self.authorize(request.into())?;
+        let config = &inner.context.config;
         let mut sessions = inner.sessions();
+        if reached(config.max_sessions, sessions.len())
+            || (!client.is_polled()
+                && reached(config.max_sessions_per_connection, client.session_count()))
+        {
+            return Err(ApiError::NotAcceptingSessions);
+        }
         let id = match id::read(request.members.get("id"), inner.context.config.string_ids) {
             0 => SessionId::random(|id| sessions.contains_key(&id)),
             wanted if sessions.contains_key(&SessionId(wanted)) => {
@@ -321,6 +328,12 @@ impl Gateway {
             .ok_or_else(|| ApiError::PluginNotFound(package.to_owned()))?;
         if !context.config.token_opens(request.text("token"), package) {
             return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
+        }
+        if reached(
+            context.config.max_handles_per_session,
+            session.handle_count(),
+        ) {
+            return Err(ApiError::PluginAttach("too many handles"));
         }
         let id = HandleId::random(|id| session.has_handle(id));
         let opaque_id = opaque_id.map(str::to_owned);
@@ -414,6 +427,11 @@ impl Gateway {
         let session = session.map(|id| id.to_json(self.inner.context.config.string_ids));
         error.reply(session, transaction)
     }
+}
+
+/// Whether there is no room for another; a limit of 0 is none.
+fn reached(limit: usize, count: usize) -> bool {
+    limit > 0 && count >= limit
 }
 
 impl std::fmt::Debug for Gateway {

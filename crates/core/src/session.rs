@@ -134,6 +134,10 @@ impl Session {
         Ok(())
     }
 
+    pub(crate) fn handle_count(&self) -> usize {
+        self.state().handles.len()
+    }
+
     pub(crate) fn has_handle(&self, id: HandleId) -> bool {
         self.state().handles.contains_key(&id)
     }

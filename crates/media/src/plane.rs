@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::SegQueue;
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::command::{Command, RouteOptions, TrackRef};
 use crate::{DataMessage, MediaError, PeerEvent, PeerStats};
@@ -109,6 +109,7 @@ struct Shared {
     fingerprint: Fingerprint,
     address: IpAddr,
     next_id: AtomicU64,
+    running: watch::Receiver<()>,
     #[cfg(feature = "testing")]
     notes: crate::testing::Notes,
 }
@@ -154,6 +155,7 @@ impl MediaPlane {
             fingerprint: started.fingerprint,
             address: started.address,
             next_id: AtomicU64::new(1),
+            running: started.running,
             #[cfg(feature = "testing")]
             notes: Default::default(),
         };
@@ -175,6 +177,7 @@ impl MediaPlane {
             fingerprint: detached.fingerprint,
             address: detached.address,
             next_id: AtomicU64::new(1),
+            running: watch::channel(()).1,
             notes: Default::default(),
         };
         let plane = Self {
@@ -342,6 +345,13 @@ impl MediaPlane {
         for port in &self.shared.workers {
             port.inbox.send(Command::Shutdown);
         }
+    }
+
+    /// Waits until all workers have ended.
+    pub async fn ended(&self) {
+        let mut running = self.shared.running.clone();
+        // Nothing is ever sent: an error says that the last worker has ended.
+        while running.changed().await.is_ok() {}
     }
 
     fn next_id(&self) -> u64 {

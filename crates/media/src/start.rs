@@ -12,7 +12,7 @@ use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Identity, LocalCandidate, StreamConfig, candidate_lines};
 use portunus_sdp::negotiated::Fingerprint;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::addresses::{self, Reachable};
 use crate::plane::{Inbox, WorkerPort};
@@ -29,6 +29,8 @@ pub(crate) struct Started {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) address: IpAddr,
     pub(crate) events: mpsc::Receiver<PeerEvent>,
+    /// Closed when all workers have ended.
+    pub(crate) running: watch::Receiver<()>,
 }
 
 pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
@@ -39,6 +41,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
     let identity = Arc::new(identity(config.certificate.as_ref())?);
     let reachable = addresses::reachable(&config)?;
     let (events_in, events) = mpsc::channel(EVENTS);
+    let (held, running) = watch::channel(());
     let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
     let clock = NtpClock::new(Instant::now(), since_epoch);
 
@@ -78,7 +81,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             clock,
             peer_count,
         };
-        spawn(worker, config.pin)?;
+        spawn(worker, config.pin, held.clone())?;
     }
     let address = reachable
         .first()
@@ -88,10 +91,12 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         fingerprint: identity.fingerprint().clone(),
         address,
         events,
+        running,
     })
 }
 
-fn spawn(parts: WorkerParts, pin: bool) -> Result<(), MediaError> {
+/// `held` is dropped when the worker has ended.
+fn spawn(parts: WorkerParts, pin: bool, held: watch::Sender<()>) -> Result<(), MediaError> {
     let index = parts.index;
     let run = move || {
         if pin && let Err(error) = pin_to_core(usize::from(index)) {
@@ -100,6 +105,7 @@ fn spawn(parts: WorkerParts, pin: bool) -> Result<(), MediaError> {
         if let Err(error) = Worker::new(parts).run() {
             tracing::error!(worker = index, %error, "the media worker cannot go on");
         }
+        drop(held);
     };
     let builder = std::thread::Builder::new().name(format!("media-{index}"));
     builder.spawn(run).map(drop).map_err(MediaError::Thread)

@@ -59,6 +59,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     let end = async {
         gateway.shutdown().await;
         media.shutdown();
+        media.ended().await;
         transports.shutdown().await;
     };
     tokio::select! {

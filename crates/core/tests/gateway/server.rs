@@ -51,6 +51,32 @@ async fn a_drained_server_takes_no_new_sessions() {
 }
 
 #[tokio::test]
+async fn sessions_and_handles_can_be_limited() {
+    let world = World::with(CoreConfig {
+        max_sessions: 3,
+        max_sessions_per_connection: 2,
+        max_handles_per_session: 1,
+        ..CoreConfig::default()
+    });
+    let create = json!({ "janus": "create", "transaction": "t" });
+    let (mut one, mut two) = (world.connect(), world.connect());
+    let session = one.create().await;
+    one.create().await;
+    assert_eq!(one.ask(create.clone()).await["error"]["code"], 472);
+    two.create().await;
+    assert_eq!(two.ask(create).await["error"]["code"], 472);
+
+    one.attach(session, PROBE).await;
+    let attach =
+        json!({ "janus": "attach", "transaction": "t", "session_id": session, "plugin": PROBE });
+    assert_eq!(one.ask(attach).await["error"]["code"], 461);
+
+    let destroy = json!({ "janus": "destroy", "transaction": "t", "session_id": session });
+    assert_eq!(one.ask(destroy).await["janus"], "success");
+    two.create().await;
+}
+
+#[tokio::test]
 async fn a_shutdown_ends_handles_and_tells_their_clients() {
     let world = World::new();
     let mut client = world.connect();

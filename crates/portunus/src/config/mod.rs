@@ -172,6 +172,12 @@ fn visit_core(core: &mut CoreConfig, keys: &mut impl Keys) {
     keys.key("rid_order", &mut core.rid_order);
     keys.key("opaqueid_in_api", &mut core.opaqueid_in_api);
     keys.key("accept_new_sessions", &mut core.accept_new_sessions);
+    keys.key("max_sessions", &mut core.max_sessions);
+    keys.key(
+        "max_sessions_per_connection",
+        &mut core.max_sessions_per_connection,
+    );
+    keys.key("max_handles_per_session", &mut core.max_handles_per_session);
 }
 
 fn visit_media(media: &mut MediaConfig, announced: &mut Vec<Announced>, keys: &mut impl Keys) {
