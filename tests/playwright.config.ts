@@ -9,12 +9,16 @@ export default defineConfig({
   fullyParallel: false,
   retries: 0,
   forbidOnly: true,
+  // A server that does not work at all must not take an hour to say so.
+  maxFailures: 8,
   timeout: 60_000,
   expect: { timeout: 20_000 },
   reporter: [['list'], ['json', { outputFile: 'results/browser.json' }]],
   use: {
     browserName: 'chromium',
     headless: true,
+    actionTimeout: 10_000,
+    navigationTimeout: 10_000,
     permissions: ['camera', 'microphone'],
     viewport: { width: 1100, height: 900 },
     screenshot: 'only-on-failure',

@@ -77,7 +77,7 @@ port = ${http}
 [websocket]
 bind = ["127.0.0.1"]
 port = ${websocket}
-${socket ? `\n[unix]\npath = "${socket}"\ntype = "${unix}"\n` : ''}
+${socket ? `\n[unix]\npath = "${socket}"\nkind = "${unix}"\n` : ''}
 [media]
 port = ${media}
 ${extra}`;

@@ -122,7 +122,7 @@ const events: CallEvents = {
   },
   connected: (up, reason) => {
     if (up && state.at === 'in call') status(`In a call with ${state.peer}; signalling over ${session?.transport}.`);
-    else if (!up) status(`Disconnected: ${reason ?? 'no reason given'}.`);
+    else if (!up && state.at !== 'idle') status(`Disconnected: ${reason ?? 'no reason given'}.`);
   },
   localTrack: (track, on) => stage.localTrack(track, on),
   remoteTrack: (track, on) => stage.remoteTrack(track, on),
