@@ -15,7 +15,7 @@ for (const transport of ['WebSocket', 'Unix socket']) {
     let connection;
 
     before(async () => {
-      server = await startServer({ workers: 1, unix: 'dgram' });
+      server = await startServer({ workers: 1, unix: 'datagram' });
       const url = transport === 'WebSocket' ? server.ws : `file://${server.unix}`;
       connection = await Janode.connect({ address: { url }, max_retries: 0 });
     });

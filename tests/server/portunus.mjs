@@ -21,7 +21,7 @@ const root = new URL('../..', import.meta.url).pathname;
 
 /**
  * Starts the binary named by PORTUNUS_BIN, or the one that `cargo build` made.
- * @param {{ workers?: number, unix?: 'dgram' | 'seqpacket', config?: string }} [options]
+ * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string }} [options]
  * @returns {Promise<Server>}
  */
 export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
