@@ -202,3 +202,74 @@ fn packets_that_are_given_up_ask_for_a_keyframe_once() {
     let nacks = pair.left.told(|f| matches!(f, Feedback::Nack { .. }));
     assert_eq!(nacks.len(), 40, "four packets, ten times each");
 }
+
+#[test]
+fn an_m_line_comes_and_goes_while_media_flows() {
+    const SCREEN: usize = 3;
+    let mut pair = MediaPair::connected(1, Link::GOOD);
+    talk(&mut pair, 1, 50);
+    let screen = portunus_rtc::testing::video("screen", 3_000);
+    pair.left
+        .lines
+        .push(portunus_rtc::testing::mirrored(&screen));
+    pair.right.lines.push(screen);
+    pair.negotiate();
+    for seq in 51..101 {
+        pair.send(SCREEN, SeqNo(seq), 0, &payload(SCREEN, seq));
+        talk(&mut pair, seq, 1);
+    }
+    pair.run(TICK * 5);
+    pair.right.lines[SCREEN].disabled = true;
+    pair.negotiate_right();
+    for seq in 101..151 {
+        // The left side does not know yet.
+        pair.send(SCREEN, SeqNo(seq), 0, &payload(SCREEN, seq));
+        talk(&mut pair, seq, 1);
+    }
+    pair.left.lines[SCREEN].disabled = true;
+    pair.negotiate();
+    talk(&mut pair, 151, 50);
+    pair.run(TICK * 5);
+    for side in [&pair.left, &pair.right] {
+        assert_eq!(numbers(side, VIDEO), Vec::from_iter(1..201));
+        assert_eq!(numbers(side, SCREEN), Vec::from_iter(51..101));
+    }
+    let refused = &pair.right.refusals;
+    assert_eq!(refused.len(), 50, "what the m-line is not for any more");
+}
+
+#[test]
+fn a_held_stream_resumes_with_repairs() {
+    let mut pair = MediaPair::connected(3, Link::GOOD);
+    pair.right.echo = false;
+    let lossy = Link {
+        loss: 0.15,
+        ..Link::GOOD
+    };
+    let mut next = 1;
+    for _ in 0..3 {
+        for side in [&mut pair.left, &mut pair.right] {
+            side.lines[VIDEO].send = true;
+            side.lines[VIDEO].recv = true;
+        }
+        pair.negotiate();
+        talk(&mut pair, next, 10);
+        pair.network.link = lossy;
+        talk(&mut pair, next + 10, 200);
+        pair.network.link = Link::GOOD;
+        talk(&mut pair, next + 210, 10);
+        pair.run(Duration::from_secs(1));
+        next += 220;
+        for side in [&mut pair.left, &mut pair.right] {
+            side.lines[VIDEO].send = false;
+            side.lines[VIDEO].recv = false;
+        }
+        pair.negotiate();
+        pair.run(Duration::from_secs(2));
+    }
+    let mut came = numbers(&pair.right, VIDEO);
+    came.sort_unstable();
+    assert_eq!(came, Vec::from_iter(1..661));
+    // A repair stream that starts anew repeats its numbers, and with them the nonces of SRTP.
+    assert_eq!(pair.right.refusals, []);
+}

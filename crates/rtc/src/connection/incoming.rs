@@ -10,7 +10,7 @@ use portunus_rtp::{ExtensionKind, Header, SeqNo, Ssrc, header};
 use portunus_sdp::negotiated::{Codec, Kind};
 
 use super::media::Encoding;
-use super::{Connection, Feedback, REPORT_INTERVAL};
+use super::{Bitrate, Connection, Feedback, REPORT_INTERVAL};
 use crate::streams::{Accepted, SenderClock, StreamKey};
 use crate::transport::{self, DropReason};
 
@@ -133,10 +133,14 @@ impl Connection {
         let bytes = header.payload_range().len();
         let accepted = encoding.stream.accept(seq, header.timestamp, bytes, now);
         let woke = !std::mem::replace(&mut encoding.active, true);
-        if accepted == Accepted::AfterLongGap && media.kind == Kind::Video {
+        let is_video = media.kind == Kind::Video;
+        if accepted == Accepted::AfterLongGap && is_video {
             self.request_keyframe(index, key.encoding);
         }
         if woke {
+            if is_video && !matches!(self.bitrate, Bitrate::Unset) {
+                self.next_report = Some(now);
+            }
             self.push_feedback(Feedback::Receiving {
                 media: index,
                 encoding: key.encoding,
@@ -282,7 +286,7 @@ impl Connection {
     }
 
     fn nacked(&mut self, ssrc: Ssrc, wire: u16) {
-        for (index, media) in self.media.iter_mut().enumerate() {
+        for (index, media) in self.media.iter_mut().enumerate().filter(|(_, m)| m.send) {
             let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == ssrc) else {
                 continue;
             };
@@ -294,7 +298,10 @@ impl Connection {
     }
 
     fn keyframe_wanted(&mut self, ssrc: Ssrc) {
-        let ours = |media: &super::Media| media.sending.as_ref().is_some_and(|s| s.ssrc() == ssrc);
+        let ours = |media: &super::Media| {
+            let stream = media.sending.as_ref().filter(|_| media.send);
+            stream.is_some_and(|stream| stream.ssrc() == ssrc)
+        };
         let Some(index) = self.media.iter().position(ours) else {
             return;
         };

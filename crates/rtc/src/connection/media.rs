@@ -70,15 +70,13 @@ impl Media {
             self.receiving.clear();
         }
         match &mut self.sending {
+            // It stays while on hold: a repair stream that began anew would repeat SRTP's nonces.
             Some(stream) if stream.ssrc() == line.local_ssrc => stream.set_rtx(line.local_rtx_ssrc),
             sending => {
                 *sending = self
                     .send
                     .then(|| SendStream::new(line.local_ssrc, line.local_rtx_ssrc));
             }
-        }
-        if !self.send {
-            self.sending = None;
         }
     }
 
@@ -115,7 +113,7 @@ impl Media {
             .map(|encoding| encoding.as_ref().map(|e| &e.stream))
     }
 
-    /// What goes out.
+    /// What goes out, or went out before the m-line was put on hold.
     pub fn sent(&self) -> Option<&SendStream> {
         self.sending.as_ref()
     }

@@ -110,6 +110,8 @@ pub struct Connection {
     /// The cap of what the peer sends, and whether it has been told.
     bitrate: Bitrate,
     next_report: Option<Instant>,
+    /// Index of the m-line that a report found no room for: it goes into the next datagram.
+    next_sender: usize,
     scratch: Vec<u16>,
     malformed_rtcp: u64,
 }
@@ -148,6 +150,7 @@ impl Connection {
             fir_sequence: 0,
             bitrate: Bitrate::Unset,
             next_report: None,
+            next_sender: 0,
             scratch: Vec::new(),
             malformed_rtcp: 0,
         }

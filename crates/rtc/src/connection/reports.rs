@@ -10,12 +10,20 @@ use portunus_rtp::rtcp::{
 use portunus_sdp::negotiated::Kind;
 use smallvec::SmallVec;
 
+use super::media::Encoding;
 use super::{Bitrate, Connection, Feedback, Media, NO_CAP, REPORT_INTERVAL};
+use crate::streams::ReportFigures;
 
 /// The cname of all streams of the server.
 const CNAME: &str = "portunus";
 /// A compound stays below any path's MTU.
 const MAX_COMPOUND: usize = 1_100;
+/// Blocks that a report holds (5 bits count them).
+const MAX_BLOCKS: usize = 31;
+/// A sender report without blocks, and the cname after the last one, in bytes.
+const REPORT_ROOM: usize = 28 + 24;
+/// A stream that was silent for longer needs no reports.
+const QUIET: Duration = Duration::from_secs(5);
 /// The least time between two keyframe requests for packets that were given up.
 const GIVE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -23,7 +31,7 @@ impl Connection {
     /// Writes one compound packet with what is due; none if nothing is.
     pub(super) fn write_rtcp(&mut self, now: Instant, buf: &mut [u8]) -> Option<usize> {
         let due = self.next_report.is_some_and(|at| at <= now);
-        if due {
+        if due && self.next_sender == 0 {
             self.watch(now);
         }
         let room = buf.len().min(MAX_COMPOUND);
@@ -44,30 +52,76 @@ impl Connection {
         sending.map_or(Ssrc(1), |stream| stream.ssrc())
     }
 
+    /// Writes the reports of this second, or what found no room in the datagram before.
     fn write_reports(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
-        let clock = self.clock;
-        let mut blocks: SmallVec<[ReportBlock; 8]> = SmallVec::new();
-        for encoding in self
+        let begins = self.next_sender == 0;
+        let blocks = if begins {
+            self.report_blocks(now)
+        } else {
+            SmallVec::new()
+        };
+        let (reported, more) = self.write_sender_reports(now, &blocks, out);
+        let mut written = reported;
+        if !reported && !blocks.is_empty() {
+            let report = ReceiverReportWriter {
+                ssrc: sender,
+                blocks: &blocks,
+            };
+            written = out.push(&report).is_ok();
+        }
+        if written {
+            // What finds no room is sent with the next report.
+            let _ = out.push(&CnameWriter {
+                ssrc: sender,
+                cname: CNAME,
+            });
+        }
+        if more {
+            return;
+        }
+        // What is sent or received later begins anew.
+        let flowing = self.streams_active(now);
+        let capped = self.write_bitrate(now, sender, out);
+        self.next_report = (flowing || capped).then(|| now + REPORT_INTERVAL);
+    }
+
+    /// What is reported of the streams that come in: as many as one packet holds.
+    fn report_blocks(&mut self, now: Instant) -> SmallVec<[ReportBlock; 8]> {
+        let encodings = self
             .media
             .iter_mut()
             .flat_map(|media| media.receiving.iter_mut())
             .flatten()
-        {
-            let Some(figures) = encoding.stream.report(now).filter(|_| blocks.len() < 31) else {
-                continue;
-            };
-            blocks.push(ReportBlock {
-                ssrc: figures.ssrc,
-                fraction_lost: figures.fraction_lost,
-                cumulative_lost: figures.cumulative_lost as i32,
-                highest_sequence: figures.highest,
-                jitter: figures.jitter,
-                last_sr: figures.last_sr,
-                delay_since_last_sr: figures.delay_since_last_sr,
-            });
-        }
+            .filter(|encoding| encoding.active && heard_lately(encoding, now));
+        let figures = encodings.filter_map(|encoding| encoding.stream.report(now));
+        let block = |figures: ReportFigures| ReportBlock {
+            ssrc: figures.ssrc,
+            fraction_lost: figures.fraction_lost,
+            cumulative_lost: figures.cumulative_lost as i32,
+            highest_sequence: figures.highest,
+            jitter: figures.jitter,
+            last_sr: figures.last_sr,
+            delay_since_last_sr: figures.delay_since_last_sr,
+        };
+        figures.take(MAX_BLOCKS).map(block).collect()
+    }
+
+    /// Writes a report for each stream that goes out, the blocks in the first. Says whether there was
+    /// one, and whether there are more than the datagram holds.
+    fn write_sender_reports(
+        &mut self,
+        now: Instant,
+        blocks: &[ReportBlock],
+        out: &mut CompoundWriter<'_>,
+    ) -> (bool, bool) {
+        let clock = self.clock;
+        let first = std::mem::take(&mut self.next_sender);
         let mut reported = false;
-        for media in &mut self.media {
+        for (index, media) in self.media.iter_mut().enumerate().skip(first) {
+            if reported && out.room() < REPORT_ROOM {
+                self.next_sender = index;
+                return (reported, true);
+            }
             let (clock_rate, source) = (media.clock_rate(), media.source_clock);
             let figures = media
                 .sending
@@ -80,36 +134,18 @@ impl Connection {
                 packets: figures.packets,
                 octets: figures.bytes,
             };
-            let blocks = if reported { &[][..] } else { &blocks[..] };
             let report = SenderReportWriter {
                 ssrc: figures.ssrc,
                 info,
-                blocks,
+                blocks: if reported { &[] } else { blocks },
             };
             reported |= out.push(&report).is_ok();
         }
-        if !reported && !blocks.is_empty() {
-            reported = out
-                .push(&ReceiverReportWriter {
-                    ssrc: sender,
-                    blocks: &blocks,
-                })
-                .is_ok();
-        }
-        if reported {
-            // What finds no room is sent with the next report.
-            let _ = out.push(&CnameWriter {
-                ssrc: sender,
-                cname: CNAME,
-            });
-        }
-        let flowing = reported || self.streams_active();
-        let capped = self.write_bitrate(sender, out);
-        self.next_report = (flowing || capped).then(|| now + REPORT_INTERVAL);
+        (reported, false)
     }
 
     /// Tells the cap; says whether it is to be told again.
-    fn write_bitrate(&mut self, sender: Ssrc, out: &mut CompoundWriter<'_>) -> bool {
+    fn write_bitrate(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) -> bool {
         let (bitrate, again) = match self.bitrate {
             Bitrate::Unset => return false,
             Bitrate::Cap(bitrate) => (bitrate, true),
@@ -119,11 +155,13 @@ impl Connection {
             .media
             .iter()
             .filter(|m| m.kind == Kind::Video)
-            .flat_map(|m| m.receiving.iter());
-        let ssrcs: SmallVec<[Ssrc; 8]> =
-            streams.flatten().map(|e| e.stream.ssrc()).take(8).collect();
+            .flat_map(|m| m.receiving.iter())
+            .flatten()
+            .filter(|encoding| encoding.active && heard_lately(encoding, now));
+        let ssrcs: SmallVec<[Ssrc; 8]> = streams.map(|e| e.stream.ssrc()).take(8).collect();
         if ssrcs.is_empty() {
-            return again;
+            // Told as soon as video comes.
+            return false;
         }
         let written = out
             .push(&RembWriter {
@@ -282,18 +320,21 @@ impl Connection {
         }
     }
 
-    /// Whether anything was received lately or is waiting to be reported.
-    fn streams_active(&self) -> bool {
+    /// Whether anything was received lately, is watched or is waiting to be reported.
+    fn streams_active(&self, now: Instant) -> bool {
+        let watched = self.config.no_media.is_some();
         let receiving = |media: &Media| {
-            media
-                .receiving
-                .iter()
-                .flatten()
-                .any(|encoding| encoding.active)
+            let mut encodings = media.receiving.iter().flatten();
+            encodings.any(|e| e.active && (watched || heard_lately(e, now)))
         };
         let sending = |media: &Media| media.sending.as_ref().is_some_and(|s| s.report_pending());
         self.media
             .iter()
             .any(|media| receiving(media) || sending(media))
     }
+}
+
+fn heard_lately(encoding: &Encoding, now: Instant) -> bool {
+    let last = encoding.stream.last_packet();
+    last.is_some_and(|at| now.saturating_duration_since(at) < QUIET)
 }

@@ -17,6 +17,8 @@ pub struct StreamKey {
 
 /// SSRCs that a peer may bring to life; further ones are refused.
 const MAX_SSRCS: usize = 64;
+/// SSRCs of an encoding that outlive a renegotiation: the one in use, and the one that it replaces.
+const KEPT_SSRCS: usize = 2;
 
 /// Knows the SSRCs of a peer, and learns new ones from the mid and rid extensions.
 #[derive(Debug, Default)]
@@ -36,7 +38,8 @@ struct Line {
 }
 
 impl Demux {
-    /// Takes the outcome of a negotiation. SSRCs learnt before stay, unless their m-line is gone.
+    /// Takes the outcome of a negotiation. Of the SSRCs learnt before the newest stay, unless their
+    /// m-line is gone.
     pub fn configure(&mut self, media: &[NegotiatedMedia]) {
         self.extensions = ExtensionMap::default();
         self.media = media.iter().map(Line::new).collect();
@@ -47,6 +50,7 @@ impl Demux {
                 .is_some_and(|l| l.receives)
         };
         self.known.retain(|(_, key)| receives(key));
+        self.forget_replaced();
         for (index, line) in media.iter().enumerate() {
             for (kind, id) in line.extensions.iter() {
                 self.extensions.set(kind, id);
@@ -129,6 +133,18 @@ impl Demux {
             encoding: encoding as u8,
             repair,
         })
+    }
+
+    /// A peer that changes its tracks all day would run out of SSRCs otherwise.
+    fn forget_replaced(&mut self) {
+        let mut kept: Vec<(Ssrc, StreamKey)> = Vec::new();
+        for (ssrc, key) in self.known.drain(..).rev() {
+            if kept.iter().filter(|(_, k)| *k == key).count() < KEPT_SSRCS {
+                kept.push((ssrc, key));
+            }
+        }
+        kept.reverse();
+        self.known = kept;
     }
 
     fn learn(&mut self, ssrc: Ssrc, key: StreamKey) -> bool {

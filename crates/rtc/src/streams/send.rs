@@ -6,6 +6,9 @@ use portunus_rtp::{SeqNo, Ssrc};
 
 use super::report::{NtpClock, SenderClock};
 
+/// Sender reports remembered until they are answered.
+const REPORTS: usize = 3;
+
 /// Totals of an outgoing stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SendCounters {
@@ -32,7 +35,9 @@ pub struct SendStream {
     highest: SeqNo,
     last_timestamp: u32,
     last_sent: Option<Instant>,
-    last_report: Option<(u32, Instant)>,
+    /// The last sender reports: the middle 32 bits of their NTP time, and when they left. A receiver
+    /// may answer one while the next is on its way.
+    reports: [Option<(u32, Instant)>; REPORTS],
     sent_at_report: u64,
     round_trip: Option<Duration>,
     jitter: u32,
@@ -64,7 +69,7 @@ impl SendStream {
             highest: SeqNo(0),
             last_timestamp: 0,
             last_sent: None,
-            last_report: None,
+            reports: [None; REPORTS],
             sent_at_report: 0,
             round_trip: None,
             jitter: 0,
@@ -134,12 +139,13 @@ impl SendStream {
         let signed = ((lost << 8) as i32) >> 8;
         self.counters.lost = signed.max(0) as u64;
         self.jitter = jitter;
-        if let Some((sent, at)) = self.last_report
-            && last_sr == sent
-            && last_sr != 0
-        {
+        let answered = self.reports.iter().flatten();
+        let answered = answered
+            .filter(|_| last_sr != 0)
+            .find(|(sent, _)| *sent == last_sr);
+        if let Some((_, at)) = answered {
             let held = Duration::from_secs_f64(f64::from(delay) / 65_536.0);
-            self.round_trip = Some(now.saturating_duration_since(at).saturating_sub(held));
+            self.round_trip = Some(now.saturating_duration_since(*at).saturating_sub(held));
         }
     }
 
@@ -164,7 +170,10 @@ impl SendStream {
             at: last_sent,
         };
         let (ntp, timestamp) = source.unwrap_or(own).at(now, clock_rate);
-        self.last_report = Some(((ntp >> 16) as u32, now));
+        self.reports.rotate_right(1);
+        if let Some(last) = self.reports.first_mut() {
+            *last = Some(((ntp >> 16) as u32, now));
+        }
         Some(SenderFigures {
             ssrc: self.ssrc,
             ntp,

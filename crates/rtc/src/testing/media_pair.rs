@@ -71,8 +71,13 @@ impl MediaPair {
 
     /// Tells each side of the other and of its m-lines, the first time as any later one.
     pub fn negotiate(&mut self) {
-        self.right.negotiate(&self.left, self.now);
+        self.negotiate_right();
         self.left.negotiate(&self.right, self.now);
+    }
+
+    /// Tells the right side of its m-lines, while the left one does not know yet.
+    pub fn negotiate_right(&mut self) {
+        self.right.negotiate(&self.left, self.now);
     }
 
     /// Negotiates and runs until both sides are connected.
