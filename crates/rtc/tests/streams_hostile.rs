@@ -232,6 +232,35 @@ fn malformed_rtcp_in_the_clear_is_counted_and_harms_nothing() {
 }
 
 #[test]
+fn retransmissions_are_made_only_where_they_were_agreed() {
+    let mut pair = MediaPair::connected(8, Link::GOOD);
+    for media in [MediaPair::AUDIO, VIDEO] {
+        pair.send(media, SeqNo(20), 0, b"good");
+    }
+    pair.run(TICK * 3);
+    for media in [MediaPair::AUDIO, VIDEO] {
+        let mut buf = [0; 100];
+        let nack = NackWriter {
+            sender: Ssrc(1),
+            media: pair.right.lines[media].local_ssrc,
+            lost: [20].into_iter(),
+        };
+        let mut out = CompoundWriter::new(&mut buf);
+        out.push(&nack).unwrap();
+        let len = out.len();
+        pair.send_rtcp(&buf[..len]);
+    }
+    pair.run(TICK * 3);
+    let asked = pair.right.told(|f| matches!(f, Feedback::Nack { .. }));
+    let seq = SeqNo(20);
+    let expected = Feedback::Nack { media: VIDEO, seq };
+    assert_eq!(
+        asked.iter().map(|(_, f)| *f).collect::<Vec<_>>(),
+        [expected]
+    );
+}
+
+#[test]
 fn requests_for_what_was_never_sent_are_bounded() {
     let mut pair = MediaPair::connected(7, Link::GOOD);
     pair.send(VIDEO, SeqNo(20), 0, b"good");

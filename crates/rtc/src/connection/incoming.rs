@@ -286,7 +286,10 @@ impl Connection {
     }
 
     fn nacked(&mut self, ssrc: Ssrc, wire: u16) {
-        for (index, media) in self.media.iter_mut().enumerate().filter(|(_, m)| m.send) {
+        for (index, media) in self.media.iter_mut().enumerate() {
+            if !media.repairs() {
+                continue;
+            }
             let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == ssrc) else {
                 continue;
             };

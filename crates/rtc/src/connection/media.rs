@@ -95,6 +95,12 @@ impl Media {
         })
     }
 
+    /// Whether the peer may ask for retransmissions of what we send. Where that was not agreed, packets
+    /// are not made to be repeated to the letter, as SRTP demands under the same number.
+    pub(super) fn repairs(&self) -> bool {
+        self.send && self.payloads.iter().any(|payload| payload.feedback.nack)
+    }
+
     /// The first agreed payload type: it stands for the feedback of the m-line.
     pub(super) fn main_payload(&self) -> Option<&Payload> {
         self.payloads.first()

@@ -175,3 +175,147 @@ impl Line {
         self.payloads.contains(&pt) || self.rtx_payloads.contains(&pt)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use portunus_rtp::{Fields, write_header};
+    use portunus_sdp::negotiated::RemoteSsrc;
+
+    use super::*;
+    use crate::testing::{AUDIO_PT, RTX_PT, VIDEO_PT, audio, data, simulcast, video};
+
+    const fn key(media: u8, encoding: u8, repair: bool) -> StreamKey {
+        StreamKey {
+            media,
+            encoding,
+            repair,
+        }
+    }
+
+    fn configured(media: &[NegotiatedMedia]) -> Demux {
+        let mut demux = Demux::default();
+        demux.configure(media);
+        demux
+    }
+
+    /// Where a packet with these extensions belongs.
+    fn resolve(
+        demux: &mut Demux,
+        ssrc: u32,
+        pt: Pt,
+        extensions: &[(ExtensionKind, &str)],
+    ) -> Option<StreamKey> {
+        let fields = Fields {
+            marker: false,
+            padding: false,
+            pt,
+            sequence: 1,
+            timestamp: 0,
+            ssrc: Ssrc(ssrc),
+        };
+        let extensions: Vec<(u8, &[u8])> = extensions
+            .iter()
+            .map(|(kind, value)| (demux.extensions().id(*kind).unwrap(), value.as_bytes()))
+            .collect();
+        let mut packet = [0; 128];
+        let len = write_header(&mut packet, &fields, extensions.iter().copied()).unwrap();
+        let header = Header::parse(&packet[..len]).unwrap();
+        demux.resolve(&header, &packet[..len])
+    }
+
+    const fn mid(mid: &str) -> (ExtensionKind, &str) {
+        (ExtensionKind::Mid, mid)
+    }
+
+    #[test]
+    fn declared_ssrcs_need_no_extensions() {
+        let mut line = video("v", 1);
+        line.remote_ssrcs = [(10, Some(11)), (20, None)]
+            .map(|(ssrc, rtx)| RemoteSsrc {
+                ssrc: Ssrc(ssrc),
+                rtx: rtx.map(Ssrc),
+            })
+            .to_vec();
+        let mut demux = configured(&[audio("a", 1), line]);
+        assert_eq!(
+            resolve(&mut demux, 10, VIDEO_PT, &[]),
+            Some(key(1, 0, false))
+        );
+        assert_eq!(resolve(&mut demux, 11, RTX_PT, &[]), Some(key(1, 0, true)));
+        assert_eq!(
+            resolve(&mut demux, 20, VIDEO_PT, &[]),
+            Some(key(1, 1, false))
+        );
+        assert_eq!(demux.ssrc(key(1, 0, true)), Some(Ssrc(11)));
+    }
+
+    #[test]
+    fn a_mid_tells_lines_of_the_same_payload_type_apart() {
+        let mut demux = configured(&[video("x", 1), video("y", 3)]);
+        assert_eq!(
+            resolve(&mut demux, 10, VIDEO_PT, &[]),
+            None,
+            "either may be"
+        );
+        let second = Some(key(1, 0, false));
+        assert_eq!(resolve(&mut demux, 10, VIDEO_PT, &[mid("y")]), second);
+        assert_eq!(resolve(&mut demux, 10, VIDEO_PT, &[]), second, "learnt");
+        assert_eq!(resolve(&mut demux, 11, VIDEO_PT, &[mid("z")]), None);
+    }
+
+    #[test]
+    fn without_a_mid_the_only_taker_of_a_payload_type_gets_it() {
+        let mut demux = configured(&[audio("a", 1), video("v", 3), data("d")]);
+        assert_eq!(
+            resolve(&mut demux, 1, AUDIO_PT, &[]),
+            Some(key(0, 0, false))
+        );
+        assert_eq!(
+            resolve(&mut demux, 2, VIDEO_PT, &[]),
+            Some(key(1, 0, false))
+        );
+        assert_eq!(resolve(&mut demux, 3, RTX_PT, &[]), Some(key(1, 0, true)));
+        assert_eq!(resolve(&mut demux, 4, Pt(0), &[]), None);
+        assert_eq!(resolve(&mut demux, 5, Pt(0), &[mid("d")]), None);
+    }
+
+    #[test]
+    fn rids_tell_encodings_and_what_repairs_them() {
+        let mut demux = configured(&[simulcast("v", 1, &["q", "f"])]);
+        let rid = |rid| (ExtensionKind::Rid, rid);
+        let repaired = |rid| (ExtensionKind::RepairedRid, rid);
+        let mut told = |ssrc, list: &[_]| resolve(&mut demux, ssrc, VIDEO_PT, list);
+        assert_eq!(told(1, &[mid("v"), rid("f")]), Some(key(0, 1, false)));
+        assert_eq!(told(2, &[mid("v"), rid("q")]), Some(key(0, 0, false)));
+        assert_eq!(told(3, &[mid("v"), repaired("f")]), Some(key(0, 1, true)));
+        assert_eq!(told(4, &[mid("v"), rid("h")]), None);
+        assert_eq!(told(5, &[mid("v")]), None, "which of the two?");
+    }
+
+    #[test]
+    fn the_number_of_ssrcs_is_bounded_and_a_negotiation_makes_room() {
+        let lines = [video("v", 1)];
+        let mut demux = configured(&lines);
+        let known = (0..1_000).filter(|ssrc| resolve(&mut demux, *ssrc, VIDEO_PT, &[]).is_some());
+        assert_eq!(known.count(), MAX_SSRCS);
+        demux.configure(&lines);
+        assert_eq!(demux.known.len(), KEPT_SSRCS);
+        assert_eq!(demux.ssrc(key(0, 0, false)), Some(Ssrc(63)), "the newest");
+        assert!(resolve(&mut demux, 1_000, VIDEO_PT, &[]).is_some());
+    }
+
+    #[test]
+    fn what_a_removed_line_learnt_is_forgotten() {
+        let mut lines = [video("v", 1), video("w", 3)];
+        let mut demux = configured(&lines);
+        resolve(&mut demux, 10, VIDEO_PT, &[mid("v")]);
+        resolve(&mut demux, 20, VIDEO_PT, &[mid("w")]);
+        lines[1].disabled = true;
+        demux.configure(&lines);
+        let first = Some(key(0, 0, false));
+        assert_eq!(resolve(&mut demux, 10, VIDEO_PT, &[]), first);
+        assert_eq!(resolve(&mut demux, 20, VIDEO_PT, &[mid("w")]), None);
+    }
+}

@@ -276,3 +276,169 @@ impl ReceiveStream {
         self.transit = Some((timestamp, now));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn stream(nack: bool) -> ReceiveStream {
+        ReceiveStream::new(Ssrc(1), 90_000, nack)
+    }
+
+    /// Packets of one byte, 10 ms apart in time and timestamp.
+    fn accept(stream: &mut ReceiveStream, start: Instant, seq: u64) -> Accepted {
+        let at = start + 10 * MS * seq as u32;
+        stream.accept(SeqNo(seq), seq as u32 * 900, 1, at)
+    }
+
+    fn asked(stream: &mut ReceiveStream, now: Instant) -> Vec<u64> {
+        let mut asked = Vec::new();
+        stream.take_nacks(now, RTT, |seq| asked.push(seq.0));
+        asked
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_until_it_comes() {
+        let start = Instant::now();
+        let mut stream = stream(true);
+        assert_eq!(accept(&mut stream, start, 1), Accepted::First);
+        assert_eq!(stream.next_nack(), None);
+        assert_eq!(accept(&mut stream, start, 5), Accepted::Yes);
+        let due = stream.next_nack().unwrap();
+        assert_eq!(asked(&mut stream, due), [2, 3, 4]);
+        // One by its own number, one by retransmission, one never.
+        assert_eq!(accept(&mut stream, start, 3), Accepted::Yes);
+        assert_eq!(stream.accept_repair(2, 1, due), Some(SeqNo(2)));
+        let due = stream.next_nack().unwrap();
+        assert_eq!(asked(&mut stream, due), [4]);
+        let counters = stream.counters();
+        assert_eq!((counters.packets, counters.bytes, counters.lost), (4, 4, 1));
+        assert_eq!((counters.nacks, counters.retransmissions), (4, 1));
+    }
+
+    #[test]
+    fn what_came_before_is_told_from_what_comes_late() {
+        let start = Instant::now();
+        let mut stream = stream(true);
+        for seq in [1, 2, 4] {
+            accept(&mut stream, start, seq);
+        }
+        assert_eq!(accept(&mut stream, start, 3), Accepted::Yes);
+        for seq in [3, 4] {
+            assert_eq!(accept(&mut stream, start, seq), Accepted::Repeated);
+        }
+        assert_eq!(stream.accept_repair(3, 1, start), None);
+        assert_eq!(stream.accept_repair(90, 1, start), None, "ahead of all");
+        let counters = stream.counters();
+        assert_eq!((counters.packets, counters.repeated), (4, 4));
+    }
+
+    #[test]
+    fn what_the_first_packet_overtook_counts_and_the_rest_of_it_is_missing() {
+        let start = Instant::now();
+        let mut stream = stream(true);
+        assert_eq!(accept(&mut stream, start, 10), Accepted::First);
+        assert_eq!(accept(&mut stream, start, 7), Accepted::Yes);
+        assert_eq!(accept(&mut stream, start, 8), Accepted::Yes);
+        let counters = stream.counters();
+        assert_eq!((counters.packets, counters.lost), (3, 1));
+        let due = stream.next_nack().unwrap();
+        assert_eq!(asked(&mut stream, due), [9]);
+    }
+
+    #[test]
+    fn repairs_find_their_number_over_the_wrap() {
+        let start = Instant::now();
+        let mut stream = stream(true);
+        accept(&mut stream, start, 65_534);
+        accept(&mut stream, start, 65_538);
+        let repaired = [65_535, 0, 1].map(|wire| stream.accept_repair(wire, 1, start));
+        assert_eq!(
+            repaired,
+            [65_535, 65_536, 65_537].map(|seq| Some(SeqNo(seq)))
+        );
+        let highest = stream.report(start).unwrap().highest;
+        assert_eq!(highest, 65_538, "with the roll-over above");
+    }
+
+    #[test]
+    fn a_long_gap_is_told_and_nothing_of_it_asked_for() {
+        let start = Instant::now();
+        let mut stream = stream(true);
+        accept(&mut stream, start, 1);
+        assert_eq!(accept(&mut stream, start, 2_000), Accepted::AfterLongGap);
+        assert_eq!(stream.next_nack(), None);
+        assert_eq!(stream.counters().lost, 1_998);
+    }
+
+    #[test]
+    fn without_nack_nothing_is_asked_for_and_late_packets_count() {
+        let start = Instant::now();
+        let mut stream = stream(false);
+        for seq in [1, 4, 2] {
+            accept(&mut stream, start, seq);
+        }
+        assert_eq!(stream.next_nack(), None);
+        assert_eq!(stream.accept_repair(3, 1, start), None);
+        assert_eq!(stream.counters().lost, 1);
+    }
+
+    #[test]
+    fn what_is_given_up_is_told() {
+        let start = Instant::now();
+        let mut stream = stream(true);
+        accept(&mut stream, start, 1);
+        accept(&mut stream, start, 4);
+        let mut given_up = 0;
+        while let Some(due) = stream.next_nack() {
+            given_up += stream.take_nacks(due, RTT, |_| {});
+        }
+        assert_eq!(given_up, 2);
+    }
+
+    #[test]
+    fn a_report_tells_the_losses_since_the_last_one() {
+        let start = Instant::now();
+        let mut stream = stream(false);
+        assert_eq!(stream.report(start), None, "nothing came");
+        for seq in [1, 2, 3, 8] {
+            accept(&mut stream, start, seq);
+        }
+        let first = stream.report(start).unwrap();
+        assert_eq!((first.fraction_lost, first.cumulative_lost), (128, 4));
+        assert_eq!((first.last_sr, first.delay_since_last_sr), (0, 0));
+        stream.sender_report(0x1234_5678_9abc_def0, start);
+        for seq in 9..13 {
+            accept(&mut stream, start, seq);
+        }
+        let second = stream.report(start + 500 * MS).unwrap();
+        assert_eq!((second.fraction_lost, second.cumulative_lost), (0, 4));
+        assert_eq!(
+            (second.last_sr, second.delay_since_last_sr),
+            (0x5678_9abc, 32_768)
+        );
+    }
+
+    #[test]
+    fn jitter_is_what_arrivals_differ_from_timestamps() {
+        let start = Instant::now();
+        let mut steady = stream(false);
+        for seq in 1..200 {
+            accept(&mut steady, start, seq);
+        }
+        assert_eq!(steady.jitter(), Duration::ZERO);
+        // Every other packet is 4 ms late: the differences are 4 ms each.
+        let mut stream = stream(false);
+        for seq in 0..400_u32 {
+            let at = start + 10 * MS * seq + 4 * MS * (seq % 2);
+            stream.accept(SeqNo(seq.into()), seq * 900, 1, at);
+        }
+        let off = stream.jitter().abs_diff(4 * MS);
+        assert!(off < MS / 10, "{off:?}");
+    }
+}
