@@ -207,7 +207,11 @@ fn transport_feedback(side: &MediaSide) -> BTreeMap<u16, Option<Duration>> {
             if let Packet::Twcc(feedback) = packet.unwrap() {
                 for status in feedback.statuses() {
                     let known = told.entry(status.sequence).or_insert(None);
-                    *known = known.or(status.arrival);
+                    assert!(
+                        known.is_none() || status.arrival.is_some(),
+                        "no longer there"
+                    );
+                    *known = status.arrival;
                 }
             }
         }
@@ -351,4 +355,19 @@ fn an_idle_connection_wakes_for_ice_only() {
         assert!(wakes <= 80, "{wakes} times a minute");
         assert_eq!(pair.left.rtcp.len(), quiet);
     }
+}
+
+#[test]
+fn a_connection_that_has_ended_waits_for_nothing() {
+    let mut pair = MediaPair::connected(1, Link::lossy(0.2));
+    talk(&mut pair, 1, 100);
+    let connection = &mut pair.right.connection;
+    connection.set_bitrate(Some(1), pair.now);
+    connection.request_keyframe(VIDEO, 0);
+    connection.transport.close();
+    pair.run(SECOND);
+    assert_eq!(pair.right.connection.poll_timeout(), None);
+    let mut buf = [0; 1_500];
+    let left = pair.right.connection.poll_transmit(pair.now, &mut buf);
+    assert_eq!(left, None);
 }

@@ -12,6 +12,8 @@ const MAX_ARRIVALS: usize = 3_000;
 pub struct ArrivalLog {
     epoch: Instant,
     arrivals: Vec<(u64, Duration)>,
+    /// The arrivals of the last feedback, which a late one brings in again.
+    told: Vec<(u64, Duration)>,
     /// The same as the wire has it, in order.
     sorted: Vec<(u16, Duration)>,
     highest: Option<u64>,
@@ -28,6 +30,7 @@ impl ArrivalLog {
         Self {
             epoch,
             arrivals: Vec::new(),
+            told: Vec::new(),
             sorted: Vec::new(),
             highest: None,
             base: None,
@@ -56,12 +59,17 @@ impl ArrivalLog {
 
     /// Hands out the number of the feedback, the first number it reports on, and the arrivals in order.
     pub fn take(&mut self) -> (u8, u16, &[(u16, Duration)]) {
-        self.arrivals.sort_unstable_by_key(|(seq, _)| *seq);
-        self.arrivals.dedup_by_key(|(seq, _)| *seq);
+        self.sort();
         self.sorted.clear();
         let first = self.arrivals.first().map_or(0, |(seq, _)| *seq);
-        // A packet from before what was reported last came late: it is reported once more.
         let base = self.base.map_or(first, |base| base.min(first));
+        if self.base.is_some_and(|expected| first < expected) {
+            // One came late: what follows it is reported once more, or it would seem to be lost.
+            let after = self.told.iter().filter(|(seq, _)| *seq > first);
+            self.arrivals.extend(after);
+            self.sort();
+        }
+        self.told.clone_from(&self.arrivals);
         self.taken_base = base;
         self.base = self.arrivals.last().map(|(seq, _)| seq.saturating_add(1));
         self.sorted
@@ -69,6 +77,11 @@ impl ArrivalLog {
         let count = self.feedback_count;
         self.feedback_count = count.wrapping_add(1);
         (count, base as u16, &self.sorted)
+    }
+
+    fn sort(&mut self) {
+        self.arrivals.sort_unstable_by_key(|(seq, _)| *seq);
+        self.arrivals.dedup_by_key(|(seq, _)| *seq);
     }
 
     /// Puts back what found no room in the feedback packet: all after the first `reported`.
@@ -108,6 +121,23 @@ mod tests {
         assert_eq!(log.take(), (1, 1, &[(1, Duration::ZERO)][..]));
         log.record(5, now);
         assert_eq!(log.take().1, 2, "the gap before is reported as lost");
+    }
+
+    #[test]
+    fn a_late_packet_does_not_make_others_seem_lost() {
+        let now = Instant::now();
+        let mut log = ArrivalLog::new(now);
+        for wire in [1, 2, 4, 5] {
+            log.record(wire, now);
+        }
+        log.take();
+        log.record(7, now);
+        log.record(3, now);
+        let (_, base, arrivals) = log.take();
+        let seqs: Vec<u16> = arrivals.iter().map(|(seq, _)| *seq).collect();
+        assert_eq!((base, &seqs[..]), (3, &[3, 4, 5, 7][..]));
+        log.record(8, now);
+        assert_eq!(log.take().1, 8);
     }
 
     #[test]
