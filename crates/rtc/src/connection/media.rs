@@ -34,7 +34,6 @@ pub(super) struct Encoding {
     pub(super) stream: ReceiveStream,
     pub(super) active: bool,
     pub(super) lost_at_report: u64,
-    pub(super) packets_at_report: u64,
     /// When a keyframe was asked for because packets were given up.
     pub(super) gave_up: Option<Instant>,
 }
@@ -156,7 +155,6 @@ impl Media {
             stream: ReceiveStream::new(ssrc, clock_rate, nack),
             active: false,
             lost_at_report: 0,
-            packets_at_report: 0,
             gave_up: None,
         }))
     }

@@ -296,7 +296,6 @@ impl Connection {
                 let counters = state.stream.counters();
                 let lost = counters.lost.saturating_sub(state.lost_at_report);
                 state.lost_at_report = counters.lost;
-                state.packets_at_report = counters.packets;
                 if threshold > 0 && lost >= threshold {
                     let lost = u32::try_from(lost).unwrap_or(u32::MAX);
                     feedback.push_back(Feedback::SlowLink {

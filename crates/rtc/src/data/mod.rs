@@ -1,4 +1,4 @@
-//! Data channels: SCTP (RFC 8831) by the crate `sctp-proto`, their establishment by [`dcep`].
+//! Data channels: SCTP (RFC 8831) by the crate `sctp-proto`, their establishment by DCEP (RFC 8832).
 
 mod channel;
 mod dcep;
