@@ -25,7 +25,7 @@ fn fan_out(c: &mut Criterion) {
         })
         .collect();
     // As large as the worker's arena, and used in the same way.
-    let mut arena = vec![0u8; 512 << 10];
+    let mut arena = vec![0u8; FanOut::ARENA_BYTES];
     let mut index = 0u64;
     group.bench_function("seals_alone", |b| {
         b.iter(|| {

@@ -64,12 +64,30 @@ impl Sealer {
         len: usize,
         buf: &mut [u8],
     ) -> Result<usize, SealError> {
-        let room = SealError::Room {
-            len,
-            capacity: buf.len(),
-        };
+        self.seal_rtp_with_tail(index, header_len, len, &[], buf)
+    }
+
+    /// Like [`Self::seal_rtp`] for a packet whose payload goes on in `tail` after `buf[..len]`: AES-GCM
+    /// encrypts it from there, without a copy before.
+    pub fn seal_rtp_with_tail(
+        &self,
+        index: SeqNo,
+        header_len: usize,
+        len: usize,
+        tail: &[u8],
+        buf: &mut [u8],
+    ) -> Result<usize, SealError> {
+        let capacity = buf.len();
+        let room = SealError::Room { len, capacity };
+        if self.profile == Profile::Aes128CmSha1_80 && !tail.is_empty() {
+            let whole = len + tail.len();
+            let room = buf.get_mut(len..whole).ok_or(room)?;
+            room.copy_from_slice(tail);
+            return self.seal_rtp_with_tail(index, header_len, whole, &[], buf);
+        }
         let (packet, rest) = buf.split_at_mut_checked(len).ok_or(room)?;
-        let tag = rest.get_mut(..self.profile.tag_len()).ok_or(room)?;
+        let end = tail.len() + self.profile.tag_len();
+        let tail_and_tag = rest.get_mut(..end).ok_or(room)?;
         let (header, payload) = packet.split_at_mut_checked(header_len).ok_or(room)?;
         let ssrc = header
             .get(8..12)
@@ -84,9 +102,9 @@ impl Sealer {
             trailer: index.roc().to_be_bytes(),
         };
         self.rtp
-            .seal(packet, tag)
+            .seal(packet, tail, tail_and_tag)
             .map_err(|Refused| SealError::Refused)?;
-        Ok(len + self.profile.rtp_overhead())
+        Ok(len + tail.len() + self.profile.rtp_overhead())
     }
 
     /// Seals the compound RTCP packet `buf[..len]` in place and returns its new length, which is
@@ -121,7 +139,7 @@ impl Sealer {
             trailer: word,
         };
         self.rtcp
-            .seal(packet, tag)
+            .seal(packet, &[], tag)
             .map_err(|Refused| SealError::Refused)?;
         self.rtcp_index += 1;
         Ok(len + self.profile.rtcp_overhead())

@@ -281,3 +281,26 @@ proptest! {
         prop_assert_eq!(&buf[..opened.len], &plain[..]);
     }
 }
+
+/// A packet whose payload is in two places is the same as one that is in one place.
+#[test]
+fn a_tail_is_sealed_as_if_it_were_in_place() {
+    for profile in Profile::PREFERENCE {
+        let key = vec![7; profile.key_len()];
+        let salt = vec![9; profile.salt_len()];
+        let sealer = Sealer::new(profile, &key, &salt).unwrap();
+        let packet: Vec<u8> = [0x80, 96].into_iter().chain(0..198).collect();
+        for split in [12, 13, 28, 60, 199] {
+            let mut whole = [packet.clone(), vec![0; 32]].concat();
+            let expected = sealer
+                .seal_rtp(SeqNo(515), 12, packet.len(), &mut whole)
+                .unwrap();
+            let (start, tail) = packet.split_at(split);
+            let mut parts = [start.to_vec(), vec![0; 250]].concat();
+            let len = sealer
+                .seal_rtp_with_tail(SeqNo(515), 12, split, tail, &mut parts)
+                .unwrap();
+            assert_eq!(parts[..len], whole[..expected], "{profile:?} {split}");
+        }
+    }
+}

@@ -82,9 +82,21 @@ impl Transform {
         })
     }
 
-    /// Encrypts the payload and writes its authentication tag to `tag`.
-    pub(crate) fn seal(&self, packet: Packet<'_>, tag: &mut [u8]) -> Result<(), Refused> {
+    /// Encrypts the payload and writes its authentication tag to `tag`; with a `tail`, which only GCM
+    /// takes, that is encrypted to before the tag.
+    pub(crate) fn seal(
+        &self,
+        packet: Packet<'_>,
+        tail: &[u8],
+        tag: &mut [u8],
+    ) -> Result<(), Refused> {
         match self {
+            Transform::Gcm { key, salt } if !tail.is_empty() => {
+                let nonce = gcm_nonce(*salt, packet.ssrc, packet.index);
+                let aad = Aad::from(packet.aad);
+                key.seal_in_place_scatter(nonce, aad, packet.payload, tail, tag)
+                    .map_err(|_| Refused)
+            }
             Transform::Gcm { key, salt } => {
                 let nonce = gcm_nonce(*salt, packet.ssrc, packet.index);
                 let sealed = key

@@ -188,7 +188,7 @@ impl Peer {
         let range = (header, len);
         let len = self
             .connection
-            .seal_rtp(media, seq, timestamp, range, &mut buf, now)
+            .seal_rtp(media, seq, timestamp, (range, &[]), &mut buf, now)
             .unwrap();
         let remote = self.connection.transport.selected_pair().unwrap().remote;
         self.socket.send_to(&buf[..len], remote).await.unwrap();

@@ -167,11 +167,9 @@ impl Selector {
 
     fn choose_layers(&mut self, packet: &Packet, options: &RouteOptions) -> Selection {
         let layers = packet.layers;
+        let (spatial, temporal) = self.seen;
+        self.seen = (spatial.max(layers.spatial), temporal.max(layers.temporal));
         self.svc |= layers.svc;
-        self.seen = (
-            self.seen.0.max(layers.spatial),
-            self.seen.1.max(layers.temporal),
-        );
         if self.svc && !self.choose_spatial(packet, options) {
             return Selection::Skip;
         }

@@ -73,14 +73,16 @@ impl Sink {
         self.rtx_ssrc.is_some() && self.payloads.iter().any(|(_, _, rtx)| rtx.is_some())
     }
 
-    /// Writes the packet as it was numbered. Returns the lengths of header and whole.
-    pub(crate) fn write(
+    /// Writes the packet as it was numbered, but for the end of its payload, which needs no change: it
+    /// is returned, after the lengths of the header and of what was written.
+    #[inline]
+    pub(crate) fn write<'p>(
         &self,
-        packet: &Packet,
+        packet: &'p Packet,
         sent: &Sent,
         stamp: &Stamp,
         out: &mut [u8],
-    ) -> Option<(usize, usize)> {
+    ) -> Option<((usize, usize), &'p [u8])> {
         let (pt, _) = self.payload_type(packet)?;
         let fields = Fields {
             marker: sent.marker,
@@ -97,8 +99,15 @@ impl Sink {
             self.has_rtx() || !self.is_video(),
             out,
         )?;
-        let len = self.write_payload(packet, sent, header_len, out)?;
-        Some((header_len, len))
+        let payload = packet.payload();
+        let changed = if packet.vp8.is_some() {
+            DESCRIPTOR.min(payload.len())
+        } else {
+            0
+        };
+        let (start, tail) = payload.split_at_checked(changed)?;
+        let len = write_payload(packet, sent, start, header_len, out)?;
+        Some(((header_len, len), tail))
     }
 
     /// Writes the packet for the repair stream (RFC 4588 section 4) with number `rtx_seq`.
@@ -122,7 +131,7 @@ impl Sink {
         let header_len = self.write_header(packet, &fields, stamp, true, out)?;
         let original = out.get_mut(header_len..header_len + 2)?;
         original.copy_from_slice(&sent.out.wire().to_be_bytes());
-        let len = self.write_payload(packet, sent, header_len + 2, out)?;
+        let len = write_payload(packet, sent, packet.payload(), header_len + 2, out)?;
         Some((header_len, len))
     }
 
@@ -185,26 +194,29 @@ impl Sink {
         }
         write_header(out, fields, list.iter().copied()).ok()
     }
+}
 
-    fn write_payload(
-        &self,
-        packet: &Packet,
-        sent: &Sent,
-        at: usize,
-        out: &mut [u8],
-    ) -> Option<usize> {
-        let payload = packet.payload();
-        let target = out.get_mut(at..at + payload.len())?;
-        target.copy_from_slice(payload);
-        if let Some(ids) = packet.vp8 {
-            let ids = ids.plus(sent.ids_offset);
-            if let Ok(descriptor) = Vp8::parse(target) {
-                descriptor.set_picture_id(target, ids.picture);
-                descriptor.set_tl0_pic_idx(target, ids.tl0);
-            }
+/// Holds any VP8 descriptor (RFC 7741 section 4.2: 6 bytes), and is a whole block of AES.
+const DESCRIPTOR: usize = 16;
+
+/// Writes a payload, or its start, with the sink's VP8 numbers; returns where it ends.
+fn write_payload(
+    packet: &Packet,
+    sent: &Sent,
+    payload: &[u8],
+    at: usize,
+    out: &mut [u8],
+) -> Option<usize> {
+    let target = out.get_mut(at..at + payload.len())?;
+    target.copy_from_slice(payload);
+    if let Some(ids) = packet.vp8 {
+        let ids = ids.plus(sent.ids_offset);
+        if let Ok(descriptor) = Vp8::parse(target) {
+            descriptor.set_picture_id(target, ids.picture);
+            descriptor.set_tl0_pic_idx(target, ids.tl0);
         }
-        Some(at + payload.len())
     }
+    Some(at + payload.len())
 }
 
 /// From units of 10 ms, those of the extension.

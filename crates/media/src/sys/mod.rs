@@ -17,6 +17,6 @@ mod tests;
 pub(crate) use pin::pin_to_core;
 pub(crate) use receive::ReceiveBatch;
 #[cfg(feature = "testing")]
-pub(crate) use send::Diverted;
+pub(crate) use send::{ARENA_BYTES, Diverted};
 pub(crate) use send::{SendBatch, SendCounters};
 pub(crate) use socket::MediaSocket;

@@ -10,7 +10,7 @@ use super::address::{self, RawAddress};
 use super::control::ControlBuffer;
 
 /// The arena is flushed when it is full; small enough to stay in a core's second-level cache.
-const ARENA_BYTES: usize = 512 << 10;
+pub(crate) const ARENA_BYTES: usize = 192 << 10;
 /// The largest datagram that is ever written.
 pub(crate) const DATAGRAM_BYTES: usize = 2048;
 /// The kernel's limit (UDP_MAX_SEGMENTS in older kernels).

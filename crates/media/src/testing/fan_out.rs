@@ -54,6 +54,9 @@ impl std::fmt::Debug for FanOut {
 }
 
 impl FanOut {
+    /// Bytes of the arena that a worker seals into.
+    pub const ARENA_BYTES: usize = crate::sys::ARENA_BYTES;
+
     /// Connects a publisher and `viewers` viewers.
     pub fn new(viewers: usize) -> Self {
         let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");

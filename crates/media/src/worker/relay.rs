@@ -253,18 +253,10 @@ impl Relay<'_> {
             playout_delay: self.route.options.playout_delay,
         };
         let room = self.out.room(self.socket);
-        let (header_len, len) = sink.write(packet, &sent, &stamp, room)?;
+        let parts = sink.write(packet, &sent, &stamp, room)?;
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
-        let sealed = connection
-            .seal_rtp(
-                self.media,
-                sent.out,
-                timestamp,
-                (header_len, len),
-                room,
-                self.now,
-            )
-            .ok()?;
+        let sealed = connection.seal_rtp(self.media, sent.out, timestamp, parts, room, self.now);
+        let sealed = sealed.ok()?;
         self.out.commit(sealed, from, to);
         let numbering = (packet.encoding, sent.timestamp_offset);
         if self.route.clock_of != Some(numbering) {

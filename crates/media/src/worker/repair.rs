@@ -47,7 +47,10 @@ impl Worker {
             )
         } else {
             peer.connection.count_retransmission(media);
-            (seq, sink.write(packet, &sent, &stamp, room)?)
+            let ((header_len, len), tail) = sink.write(packet, &sent, &stamp, room)?;
+            let end = len + tail.len();
+            room.get_mut(len..end)?.copy_from_slice(tail);
+            (seq, (header_len, end))
         };
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
         self.out.commit(sealed, pair.local.ip(), pair.remote);

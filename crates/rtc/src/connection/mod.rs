@@ -205,24 +205,24 @@ impl Connection {
         seq
     }
 
-    /// Seals the RTP packet in `buf[..len]` in place; the room after it takes the tag. Returns the
-    /// length of the datagram, to be sent to the selected pair.
+    /// Seals the RTP packet in `buf[..len]`, whose payload may go on in `tail`, in place; the room
+    /// after it takes the rest and the tag. Returns the length of the datagram, to be sent to the
+    /// selected pair.
     pub fn seal_rtp(
         &mut self,
         media: usize,
         seq: SeqNo,
         timestamp: u32,
-        (header_len, len): (usize, usize),
+        ((header_len, len), tail): ((usize, usize), &[u8]),
         buf: &mut [u8],
         now: Instant,
     ) -> Result<usize, TransportError> {
-        let sealed = self.transport.seal_rtp(seq, header_len, len, buf)?;
-        if let Some(stream) = self
-            .media
-            .get_mut(media)
-            .and_then(|media| media.sending.as_mut())
-        {
-            stream.sent(seq, timestamp, len.saturating_sub(header_len), now);
+        let transport = &self.transport;
+        let sealed = transport.seal_rtp_with_tail(seq, header_len, len, tail, buf)?;
+        let stream = self.media.get_mut(media);
+        if let Some(stream) = stream.and_then(|media| media.sending.as_mut()) {
+            let payload = len.saturating_sub(header_len) + tail.len();
+            stream.sent(seq, timestamp, payload, now);
         }
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
         Ok(sealed)

@@ -219,7 +219,7 @@ impl MediaSide {
         self.history.insert((media, seq), sent);
         let sealed = self
             .connection
-            .seal_rtp(media, seq, timestamp, lengths, &mut buf, now);
+            .seal_rtp(media, seq, timestamp, (lengths, &[]), &mut buf, now);
         if let Ok(len) = sealed {
             self.launch(now, buf.get(..len).unwrap_or_default(), network);
         }

@@ -313,8 +313,21 @@ impl Transport {
         len: usize,
         buf: &mut [u8],
     ) -> Result<usize, TransportError> {
+        self.seal_rtp_with_tail(index, header_len, len, &[], buf)
+    }
+
+    /// The same with the end of the payload elsewhere; see [`Sealer::seal_rtp_with_tail`].
+    pub fn seal_rtp_with_tail(
+        &self,
+        index: SeqNo,
+        header_len: usize,
+        len: usize,
+        tail: &[u8],
+        buf: &mut [u8],
+    ) -> Result<usize, TransportError> {
         let srtp = self.srtp.as_ref().ok_or(TransportError::NoKeys)?;
-        Ok(srtp.sealer.seal_rtp(index, header_len, len, buf)?)
+        let sealer = &srtp.sealer;
+        Ok(sealer.seal_rtp_with_tail(index, header_len, len, tail, buf)?)
     }
 
     /// Seals the compound RTCP packet `buf[..len]` in place; see [`Sealer::seal_rtcp`].

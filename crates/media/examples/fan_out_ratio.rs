@@ -1,0 +1,69 @@
+//! What relaying costs against the seals alone, in one run: `cargo run --release -p portunus-media
+//! --features testing --example fan_out_ratio`.
+//!
+//! One source to 400 sinks, 7 packets of 1,200 bytes a frame, system calls excluded. Rounds of both kinds
+//! alternate, and the best of each counts: that is what is left when nothing else disturbs the machine.
+#![allow(missing_docs, clippy::expect_used)]
+
+use std::time::{Duration, Instant};
+
+use portunus_media::testing::FanOut;
+use portunus_rtp::SeqNo;
+use portunus_srtp::{Profile, Sealer};
+
+const SINKS: usize = 400;
+const PACKETS: usize = 7;
+const BYTES: usize = 1_200;
+/// Fixed header, and extensions as the sinks write them.
+const HEADER: usize = 32;
+const ROUNDS: u64 = 600;
+
+fn main() {
+    let sealer =
+        |n: usize| Sealer::new(Profile::AeadAes128Gcm, &[n as u8; 16], &[1; 12]).expect("a sealer");
+    let sealers: Vec<Sealer> = (0..SINKS).map(sealer).collect();
+    let mut arena = vec![0u8; FanOut::ARENA_BYTES];
+    let mut rig = FanOut::new(SINKS);
+    for _ in 0..100 {
+        let mut frame = rig.frame(PACKETS, BYTES);
+        rig.relay(&mut frame);
+    }
+    let (mut seals, mut relays) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        let start = Instant::now();
+        seal_all(&sealers, &mut arena, round);
+        seals.push(start.elapsed());
+        let mut frame = rig.frame(PACKETS, BYTES);
+        let start = Instant::now();
+        rig.relay(&mut frame);
+        relays.push(start.elapsed());
+    }
+    let each = |durations: &mut Vec<Duration>, at: usize| {
+        durations.sort_unstable();
+        let duration = durations.get(at).copied().unwrap_or_default();
+        duration.as_nanos() as f64 / (SINKS * PACKETS) as f64
+    };
+    for (name, at) in [("best", 0), ("median", ROUNDS as usize / 2)] {
+        let (seal, relay) = (each(&mut seals, at), each(&mut relays, at));
+        println!(
+            "{name}: seal {seal:.0} ns, relay {relay:.0} ns a packet and sink: {:.2}x",
+            relay / seal
+        );
+    }
+}
+
+fn seal_all(sealers: &[Sealer], arena: &mut [u8], round: u64) {
+    let mut at = 0;
+    for sealer in sealers {
+        for packet in 0..PACKETS as u64 {
+            if at + 2_048 > arena.len() {
+                at = 0;
+            }
+            let room = arena.get_mut(at..).expect("room");
+            let seq = SeqNo(round * PACKETS as u64 + packet);
+            at += sealer
+                .seal_rtp(seq, HEADER, HEADER + BYTES, room)
+                .expect("room");
+        }
+    }
+}
