@@ -1,4 +1,4 @@
-//! What one idle connected viewer takes: `cargo run --release -p portunus-media --example idle`.
+//! What one idle connected viewer takes: `cargo run --release -p portunus-media --features testing --example idle`.
 //!
 //! Viewers are connected to a worker (ICE, DTLS, SRTP; their clients are dropped), and the growth of
 //! the resident set is divided by their number.

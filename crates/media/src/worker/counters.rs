@@ -22,6 +22,9 @@ pub(super) struct Counters {
     /// Packets for another worker that found its ring full.
     pub(super) ring_full: u64,
     logged_ring_full: u64,
+    /// Events that the control plane did not take in time.
+    events_dropped: u64,
+    logged_events: u64,
     logged_sending: SendCounters,
     last_log: Option<Instant>,
     changed: bool,
@@ -46,6 +49,12 @@ impl Counters {
     /// A packet for another worker found the ring full.
     pub(super) fn ring_full(&mut self) {
         self.ring_full += 1;
+        self.changed = true;
+    }
+
+    /// An event for the control plane found no room.
+    pub(super) fn event_dropped(&mut self) {
+        self.events_dropped += 1;
         self.changed = true;
     }
 
@@ -82,6 +91,15 @@ impl Counters {
             tracing::debug!(worker, refused, "datagrams that the kernel would not send");
         }
         self.logged_sending = sending;
+        if self.events_dropped > self.logged_events {
+            let new = self.events_dropped - self.logged_events;
+            tracing::warn!(
+                worker,
+                new,
+                "events dropped: the control plane does not keep up"
+            );
+            self.logged_events = self.events_dropped;
+        }
         if self.ring_full > self.logged_ring_full {
             let new = self.ring_full - self.logged_ring_full;
             tracing::warn!(

@@ -46,6 +46,9 @@ const RECEIVES_PER_TURN: usize = 8;
 /// Poll at least this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// Events kept while the control plane does not take them.
+const BACKLOG: usize = 16_384;
+
 /// What a worker is made of.
 pub(crate) struct WorkerParts {
     pub(crate) index: u16,
@@ -188,8 +191,13 @@ impl Worker {
         Ok(true)
     }
 
-    /// Tells the control plane. Nothing is lost: what the channel does not take is kept.
+    /// Tells the control plane. What the channel does not take is kept, up to [`BACKLOG`] events; of
+    /// further ones only those that end or connect a peer, of which there are few for each peer.
     fn emit(&mut self, peer: PeerId, event: Event) {
+        if self.backlog.len() >= BACKLOG && !is_vital(&event) {
+            self.counters.event_dropped();
+            return;
+        }
         let event = PeerEvent { peer, event };
         if !self.backlog.is_empty() {
             self.backlog.push_back(event);
@@ -229,6 +237,21 @@ impl Worker {
         {
             self.touched_peers.push(slot);
         }
+    }
+}
+
+/// Whether the control plane cannot go on without the event.
+fn is_vital(event: &Event) -> bool {
+    match event {
+        Event::Closed(_) | Event::Connected { .. } | Event::DataChannel { .. } => true,
+        Event::Ice(_)
+        | Event::SelectedPair { .. }
+        | Event::Dtls(_)
+        | Event::Media { .. }
+        | Event::SlowLink { .. }
+        | Event::Layer { .. }
+        | Event::Remb { .. }
+        | Event::Data(_) => false,
     }
 }
 
