@@ -177,6 +177,23 @@ impl Numbering {
         }
     }
 
+    /// A source no longer feeds the sink, and its key may be given to another: nothing of it is
+    /// remembered, and what comes next is a switch.
+    pub(crate) fn forget(&mut self, source: SourceKey) {
+        if self.stream.is_some_and(|(of, _)| of == source) {
+            self.stream = None;
+        }
+        let of_source = |slot: &&mut Slot| slot.source as usize == source.0;
+        for slot in self.sent.iter_mut().filter(of_source) {
+            *slot = Slot::default();
+        }
+    }
+
+    /// Headers are written otherwise from now on: what was sent before cannot be sent again as it was.
+    pub(crate) fn forget_sent(&mut self) {
+        self.sent.fill(Slot::default());
+    }
+
     /// What was sent with this number.
     pub(crate) fn sent(&self, out: SeqNo) -> Option<Sent> {
         let mask = self.sent.len().checked_sub(1)?;
@@ -204,7 +221,7 @@ impl Numbering {
         };
         self.timestamp_offset = next_timestamp.wrapping_sub(packet.header.timestamp);
         if let Some(ids) = packet.vp8 {
-            self.ids_offset = match self.stream {
+            self.ids_offset = match self.last_at {
                 Some(_) => self.last_ids.next().minus(ids),
                 None => Vp8Ids::default(),
             };

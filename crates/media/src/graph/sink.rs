@@ -57,12 +57,15 @@ impl Sink {
     /// Takes the outcome of a renegotiation; the numbering goes on.
     pub(crate) fn configure(&mut self, media: &NegotiatedMedia) {
         self.ssrc = media.local_ssrc;
+        let payloads = media.payloads.iter().map(|p| (p.codec, p.pt, p.rtx));
+        let payloads: SmallVec<[(Codec, Pt, Option<Pt>); 3]> = payloads.collect();
+        if (self.rtx_ssrc, self.extensions) != (media.local_rtx_ssrc, media.extensions)
+            || self.payloads != payloads
+        {
+            self.numbering.forget_sent();
+        }
         self.rtx_ssrc = media.local_rtx_ssrc;
-        self.payloads = media
-            .payloads
-            .iter()
-            .map(|p| (p.codec, p.pt, p.rtx))
-            .collect();
+        self.payloads = payloads;
         self.extensions = media.extensions;
         self.clock_rate = media.payloads.first().map_or(90_000, |p| p.clock_rate);
         self.sends = media.send && !media.disabled;
@@ -184,7 +187,7 @@ impl Sink {
             let Some(kind) = packet
                 .extensions
                 .kind(id)
-                .filter(|kind| relayed(*kind, delay.is_some()))
+                .filter(|kind| relayed(*kind, timed && delay.is_some()))
             else {
                 continue;
             };

@@ -22,6 +22,9 @@ use crate::{
 const HISTORY: Duration = Duration::from_millis(1_000);
 const HISTORY_ELSEWHERE: Duration = Duration::from_millis(600);
 
+/// User fragments by which a peer is found: the present one, and those of the last restarts.
+const MAX_UFRAGS: usize = 4;
+
 impl Worker {
     pub(crate) fn take_commands(&mut self, now: Instant) {
         let Some(inbox) = self
@@ -162,6 +165,9 @@ impl Worker {
 
     fn add_ufrag(&mut self, slot: usize, ufrag: String) {
         if let Some(peer) = self.peers.get_mut(slot) {
+            if peer.ufrags.len() >= MAX_UFRAGS {
+                self.by_ufrag.remove(&peer.ufrags.remove(0));
+            }
             peer.ufrags.push(ufrag.clone());
             self.by_ufrag.insert(ufrag, slot);
         }
@@ -200,6 +206,13 @@ impl Worker {
                 for worker in watchers {
                     self.send_to(worker, Command::SourceFormat { track, format });
                 }
+            }
+            // A recycled m-line: what it was is no source any more.
+            let before = self.track(slot, index).and_then(|entry| entry.source);
+            if let Some(old) = before.filter(|old| *old != key)
+                && let Some(old) = self.sources.get(old.0).map(|source| source.track)
+            {
+                self.end_source(old);
             }
             if let Some(entry) = self.track(slot, index) {
                 entry.source = Some(key);
@@ -364,9 +377,11 @@ impl Worker {
                 .get_mut(peer)
                 .and_then(|peer| peer.tracks.get_mut(index))
             && let Some(sink) = &mut track.sink
-            && sink.route == Some(slot)
         {
-            sink.route = None;
+            sink.numbering.forget(route.source);
+            if sink.route == Some(slot) {
+                sink.route = None;
+            }
         }
         let Some(source) = self.sources.get_mut(route.source.0) else {
             return;

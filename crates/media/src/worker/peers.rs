@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use portunus_rtc::connection::{Incoming, Received};
+use portunus_rtc::connection::{Incoming, Received, Refusal};
 use portunus_rtc::data::DataMessage as RtcData;
 use portunus_rtc::{
     DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, TransportEvent, stun_username,
@@ -16,6 +16,11 @@ use super::Worker;
 use crate::command::Command;
 use crate::plane::PeerId;
 use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, TrackRef};
+
+/// Addresses by which a peer is found.
+const MAX_ADDRESSES: usize = 32;
+/// Bytes of the largest packet that is relayed: with extensions and tag it still fits a datagram of ours.
+const MAX_PACKET: usize = 1_800;
 
 impl Worker {
     /// Takes one datagram.
@@ -68,6 +73,11 @@ impl Worker {
         let (Some(key), Some(data)) = (track.source, datagram.get(incoming.range.clone())) else {
             return;
         };
+        if data.len() > MAX_PACKET {
+            peer.refused += 1;
+            self.counters.refuse(Refusal::MalformedRtp);
+            return;
+        }
         let Some(source) = self
             .sources
             .get_mut(key.0)
@@ -195,6 +205,12 @@ impl Worker {
             }
             TransportEvent::RemoteAddress(address) => {
                 if !peer.addresses.contains(&address) {
+                    if peer.addresses.len() >= MAX_ADDRESSES {
+                        let oldest = peer.addresses.remove(0);
+                        if self.by_address.get(&oldest) == Some(&slot) {
+                            self.by_address.remove(&oldest);
+                        }
+                    }
                     peer.addresses.push(address);
                 }
                 self.by_address.insert(address, slot);

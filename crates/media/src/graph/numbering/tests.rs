@@ -130,6 +130,20 @@ fn only_what_was_sent_lately_is_remembered() {
     assert!(numbering.sent(SeqNo(2_001)).is_none());
 }
 
+#[test]
+fn another_source_may_get_the_key_of_one_that_ended() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(0);
+    forward(&mut numbering, A, &packet(5_000, 0, now), 90_000, false).unwrap();
+    numbering.forget(A);
+    assert!(
+        numbering.sent(SeqNo(1)).is_none(),
+        "nothing of it is sent again"
+    );
+    let sent = forward(&mut numbering, A, &packet(3, 0, now), 90_000, false).unwrap();
+    assert_eq!(sent.out, SeqNo(2), "the numbers go on");
+}
+
 proptest! {
     /// Whatever is lost, late, left out or switched: no number is given to two different packets.
     #[test]
