@@ -1,0 +1,9 @@
+//! A load generator and measuring tool for WebRTC servers that speak the Janus API or WHIP and WHEP.
+//!
+//! What was measured is kept as a [`record::RunRecord`] for each server and round; a [`record::Report`]
+//! holds those of one call, and is what is written as JSON and read by everything that shows figures.
+
+pub mod cli;
+pub mod record;
+pub mod report;
+pub mod traffic;

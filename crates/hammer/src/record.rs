@@ -1,0 +1,455 @@
+//! What one run measured, as it is kept and exchanged.
+//!
+//! Each name ends in its unit: `_s`, `_ms`, `_us` (times), `_bytes`, `_bps` (bits per second), `_pps`
+//! (packets per second), `_cores` (CPU time per time: 1 is one core's whole), `_share` (0 to 1). Traffic is
+//! counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was not measured is
+//! `None`, never 0.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The form of the records that this version writes. Fields may be added within a form; a field that
+/// goes or changes its meaning makes a new one.
+pub const FORM: u32 = 1;
+
+/// The share of expected packets that has to arrive for a number of participants to count as carried.
+pub const DELIVERED_AT_LEAST: f64 = 0.995;
+
+/// All runs of one call of hammer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`FORM`] of the program that wrote it.
+    pub form: u32,
+    /// One line that says what was compared.
+    pub title: String,
+    /// In the order in which they ran.
+    pub runs: Vec<RunRecord>,
+}
+
+/// One scenario against one server, once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// What was done.
+    pub scenario: Scenario,
+    /// To which server.
+    pub server: Server,
+    /// hammer's own version.
+    pub version: String,
+    /// Where it ran.
+    #[serde(default)]
+    pub machine: Machine,
+    /// When it started, in seconds since 1970 (UTC).
+    pub started_unix_s: f64,
+    /// Counts the rounds of one call, from 1.
+    pub round: u32,
+    /// What the server's core can do at most with such packets, measured in the same call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
+    /// One a second.
+    pub samples: Vec<Sample>,
+    /// The times of constant load; a scenario without such has one for all of it.
+    pub steps: Vec<Step>,
+    /// What is left of it all.
+    pub summary: Summary,
+}
+
+/// What was done to the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scenario {
+    /// The command's name, such as `streaming`.
+    pub name: String,
+    /// Its options, by their names on the command line without the dashes.
+    #[serde(default)]
+    pub options: BTreeMap<String, Value>,
+}
+
+/// The server under test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// What the reports call it; `ceiling` for the bare loop.
+    pub name: String,
+    /// What it says of itself: name and version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How it was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// How `hammer lab` started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The cores that it may use, if they were pinned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores: Vec<usize>,
+    /// The SRTP profile that was negotiated, by its name in OpenSSL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub srtp_profile: Option<String>,
+}
+
+/// The machine that server and hammer ran on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub processor: String,
+    /// Cores that the kernel shows.
+    pub cores: u32,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// What a bare loop of encrypting and sending reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// The SRTP profile, by its name in OpenSSL.
+    pub srtp_profile: String,
+    /// What arrived, UDP payload.
+    pub delivered_bps: f64,
+    /// What arrived.
+    pub delivered_pps: f64,
+    /// Arrived of sent.
+    pub delivered_share: f64,
+    /// Viewers of the same traffic that this would be enough for.
+    pub viewers: f64,
+    /// Time for one packet's header and encryption.
+    pub crypto_ns: f64,
+    /// Time for one packet's part of the system calls.
+    pub send_ns: f64,
+    /// Bytes that were encrypted between two system calls: the fastest of those tried.
+    pub batch_bytes: u64,
+}
+
+/// One second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Its end, since the start of the run.
+    pub at_s: f64,
+    /// Its length: close to 1.
+    pub length_s: f64,
+    /// Participants with media at its end.
+    pub participants: u32,
+    /// Participants that got their first packet in it.
+    pub joined: u32,
+    /// Participants that left in it.
+    pub left: u32,
+    /// Joins that failed in it.
+    pub failed: u32,
+    /// Packets that all participants together should have got.
+    pub expected_packets: u64,
+    /// Packets that arrived.
+    pub received_packets: u64,
+    /// Their UDP payload.
+    pub received_bytes: u64,
+    /// Packets that decrypting participants found missing.
+    #[serde(default)]
+    pub lost_packets: u64,
+    /// Packets that decrypting participants got behind a later one.
+    #[serde(default)]
+    pub reordered_packets: u64,
+    /// The longest time that a participant with media got none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<f64>,
+    /// From hammer's sending at the source to its receiving at a participant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
+    /// From a participant's first request to its first packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_delay: Option<Delays>,
+    /// What the server used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerUse>,
+    /// What went over the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkUse>,
+    /// What hammer itself used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadUse>,
+}
+
+/// How a set of delays is distributed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Delays {
+    /// How many were measured.
+    pub count: u64,
+    /// The smallest.
+    pub min_us: f64,
+    /// Half are below it.
+    pub p50_us: f64,
+    /// 90 % are below it.
+    pub p90_us: f64,
+    /// 99 % are below it.
+    pub p99_us: f64,
+    /// The largest.
+    pub max_us: f64,
+}
+
+/// What the server's processes used in one second, from /proc.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// CPU time of all threads.
+    pub cpu_cores: f64,
+    /// How busy its cores were with anything, 0 to 1 for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_busy_share: Vec<f64>,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// Resident memory, shared pages counted in proportion; read less often than the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss_bytes: Option<u64>,
+    /// All threads there are.
+    pub threads: u32,
+    /// The threads that used the most CPU time, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub busiest: Vec<ThreadUse>,
+}
+
+/// What one thread used in one second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// Its id.
+    pub id: i32,
+    /// CPU time.
+    pub cpu_cores: f64,
+}
+
+/// What went over the link between server and load in one second, as the interface counts it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkUse {
+    /// From the server, with all headers.
+    pub from_server_bps: f64,
+    /// Frames from the server; a segmented send counts once where the interface segments.
+    pub from_server_pps: f64,
+    /// To the server, with all headers.
+    pub to_server_bps: f64,
+    /// Frames to the server.
+    pub to_server_pps: f64,
+    /// Frames that the interface dropped, both ways.
+    pub dropped: u64,
+    /// Datagrams that found a socket's buffer full on the load's side.
+    #[serde(default)]
+    pub load_buffer_drops: u64,
+}
+
+/// What hammer used in one second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadUse {
+    /// CPU time of all of hammer's threads.
+    pub cpu_cores: f64,
+    /// How busy its cores were with anything, 0 to 1 for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_busy_share: Vec<f64>,
+    /// Time that the hypervisor took from any core, as a share of one core.
+    #[serde(default)]
+    pub stolen_cores: f64,
+}
+
+/// A time of constant load: its figures are over the whole of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its start, since the start of the run; the settling time before it is not in it.
+    pub start_s: f64,
+    /// Its end, since the start of the run.
+    pub end_s: f64,
+    /// Participants with media.
+    pub participants: u32,
+    /// Packets that arrived of those that should have.
+    pub delivered_share: f64,
+    /// What arrived, UDP payload.
+    pub received_bps: f64,
+    /// What arrived.
+    pub received_pps: f64,
+    /// Whether it counts as carried: [`DELIVERED_AT_LEAST`] arrived.
+    pub carried: bool,
+    /// CPU time of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_cores: Option<f64>,
+    /// The server's resident memory at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_rss_bytes: Option<u64>,
+    /// The server's proportional memory at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_pss_bytes: Option<u64>,
+    /// The server's threads at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_threads: Option<u32>,
+    /// CPU time of hammer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cpu_cores: Option<f64>,
+    /// From the source's sending to a participant's receiving.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
+    /// The longest time that a participant with media got none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<f64>,
+}
+
+/// The figures that a run is quoted with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The most participants in a step that was carried; 0 if none was.
+    pub carried_participants: u32,
+    /// What arrived in that step, UDP payload.
+    pub carried_bps: f64,
+    /// What arrived in that step.
+    pub carried_pps: f64,
+    /// The share that arrived in that step.
+    pub delivered_share: f64,
+    /// CPU time of the server in that step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_cores: Option<f64>,
+    /// The server's memory for one more participant: from the step with the fewest to that with the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_participant: Option<f64>,
+    /// Joins until media.
+    #[serde(default)]
+    pub joins: u64,
+    /// Joins that failed.
+    #[serde(default)]
+    pub failed_joins: u64,
+    /// Joins in each second of time while joins were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins_per_s: Option<f64>,
+    /// Joins for each second of the server's CPU time, relaying excluded as far as it can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joins_per_cpu_s: Option<f64>,
+    /// From a participant's first request to its first packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_delay: Option<Delays>,
+    /// From the source's sending to a participant's receiving, in the best step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
+    /// The longest time that a participant with media got none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<f64>,
+    /// [`Self::carried_pps`] of the ceiling's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_share: Option<f64>,
+    /// What makes figures doubtful: hammer's own limits, stolen time, refused joins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Why a report could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file is not there, or may not be read.
+    #[error("{path}: {source}")]
+    File {
+        /// Which file.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is not a report.
+    #[error("{path} is not a report of hammer: {source}")]
+    Content {
+        /// Which file.
+        path: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Another version wrote it.
+    #[error("{path} has form {form}; this version reads form {FORM}")]
+    Form {
+        /// Which file.
+        path: String,
+        /// The form that it has.
+        form: u32,
+    },
+}
+
+impl Report {
+    /// A report with these runs.
+    pub fn new(title: impl Into<String>, runs: Vec<RunRecord>) -> Self {
+        Self {
+            form: FORM,
+            title: title.into(),
+            runs,
+        }
+    }
+
+    /// Reads what [`Report::write`] wrote.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let name = || path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|source| ReadError::File {
+            path: name(),
+            source,
+        })?;
+        let content = |source| ReadError::Content {
+            path: name(),
+            source,
+        };
+        // The form first: another form's fields would give a misleading error.
+        let value: Value = serde_json::from_str(&text).map_err(content)?;
+        match value.get("form").and_then(Value::as_u64) {
+            Some(form) if form != u64::from(FORM) => Err(ReadError::Form {
+                path: name(),
+                form: u32::try_from(form).unwrap_or(u32::MAX),
+            }),
+            _ => serde_json::from_value(value).map_err(content),
+        }
+    }
+
+    /// Writes it as JSON.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        fs::write(path, text)
+    }
+}
+
+impl Delays {
+    /// Sorts `delays_us` and takes the percentiles; none of nothing.
+    pub fn of(delays_us: &mut [f64]) -> Option<Self> {
+        delays_us.sort_unstable_by(f64::total_cmp);
+        let last = delays_us.len().checked_sub(1)?;
+        let at = |share: f64| {
+            delays_us
+                .get((share * last as f64).round() as usize)
+                .copied()
+        };
+        Some(Self {
+            count: delays_us.len() as u64,
+            min_us: at(0.0)?,
+            p50_us: at(0.5)?,
+            p90_us: at(0.9)?,
+            p99_us: at(0.99)?,
+            max_us: at(1.0)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn percentiles_of_a_known_set() {
+        let mut delays: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        let delays = Delays::of(&mut delays).unwrap();
+        assert_eq!(
+            (delays.min_us, delays.max_us, delays.count),
+            (0.0, 100.0, 101)
+        );
+        assert_eq!(
+            (delays.p50_us, delays.p90_us, delays.p99_us),
+            (50.0, 90.0, 99.0)
+        );
+        assert_eq!(Delays::of(&mut []), None);
+    }
+
+    #[test]
+    fn another_form_is_named_before_its_fields() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), r#"{"form": 99, "unknown": true}"#).unwrap();
+        let error = Report::read(file.path()).unwrap_err();
+        assert!(matches!(error, ReadError::Form { form: 99, .. }), "{error}");
+    }
+}

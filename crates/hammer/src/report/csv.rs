@@ -1,0 +1,99 @@
+//! CSV: a line for each second of each run.
+
+use std::io::{self, Write};
+
+use crate::record::{Report, RunRecord, Sample};
+
+/// A column: its name and what stands in it; nothing where nothing was measured.
+type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
+
+const COLUMNS: [Column; 31] = [
+    ("scenario", |run, _| text(&run.scenario.name)),
+    ("server", |run, _| text(&run.server.name)),
+    ("round", |run, _| Some(run.round.to_string())),
+    ("at_s", |_, s| number(Some(s.at_s))),
+    ("length_s", |_, s| number(Some(s.length_s))),
+    ("participants", |_, s| Some(s.participants.to_string())),
+    ("joined", |_, s| Some(s.joined.to_string())),
+    ("left", |_, s| Some(s.left.to_string())),
+    ("failed", |_, s| Some(s.failed.to_string())),
+    ("expected_packets", |_, s| {
+        Some(s.expected_packets.to_string())
+    }),
+    ("received_packets", |_, s| {
+        Some(s.received_packets.to_string())
+    }),
+    ("received_bytes", |_, s| Some(s.received_bytes.to_string())),
+    ("lost_packets", |_, s| Some(s.lost_packets.to_string())),
+    ("reordered_packets", |_, s| {
+        Some(s.reordered_packets.to_string())
+    }),
+    ("longest_gap_ms", |_, s| number(s.longest_gap_ms)),
+    ("delay_p50_us", |_, s| number(s.delay.map(|d| d.p50_us))),
+    ("delay_p90_us", |_, s| number(s.delay.map(|d| d.p90_us))),
+    ("delay_p99_us", |_, s| number(s.delay.map(|d| d.p99_us))),
+    ("delay_max_us", |_, s| number(s.delay.map(|d| d.max_us))),
+    ("join_delay_p50_us", |_, s| {
+        number(s.join_delay.map(|d| d.p50_us))
+    }),
+    ("join_delay_p99_us", |_, s| {
+        number(s.join_delay.map(|d| d.p99_us))
+    }),
+    ("server_cpu_cores", |_, s| {
+        number(s.server.as_ref().map(|u| u.cpu_cores))
+    }),
+    ("server_rss_bytes", |_, s| {
+        Some(s.server.as_ref()?.rss_bytes.to_string())
+    }),
+    ("server_pss_bytes", |_, s| {
+        Some(s.server.as_ref()?.pss_bytes?.to_string())
+    }),
+    ("server_threads", |_, s| {
+        Some(s.server.as_ref()?.threads.to_string())
+    }),
+    ("from_server_bps", |_, s| {
+        number(s.link.as_ref().map(|l| l.from_server_bps))
+    }),
+    ("from_server_pps", |_, s| {
+        number(s.link.as_ref().map(|l| l.from_server_pps))
+    }),
+    ("to_server_bps", |_, s| {
+        number(s.link.as_ref().map(|l| l.to_server_bps))
+    }),
+    ("to_server_pps", |_, s| {
+        number(s.link.as_ref().map(|l| l.to_server_pps))
+    }),
+    ("load_cpu_cores", |_, s| {
+        number(s.load.as_ref().map(|l| l.cpu_cores))
+    }),
+    ("stolen_cores", |_, s| {
+        number(s.load.as_ref().map(|l| l.stolen_cores))
+    }),
+];
+
+/// Writes the names of the columns and all samples of all runs.
+pub(super) fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    writeln!(out, "{}", names.join(","))?;
+    for run in &report.runs {
+        for sample in &run.samples {
+            let fields = COLUMNS
+                .iter()
+                .map(|(_, field)| field(run, sample).unwrap_or_default());
+            writeln!(out, "{}", fields.collect::<Vec<_>>().join(","))?;
+        }
+    }
+    Ok(())
+}
+
+fn number(value: Option<f64>) -> Option<String> {
+    value.map(|value| format!("{}", (value * 1e3).round() / 1e3))
+}
+
+/// Quoted where RFC 4180 asks for it.
+fn text(value: &str) -> Option<String> {
+    if value.contains([',', '"', '\n', '\r']) {
+        return Some(format!("\"{}\"", value.replace('"', "\"\"")));
+    }
+    Some(value.to_owned())
+}
