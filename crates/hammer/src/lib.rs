@@ -7,3 +7,4 @@ pub mod cli;
 pub mod record;
 pub mod report;
 pub mod traffic;
+pub mod usage;
