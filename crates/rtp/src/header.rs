@@ -1,5 +1,6 @@
 //! The RTP header (RFC 3550 section 5.1): parsed once into offsets, edited in place, written.
 
+mod template;
 mod write;
 
 use std::ops::Range;
@@ -7,6 +8,7 @@ use std::ops::Range;
 use crate::extension::{ExtensionForm, Extensions};
 use crate::{Pt, RtpError, Ssrc};
 
+pub use template::HeaderTemplate;
 pub use write::{Fields, write_header};
 
 /// Bytes of the fixed part of the header.

@@ -9,6 +9,6 @@ mod id;
 pub mod rtcp;
 
 pub use error::RtpError;
-pub use extension::{ExtensionKind, ExtensionMap};
+pub use extension::{ExtensionKind, ExtensionMap, ExtensionSet};
 pub use header::{Fields, Header, write_header};
 pub use id::{Mid, Pt, Rid, SeqNo, Ssrc};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portunus_rtp::{ExtensionMap, Header, SeqNo};
+use portunus_rtp::{ExtensionMap, ExtensionSet, Header, SeqNo};
 use portunus_sdp::negotiated::Codec;
 
 /// A packet in the clear with what its headers say.
@@ -18,6 +18,8 @@ pub(crate) struct Packet {
     pub(crate) arrival: Instant,
     /// The numbers of the header extensions at the source.
     pub(crate) extensions: ExtensionMap,
+    /// The extensions that it has and the server knows.
+    pub(crate) carried: ExtensionSet,
     pub(crate) layers: Layers,
     /// VP8: the numbers that have to stay continuous.
     pub(crate) vp8: Option<Vp8Ids>,
@@ -80,6 +82,7 @@ impl Packet {
             codec: Codec::Opus,
             arrival: now,
             extensions: ExtensionMap::default(),
+            carried: ExtensionSet::EMPTY,
             layers: Layers::default(),
             vp8: None,
         }
@@ -91,6 +94,13 @@ impl Packet {
         // Sizes of a stream vary: rounding up spares growing again and again.
         self.data.reserve(data.len().next_multiple_of(256));
         self.data.extend_from_slice(data);
+    }
+
+    /// Says how the source numbers the extensions of the header, which must be there already.
+    pub(crate) fn set_extensions(&mut self, numbers: ExtensionMap) {
+        self.extensions = numbers;
+        let kinds = self.header.extensions(&self.data);
+        self.carried = kinds.filter_map(|(id, _)| numbers.kind(id)).collect();
     }
 
     /// The payload.

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use portunus_rtp::codec::Vp8;
 use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
-use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Mid, Pt, Ssrc, write_header};
+use portunus_rtp::header::HeaderTemplate;
+use portunus_rtp::{
+    ExtensionKind, ExtensionMap, ExtensionSet, Fields, Mid, Pt, Ssrc, write_header,
+};
 use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
 use smallvec::SmallVec;
 
@@ -29,6 +32,10 @@ pub(crate) struct Sink {
     rtx_ssrc: Option<Ssrc>,
     payloads: SmallVec<[(Codec, Pt, Option<Pt>); 3]>,
     extensions: ExtensionMap,
+    /// The extensions that it passes on from a source.
+    relays: ExtensionSet,
+    /// The header of packets that have none of these.
+    template: Option<HeaderTemplate>,
     pub(crate) clock_rate: u32,
     pub(crate) sends: bool,
     pub(crate) numbering: Numbering,
@@ -44,6 +51,8 @@ impl Sink {
             rtx_ssrc: None,
             payloads: SmallVec::new(),
             extensions: ExtensionMap::default(),
+            relays: ExtensionSet::EMPTY,
+            template: None,
             clock_rate: 90_000,
             sends: false,
             // An SSRC is random, which a first sequence number should be too (RFC 3550 section 5.1).
@@ -69,6 +78,15 @@ impl Sink {
         self.extensions = media.extensions;
         self.clock_rate = media.payloads.first().map_or(90_000, |p| p.clock_rate);
         self.sends = media.send && !media.disabled;
+        let kinds = self.extensions.iter().map(|(kind, _)| kind);
+        self.relays = kinds.filter(|kind| relayed(*kind, false)).collect();
+        self.template = HeaderTemplate::new(&self.extensions, self.mid, self.repeats_freely());
+    }
+
+    /// Whether the extensions that change from sending to sending may be written. A packet that is sent
+    /// again under its own number must be the same each time: SRTP would repeat its nonce.
+    fn repeats_freely(&self) -> bool {
+        self.has_rtx() || !self.is_video()
     }
 
     /// Whether retransmissions go by a stream of their own.
@@ -95,13 +113,15 @@ impl Sink {
             timestamp: packet.header.timestamp.wrapping_add(sent.timestamp_offset),
             ssrc: self.ssrc,
         };
-        let header_len = self.write_header(
-            packet,
-            &fields,
-            stamp,
-            self.has_rtx() || !self.is_video(),
-            out,
-        )?;
+        let header_len = match &self.template {
+            Some(template)
+                if !packet.carried.meets(self.relays) && stamp.playout_delay.is_none() =>
+            {
+                let transport_seq = TransportCc(stamp.transport_seq);
+                template.write(&fields, stamp.send_time, transport_seq, out)?
+            }
+            _ => self.write_header(packet, &fields, stamp, self.repeats_freely(), out)?,
+        };
         let payload = packet.payload();
         let changed = if packet.vp8.is_some() {
             DESCRIPTOR.min(payload.len())
@@ -152,8 +172,7 @@ impl Sink {
         same.or_else(|| fits.next()).map(|(_, pt, rtx)| (*pt, *rtx))
     }
 
-    /// `timed`: with the extensions that change from sending to sending. A packet that may be sent
-    /// again under its own number must be the same each time (SRTP would repeat its nonce).
+    /// `timed`: with the extensions that change from sending to sending.
     fn write_header(
         &self,
         packet: &Packet,

@@ -101,7 +101,7 @@ impl Worker {
         packet.encoding = incoming.encoding;
         packet.codec = incoming.codec;
         packet.arrival = now;
-        packet.extensions = extensions;
+        packet.set_extensions(extensions);
         (packet.layers, packet.vp8) =
             inspector.inspect(incoming.codec, &incoming.header, data, &extensions);
         if source.fresh.is_empty() {

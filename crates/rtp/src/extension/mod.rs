@@ -138,6 +138,35 @@ impl ExtensionMap {
     }
 }
 
+/// A set of extension kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExtensionSet(u16);
+
+impl ExtensionSet {
+    /// No kind.
+    pub const EMPTY: Self = Self(0);
+    /// Every kind.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// Adds a kind.
+    pub fn insert(&mut self, kind: ExtensionKind) {
+        self.0 |= 1 << kind as u8;
+    }
+
+    /// Whether both have a kind in common.
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl FromIterator<ExtensionKind> for ExtensionSet {
+    fn from_iter<I: IntoIterator<Item = ExtensionKind>>(kinds: I) -> Self {
+        let mut set = Self::EMPTY;
+        kinds.into_iter().for_each(|kind| set.insert(kind));
+        set
+    }
+}
+
 impl fmt::Debug for ExtensionMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
