@@ -108,7 +108,7 @@ impl CoreConfig {
 }
 
 /// Compares without telling by its duration how much of a guess was right.
-fn equal_in_constant_time(known: &str, shown: &str) -> bool {
+pub fn equal_in_constant_time(known: &str, shown: &str) -> bool {
     let pairs = known.bytes().zip(shown.bytes());
     known.len() == shown.len() && pairs.fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

@@ -24,7 +24,7 @@ mod session;
 pub mod testing;
 
 pub use client::Client;
-pub use config::{CoreConfig, RidOrder, StoredToken};
+pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use error::ApiError;
 pub use fields::{FieldError, Fields};
@@ -35,9 +35,9 @@ pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;
 pub use object::Object;
 pub use plugin::{
-    HandleEvent, Jsep, JsepKind, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
+    HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
 };
-pub use portunus_rtp::{ExtensionKind, Mid};
+pub use portunus_rtp::{ExtensionKind, Mid, Pt};
 
 /// The media graph's words: routes, layers, data messages.
 pub use portunus_media as media;

@@ -1,5 +1,9 @@
 //! The extension point: what a plugin implements, and what it is told.
 
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
 use portunus_media::{DataMessage, Layer, RouteId};
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
@@ -30,8 +34,9 @@ pub trait Plugin: Send + Sync + 'static {
     /// A client attached: `handle` is the way to it and to its media.
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle>;
 
-    /// Answers an administrator's message; none if it takes no such messages.
-    fn admin(&self, _request: Value) -> Option<Value> {
+    /// Answers an administrator's message with [`Reply::Success`] or [`Reply::Later`]; none if it takes no such
+    /// messages.
+    fn admin(&self, _request: Value) -> Option<Reply> {
         None
     }
 }
@@ -69,14 +74,37 @@ pub struct Message {
 }
 
 /// What a plugin replies at once.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum Reply {
     /// The result, an object: the client gets it as the reply itself.
     Success(Value),
+    /// The same once it is there. What else is sent to the handle waits for it.
+    Later(Later),
     /// The result follows as an event; the text is a hint for people.
     Ack(Option<&'static str>),
     /// The request is refused with error 462 and this text.
     Error(String),
+}
+
+/// A result that takes a while.
+pub struct Later(Pin<Box<dyn Future<Output = Value> + Send>>);
+
+impl Later {
+    /// What `result` comes to.
+    pub fn new(result: impl Future<Output = Value> + Send + 'static) -> Self {
+        Later(Box::pin(result))
+    }
+
+    /// Waits for it.
+    pub async fn result(self) -> Value {
+        self.0.await
+    }
+}
+
+impl fmt::Debug for Later {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Later")
+    }
 }
 
 /// An offer or answer of the client, checked and stripped of what is the core's business.

@@ -5,7 +5,7 @@ mod echo;
 mod request;
 mod settings;
 
-use portunus_core::{Handle, Plugin, PluginHandle, PluginInfo};
+use portunus_core::{Handle, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
 /// The plugin; it has no configuration.
@@ -27,7 +27,7 @@ impl Plugin for EchoTest {
         Box::new(echo::Echo::new(handle))
     }
 
-    fn admin(&self, request: Value) -> Option<Value> {
-        Some(request)
+    fn admin(&self, request: Value) -> Option<Reply> {
+        Some(Reply::Success(request))
     }
 }

@@ -66,7 +66,7 @@ impl Actor {
                     members,
                     responder,
                 } => {
-                    let reply = self.message(&transaction, &members);
+                    let reply = self.message(&transaction, &members).await;
                     self.respond(&transaction, reply, responder);
                 }
                 Command::Trickle {
@@ -134,7 +134,7 @@ impl Actor {
         self.handle.release();
     }
 
-    fn message(
+    async fn message(
         &mut self,
         transaction: &str,
         members: &Map<String, Value>,
@@ -150,12 +150,16 @@ impl Actor {
             body,
             jsep,
         };
-        match self.plugin.message(message) {
+        let reply = match self.plugin.message(message) {
+            Reply::Later(later) => Reply::Success(later.result().await),
+            reply => reply,
+        };
+        match reply {
             Reply::Success(data) if data.is_object() => Ok(json!({
                 "janus": "success",
                 "plugindata": { "plugin": self.handle.shared.plugin.package, "data": data },
             })),
-            Reply::Success(_) => Err(ApiError::PluginMessage(
+            Reply::Success(_) | Reply::Later(_) => Err(ApiError::PluginMessage(
                 "Plugin returned an invalid JSON response".to_owned(),
             )),
             Reply::Ack(None) => Ok(json!({ "janus": "ack" })),
