@@ -6,5 +6,6 @@
 pub mod cli;
 pub mod record;
 pub mod report;
+pub mod sys;
 pub mod traffic;
 pub mod usage;
