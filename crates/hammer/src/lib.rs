@@ -3,7 +3,9 @@
 //! What was measured is kept as a [`record::RunRecord`] for each server and round; a [`record::Report`]
 //! holds those of one call, and is what is written as JSON and read by everything that shows figures.
 
+pub mod ceiling;
 pub mod cli;
+pub mod namespace;
 pub mod record;
 pub mod report;
 pub mod sys;

@@ -1,0 +1,100 @@
+//! The bare calls of the crypto library: no SRTP around them but what the packet's form asks for.
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::hmac;
+use aws_lc_rs::iv::FixedLength;
+use clap::ValueEnum;
+
+/// What packets are sealed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Profile {
+    /// AEAD_AES_128_GCM
+    #[default]
+    Gcm,
+    /// AES_CM_128_HMAC_SHA1_80
+    Cm,
+}
+
+/// One viewer's key.
+#[derive(Debug)]
+pub(super) enum Cipher {
+    Gcm(Box<LessSafeKey>),
+    Cm(Box<(EncryptingKey, hmac::Key)>),
+}
+
+impl Profile {
+    /// By its name in OpenSSL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Gcm => "SRTP_AEAD_AES_128_GCM",
+            Profile::Cm => "SRTP_AES128_CM_SHA1_80",
+        }
+    }
+
+    /// Bytes that sealing adds.
+    pub(super) fn tag_bytes(self) -> usize {
+        match self {
+            Profile::Gcm => 16,
+            Profile::Cm => 10,
+        }
+    }
+
+    /// A key of its own for viewer `number`.
+    pub(super) fn cipher(self, number: u32) -> Result<Cipher, Unspecified> {
+        let mut key = [0x5a; 16];
+        if let Some(start) = key.first_chunk_mut() {
+            *start = number.to_be_bytes();
+        }
+        Ok(match self {
+            Profile::Gcm => Cipher::Gcm(Box::new(LessSafeKey::new(UnboundKey::new(
+                &AES_128_GCM,
+                &key,
+            )?))),
+            Profile::Cm => {
+                let encryption = EncryptingKey::ctr(UnboundCipherKey::new(&AES_128, &key)?)?;
+                let authentication =
+                    hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &[0xa5; 20]);
+                Cipher::Cm(Box::new((encryption, authentication)))
+            }
+        })
+    }
+}
+
+impl Cipher {
+    /// Seals `payload` into `sealed`, which is longer by the tag; `header` is authenticated.
+    pub(super) fn seal(
+        &self,
+        index: u64,
+        header: &[u8],
+        payload: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<(), Unspecified> {
+        match self {
+            Cipher::Gcm(key) => {
+                let [a, b, c, d, e, f, g, h] = index.to_be_bytes();
+                let nonce = Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h]);
+                // From the shared payload straight into the datagram.
+                key.seal_in_place_scatter(nonce, Aad::from(header), &mut [], payload, sealed)
+            }
+            Cipher::Cm(keys) => {
+                let (encryption, authentication) = &**keys;
+                let (body, tag) = sealed
+                    .split_at_mut_checked(payload.len())
+                    .ok_or(Unspecified)?;
+                body.copy_from_slice(payload);
+                let iv = (u128::from(index) << 16).to_be_bytes();
+                encryption
+                    .less_safe_encrypt(body, EncryptionContext::Iv128(FixedLength::from(iv)))?;
+                let mut context = hmac::Context::with_key(authentication);
+                context.update(header);
+                context.update(body);
+                context.update(&[0; 4]);
+                let sum = context.sign();
+                tag.copy_from_slice(sum.as_ref().get(..tag.len()).ok_or(Unspecified)?);
+                Ok(())
+            }
+        }
+    }
+}
