@@ -150,6 +150,11 @@ impl Gateway {
         self.inner.context.peers.list()
     }
 
+    /// What the media plane did since the start.
+    pub fn media_totals(&self) -> portunus_media::MediaTotals {
+        self.inner.context.media.totals()
+    }
+
     /// The counters of this core.
     pub fn counters(&self) -> &Counters {
         &self.inner.context.counters

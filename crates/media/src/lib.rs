@@ -12,6 +12,7 @@ mod sys;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+mod totals;
 mod worker;
 
 pub use command::{RouteOptions, TrackRef};
@@ -21,3 +22,4 @@ pub use event::{
 };
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
 pub use stats::{MediaStats, PeerStats, StreamStats};
+pub use totals::MediaTotals;

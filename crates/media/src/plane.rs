@@ -10,7 +10,8 @@ use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::command::{Command, RouteOptions, TrackRef};
-use crate::{DataMessage, MediaError, PeerEvent, PeerStats};
+use crate::totals::WorkerTotals;
+use crate::{DataMessage, MediaError, MediaTotals, PeerEvent, PeerStats};
 
 /// A peer: which worker it lives on, and which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,6 +122,7 @@ pub(crate) struct WorkerPort {
     /// Candidate texts of the worker's socket.
     pub(crate) candidates: Vec<String>,
     pub(crate) peers: Arc<AtomicUsize>,
+    pub(crate) totals: Arc<WorkerTotals>,
     /// Where its socket is bound.
     pub(crate) local: SocketAddr,
 }
@@ -204,6 +206,16 @@ impl MediaPlane {
     /// Where the workers' sockets are bound.
     pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
         self.shared.workers.iter().map(|worker| worker.local)
+    }
+
+    /// What all workers did since the start.
+    pub fn totals(&self) -> MediaTotals {
+        let mut sum = MediaTotals::default();
+        for worker in &self.shared.workers {
+            sum.peers += worker.peers.load(Ordering::Relaxed) as u64;
+            worker.totals.add_to(&mut sum);
+        }
+        sum
     }
 
     /// The fingerprint of the certificate that all peers present.

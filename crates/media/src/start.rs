@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 use crate::addresses::{self, Reachable};
 use crate::plane::{Inbox, WorkerPort};
 use crate::sys::{MediaSocket, pin_to_core};
-use crate::worker::{INBOX, Rings, Worker, WorkerParts};
+use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
 use crate::{MediaConfig, MediaError, PeerEvent};
 
 /// Events on their way to the control plane; workers keep what finds no room.
@@ -57,16 +57,20 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         });
         let candidates = candidates(&reachable, socket.local(), index);
         let peers = Arc::new(AtomicUsize::new(0));
+        let totals = Arc::new(Counters::totals());
         ports.push(WorkerPort {
             inbox,
             candidates: candidate_lines(&candidates),
             peers: Arc::clone(&peers),
+            totals: Arc::clone(&totals),
             local: socket.local(),
         });
-        parts.push((socket, poll, rings, candidates, peers));
+        parts.push((socket, poll, rings, candidates, peers, totals));
     }
     let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
-    for (index, (socket, poll, rings, candidates, peer_count)) in parts.into_iter().enumerate() {
+    for (index, (socket, poll, rings, candidates, peer_count, totals)) in
+        parts.into_iter().enumerate()
+    {
         let worker = WorkerParts {
             index: index as u16,
             socket,
@@ -80,6 +84,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             streams: streams(&config),
             clock,
             peer_count,
+            totals,
         };
         spawn(worker, config.pin, held.clone())?;
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use portunus_core::media::MediaTotals;
 
 use super::Shared;
 
@@ -71,7 +72,71 @@ fn text(shared: &Shared) -> String {
             format_args!("{name}{{kind=\"{}\"}} {value}", kind.as_str()),
         );
     }
+    media(&mut out, &shared.gateway.media_totals());
     out
+}
+
+fn media(out: &mut String, totals: &MediaTotals) {
+    let help = "Peers that the media workers hold, connected or on their way";
+    metric(out, "media_peers", help, "gauge", totals.peers);
+    for (name, help, value) in [
+        (
+            "media_received_datagrams",
+            "Datagrams that peers sent",
+            totals.received_datagrams,
+        ),
+        (
+            "media_received_bytes",
+            "Bytes of these, without IP and UDP headers",
+            totals.received_bytes,
+        ),
+        (
+            "media_sent_datagrams",
+            "Datagrams sent to peers",
+            totals.sent_datagrams,
+        ),
+        (
+            "media_sent_bytes",
+            "Bytes of these, without IP and UDP headers",
+            totals.sent_bytes,
+        ),
+        (
+            "media_send_calls",
+            "System calls that the sending took",
+            totals.send_calls,
+        ),
+        (
+            "media_send_dropped",
+            "Datagrams given up because the network did not take them in time",
+            totals.send_dropped,
+        ),
+        (
+            "media_send_refused",
+            "Datagrams that the kernel would not send",
+            totals.send_refused,
+        ),
+        (
+            "media_ring_dropped",
+            "Packets that another worker did not take in time",
+            totals.ring_dropped,
+        ),
+        (
+            "media_dropped_events",
+            "Events of the media plane that the control plane did not take in time",
+            totals.events_dropped,
+        ),
+    ] {
+        metric(out, &format!("{name}_total"), help, "counter", value);
+    }
+    let name = "portunus_media_refused_datagrams_total";
+    line(
+        out,
+        format_args!("# HELP {name} Datagrams that were refused, by kind"),
+    );
+    line(out, format_args!("# TYPE {name} counter"));
+    for (kind, value) in &totals.refused {
+        line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
+    }
 }
 
 fn metric(out: &mut String, name: &str, help: &str, kind: &str, value: u64) {

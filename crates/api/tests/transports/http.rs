@@ -216,6 +216,10 @@ async fn pages_health_and_counters_are_there() {
         metrics.contains("\nportunus_http_requests_total 1\n"),
         "{metrics}"
     );
+    assert!(
+        metrics.contains("\nportunus_media_sent_datagrams_total 0\n"),
+        "{metrics}"
+    );
 }
 
 #[tokio::test]

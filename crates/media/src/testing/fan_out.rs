@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use crate::command::Command;
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::MediaSocket;
-use crate::worker::{INBOX, Rings, Worker, WorkerParts};
+use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
 use crate::{PeerEvent, RouteOptions, TrackRef};
 
 /// Between two frames.
@@ -85,6 +85,7 @@ impl FanOut {
             streams: StreamConfig::default(),
             clock: NtpClock::new(now, Duration::ZERO),
             peer_count: Arc::new(AtomicUsize::new(0)),
+            totals: Arc::new(Counters::totals()),
         });
         worker.keep_datagrams();
         let publisher = Side::new("publisher", client(0), true, DtlsRole::Client);

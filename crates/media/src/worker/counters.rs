@@ -1,11 +1,14 @@
 //! What a worker refuses and loses, by kind, logged at most once a second.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use portunus_rtc::DropReason;
 use portunus_rtc::connection::Refusal;
 
 use crate::sys::SendCounters;
+use crate::totals::WorkerTotals;
 
 /// How often the log is written at most.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -15,12 +18,16 @@ const OWN: [&str; 3] = ["malformed_rtp", "unknown_stream", "unknown_peer"];
 const KINDS: usize = DropReason::COUNT + OWN.len();
 
 /// Counts since the start, and what of it has been logged.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
+#[derive(Debug)]
+pub(crate) struct Counters {
+    /// Where others read them.
+    totals: Arc<WorkerTotals>,
+    received_datagrams: u64,
+    received_bytes: u64,
     refused: [u64; KINDS],
     logged: [u64; KINDS],
     /// Packets for another worker that found its ring full.
-    pub(super) ring_full: u64,
+    ring_full: u64,
     logged_ring_full: u64,
     /// Events that the control plane did not take in time.
     events_dropped: u64,
@@ -31,6 +38,55 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// Nothing yet; `totals` is where others read it.
+    pub(super) fn new(totals: Arc<WorkerTotals>) -> Self {
+        Self {
+            totals,
+            received_datagrams: 0,
+            received_bytes: 0,
+            refused: [0; KINDS],
+            logged: [0; KINDS],
+            ring_full: 0,
+            logged_ring_full: 0,
+            events_dropped: 0,
+            logged_events: 0,
+            logged_sending: SendCounters::default(),
+            last_log: None,
+            changed: false,
+        }
+    }
+
+    /// Totals for a worker to share.
+    pub(crate) fn totals() -> WorkerTotals {
+        WorkerTotals::new(DropReason::NAMES.into_iter().chain(OWN))
+    }
+
+    /// Datagrams came, joined by the kernel or one.
+    pub(super) fn received(&mut self, datagrams: usize, bytes: usize) {
+        self.received_datagrams += datagrams as u64;
+        self.received_bytes += bytes as u64;
+    }
+
+    /// Lets others read what was counted.
+    pub(super) fn publish(&self, sending: SendCounters) {
+        let totals = &self.totals;
+        let datagrams = [
+            (&totals.received_datagrams, self.received_datagrams),
+            (&totals.received_bytes, self.received_bytes),
+            (&totals.sent_datagrams, sending.datagrams),
+            (&totals.sent_bytes, sending.bytes),
+            (&totals.send_calls, sending.calls),
+            (&totals.send_dropped, sending.dropped),
+            (&totals.send_refused, sending.refused),
+            (&totals.ring_dropped, self.ring_full),
+            (&totals.events_dropped, self.events_dropped),
+        ];
+        let refused = totals.refused.iter().map(|(_, total)| total);
+        for (total, count) in datagrams.into_iter().chain(refused.zip(self.refused)) {
+            total.store(count, Relaxed);
+        }
+    }
+
     /// A datagram was refused.
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         let index = match refusal {

@@ -30,9 +30,10 @@ use tokio::sync::mpsc::error::TrySendError;
 use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::{MediaSocket, ReceiveBatch, SendBatch};
+use crate::totals::WorkerTotals;
 use crate::{Event, PeerEvent, TrackRef};
 
-use counters::Counters;
+pub(crate) use counters::Counters;
 use peer::{Peer, Route};
 pub(crate) use ring::Rings;
 use timers::Timers;
@@ -63,6 +64,7 @@ pub(crate) struct WorkerParts {
     pub(crate) streams: StreamConfig,
     pub(crate) clock: NtpClock,
     pub(crate) peer_count: Arc<AtomicUsize>,
+    pub(crate) totals: Arc<WorkerTotals>,
 }
 
 /// One media worker.
@@ -94,6 +96,7 @@ impl Worker {
         let gro = parts.socket.enable_gro();
         let gso = parts.socket.probe_gso();
         tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
+        let counters = Counters::new(Arc::clone(&parts.totals));
         Self {
             parts,
             peers: Slab::new(),
@@ -110,7 +113,7 @@ impl Worker {
             touched_peers: Vec::new(),
             to_wake: Vec::new(),
             backlog: VecDeque::new(),
-            counters: Counters::default(),
+            counters,
             running: true,
         }
     }
@@ -149,8 +152,9 @@ impl Worker {
         self.out.flush(&self.parts.socket);
         self.wake_workers();
         self.send_backlog();
-        self.counters
-            .report(self.parts.index, self.out.counters(), now);
+        let sending = self.out.counters();
+        self.counters.publish(sending);
+        self.counters.report(self.parts.index, sending, now);
         Ok(more_passed || more_received)
     }
 
@@ -180,6 +184,8 @@ impl Worker {
             let bound = self.parts.socket.local().ip();
             for message in batch.iter(received) {
                 let local = SocketAddr::new(message.local.unwrap_or(bound), port);
+                let datagrams = message.data.len().div_ceil(message.stride);
+                self.counters.received(datagrams, message.data.len());
                 for datagram in message.data.chunks_mut(message.stride) {
                     self.take_datagram(now, local, message.remote, datagram);
                 }

@@ -1,0 +1,84 @@
+//! What the workers did since the start, readable at any time without asking them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Sums over all workers since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MediaTotals {
+    /// Peers that there are.
+    pub peers: u64,
+    /// Datagrams received.
+    pub received_datagrams: u64,
+    /// Bytes of these, without IP and UDP headers.
+    pub received_bytes: u64,
+    /// Datagrams sent.
+    pub sent_datagrams: u64,
+    /// Bytes of these, without IP and UDP headers.
+    pub sent_bytes: u64,
+    /// System calls that this took.
+    pub send_calls: u64,
+    /// Datagrams given up because the socket stayed full.
+    pub send_dropped: u64,
+    /// Datagrams that the kernel would not send.
+    pub send_refused: u64,
+    /// Packets for another worker that found its ring full.
+    pub ring_dropped: u64,
+    /// Events that the control plane did not take in time.
+    pub events_dropped: u64,
+    /// Datagrams refused, by kind.
+    pub refused: Vec<(&'static str, u64)>,
+}
+
+/// One worker's totals: it alone writes them, once a turn.
+#[derive(Debug)]
+pub(crate) struct WorkerTotals {
+    pub(crate) received_datagrams: AtomicU64,
+    pub(crate) received_bytes: AtomicU64,
+    pub(crate) sent_datagrams: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
+    pub(crate) send_calls: AtomicU64,
+    pub(crate) send_dropped: AtomicU64,
+    pub(crate) send_refused: AtomicU64,
+    pub(crate) ring_dropped: AtomicU64,
+    pub(crate) events_dropped: AtomicU64,
+    /// In the order of the names that the worker counts by.
+    pub(crate) refused: Vec<(&'static str, AtomicU64)>,
+}
+
+impl WorkerTotals {
+    /// Nothing yet, of these kinds of refusals.
+    pub(crate) fn new(kinds: impl Iterator<Item = &'static str>) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            received_datagrams: zero(),
+            received_bytes: zero(),
+            sent_datagrams: zero(),
+            sent_bytes: zero(),
+            send_calls: zero(),
+            send_dropped: zero(),
+            send_refused: zero(),
+            ring_dropped: zero(),
+            events_dropped: zero(),
+            refused: kinds.map(|kind| (kind, zero())).collect(),
+        }
+    }
+
+    /// Adds what this worker did to `sum`.
+    pub(crate) fn add_to(&self, sum: &mut MediaTotals) {
+        sum.received_datagrams += self.received_datagrams.load(Relaxed);
+        sum.received_bytes += self.received_bytes.load(Relaxed);
+        sum.sent_datagrams += self.sent_datagrams.load(Relaxed);
+        sum.sent_bytes += self.sent_bytes.load(Relaxed);
+        sum.send_calls += self.send_calls.load(Relaxed);
+        sum.send_dropped += self.send_dropped.load(Relaxed);
+        sum.send_refused += self.send_refused.load(Relaxed);
+        sum.ring_dropped += self.ring_dropped.load(Relaxed);
+        sum.events_dropped += self.events_dropped.load(Relaxed);
+        if sum.refused.is_empty() {
+            sum.refused = self.refused.iter().map(|(kind, _)| (*kind, 0)).collect();
+        }
+        for ((_, sum), (_, count)) in sum.refused.iter_mut().zip(&self.refused) {
+            *sum += count.load(Relaxed);
+        }
+    }
+}
