@@ -5,7 +5,9 @@
 
 pub mod ceiling;
 pub mod cli;
+pub mod figures;
 pub mod namespace;
+pub mod progress;
 pub mod record;
 pub mod report;
 pub mod sys;

@@ -101,11 +101,13 @@ impl Sender {
                     if batch.room(len).is_none() {
                         sent.flush(&mut batch, &self.socket)?;
                     }
-                    let datagram = batch.room(len).ok_or(CeilingError::Batch)?;
+                    let datagram = batch.room(len).ok_or_else(|| CeilingError::Batch)?;
                     let marker = at + 1 == sizes.len();
                     viewer.write(marker, &self.payload, datagram)?;
                     batch.commit(len, viewer.to);
                 }
+                // Viewers may share a port; a server could not join what they get.
+                batch.part();
             }
             sent.took = start.elapsed();
         }
@@ -124,7 +126,7 @@ impl Viewer {
     ) -> Result<(), CeilingError> {
         let (header, sealed) = datagram
             .split_first_chunk_mut::<RTP_HEADER_BYTES>()
-            .ok_or(CeilingError::Batch)?;
+            .ok_or_else(|| CeilingError::Batch)?;
         let [ssrc_0, ssrc_1, ssrc_2, ssrc_3] = self.ssrc.to_be_bytes();
         let [.., sequence_0, sequence_1] = self.sequence.to_be_bytes();
         let kind = 96 | u8::from(marker) << 7;
@@ -137,7 +139,7 @@ impl Viewer {
         };
         let payload = payload
             .get(..sealed.len().saturating_sub(tag))
-            .ok_or(CeilingError::Batch)?;
+            .ok_or_else(|| CeilingError::Batch)?;
         let outcome = self.cipher.seal(self.sequence, header, payload, sealed);
         self.sequence += 1;
         outcome.map_err(|_| CeilingError::Crypto)

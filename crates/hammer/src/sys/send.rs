@@ -52,7 +52,7 @@ struct Run {
     segment: usize,
     count: usize,
     to: SocketAddr,
-    /// The last datagram was shorter: nothing can follow it.
+    /// Nothing can follow: the last datagram was shorter, or the caller wants it so.
     closed: bool,
 }
 
@@ -112,6 +112,14 @@ impl SendBatch {
             to,
             closed: false,
         });
+    }
+
+    /// What follows is not joined to what is there: the next datagram is for somebody else, even if the
+    /// address is the same.
+    pub fn part(&mut self) {
+        if let Some(run) = self.runs.last_mut() {
+            run.closed = true;
+        }
     }
 
     /// Whether there is nothing to send.

@@ -87,3 +87,24 @@ fn a_full_batch_gives_no_room() {
     assert!(batch.room(1).is_none(), "two runs are the most");
     assert!(!batch.is_empty());
 }
+
+#[test]
+fn what_was_parted_is_not_joined() {
+    let (sender, receiver, to) = pair("127.0.0.1");
+    assert!(ReceiveBatch::join(&receiver));
+    let mut batch = SendBatch::new(1_000, 4, true);
+    for _ in 0..2 {
+        write(&mut batch, &[1; 100], to);
+        write(&mut batch, &[1; 100], to);
+        batch.part();
+    }
+    assert_eq!(batch.flush(&sender).unwrap().datagrams, 4);
+    let mut batch = ReceiveBatch::new(4, ReceiveBatch::WHOLE);
+    let mut lengths = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while lengths.len() < 2 && Instant::now() < deadline {
+        let received = batch.receive(&receiver).unwrap();
+        lengths.extend(batch.iter(received).map(|message| message.len));
+    }
+    assert_eq!(lengths, [200, 200]);
+}

@@ -1,0 +1,143 @@
+//! What a run shows while it runs: one line that changes on a terminal, a line a second elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::figures::{bits_per_s, bytes, count, digits, percent, time_us};
+use crate::record::{Sample, Step};
+
+/// Shows samples and notes on the standard error.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    name: String,
+}
+
+impl Progress {
+    /// `name`: of the server, or of what is done.
+    pub fn start(name: &str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix:.bold}  {wide_msg}")
+            {
+                bar.set_style(style);
+            }
+            bar.set_prefix(name.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self {
+            bar,
+            name: name.to_owned(),
+        }
+    }
+
+    /// What happens now.
+    pub fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.set_message(text.to_owned()),
+            None => eprintln!("{}: {text}", self.name),
+        }
+    }
+
+    /// The figures of a second.
+    pub fn sample(&self, sample: &Sample) {
+        self.note(&line(sample));
+    }
+
+    /// A step that has ended: stays on the terminal.
+    pub fn step(&self, step: &Step) {
+        let mark = if step.carried {
+            "carried"
+        } else {
+            "NOT carried"
+        };
+        let text = format!(
+            "{} participants {mark}: {}, {} delivered",
+            count(step.participants.into()),
+            bits_per_s(step.received_bps),
+            percent(step.delivered_share),
+        );
+        self.keep(&text);
+    }
+
+    /// A line that stays on the terminal.
+    pub fn keep(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(format!("  {}: {text}", self.name)),
+            None => eprintln!("{}: {text}", self.name),
+        }
+    }
+}
+
+/// The changing line goes.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn line(sample: &Sample) -> String {
+    let Sample {
+        at_s,
+        length_s,
+        participants,
+        received_bytes,
+        expected_packets,
+        received_packets,
+        ..
+    } = sample;
+    let mut line = format!(
+        "{at_s:.0} s  {} participants  {}",
+        count(f64::from(*participants)),
+        bits_per_s(*received_bytes as f64 * 8.0 / length_s.max(1e-3))
+    );
+    if *expected_packets > 0 {
+        let share = *received_packets as f64 / *expected_packets as f64;
+        line += &format!("  {}", percent(share));
+    }
+    if let Some(delay) = &sample.delay {
+        line += &format!(
+            "  delay {} / p99 {}",
+            time_us(delay.p50_us),
+            time_us(delay.p99_us)
+        );
+    }
+    if let Some(server) = &sample.server {
+        line += &format!(
+            "  server {} cores, {}",
+            digits(server.cpu_cores),
+            bytes(server.rss_bytes as f64)
+        );
+    }
+    if let Some(load) = &sample.load {
+        line += &format!("  hammer {} cores", digits(load.cpu_cores));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_what_was_measured() {
+        let sample = Sample {
+            at_s: 12.0,
+            length_s: 1.0,
+            participants: 1_200,
+            expected_packets: 100,
+            received_packets: 99,
+            received_bytes: 125_000_000,
+            ..Sample::default()
+        };
+        assert_eq!(
+            line(&sample),
+            "12 s  1,200 participants  1.00 Gbit/s  99.00 %"
+        );
+    }
+}
