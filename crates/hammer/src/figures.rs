@@ -55,7 +55,7 @@ pub fn digits(number: f64) -> String {
     match number.abs() {
         n if n >= 99.95 => count(number),
         n if n >= 9.995 => format!("{number:.1}"),
-        n if n == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         _ => format!("{number:.2}"),
     }
 }

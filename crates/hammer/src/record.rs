@@ -120,6 +120,9 @@ pub struct Ceiling {
     pub send_ns: f64,
     /// Bytes that were encrypted between two system calls: the fastest of those tried.
     pub batch_bytes: u64,
+    /// How much of the time the loop had its core; what is missing went to something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_share: Option<f64>,
 }
 
 /// One second.

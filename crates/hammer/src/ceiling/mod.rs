@@ -38,6 +38,8 @@ const BATCHES: [usize; 6] = [
 ];
 /// How long each is tried.
 const TRIAL: Duration = Duration::from_millis(300);
+/// The share of the time that the loop has to have its core for, or something else ran there.
+pub(crate) const UNDISTURBED: f64 = 0.97;
 /// Asked of the kernel for each receiving socket.
 const BUFFER_BYTES: usize = 32 << 20;
 
@@ -188,6 +190,7 @@ fn figures(options: &Options, packets: u64, bytes: u64, sent: Sent, batch_bytes:
         crypto_ns: (seconds - sending) * 1e9 / sent_packets,
         send_ns: sending * 1e9 / sent_packets,
         batch_bytes: batch_bytes as u64,
+        cpu_share: Some(sent.cpu.as_secs_f64() / seconds),
     }
 }
 
@@ -291,6 +294,7 @@ fn print(options: &Options, ceiling: &Ceiling) {
         crypto_ns,
         send_ns,
         batch_bytes,
+        cpu_share,
     } = ceiling;
     println!(
         "ceiling of core {} with {srtp_profile}",
@@ -311,6 +315,12 @@ fn print(options: &Options, ceiling: &Ceiling) {
         println!(
             "  WARNING: core {} could not count all that was sent",
             options.load_core
+        );
+    }
+    if cpu_share.is_some_and(|share| share < UNDISTURBED) {
+        println!(
+            "  WARNING: something else ran on core {}",
+            options.server_core
         );
     }
 }

@@ -4,6 +4,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::CeilingError;
+use aws_lc_rs::error::Unspecified;
+use nix::time::{ClockId, clock_gettime};
+
 use super::cipher::{Cipher, Profile};
 use crate::sys::{Flushed, SendBatch};
 use crate::traffic::{AUDIO_PERIOD, RTP_HEADER_BYTES, Traffic};
@@ -44,6 +47,8 @@ pub(super) struct Sent {
     pub(super) dropped: u64,
     pub(super) took: Duration,
     pub(super) took_sending: Duration,
+    /// CPU time of the thread.
+    pub(super) cpu: Duration,
 }
 
 impl Sender {
@@ -88,6 +93,7 @@ impl Sender {
     ) -> Result<Sent, CeilingError> {
         let mut batch = SendBatch::new(batch_bytes, MESSAGES, joined);
         let mut sent = Sent::default();
+        let cpu = thread_cpu()?;
         let start = Instant::now();
         while sent.took < duration {
             let Some(Burst(sizes)) = self.schedule.get(self.next) else {
@@ -101,9 +107,12 @@ impl Sender {
                     if batch.room(len).is_none() {
                         sent.flush(&mut batch, &self.socket)?;
                     }
-                    let datagram = batch.room(len).ok_or_else(|| CeilingError::Batch)?;
+                    let Some(datagram) = batch.room(len) else {
+                        return Err(CeilingError::Batch);
+                    };
                     let marker = at + 1 == sizes.len();
-                    viewer.write(marker, &self.payload, datagram)?;
+                    let written = viewer.write(marker, &self.payload, datagram);
+                    written.map_err(|_| CeilingError::Crypto)?;
                     batch.commit(len, viewer.to);
                 }
                 // Viewers may share a port; a server could not join what they get.
@@ -113,6 +122,7 @@ impl Sender {
         }
         sent.flush(&mut batch, &self.socket)?;
         sent.took = start.elapsed();
+        sent.cpu = thread_cpu()?.saturating_sub(cpu);
         Ok(sent)
     }
 }
@@ -123,10 +133,10 @@ impl Viewer {
         marker: bool,
         payload: &[u8],
         datagram: &mut [u8],
-    ) -> Result<(), CeilingError> {
+    ) -> Result<(), Unspecified> {
         let (header, sealed) = datagram
             .split_first_chunk_mut::<RTP_HEADER_BYTES>()
-            .ok_or_else(|| CeilingError::Batch)?;
+            .ok_or(Unspecified)?;
         let [ssrc_0, ssrc_1, ssrc_2, ssrc_3] = self.ssrc.to_be_bytes();
         let [.., sequence_0, sequence_1] = self.sequence.to_be_bytes();
         let kind = 96 | u8::from(marker) << 7;
@@ -139,10 +149,10 @@ impl Viewer {
         };
         let payload = payload
             .get(..sealed.len().saturating_sub(tag))
-            .ok_or_else(|| CeilingError::Batch)?;
+            .ok_or(Unspecified)?;
         let outcome = self.cipher.seal(self.sequence, header, payload, sealed);
         self.sequence += 1;
-        outcome.map_err(|_| CeilingError::Crypto)
+        outcome
     }
 }
 
@@ -162,6 +172,12 @@ impl Sent {
         self.dropped += dropped;
         Ok(())
     }
+}
+
+fn thread_cpu() -> Result<Duration, CeilingError> {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    time.map(Duration::from)
+        .map_err(|error| CeilingError::Send(error.into()))
 }
 
 /// Two seconds of frames and audio packets in the order of their times.
