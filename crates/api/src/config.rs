@@ -9,6 +9,8 @@ use std::time::Duration;
 pub struct ApiConfig {
     /// HTTP: the Janus API by long polling, and the web pages.
     pub http: HttpConfig,
+    /// WHIP and WHEP, on the ports of HTTP.
+    pub whip: WhipConfig,
     /// WebSocket.
     pub websocket: WebSocketConfig,
     /// Unix socket.
@@ -70,6 +72,60 @@ impl Default for HttpConfig {
             long_poll: Duration::from_secs(30),
         }
     }
+}
+
+/// WHIP (RFC 9725) and WHEP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WhipConfig {
+    /// Whether `/whip` and `/whep` are served.
+    pub enabled: bool,
+    /// What a client's token has to open.
+    pub authorization: WhipAuthorization,
+    /// STUN and TURN servers that clients are told of.
+    pub ice_servers: Vec<IceServer>,
+    /// The origins whose pages may use it; `*`: all.
+    pub allow_origins: Vec<String>,
+    /// Publishers and viewers at a time.
+    pub max_sessions: usize,
+    /// Bytes of the largest offer, answer or fragment.
+    pub max_body: usize,
+    /// How long a client may take from the answer until media can flow.
+    pub connect_timeout: Duration,
+}
+
+impl Default for WhipConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            authorization: WhipAuthorization::Api,
+            ice_servers: Vec::new(),
+            allow_origins: vec!["*".into()],
+            max_sessions: 100_000,
+            // Chromium's largest offers have some 10 KiB; simulcast and SVC make them no larger than 20.
+            max_body: 64 << 10,
+            connect_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Who decides on the bearer tokens of WHIP and WHEP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhipAuthorization {
+    /// The API secret and the tokens of the Janus API, where it has any; then the plugin.
+    Api,
+    /// The plugin alone: a stream without a token of its own is open to everybody.
+    Plugin,
+}
+
+/// A STUN or TURN server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IceServer {
+    /// Its URL (RFC 7064, RFC 7065), such as `turn:turn.example.org:3478?transport=udp`.
+    pub url: String,
+    /// For TURN.
+    pub username: Option<String>,
+    /// For TURN.
+    pub credential: Option<String>,
 }
 
 /// The WebSocket server.

@@ -32,6 +32,12 @@ pub struct Counters {
     pub unix_connections: Counter,
     /// Messages received over the Unix socket.
     pub unix_messages: Counter,
+    /// Publishers that came by WHIP.
+    pub whip_sessions: Counter,
+    /// Viewers that came by WHEP.
+    pub whep_sessions: Counter,
+    /// Requests of WHIP and WHEP that were refused.
+    pub whip_refused: Counter,
     /// Requests refused before the gateway saw them: no JSON, too large, contradicting their path.
     pub refused: Counter,
     /// Clients disconnected because they did not read what they were sent.
@@ -44,7 +50,7 @@ pub struct Counters {
 
 impl Counters {
     /// All counters with the names that they have at `/metrics`, and what they mean.
-    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 10] {
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 13] {
         let entry = |name, help, counter: &Counter| (name, help, counter.value());
         [
             entry(
@@ -72,6 +78,21 @@ impl Counters {
                 "unix_messages",
                 "Messages received over the Unix socket",
                 &self.unix_messages,
+            ),
+            entry(
+                "whip_sessions",
+                "Publishers that came by WHIP",
+                &self.whip_sessions,
+            ),
+            entry(
+                "whep_sessions",
+                "Viewers that came by WHEP",
+                &self.whep_sessions,
+            ),
+            entry(
+                "whip_refused",
+                "Requests of WHIP and WHEP that were refused",
+                &self.whip_refused,
             ),
             entry(
                 "refused_requests",

@@ -1,4 +1,4 @@
-//! The Janus API over HTTP, WebSocket and Unix socket; the web pages.
+//! The Janus API over HTTP, WebSocket and Unix socket; WHIP and WHEP; the web pages.
 //!
 //! [`Transports::start`] binds everything that [`ApiConfig`] asks for, and serves until
 //! [`Transports::shutdown`]. The transports know nothing of requests but where they come from: each message goes
@@ -16,9 +16,11 @@ mod start;
 mod tls;
 mod unix;
 mod websocket;
+mod whip;
 
 pub use config::{
-    ApiConfig, FileMode, HttpConfig, TlsConfig, UnixConfig, UnixKind, WebSocketConfig,
+    ApiConfig, FileMode, HttpConfig, IceServer, TlsConfig, UnixConfig, UnixKind, WebSocketConfig,
+    WhipAuthorization, WhipConfig,
 };
 pub use counters::{Counter, Counters};
 pub use error::StartError;

@@ -92,7 +92,13 @@ impl Transports {
         };
         let (http, websocket) = (&config.http, &config.websocket);
         let shared = websocket::Shared::new(websocket, gateway.clone(), counters.clone(), &stopped);
-        let router = http::router(http, shared.clone(), gateway.clone(), counters.clone());
+        let router = http::router(
+            http,
+            &config.whip,
+            shared.clone(),
+            gateway.clone(),
+            counters.clone(),
+        );
         let http_server = server(router, http.max_connections);
         let ws_server = server(websocket::router(shared), websocket.max_connections);
 

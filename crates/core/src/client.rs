@@ -20,6 +20,8 @@ struct Inner {
     id: u64,
     transport: &'static str,
     way: Way,
+    /// It speaks for clients that it has let in itself.
+    internal: bool,
     /// What ends with it.
     sessions: Mutex<HashSet<SessionId>>,
 }
@@ -39,18 +41,25 @@ impl Client {
     /// closes the connection when nothing more comes.
     pub fn pushed(transport: &'static str) -> (Client, mpsc::Receiver<Value>) {
         let (outbox, messages) = mpsc::channel(Self::OUTBOX);
-        (
-            Client::new(transport, Way::Push(Mutex::new(Some(outbox)))),
-            messages,
-        )
+        let way = Way::Push(Mutex::new(Some(outbox)));
+        (Client::new(transport, way, false), messages)
+    }
+
+    /// A part of the server that speaks for others, such as WHIP clients. It has let them in itself (see
+    /// [`crate::Gateway::admits`]): no secret and no token is asked of it. It is there as long as this process,
+    /// so that its sessions do not time out. Our candidates are always in the descriptions that it gets.
+    pub fn internal(transport: &'static str) -> (Client, mpsc::Receiver<Value>) {
+        let (outbox, messages) = mpsc::channel(Self::OUTBOX);
+        let way = Way::Push(Mutex::new(Some(outbox)));
+        (Client::new(transport, way, true), messages)
     }
 
     /// HTTP: events wait in each session for [`crate::Gateway::poll`].
     pub fn polled(transport: &'static str) -> Client {
-        Client::new(transport, Way::Poll)
+        Client::new(transport, Way::Poll, false)
     }
 
-    fn new(transport: &'static str, way: Way) -> Client {
+    fn new(transport: &'static str, way: Way, internal: bool) -> Client {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Client {
@@ -58,6 +67,7 @@ impl Client {
                 id,
                 transport,
                 way,
+                internal,
                 sessions: Mutex::default(),
             }),
         }
@@ -71,6 +81,10 @@ impl Client {
     /// The transport's package name, such as `janus.transport.websockets`.
     pub fn transport(&self) -> &'static str {
         self.inner.transport
+    }
+
+    pub(crate) fn is_internal(&self) -> bool {
+        self.inner.internal
     }
 
     pub(crate) fn owns(&self, session: SessionId) {

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use portunus_media::{MediaPlane, PeerEvent};
+use portunus_sdp::IceCredentials;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
-use crate::handle::{self, Command, Inbox, Responder};
+use crate::handle::{self, Command, Inbox, LocalIce, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::{Attached, Session};
 use crate::{
@@ -124,7 +125,8 @@ impl Gateway {
             let Ok(session) = self.session(id) else {
                 continue;
             };
-            let over = self.inner.context.config.reclaim_session_timeout == 0;
+            let over =
+                client.is_internal() || self.inner.context.config.reclaim_session_timeout == 0;
             if session.orphan(client) && over {
                 self.inner.remove(&session);
             }
@@ -153,6 +155,42 @@ impl Gateway {
     /// What the media plane did since the start.
     pub fn media_totals(&self) -> portunus_media::MediaTotals {
         self.inner.context.media.totals()
+    }
+
+    /// Whether somebody who shows `credentials` may use the API and attach to `package`: for what lets clients in
+    /// by itself, see [`Client::internal`].
+    pub fn admits(&self, credentials: Credentials<'_>, package: &str) -> Result<(), ApiError> {
+        self.authorize(credentials)?;
+        let config = &self.inner.context.config;
+        match config.token_opens(credentials.token, package) {
+            true => Ok(()),
+            false => Err(ApiError::UnauthorizedPlugin(package.to_owned())),
+        }
+    }
+
+    /// The plugin that serves `/whip/NAME` and `/whep/NAME`.
+    pub fn broadcaster(&self, name: &str) -> Option<Arc<dyn Plugin>> {
+        let named = |plugin: &&Arc<dyn Plugin>| {
+            plugin
+                .broadcast()
+                .is_some_and(|broadcast| broadcast.name() == name)
+        };
+        self.inner.plugins.iter().find(named).cloned()
+    }
+
+    /// Restarts ICE of a handle's PeerConnection without a new negotiation (RFC 9725 section 4.3.3): `remote` are
+    /// the client's new credentials, ours come back. None: there is no such PeerConnection, or it is being
+    /// negotiated.
+    pub async fn restart_ice(
+        &self,
+        session: SessionId,
+        handle: HandleId,
+        remote: IceCredentials,
+    ) -> Option<LocalIce> {
+        let inbox = self.session(session).ok()?.handle(handle)?;
+        let (reply, restarted) = oneshot::channel();
+        inbox.send(Command::RestartIce { remote, reply }).await;
+        restarted.await.ok().flatten()
     }
 
     /// The counters of this core.
@@ -247,7 +285,7 @@ impl Gateway {
             Address::Session(id) => (id, None),
             Address::Handle(id, handle) => (id, Some(handle)),
         };
-        self.authorize((&request).into())?;
+        self.authorize_client(client, &request)?;
         let session = self.session(id)?;
         session.touch();
         let handle = match handle {
@@ -264,7 +302,7 @@ impl Gateway {
                 session.claim(client);
                 Ok(Some(self.reply("success", &session, &request)))
             }
-            ("attach", None) => self.attach(&session, &request).map(Some),
+            ("attach", None) => self.attach(client, &session, &request).map(Some),
             ("destroy", None) => {
                 self.inner.remove(&session);
                 Ok(Some(self.reply("success", &session, &request)))
@@ -295,7 +333,7 @@ impl Gateway {
         if !inner.accepting.load(Ordering::Relaxed) {
             return Err(ApiError::NotAcceptingSessions);
         }
-        self.authorize(request.into())?;
+        self.authorize_client(client, request)?;
         let config = &inner.context.config;
         let mut sessions = inner.sessions();
         if reached(config.max_sessions, sessions.len())
@@ -321,7 +359,12 @@ impl Gateway {
         }))
     }
 
-    fn attach(&self, session: &Arc<Session>, request: &Request) -> Result<Value, ApiError> {
+    fn attach(
+        &self,
+        client: &Client,
+        session: &Arc<Session>,
+        request: &Request,
+    ) -> Result<Value, ApiError> {
         let context = &self.inner.context;
         let package = Fields(&request.members).required_string("plugin")?;
         let opaque_id = Fields(&request.members).string("opaque_id")?;
@@ -331,7 +374,9 @@ impl Gateway {
             .iter()
             .find(|plugin| plugin.info().package == package)
             .ok_or_else(|| ApiError::PluginNotFound(package.to_owned()))?;
-        if !context.config.token_opens(request.text("token"), package) {
+        let may_attach =
+            client.is_internal() || context.config.token_opens(request.text("token"), package);
+        if !may_attach {
             return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
         }
         if reached(
@@ -412,6 +457,13 @@ impl Gateway {
             .get(&id)
             .cloned()
             .ok_or(ApiError::SessionNotFound(id))
+    }
+
+    fn authorize_client(&self, client: &Client, request: &Request) -> Result<(), ApiError> {
+        match client.is_internal() {
+            true => Ok(()),
+            false => self.authorize(request.into()),
+        }
     }
 
     fn authorize(&self, credentials: Credentials<'_>) -> Result<(), ApiError> {

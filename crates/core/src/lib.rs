@@ -4,6 +4,7 @@
 //! implements [`Plugin`] and programs the media graph through the [`Handle`]s that it is given.
 #![forbid(unsafe_code)]
 
+mod broadcast;
 mod client;
 mod config;
 mod context;
@@ -23,13 +24,14 @@ mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use broadcast::{Broadcast, Refusal, Stream};
 pub use client::Client;
 pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use error::ApiError;
 pub use fields::{FieldError, Fields};
 pub use gateway::{Credentials, Gateway};
-pub use handle::{Handle, JsepError, LocalJsep};
+pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;

@@ -9,7 +9,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
 use serde_json::{Map, Value, json};
 
-use crate::Handle;
+use crate::{Broadcast, Handle};
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,11 @@ pub trait Plugin: Send + Sync + 'static {
 
     /// A client attached: `handle` is the way to it and to its media.
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle>;
+
+    /// How it serves clients of WHIP and WHEP; none if it does not.
+    fn broadcast(&self) -> Option<&dyn Broadcast> {
+        None
+    }
 
     /// Answers an administrator's message with [`Reply::Success`] or [`Reply::Later`]; none if it takes no such
     /// messages.

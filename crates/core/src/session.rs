@@ -69,6 +69,11 @@ impl Session {
         self.state().last_activity = Instant::now();
     }
 
+    /// Whether a part of the server speaks for its client.
+    pub(crate) fn is_internal(&self) -> bool {
+        self.state().owner.is_internal()
+    }
+
     /// Makes `client` the owner; the former one gets nothing more.
     pub(crate) fn claim(&self, client: &Client) {
         let mut state = self.state();
@@ -96,9 +101,10 @@ impl Session {
     pub(crate) fn expired(&self, config: &CoreConfig) -> bool {
         let state = self.state();
         let silent = state.last_activity.elapsed();
+        let may_time_out = !state.owner.is_internal();
         config
             .session_timeout()
-            .is_some_and(|limit| silent >= limit)
+            .is_some_and(|limit| may_time_out && silent >= limit)
             || (state.orphaned && silent >= config.reclaim_session_timeout())
     }
 

@@ -17,6 +17,7 @@ mod codecs;
 mod description;
 mod error;
 mod fit;
+mod fragment;
 mod local;
 pub mod negotiated;
 mod offer;
@@ -32,6 +33,7 @@ pub use answer::{AnswerOptions, MediaAnswer, OfferedFlags};
 pub use codecs::{CodecName, CodecSpec};
 pub use description::{Attribute, Bandwidth, Description, Direction, Extmap, Media, Msid, Origin};
 pub use error::SdpError;
+pub use fragment::{FragmentCandidate, FragmentError, IceFragment};
 pub use local::LocalTransport;
 pub use negotiated::{
     Codec, DtlsRole, Feedback, Fingerprint, FingerprintHash, IceCredentials, Kind, Negotiated,

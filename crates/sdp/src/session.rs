@@ -204,6 +204,15 @@ impl Session {
         self.local.candidates = candidates;
     }
 
+    /// Replaces the remote side's ICE credentials where they come by another way than a description (RFC 8840), so
+    /// that a later description with them is no further restart.
+    pub fn set_remote_ice(&mut self, ice: IceCredentials) {
+        if let Some(remote) = &mut self.remote {
+            remote.ice = ice;
+            remote.candidates.clear();
+        }
+    }
+
     /// Sets the candidates that are known, keeping the credentials.
     pub fn set_local_candidates(&mut self, candidates: Vec<String>) {
         self.local.candidates = candidates;

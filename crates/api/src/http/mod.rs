@@ -1,4 +1,4 @@
-//! The HTTP server: the Janus API by long polling, the web pages, health and counters.
+//! The HTTP server: the Janus API by long polling, WHIP and WHEP, the web pages, health and counters.
 
 mod cors;
 mod janus;
@@ -13,7 +13,7 @@ use axum::routing::{any, get};
 use portunus_core::{Client, Gateway};
 
 use crate::start::HTTP;
-use crate::{Counters, HttpConfig, websocket};
+use crate::{Counters, HttpConfig, WhipConfig, websocket, whip};
 
 /// What the handlers of requests share.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub(crate) struct Shared {
 /// Everything that is served on the HTTP ports.
 pub(crate) fn router(
     config: &HttpConfig,
+    whip: &WhipConfig,
     websocket: Arc<websocket::Shared>,
     gateway: Gateway,
     counters: Arc<Counters>,
@@ -42,6 +43,10 @@ pub(crate) fn router(
         .route("/healthz", get(healthz));
     if config.metrics {
         router = router.route("/metrics", get(metrics::serve));
+    }
+    if whip.enabled {
+        let whip = whip::router(whip, config, gateway.clone(), counters.clone());
+        router = router.merge(whip);
     }
     router = if config.pages {
         router.fallback(pages::serve)

@@ -13,3 +13,4 @@ mod secure;
 mod server;
 mod unix;
 mod websocket;
+mod whip;

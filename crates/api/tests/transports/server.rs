@@ -130,6 +130,14 @@ impl Answer {
         })
     }
 
+    /// All headers of a name.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.head.lines().skip(1).filter_map(move |line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
     pub fn json(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"));
         serde_json::from_str(&self.body).unwrap()

@@ -25,6 +25,7 @@ pub(crate) fn start(
     context: Arc<Context>,
 ) -> Result<(), ()> {
     let (inbox, commands) = Inbox::new(context.counters.clone());
+    let full_trickle = context.config.full_trickle && !session.is_internal();
     let shared = Shared {
         id,
         session: session.clone(),
@@ -33,7 +34,7 @@ pub(crate) fn start(
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
         held: Mutex::default(),
-        connections: Mutex::new(Connections::new(context.clone())),
+        connections: Mutex::new(Connections::new(context.clone(), full_trickle)),
         context: context.clone(),
     };
     let handle = Handle {
@@ -89,6 +90,9 @@ impl Actor {
                 }
                 Command::Query { reply } => {
                     let _ = reply.send(self.plugin.query());
+                }
+                Command::RestartIce { remote, reply } => {
+                    let _ = reply.send(self.handle.connections().restart_ice(remote));
                 }
                 Command::Peer(PeerEvent { peer, event }) => {
                     if self.handle.peer() == Some(peer) {

@@ -54,6 +54,17 @@ impl LocalJsep {
     }
 }
 
+/// Our side of ICE after a restart, see [`crate::Gateway::restart_ice`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalIce {
+    /// Our new credentials.
+    pub ice: IceCredentials,
+    /// Our candidates, as the text after `a=`.
+    pub candidates: Vec<String>,
+    /// The m-line that they are for: the first, whose transport all share.
+    pub mid: Mid,
+}
+
 /// Why an offer or answer of ours could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -75,6 +86,8 @@ pub enum JsepError {
 /// A handle's PeerConnection, if there is one, and the candidates that came before it.
 pub(super) struct Connections {
     context: Arc<Context>,
+    /// Our candidates go to the client one by one.
+    full_trickle: bool,
     current: Option<Connection>,
     early: EarlyCandidates,
     /// The last connection is gone, but not everybody has been told.
@@ -92,9 +105,10 @@ struct Connection {
 }
 
 impl Connections {
-    pub(super) fn new(context: Arc<Context>) -> Self {
+    pub(super) fn new(context: Arc<Context>, full_trickle: bool) -> Self {
         Connections {
             context,
+            full_trickle,
             current: None,
             early: EarlyCandidates::default(),
             closing: false,
@@ -230,6 +244,29 @@ impl Connections {
         Ok(self.local(JsepKind::Offer, offered?, first, fresh))
     }
 
+    /// Restarts ICE with new credentials of both sides; all else that was agreed on stays. None if nothing is
+    /// agreed on, or if a negotiation is under way.
+    pub(super) fn restart_ice(&mut self, remote: IceCredentials) -> Option<LocalIce> {
+        let connection = self.current.as_mut()?;
+        if connection.session.signaling() != Signaling::Stable {
+            return None;
+        }
+        let mut negotiated = connection.negotiated.clone()?;
+        let mid = negotiated.media.first()?.mid;
+        connection.session.set_remote_ice(remote.clone());
+        self.context.renew_ice(connection);
+        let local = connection.session.local_transport();
+        let restarted = LocalIce {
+            ice: local.ice.clone(),
+            candidates: local.candidates.clone(),
+            mid,
+        };
+        negotiated.transport.ice = remote;
+        negotiated.transport.candidates.clear();
+        self.agreed(negotiated);
+        Some(restarted)
+    }
+
     /// Takes candidates of the client, or keeps them until they can be used.
     pub(super) fn trickle(&mut self, candidates: Vec<Candidate>) {
         let settled = self.current.as_ref().is_some_and(|connection| {
@@ -281,7 +318,6 @@ impl Connections {
 
     fn connect(&self, handle: &Handle, controlling: bool) -> Connection {
         let Context {
-            config,
             facts,
             media,
             peers,
@@ -299,7 +335,7 @@ impl Connections {
             ice,
             fingerprint: media.fingerprint().clone(),
             candidates: media.candidates(peer).to_vec(),
-            full_trickle: config.full_trickle,
+            full_trickle: self.full_trickle,
             ice_lite: facts.ice_lite,
             address: media.address(),
             session_id: microseconds_since_1970(),
@@ -360,7 +396,7 @@ impl Connections {
     fn local(&self, kind: JsepKind, sdp: String, first: Option<Mid>, fresh: bool) -> LocalJsep {
         let mid = first.as_ref().map_or("0", Mid::as_str);
         let trickled = match &self.current {
-            Some(connection) if fresh && self.context.config.full_trickle => {
+            Some(connection) if fresh && self.full_trickle => {
                 let candidates = self.context.media.candidates(connection.peer);
                 let candidates = candidates.iter().map(|candidate| Some(candidate.as_str()));
                 candidates

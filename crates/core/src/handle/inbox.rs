@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use portunus_media::{Event, PeerEvent};
+use portunus_sdp::IceCredentials;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
+use super::connection::LocalIce;
 use crate::counters::add;
 use crate::{Client, Counters};
 
@@ -35,6 +37,10 @@ pub(crate) enum Command {
     Query {
         reply: oneshot::Sender<Value>,
     },
+    RestartIce {
+        remote: IceCredentials,
+        reply: oneshot::Sender<Option<LocalIce>>,
+    },
     Peer(PeerEvent),
 }
 
@@ -52,7 +58,8 @@ impl Command {
             | Command::Trickle { .. }
             | Command::Hangup { .. }
             | Command::Detach { .. }
-            | Command::Query { .. } => false,
+            | Command::Query { .. }
+            | Command::RestartIce { .. } => false,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::{HandleId, Object, PluginInfo, SessionId, event};
 
 pub(crate) use actor::start;
-pub use connection::{JsepError, LocalJsep};
+pub use connection::{JsepError, LocalIce, LocalJsep};
 pub(crate) use inbox::{Command, Inbox, Responder};
 
 use connection::Connections;

@@ -9,6 +9,7 @@
 mod auth;
 mod errors;
 mod handles;
+mod internal;
 mod peers;
 mod polling;
 mod server;

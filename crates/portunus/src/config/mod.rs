@@ -135,6 +135,7 @@ impl Config {
         keys.section("server", |keys| visit_core(core, keys));
         keys.section("media", |keys| visit_media(media, announced, keys));
         keys.section("http", |keys| visit_http(api, keys));
+        keys.section("whip", |keys| visit_whip(api, keys));
         keys.section("websocket", |keys| visit_websocket(api, keys));
         keys.section("unix", |keys| visit_unix(api, keys));
         keys.section("tls", |keys| {
@@ -230,6 +231,32 @@ fn visit_http(api: &mut ApiConfig, keys: &mut impl Keys) {
     keys.ranged("long_poll", &mut http.long_poll, seconds(1)..=seconds(600));
 }
 
+fn visit_whip(api: &mut ApiConfig, keys: &mut impl Keys) {
+    let whip = &mut api.whip;
+    keys.key("enabled", &mut whip.enabled);
+    keys.key("authorization", &mut whip.authorization);
+    keys.key("ice_servers", &mut whip.ice_servers);
+    keys.checked("allow_origins", &mut whip.allow_origins, |origins| {
+        let wrong = |origin: &&String| {
+            let visible = !origin.is_empty() && origin.bytes().all(|b| b.is_ascii_graphic());
+            !visible || origin.ends_with('/')
+        };
+        match origins.iter().find(wrong) {
+            None => Ok(()),
+            Some(origin) => Err(format!(
+                "expected \"*\" or origins such as \"https://example.org\" (no slash at the end), got {origin:?}"
+            )),
+        }
+    });
+    keys.ranged("max_sessions", &mut whip.max_sessions, 1..=10_000_000);
+    keys.ranged("max_body", &mut whip.max_body, 1_024..=1 << 20);
+    keys.ranged(
+        "connect_timeout",
+        &mut whip.connect_timeout,
+        seconds(1)..=seconds(600),
+    );
+}
+
 fn base_path(path: &str) -> Result<(), String> {
     let segment = |s: &str| {
         !s.is_empty()
@@ -237,6 +264,8 @@ fn base_path(path: &str) -> Result<(), String> {
                 .all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b))
     };
     match path.strip_prefix('/') {
+        // These paths are the server's own.
+        Some("whip" | "whep" | "healthz" | "metrics") => Err(format!("{path:?} is taken")),
         Some(rest) if rest.split('/').all(segment) => Ok(()),
         _ => Err(format!(
             "expected a path such as \"/janus\" (no slash at its end), got {path:?}"

@@ -66,6 +66,10 @@ fn what_is_printed_can_be_read() {
         [http]
         bind = ["127.0.0.1", "::1"]
         request_timeout = 3
+        [whip]
+        authorization = "plugin"
+        ice_servers = [{ url = "stun:s.example.org" }, { url = "turn:t.example.org", username = "u", credential = "\"c\"" }]
+        allow_origins = ["https://a.example.org", "https://b.example.org"]
         [unix]
         path = "/run/portunus/api.sock"
         kind = "datagram"
@@ -157,6 +161,26 @@ fn values_out_of_range_are_mistakes() {
         (
             "[http]\nbase_path = \"/a{b}\"",
             "http.base_path: expected a path",
+        ),
+        (
+            "[http]\nbase_path = \"/whip\"",
+            "http.base_path: \"/whip\" is taken",
+        ),
+        (
+            "[whip]\nauthorization = \"none\"",
+            "whip.authorization: expected \"api\" or \"plugin\"",
+        ),
+        (
+            "[whip]\nice_servers = [{ url = \"http://x\" }]",
+            "whip.ice_servers: expected a URL that starts with stun:",
+        ),
+        (
+            "[whip]\nice_servers = [{ url = \"turn:t.example.org\" }]",
+            "whip.ice_servers: a TURN server needs a username",
+        ),
+        (
+            "[whip]\nallow_origins = [\"https://a.example.org/\"]",
+            "whip.allow_origins: expected \"*\" or origins",
         ),
         (
             "[unix]\nmode = \"999\"",

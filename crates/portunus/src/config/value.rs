@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_api::{FileMode, UnixKind};
+use portunus_api::{FileMode, IceServer, UnixKind, WhipAuthorization};
 use portunus_core::{RidOrder, StoredToken};
 use toml::de::DeValue;
 
@@ -179,6 +179,85 @@ impl ConfigValue for FileMode {
 
     fn show(&self) -> String {
         format!("\"{:o}\"", self.0)
+    }
+}
+
+impl ConfigValue for WhipAuthorization {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        match value.as_str() {
+            Some("api") => Ok(WhipAuthorization::Api),
+            Some("plugin") => Ok(WhipAuthorization::Plugin),
+            _ => Err(expected("\"api\" or \"plugin\"", value)),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            WhipAuthorization::Api => "\"api\"".into(),
+            WhipAuthorization::Plugin => "\"plugin\"".into(),
+        }
+    }
+}
+
+/// `{ url = "turn:…", username = "…", credential = "…" }`; STUN servers have a URL only.
+impl ConfigValue for IceServer {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let form = "{ url = \"turn:…\", username = \"…\", credential = \"…\" }";
+        let table = value.as_table().ok_or_else(|| expected(form, value))?;
+        let mut server = Self {
+            url: String::new(),
+            username: None,
+            credential: None,
+        };
+        for (name, value) in table {
+            let text = visible(value.get_ref())?;
+            match name.get_ref().as_ref() {
+                "url" => server.url = text,
+                "username" => server.username = Some(text),
+                "credential" => server.credential = Some(text),
+                other => return Err(format!("expected {form}, got the key {other:?}")),
+            }
+        }
+        let scheme = server.url.split_once(':').map(|(scheme, _)| scheme);
+        let turn = match scheme {
+            Some("stun" | "stuns") => false,
+            Some("turn" | "turns") => true,
+            _ => {
+                return Err(format!(
+                    "expected a URL that starts with stun:, stuns:, turn: or turns:, got {:?}",
+                    server.url
+                ));
+            }
+        };
+        match (turn, server.username.is_some(), server.credential.is_some()) {
+            (true, true, true) | (false, false, false) => Ok(server),
+            (true, ..) => Err("a TURN server needs a username and a credential".into()),
+            (false, ..) => Err("a STUN server has no username and no credential".into()),
+        }
+    }
+
+    fn show(&self) -> String {
+        let mut text = format!("{{ url = {}", self.url.show());
+        if let (Some(username), Some(credential)) = (&self.username, &self.credential) {
+            let (username, credential) = (username.show(), credential.show());
+            text.push_str(&format!(
+                ", username = {username}, credential = {credential}"
+            ));
+        }
+        text + " }"
+    }
+}
+
+/// Text that can stand in a header.
+fn visible(value: &DeValue<'_>) -> Result<String, String> {
+    let text = String::read(value)?;
+    match !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && b != b'<' && b != b'>')
+    {
+        true => Ok(text),
+        false => Err(expected("visible ASCII characters without < and >", value)),
     }
 }
 

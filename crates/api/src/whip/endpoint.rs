@@ -1,0 +1,370 @@
+//! POST to an endpoint: makes a resource.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use portunus_core::sdp::{RemoteDescription, SdpType};
+use portunus_core::{ApiError, Broadcast, Credentials, Plugin, Refusal, Stream};
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::link::{Failure, Link};
+use super::path::{Endpoint, Kind};
+use super::problem::Problem;
+use super::resource::Resource;
+use super::{ACCEPT_PATCH, SDP, Whip, headers, retry_after};
+use crate::WhipAuthorization;
+
+/// A request to an endpoint that may be served.
+struct Asked<'a> {
+    kind: Kind,
+    plugin: Arc<dyn Plugin>,
+    /// The request that publishes or watches.
+    body: Value,
+    token: Option<&'a str>,
+}
+
+impl Whip {
+    /// Answers a POST.
+    pub(super) async fn post(
+        &self,
+        kind: Kind,
+        endpoint: &Endpoint,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response, Problem> {
+        let token = headers::bearer(headers)?;
+        let asked = self.asked(kind, endpoint, token)?;
+        if !headers::accepts_sdp(headers) {
+            let detail = format!("the answer is {SDP}: the Accept header has to allow it");
+            return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
+        }
+        let sdp = self.offer(kind, headers, body).await?;
+        let place = self
+            .registry
+            .place()
+            .ok_or_else(|| busy("there are too many publishers and viewers; try again later"))?;
+        match sdp {
+            Some(offer) => self.answer_offer(&asked, &offer, place).await,
+            None => self.make_offer(&asked, place, StatusCode::CREATED).await,
+        }
+    }
+
+    /// Whether there is such an endpoint, and whether the client may use it.
+    fn asked<'a>(
+        &self,
+        kind: Kind,
+        endpoint: &Endpoint,
+        token: Option<&'a str>,
+    ) -> Result<Asked<'a>, Problem> {
+        let Endpoint { plugin: name, id } = endpoint;
+        let missing = |detail| Problem::new(StatusCode::NOT_FOUND, detail);
+        let plugin = self.gateway.broadcaster(name).ok_or_else(|| {
+            missing(format!(
+                "no plugin {name:?} publishes or plays streams here; see the list of plugins in the answer to `info`"
+            ))
+        })?;
+        let package = plugin.info().package;
+        self.admit(token, package)?;
+        let stream = Stream { id, token };
+        let body = plugin.broadcast().and_then(|broadcast| match kind {
+            Kind::Whip => broadcast.publish(&stream),
+            Kind::Whep => broadcast.watch(&stream),
+        });
+        let body = body.ok_or_else(|| {
+            let what = match kind {
+                Kind::Whip => "published by WHIP",
+                Kind::Whep => "watched by WHEP",
+            };
+            missing(format!("streams of {name} cannot be {what}"))
+        })?;
+        Ok(Asked {
+            kind,
+            plugin,
+            body,
+            token,
+        })
+    }
+
+    /// Where the API is closed, the token has to open it, unless the plugin alone decides.
+    fn admit(&self, token: Option<&str>, package: &str) -> Result<(), Problem> {
+        if self.config.authorization == WhipAuthorization::Plugin {
+            return Ok(());
+        }
+        let credentials = Credentials {
+            api_secret: token,
+            token,
+        };
+        match self.gateway.admits(credentials, package) {
+            Ok(()) => Ok(()),
+            Err(ApiError::UnauthorizedPlugin(_)) => Err(headers::unauthorized(
+                "this token does not open this plugin; ask the server's operator",
+                true,
+                StatusCode::FORBIDDEN,
+            )),
+            Err(_) => Err(wrong_token(token)),
+        }
+    }
+
+    /// The offer in a body; none if the client asks for one of ours.
+    async fn offer(
+        &self,
+        kind: Kind,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Option<String>, Problem> {
+        let declared = headers::content_type(headers);
+        if !declared.is_empty() && declared != SDP {
+            let detail = format!("the body has to be {SDP}, not {declared}");
+            let accept = HeaderName::from_static("accept-post");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+                .with_header(accept, HeaderValue::from_static(SDP)));
+        }
+        let body = self.read(body).await?;
+        if body.is_empty() && kind == Kind::Whep {
+            return Ok(None);
+        }
+        if declared.is_empty() {
+            let detail = format!("the Content-Type header has to say {SDP}");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let text = std::str::from_utf8(&body).ok();
+        match text.filter(|text| text.starts_with("v=")) {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                "the body is no SDP: it has to be the text of an offer, which starts with v=0",
+            )),
+        }
+    }
+
+    /// Lets the plugin answer the client's offer.
+    async fn answer_offer(
+        &self,
+        asked: &Asked<'_>,
+        offer: &str,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Response, Problem> {
+        let outcome = async {
+            let link = Link::open(&self.gateway, asked.plugin.info().package).await?;
+            let answer = link.ask(&asked.body, Some(("offer", offer))).await?;
+            Ok((link, answer.sdp))
+        };
+        match outcome.await {
+            Ok((link, Some(answer))) if carries(&answer, asked.kind) => {
+                let remote = super::resource::credentials(offer);
+                let resource = Resource::new(asked.kind, link, asked.token, remote, place);
+                Ok(self.created(resource, &answer, StatusCode::CREATED))
+            }
+            Ok((link, Some(_))) => {
+                link.close().await;
+                self.nothing_in_common(asked, place).await
+            }
+            Ok((_, None)) => Err(internal("the plugin has not answered the offer")),
+            Err(Failure::Plugin(code, text)) => match asked.refusal(code) {
+                Refusal::Unusable => self.nothing_in_common(asked, place).await,
+                refusal => Err(asked.problem(refusal, code, &text)),
+            },
+            Err(failure) => Err(asked.failed(failure, Some(offer))),
+        }
+    }
+
+    /// A viewer whose offer fits nothing gets an offer of ours with the refusal, and may answer that.
+    async fn nothing_in_common(
+        &self,
+        asked: &Asked<'_>,
+        place: OwnedSemaphorePermit,
+    ) -> Result<Response, Problem> {
+        match asked.kind {
+            Kind::Whep => {
+                self.make_offer(asked, place, StatusCode::NOT_ACCEPTABLE)
+                    .await
+            }
+            Kind::Whip => Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "nothing in the offer can be published here: see which media and codecs the stream takes, and offer those to be sent",
+            )),
+        }
+    }
+
+    /// Asks the plugin for an offer to a viewer.
+    async fn make_offer(
+        &self,
+        asked: &Asked<'_>,
+        place: OwnedSemaphorePermit,
+        status: StatusCode,
+    ) -> Result<Response, Problem> {
+        let outcome = async {
+            let link = Link::open(&self.gateway, asked.plugin.info().package).await?;
+            let offer = link.ask(&asked.body, None).await?;
+            Ok((link, offer.sdp))
+        };
+        match outcome.await {
+            Ok((link, Some(offer))) => {
+                let start = asked.plugin.broadcast().map(Broadcast::start);
+                let resource = Resource::new(asked.kind, link, asked.token, None, place)
+                    .awaiting_answer(start.unwrap_or_default());
+                Ok(self.created(resource, &offer, status))
+            }
+            Ok((_, None)) => Err(internal("the plugin has made no offer")),
+            Err(failure) => Err(asked.failed(failure, None)),
+        }
+    }
+
+    /// Registers a resource; the answer that tells the client of it.
+    fn created(&self, resource: Resource, sdp: &str, status: StatusCode) -> Response {
+        let kind = resource.kind();
+        let etag = resource.etag();
+        let counter = match kind {
+            Kind::Whip => &self.counters.whip_sessions,
+            Kind::Whep => &self.counters.whep_sessions,
+        };
+        counter.add(1);
+        let limit = self.config.connect_timeout;
+        let id = resource.register(&self.registry, limit);
+        let mut response = Response::new(Body::from(sdp.to_owned()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(SDP));
+        let accept_patch = HeaderName::from_static("accept-patch");
+        headers.insert(accept_patch, HeaderValue::from_static(ACCEPT_PATCH));
+        for (name, text) in [(LOCATION, kind.location(&id)), (ETAG, etag)] {
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                headers.insert(name, value);
+            }
+        }
+        for server in &self.ice_servers {
+            headers.append(LINK, server.clone());
+        }
+        response
+    }
+}
+
+impl Asked<'_> {
+    fn refusal(&self, code: u64) -> Refusal {
+        let broadcast = self.plugin.broadcast();
+        broadcast.map_or(Refusal::Internal, |broadcast| broadcast.refusal(code))
+    }
+
+    /// What a client is told of a failure; `offer` is what it sent.
+    fn failed(&self, failure: Failure, offer: Option<&str>) -> Problem {
+        match failure {
+            Failure::Plugin(code, text) => self.problem(self.refusal(code), code, &text),
+            Failure::Core(465, text) => bad_offer(offer, &text),
+            Failure::Core(472, _) => busy("the server takes no new sessions now; try again later"),
+            Failure::Core(code, text) => internal(&text).with_code(code),
+            Failure::Silence => busy("the plugin did not answer in time; try again later"),
+            Failure::Ended => busy("the session ended at once: the server may be stopping"),
+        }
+    }
+
+    fn problem(&self, refusal: Refusal, code: u64, text: &str) -> Problem {
+        let (status, advice) = match refusal {
+            Refusal::NotFound => (
+                StatusCode::NOT_FOUND,
+                "see the list of streams, and the id in the path",
+            ),
+            Refusal::Unauthorized => return wrong_token(self.token).with_code(code),
+            Refusal::Conflict => (
+                StatusCode::CONFLICT,
+                "wait until it is free, or use another stream",
+            ),
+            Refusal::Malformed => (StatusCode::BAD_REQUEST, "see the offer that was sent"),
+            Refusal::Unusable => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "see which media and codecs the stream has",
+            ),
+            Refusal::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "try again later"),
+            Refusal::Internal => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the server's log may say more",
+            ),
+        };
+        let problem = Problem::new(status, format!("{text}; {advice}")).with_code(code);
+        match refusal {
+            Refusal::Conflict | Refusal::Unavailable => {
+                let (name, value) = retry_after(2);
+                problem.with_header(name, value)
+            }
+            _ => problem,
+        }
+    }
+}
+
+/// Whether an answer of ours lets media flow the way that the client is here for.
+fn carries(answer: &str, kind: Kind) -> bool {
+    let wanted = match kind {
+        Kind::Whip => "a=recvonly",
+        Kind::Whep => "a=sendonly",
+    };
+    let mut accepted = false;
+    answer.lines().any(|line| {
+        if let Some(media) = line.strip_prefix("m=") {
+            let mut fields = media.split(' ');
+            let kind = fields.next();
+            accepted = fields.next().is_some_and(|port| port != "0");
+            return accepted && kind == Some("application");
+        }
+        accepted && (line == wanted || line == "a=sendrecv")
+    })
+}
+
+/// The core's text for a bad offer is one for many causes; the parser knows the cause.
+fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
+    use portunus_core::sdp::SdpError as E;
+    let cause = offer.and_then(|sdp| RemoteDescription::parse(sdp, SdpType::Offer, &[]).err());
+    let (status, detail) = match cause {
+        Some(E::NoIceCredentials) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "the offer has no usable a=ice-ufrag and a=ice-pwd: it has to be one of WebRTC".into(),
+        ),
+        Some(E::NoFingerprint) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "the offer has no a=fingerprint that can be used (sha-256 or sha-1): DTLS is needed"
+                .into(),
+        ),
+        Some(E::NoMid(line)) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!(
+                "m-line {line} of the offer has no a=mid: BUNDLE is needed (RFC 9725 section 4.4)"
+            ),
+        ),
+        Some(E::TooManyMedia(lines)) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!("the offer has {lines} m-lines, which are too many"),
+        ),
+        Some(cause) => {
+            let said = cause.to_string();
+            let detail = match said.as_str() {
+                "" | "Error processing SDP" => format!("the offer cannot be read: {cause:?}"),
+                _ => format!("the offer cannot be read: {said}"),
+            };
+            (StatusCode::BAD_REQUEST, detail)
+        }
+        None => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!("the offer cannot be answered: {text}"),
+        ),
+    };
+    Problem::new(status, detail)
+}
+
+fn wrong_token(token: Option<&str>) -> Problem {
+    let detail = match token {
+        None => "a token is needed: send the header `Authorization: Bearer TOKEN`",
+        Some(_) => "this token is not the right one; ask for the one of this stream",
+    };
+    headers::unauthorized(detail, token.is_some(), StatusCode::UNAUTHORIZED)
+}
+
+fn busy(detail: &str) -> Problem {
+    let (name, value) = retry_after(2);
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(name, value)
+}
+
+fn internal(detail: &str) -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+}

@@ -1,0 +1,252 @@
+//! A client of the gateway inside of the server: one session with one handle.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use portunus_core::sdp::IceCredentials;
+use portunus_core::{Client, Gateway, HandleId, LocalIce, SessionId};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// What administrators read of such a client.
+const TRANSPORT: &str = "portunus.transport.whip";
+
+/// How long a plugin may take for its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A session with one handle. Both end when it is dropped.
+#[derive(Debug)]
+pub(super) struct Link {
+    gateway: Gateway,
+    client: Client,
+    session: SessionId,
+    handle: HandleId,
+    transactions: AtomicU64,
+    waiting: Arc<Waiting>,
+    state: watch::Receiver<State>,
+}
+
+/// Who waits for the event that answers a message: its transaction, and where to put it.
+type Waiting = Mutex<Option<(String, oneshot::Sender<Value>)>>;
+
+/// How far the PeerConnection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Negotiating,
+    Up,
+    Ended,
+}
+
+/// What a plugin answers.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The text of its offer or answer.
+    pub(super) sdp: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The core refused the request, with this error.
+    Core(u64, String),
+    /// The plugin did.
+    Plugin(u64, String),
+    /// The plugin said nothing in time.
+    Silence,
+    /// The session or the PeerConnection ended.
+    Ended,
+}
+
+impl Link {
+    /// Makes a session, and attaches to the plugin `package`.
+    pub(super) async fn open(gateway: &Gateway, package: &str) -> Result<Self, Failure> {
+        let (client, messages) = Client::internal(TRANSPORT);
+        let waiting = Arc::<Waiting>::default();
+        let (sender, state) = watch::channel(State::Negotiating);
+        tokio::spawn(pump(messages, waiting.clone(), sender));
+        // From here on its end ends whatever there is of it.
+        let mut link = Link {
+            gateway: gateway.clone(),
+            client,
+            session: SessionId(0),
+            handle: HandleId(0),
+            transactions: AtomicU64::new(1),
+            waiting,
+            state,
+        };
+        let created = link.request(json!({ "janus": "create" })).await?;
+        link.session = SessionId(id_in(&created).ok_or(Failure::Ended)?);
+        let attached = link
+            .request(json!({ "janus": "attach", "session_id": link.session.0, "plugin": package }))
+            .await?;
+        link.handle = HandleId(id_in(&attached).ok_or(Failure::Ended)?);
+        Ok(link)
+    }
+
+    /// Sends a message with an offer or answer to the plugin, and waits for the event that answers it.
+    pub(super) async fn ask(
+        &self,
+        body: &Value,
+        jsep: Option<(&str, &str)>,
+    ) -> Result<Answer, Failure> {
+        let transaction = self.transaction();
+        let mut message = json!({ "janus": "message", "transaction": transaction, "body": body });
+        if let (Some(members), Some((kind, sdp))) = (message.as_object_mut(), jsep) {
+            let jsep = json!({ "type": kind, "sdp": sdp });
+            members.insert("jsep".to_owned(), jsep);
+        }
+        let (sender, event) = oneshot::channel();
+        *self.slot() = Some((transaction, sender));
+        let reply = self.on_handle(message).await?;
+        if reply.get("plugindata").is_some() {
+            return read(&reply);
+        }
+        let mut state = self.state.clone();
+        tokio::select! {
+            // The answer counts, even if the end follows at once.
+            biased;
+            event = event => read(&event.map_err(|_| Failure::Ended)?),
+            _ = state.wait_for(|state| *state == State::Ended) => Err(Failure::Ended),
+            () = tokio::time::sleep(PATIENCE) => Err(Failure::Silence),
+        }
+    }
+
+    /// Hands candidates to the core.
+    pub(super) async fn trickle(&self, candidates: Vec<Value>) -> Result<(), Failure> {
+        let message = json!({ "janus": "trickle", "candidates": candidates });
+        self.on_handle(message).await.map(drop)
+    }
+
+    /// Restarts ICE; none if there is nothing to restart.
+    pub(super) async fn restart_ice(&self, remote: IceCredentials) -> Option<LocalIce> {
+        self.gateway
+            .restart_ice(self.session, self.handle, remote)
+            .await
+    }
+
+    /// Detaches; when it returns, the plugin has let go of what the client had.
+    pub(super) async fn close(&self) {
+        let detach = self.on_handle(json!({ "janus": "detach" }));
+        // A plugin that hangs keeps nobody waiting: the session ends all the same.
+        let _ = tokio::time::timeout(PATIENCE, detach).await;
+        self.gateway.client_gone(&self.client);
+    }
+
+    /// Waits until the PeerConnection is up, `limit` at most; false if it ended, or did not come up.
+    pub(super) async fn is_up_within(&self, limit: Duration) -> bool {
+        let mut state = self.state.clone();
+        let settled = state.wait_for(|state| *state != State::Negotiating);
+        match tokio::time::timeout(limit, settled).await {
+            Ok(Ok(state)) => *state == State::Up,
+            Ok(Err(_)) | Err(_) => false,
+        }
+    }
+
+    /// Waits until the PeerConnection or the session has ended.
+    pub(super) async fn ended(&self) {
+        // An error means that nobody can report more: it has ended.
+        let _ = self
+            .state
+            .clone()
+            .wait_for(|state| *state == State::Ended)
+            .await;
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        *self.state.borrow() == State::Ended
+    }
+
+    async fn on_handle(&self, mut message: Value) -> Result<Value, Failure> {
+        if let Some(members) = message.as_object_mut() {
+            members.insert("session_id".to_owned(), self.session.0.into());
+            members.insert("handle_id".to_owned(), self.handle.0.into());
+        }
+        self.request(message).await
+    }
+
+    async fn request(&self, mut message: Value) -> Result<Value, Failure> {
+        if let Some(members) = message.as_object_mut() {
+            members
+                .entry("transaction")
+                .or_insert_with(|| self.transaction().into());
+        }
+        let reply = self.gateway.request_value(&self.client, message).await;
+        let Some(error) = reply.get("error") else {
+            return Ok(reply);
+        };
+        let reason = error.get("reason").and_then(Value::as_str);
+        let code = error.get("code").and_then(Value::as_u64);
+        Err(Failure::Core(
+            code.unwrap_or_default(),
+            reason.unwrap_or_default().to_owned(),
+        ))
+    }
+
+    fn transaction(&self) -> String {
+        self.transactions
+            .fetch_add(1, Ordering::Relaxed)
+            .to_string()
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<(String, oneshot::Sender<Value>)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.gateway.client_gone(&self.client);
+    }
+}
+
+/// Reads the client's events until its PeerConnection or session ends.
+async fn pump(
+    mut messages: mpsc::Receiver<Value>,
+    waiting: Arc<Waiting>,
+    state: watch::Sender<State>,
+) {
+    while let Some(message) = messages.recv().await {
+        match message.get("janus").and_then(Value::as_str) {
+            Some("event") => {
+                let transaction = message.get("transaction").and_then(Value::as_str);
+                let mut slot = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let wanted = slot
+                    .take_if(|(wanted, _)| transaction == Some(wanted.as_str()))
+                    .map(|(_, sender)| sender);
+                drop(slot);
+                if let Some(sender) = wanted {
+                    // Nobody waits any more if the HTTP client has gone.
+                    let _ = sender.send(message);
+                }
+            }
+            Some("webrtcup") => {
+                state.send_replace(State::Up);
+            }
+            Some("hangup" | "detached" | "timeout") => break,
+            // Media, slow links and the like: there is nobody to tell.
+            _ => {}
+        }
+    }
+    state.send_replace(State::Ended);
+}
+
+/// The answer in an event, or in a reply that has the plugin's data.
+fn read(event: &Value) -> Result<Answer, Failure> {
+    let data = event.pointer("/plugindata/data");
+    let member = |name: &str| data.and_then(|data| data.get(name));
+    if let Some(code) = member("error_code").and_then(Value::as_u64) {
+        let text = member("error").and_then(Value::as_str);
+        return Err(Failure::Plugin(code, text.unwrap_or_default().to_owned()));
+    }
+    let sdp = event.pointer("/jsep/sdp").and_then(Value::as_str);
+    Ok(Answer {
+        sdp: sdp.map(str::to_owned),
+    })
+}
+
+/// The id that a reply gives: a number, or a string of digits.
+fn id_in(reply: &Value) -> Option<u64> {
+    let id = reply.pointer("/data/id")?;
+    id.as_u64().or_else(|| id.as_str()?.parse().ok())
+}

@@ -1,0 +1,150 @@
+//! WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): media in and out by plain HTTP requests.
+//!
+//! A POST to an endpoint makes a session and a handle of the Janus API inside of the server, sends the offer to the
+//! plugin with the request that [`portunus_core::Broadcast`] names, and answers with what the plugin answers. What
+//! the client gets is a resource: candidates and restarts go there by PATCH, and a DELETE, or the end of the
+//! PeerConnection, ends all of it.
+
+mod endpoint;
+mod headers;
+mod link;
+mod path;
+mod problem;
+mod registry;
+mod resource;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use axum::routing::any;
+use bytes::Bytes;
+use portunus_core::Gateway;
+
+use crate::{Counters, HttpConfig, WhipConfig};
+use headers::{Cors, Link};
+use path::{Kind, Target};
+use problem::Problem;
+use registry::Registry;
+
+/// The media type of descriptions.
+const SDP: &str = "application/sdp";
+/// The media type of fragments (RFC 8840).
+const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
+/// The media types that a resource takes by PATCH.
+const ACCEPT_PATCH: &str = FRAGMENT;
+
+/// What the handlers of requests share.
+#[derive(Debug)]
+struct Whip {
+    config: WhipConfig,
+    /// The Link headers of answers.
+    ice_servers: Vec<HeaderValue>,
+    request_timeout: std::time::Duration,
+    gateway: Gateway,
+    counters: Arc<Counters>,
+    registry: Arc<Registry>,
+}
+
+/// Everything below `/whip` and `/whep`.
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(
+    config: &WhipConfig,
+    http: &HttpConfig,
+    gateway: Gateway,
+    counters: Arc<Counters>,
+) -> Router<S> {
+    let whip = Whip {
+        config: config.clone(),
+        ice_servers: config.ice_servers.iter().filter_map(Link::value).collect(),
+        request_timeout: http.request_timeout,
+        gateway,
+        counters,
+        registry: Arc::new(Registry::new(config.max_sessions)),
+    };
+    let mut router = Router::new();
+    for kind in [Kind::Whip, Kind::Whep] {
+        let base = kind.base();
+        router = router
+            .route(base, any(entry))
+            .route(&format!("{base}/"), any(entry))
+            .route(&format!("{base}/{{*rest}}"), any(entry));
+    }
+    router.with_state(Arc::new(whip))
+}
+
+/// Answers any request.
+async fn entry(State(whip): State<Arc<Whip>>, request: Request) -> Response {
+    let cors = Cors::of(&whip.config.allow_origins, request.headers());
+    let mut response = match whip.answer(&cors, request).await {
+        Ok(response) => response,
+        Err(problem) => {
+            whip.counters.whip_refused.add(1);
+            tracing::debug!(%problem, "refused a request of WHIP or WHEP");
+            problem.into_response()
+        }
+    };
+    cors.add_headers(response.headers_mut());
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+impl Whip {
+    async fn answer(&self, cors: &Cors, request: Request) -> Result<Response, Problem> {
+        let (head, body) = request.into_parts();
+        let (kind, target) = Target::parse(head.uri.path()).ok_or_else(|| {
+            Problem::new(
+                StatusCode::NOT_FOUND,
+                "there is nothing at this path; an endpoint is /whip/ID, /whip/PLUGIN/ID, or the same with /whep",
+            )
+        })?;
+        if head.method == Method::OPTIONS {
+            return Ok(target.options());
+        }
+        if cors.is_refused() {
+            let detail = "pages of this origin may not use the server; its operator can add the origin to whip.allow_origins";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        }
+        match (target, head.method) {
+            (Target::Endpoint(endpoint), Method::POST) => {
+                self.post(kind, &endpoint, &head.headers, body).await
+            }
+            (Target::Resource(id), Method::PATCH) => {
+                self.patch(kind, &id, &head.headers, body).await
+            }
+            (Target::Resource(id), Method::DELETE) => self.delete(kind, &id, &head.headers).await,
+            (target, method) => {
+                let allow = target.allow();
+                let detail = format!("{method} means nothing here; allowed are {allow}");
+                Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+                    .with_header(ALLOW, HeaderValue::from_static(allow)))
+            }
+        }
+    }
+
+    /// The whole body, if it comes in time and is not too large.
+    async fn read(&self, body: Body) -> Result<Bytes, Problem> {
+        let max = self.config.max_body;
+        match tokio::time::timeout(self.request_timeout, to_bytes(body, max)).await {
+            Ok(Ok(body)) => Ok(body),
+            Ok(Err(_)) => Err(Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body is larger than {max} bytes, or broke off"),
+            )),
+            Err(_) => Err(Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not come in time",
+            )),
+        }
+    }
+}
+
+/// Seconds after which a client may try again.
+fn retry_after(seconds: u16) -> (axum::http::HeaderName, HeaderValue) {
+    (RETRY_AFTER, HeaderValue::from(seconds))
+}

@@ -1,0 +1,132 @@
+//! The paths of endpoints and resources.
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, HeaderName};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use percent_encoding::percent_decode_str;
+
+use super::{ACCEPT_PATCH, SDP};
+
+/// The plugin of paths that name none.
+const DEFAULT_PLUGIN: &str = "streaming";
+/// The segment before a resource's id, where an endpoint's path has a plugin.
+const RESOURCE: &str = "resource";
+/// Bytes of the longest stream id.
+const MAX_ID: usize = 256;
+
+/// Which way media goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// From the client.
+    Whip,
+    /// To the client.
+    Whep,
+}
+
+impl Kind {
+    /// Where its paths start.
+    pub(super) const fn base(self) -> &'static str {
+        match self {
+            Kind::Whip => "/whip",
+            Kind::Whep => "/whep",
+        }
+    }
+
+    /// The path of a resource.
+    pub(super) fn location(self, id: &str) -> String {
+        format!("{}/{RESOURCE}/{id}", self.base())
+    }
+}
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Endpoint(Endpoint),
+    /// A resource's id.
+    Resource(String),
+}
+
+/// A stream of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) plugin: String,
+    /// The stream's id, decoded.
+    pub(super) id: String,
+}
+
+impl Target {
+    /// Reads a request's path; none if it names nothing.
+    pub(super) fn parse(path: &str) -> Option<(Kind, Self)> {
+        let mut segments = path.strip_prefix('/')?.split('/');
+        let kind = match segments.next()? {
+            "whip" => Kind::Whip,
+            "whep" => Kind::Whep,
+            _ => return None,
+        };
+        let rest: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
+        let target = match rest.as_slice() {
+            [RESOURCE, id] => Target::Resource((*id).to_owned()),
+            [id] => Target::endpoint(DEFAULT_PLUGIN, id)?,
+            [plugin, id] => Target::endpoint(plugin, id)?,
+            _ => return None,
+        };
+        Some((kind, target))
+    }
+
+    fn endpoint(plugin: &str, id: &str) -> Option<Self> {
+        let id = percent_decode_str(id).decode_utf8().ok()?.into_owned();
+        let plugin = plugin.to_owned();
+        (id.len() <= MAX_ID).then_some(Target::Endpoint(Endpoint { plugin, id }))
+    }
+
+    /// The methods that it knows.
+    pub(super) const fn allow(&self) -> &'static str {
+        match self {
+            Target::Endpoint(_) => "POST, OPTIONS",
+            Target::Resource(_) => "PATCH, DELETE, OPTIONS",
+        }
+    }
+
+    /// The answer to OPTIONS; what a browser asks for before is added by [`super::headers::Cors`].
+    pub(super) fn options(&self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        let headers = response.headers_mut();
+        headers.insert(ALLOW, HeaderValue::from_static(self.allow()));
+        let (name, value) = match self {
+            Target::Endpoint(_) => ("accept-post", SDP),
+            Target::Resource(_) => ("accept-patch", ACCEPT_PATCH),
+        };
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(plugin: &str, id: &str) -> Option<Target> {
+        let (plugin, id) = (plugin.to_owned(), id.to_owned());
+        Some(Target::Endpoint(Endpoint { plugin, id }))
+    }
+
+    #[test]
+    fn a_path_names_an_endpoint_or_a_resource() {
+        let target = |path| Target::parse(path).map(|(_, target)| target);
+        assert_eq!(target("/whip/7"), endpoint("streaming", "7"));
+        assert_eq!(target("/whep/7/"), endpoint("streaming", "7"));
+        assert_eq!(target("/whip/videoroom/7"), endpoint("videoroom", "7"));
+        let spaced = target("/whip/streaming/my%20room%2F1");
+        assert_eq!(spaced, endpoint("streaming", "my room/1"));
+        let resource = Some(Target::Resource("ab12".into()));
+        assert_eq!(target("/whep/resource/ab12"), resource);
+        for path in ["/whip", "/whip/", "/whip/a/b/c", "/whip/%ff", "/wish/7", ""] {
+            assert_eq!(target(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A publisher's or viewer's resource: candidates and restarts by PATCH, its end by DELETE.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use portunus_core::sdp::{FragmentCandidate, IceCredentials, IceFragment};
+use rand::Rng;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::headers::Match;
+use super::link::{Failure, Link};
+use super::path::Kind;
+use super::problem::Problem;
+use super::registry::Registry;
+use super::{ACCEPT_PATCH, FRAGMENT, SDP, Whip, headers};
+
+/// What a client of WHIP or WHEP has.
+#[derive(Debug)]
+pub(super) struct Resource {
+    kind: Kind,
+    link: Link,
+    /// What later requests have to show too.
+    token: Option<String>,
+    /// Held by whoever changes it: requests to one resource come one after the other.
+    turn: tokio::sync::Mutex<()>,
+    ice: Mutex<Ice>,
+    /// The request that goes with the viewer's answer to our offer, until it came.
+    start: Mutex<Option<Value>>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The ICE session that the entity tag stands for.
+#[derive(Debug)]
+struct Ice {
+    tag: String,
+    /// The client's credentials, once they are known.
+    remote: Option<IceCredentials>,
+}
+
+impl Resource {
+    pub(super) fn new(
+        kind: Kind,
+        link: Link,
+        token: Option<&str>,
+        remote: Option<IceCredentials>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        Resource {
+            kind,
+            link,
+            token: token.map(str::to_owned),
+            turn: tokio::sync::Mutex::default(),
+            ice: Mutex::new(Ice {
+                tag: new_tag(),
+                remote,
+            }),
+            start: Mutex::default(),
+            _place: place,
+        }
+    }
+
+    /// The viewer has to answer our offer, which goes to the plugin with `start`.
+    pub(super) fn awaiting_answer(self, start: Value) -> Self {
+        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
+        self
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The entity tag, with its quotes.
+    pub(super) fn etag(&self) -> String {
+        self.ice().tag.clone()
+    }
+
+    /// Makes it known; gives its id. It ends with its PeerConnection, and if that is not up after `limit`.
+    pub(super) fn register(self, registry: &Arc<Registry>, limit: Duration) -> String {
+        let resource = Arc::new(self);
+        let id = registry.add(resource.clone());
+        let (registry, key) = (registry.clone(), id.clone());
+        tokio::spawn(async move {
+            if resource.link.is_up_within(limit).await {
+                resource.link.ended().await;
+            } else if !resource.link.has_ended() {
+                tracing::debug!("a client of WHIP or WHEP did not connect in time");
+            }
+            registry.remove(&key);
+        });
+        id
+    }
+
+    /// Whether a request shows the token that made the resource.
+    fn check_token(&self, token: Option<&str>) -> Result<(), Problem> {
+        let Some(known) = self.token.as_deref() else {
+            return Ok(());
+        };
+        match token {
+            Some(token) if equal_in_constant_time(known, token) => Ok(()),
+            shown => Err(headers::unauthorized(
+                "the token has to be the one that made this resource",
+                shown.is_some(),
+                StatusCode::UNAUTHORIZED,
+            )),
+        }
+    }
+
+    /// Takes the viewer's answer to our offer.
+    async fn answer(&self, sdp: &str) -> Result<Response, Problem> {
+        let start = self
+            .start
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let Some(start) = start else {
+            let detail = format!(
+                "there is no offer to answer: descriptions cannot be changed; candidates are {FRAGMENT}"
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        };
+        match self.link.ask(&start, Some(("answer", sdp))).await {
+            Ok(_) => {
+                *self.start.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                self.ice().remote = credentials(sdp);
+                Ok(status(StatusCode::NO_CONTENT))
+            }
+            Err(Failure::Core(465 | 469, text)) => {
+                let detail = format!("the answer does not fit the offer: {text}");
+                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
+            }
+            Err(Failure::Plugin(code, text)) => {
+                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text).with_code(code))
+            }
+            Err(failure) => Err(lost(&failure)),
+        }
+    }
+
+    /// Takes candidates, or restarts ICE.
+    async fn fragment(&self, text: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+        let fragment = IceFragment::parse(text).map_err(|error| {
+            let detail = format!("the body cannot be read as {FRAGMENT}: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, detail)
+        })?;
+        let tag = self.etag();
+        match Match::of(headers, &tag) {
+            Match::Yes => {}
+            Match::Absent => {
+                return Err(Problem::new(
+                    StatusCode::PRECONDITION_REQUIRED,
+                    "an If-Match header is needed: the ETag of the last answer, or * to restart ICE",
+                ));
+            }
+            Match::No => {
+                return Err(Problem::new(
+                    StatusCode::PRECONDITION_FAILED,
+                    "the If-Match header names another ICE session than the one that there is now",
+                ));
+            }
+        }
+        let restarts = {
+            let ice = self.ice();
+            ice.remote.is_some() && fragment.ice.is_some() && ice.remote != fragment.ice
+        };
+        match (restarts, fragment.ice.clone()) {
+            (true, Some(remote)) => self.restart(remote, fragment).await,
+            _ => {
+                self.trickle(fragment).await?;
+                Ok(status(StatusCode::NO_CONTENT))
+            }
+        }
+    }
+
+    async fn restart(
+        &self,
+        remote: IceCredentials,
+        fragment: IceFragment,
+    ) -> Result<Response, Problem> {
+        let restarted = self.link.restart_ice(remote.clone()).await;
+        let local = restarted.ok_or_else(|| lost(&Failure::Ended))?;
+        let tag = new_tag();
+        *self.ice() = Ice {
+            tag: tag.clone(),
+            remote: Some(remote),
+        };
+        let media = fragment.media.clone();
+        self.trickle(fragment).await?;
+        let mid = Some(local.mid.as_str().to_owned());
+        let candidate = |text: String| FragmentCandidate {
+            mid: mid.clone(),
+            index: 0,
+            text: match text.starts_with("candidate:") {
+                true => text,
+                false => format!("candidate:{text}"),
+            },
+        };
+        let ours = IceFragment {
+            ice: Some(local.ice),
+            candidates: local.candidates.into_iter().map(candidate).collect(),
+            complete: true,
+            media,
+            mid: mid.clone(),
+        };
+        let mut response = Response::new(Body::from(ours.to_string()));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(FRAGMENT));
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            headers.insert(ETAG, tag);
+        }
+        Ok(response)
+    }
+
+    async fn trickle(&self, fragment: IceFragment) -> Result<(), Problem> {
+        if fragment.candidates.is_empty() {
+            return Ok(());
+        }
+        let candidates = fragment.candidates.into_iter().map(|candidate| {
+            json!({
+                "sdpMid": candidate.mid,
+                "sdpMLineIndex": candidate.index,
+                "candidate": candidate.text,
+            })
+        });
+        self.link
+            .trickle(candidates.collect())
+            .await
+            .map_err(|failure| lost(&failure))
+    }
+
+    fn ice(&self) -> MutexGuard<'_, Ice> {
+        self.ice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Whip {
+    /// Answers a PATCH.
+    pub(super) async fn patch(
+        &self,
+        kind: Kind,
+        id: &str,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Response, Problem> {
+        let resource = self.find(kind, id, headers)?;
+        let declared = headers::content_type(headers);
+        if declared != FRAGMENT && !(declared == SDP && kind == Kind::Whep) {
+            let detail = format!("the body has to be {FRAGMENT}, and the Content-Type to say so");
+            let accept = HeaderName::from_static("accept-patch");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+                .with_header(accept, HeaderValue::from_static(ACCEPT_PATCH)));
+        }
+        let body = self.read(body).await?;
+        let text = std::str::from_utf8(&body)
+            .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
+        let _turn = resource.turn.lock().await;
+        match declared == SDP {
+            true => resource.answer(text).await,
+            false => resource.fragment(text, headers).await,
+        }
+    }
+
+    /// Answers a DELETE.
+    pub(super) async fn delete(
+        &self,
+        kind: Kind,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response, Problem> {
+        let resource = self.find(kind, id, headers)?;
+        self.registry.remove(id);
+        resource.link.close().await;
+        Ok(status(StatusCode::OK))
+    }
+
+    /// The resource, if there is one and the request shows its token.
+    fn find(&self, kind: Kind, id: &str, headers: &HeaderMap) -> Result<Arc<Resource>, Problem> {
+        let resource = self.registry.find(id);
+        let alive = resource.filter(|resource| resource.kind == kind && !resource.link.has_ended());
+        let resource = alive.ok_or_else(|| {
+            let detail =
+                "this resource does not exist, or has ended; POST to the endpoint to make another";
+            Problem::new(StatusCode::NOT_FOUND, detail)
+        })?;
+        resource.check_token(headers::bearer(headers)?)?;
+        Ok(resource)
+    }
+}
+
+/// The credentials of the transport that all m-lines of a description share.
+pub(super) fn credentials(sdp: &str) -> Option<IceCredentials> {
+    let value = |prefix: &str| {
+        let mut values = sdp.lines().filter_map(|line| line.strip_prefix(prefix));
+        values.next().map(|value| value.trim().to_owned())
+    };
+    let (ufrag, pwd) = (value("a=ice-ufrag:")?, value("a=ice-pwd:")?);
+    Some(IceCredentials { ufrag, pwd })
+}
+
+/// The connection is gone under the request.
+fn lost(failure: &Failure) -> Problem {
+    tracing::debug!(?failure, "a request to a resource that ends");
+    let detail =
+        "the connection has ended, or is not set up yet; POST to the endpoint to make another";
+    Problem::new(StatusCode::CONFLICT, detail)
+}
+
+fn new_tag() -> String {
+    format!("\"{:016x}\"", rand::rng().random::<u64>())
+}
+
+fn status(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// Compares without telling by its duration how much of a guess was right.
+fn equal_in_constant_time(known: &str, shown: &str) -> bool {
+    let pairs = known.bytes().zip(shown.bytes());
+    known.len() == shown.len() && pairs.fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}

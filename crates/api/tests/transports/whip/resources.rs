@@ -1,0 +1,251 @@
+//! What resources answer, and when they end.
+
+use std::time::Duration;
+
+use portunus_core::CoreConfig;
+use portunus_core::testing::{Line, jsep};
+
+use super::stage::TOKEN;
+use super::{FRAGMENT, SDP, offer, start, start_with, viewer_offer};
+use crate::server::{Answer, Server, config};
+
+/// A fragment with one candidate.
+fn fragment(ufrag: &str) -> String {
+    format!(
+        "a=group:BUNDLE 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\na=ice-ufrag:{ufrag}\r\n\
+         a=ice-pwd:0123456789012345678901\r\n\
+         a=candidate:1 1 udp 2122260223 192.0.2.1 61764 typ host generation 0\r\n"
+    )
+}
+
+impl Server {
+    async fn patch(&self, resource: &Answer, if_match: Option<&str>, body: &str) -> Answer {
+        let if_match = if_match.map(|tag| format!("If-Match: {tag}"));
+        let headers: Vec<&str> = [FRAGMENT].into_iter().chain(if_match.as_deref()).collect();
+        self.request("PATCH", resource.location(), &headers, body.as_bytes())
+            .await
+    }
+}
+
+#[tokio::test]
+async fn candidates_reach_the_peer() {
+    let server = start().await;
+    let resource = server.published().await;
+    let tag = resource.etag();
+    let answer = server
+        .patch(&resource, Some(&tag), &fragment("ufrag1"))
+        .await;
+    assert_eq!((answer.status, answer.body.as_str()), (204, ""));
+    let candidates = server.core.requested().candidates;
+    assert_eq!(candidates.len(), 1);
+    assert!(candidates[0].1.contains("192.0.2.1 61764"));
+    // No new ones, only that there are no more.
+    let end = "m=video 9 X 0\r\na=mid:0\r\na=end-of-candidates\r\n";
+    assert_eq!(server.patch(&resource, Some(&tag), end).await.status, 204);
+    assert_eq!(server.core.requested().candidates.len(), 1);
+}
+
+#[tokio::test]
+async fn the_entity_tag_has_to_fit() {
+    let server = start().await;
+    let resource = server.published().await;
+    let fragment = fragment("ufrag1");
+    let none = server.patch(&resource, None, &fragment).await;
+    assert!(none.problem(428).contains("If-Match"));
+    let other = server.patch(&resource, Some("\"other\""), &fragment).await;
+    other.problem(412);
+    let any = server.patch(&resource, Some("*"), &fragment).await;
+    assert_eq!(any.status, 204);
+}
+
+#[tokio::test]
+async fn new_credentials_restart_ice() {
+    let server = start().await;
+    let resource = server.published().await;
+    server.connect_peer().await;
+    let restarted = server
+        .patch(&resource, Some("*"), &fragment("ufrag2"))
+        .await;
+    assert_eq!(restarted.status, 200, "{}", restarted.body);
+    assert_eq!(
+        restarted.header("content-type"),
+        Some("application/trickle-ice-sdpfrag")
+    );
+    assert_ne!(restarted.etag(), resource.etag());
+    let ufrag = |sdp: &str| {
+        let mut lines = sdp.lines();
+        lines
+            .find(|line| line.starts_with("a=ice-ufrag:"))
+            .unwrap()
+            .to_owned()
+    };
+    assert_ne!(ufrag(&restarted.body), ufrag(&resource.body));
+    assert!(
+        restarted
+            .body
+            .contains("m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\n")
+    );
+    // Its candidates came along; later ones belong to the new session, and the old tag is none any more.
+    assert_eq!(server.core.requested().candidates.len(), 1);
+    let tag = restarted.etag();
+    let late = server
+        .patch(&resource, Some(&resource.etag()), &fragment("ufrag1"))
+        .await;
+    late.problem(412);
+    let next = server
+        .patch(&resource, Some(&tag), &fragment("ufrag2"))
+        .await;
+    assert_eq!(next.status, 204);
+    assert_eq!(server.core.requested().candidates.len(), 2);
+}
+
+#[tokio::test]
+async fn fragments_that_are_none_are_400_and_other_types_415() {
+    let server = start().await;
+    let resource = server.published().await;
+    for body in ["", "hello", "a=ice-ufrag:abcd\r\n", "v=0\r\n"] {
+        let answer = server.patch(&resource, Some("*"), body).await;
+        assert!(answer.problem(400).contains("cannot be read"), "{body}");
+    }
+    let binary = server
+        .request(
+            "PATCH",
+            resource.location(),
+            &[FRAGMENT, "If-Match: *"],
+            b"\xff",
+        )
+        .await;
+    binary.problem(400);
+    for kind in ["Content-Type: text/plain", SDP] {
+        let answer = server
+            .request("PATCH", resource.location(), &[kind, "If-Match: *"], b"v=0")
+            .await;
+        assert_eq!(
+            answer.header("accept-patch"),
+            Some("application/trickle-ice-sdpfrag")
+        );
+        answer.problem(415);
+    }
+    // None of that has hurt.
+    let good = server
+        .patch(&resource, Some("*"), &fragment("ufrag1"))
+        .await;
+    assert_eq!(good.status, 204);
+}
+
+#[tokio::test]
+async fn a_delete_ends_all_of_it() {
+    let server = start().await;
+    let resource = server.published().await;
+    server.connect_peer().await;
+    let gone = server
+        .request("DELETE", resource.location(), &[], b"")
+        .await;
+    assert_eq!(gone.status, 200);
+    server.until_idle().await;
+    for method in ["DELETE", "PATCH"] {
+        let headers = [FRAGMENT, "If-Match: *"];
+        let answer = server
+            .request(method, resource.location(), &headers, b"a=mid:0")
+            .await;
+        assert!(answer.problem(404).contains("has ended"));
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_connection_ends_the_resource() {
+    let server = start().await;
+    let resource = server.published().await;
+    server.connect_peer().await;
+    server.lose_peer().await;
+    server.until_idle().await;
+    let answer = server
+        .patch(&resource, Some("*"), &fragment("ufrag1"))
+        .await;
+    answer.problem(404);
+    server.published().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_connect_is_dropped() {
+    let mut config = config();
+    config.whip.connect_timeout = Duration::from_millis(50);
+    let server = start_with(CoreConfig::default(), config).await;
+    let resource = server.published().await;
+    server.until_idle().await;
+    let answer = server
+        .patch(&resource, Some("*"), &fragment("ufrag1"))
+        .await;
+    answer.problem(404);
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_resources() {
+    let server = start().await;
+    let resource = server.published().await;
+    server.core.gateway.shutdown().await;
+    let answer = server
+        .patch(&resource, Some("*"), &fragment("ufrag1"))
+        .await;
+    answer.problem(404);
+}
+
+#[tokio::test]
+async fn a_resource_is_for_whom_it_was_made() {
+    let server = start().await;
+    let right = format!("Authorization: Bearer {TOKEN}");
+    let offer = offer("ufrag1", &[Line::Video]);
+    let resource = server.offer("/whip/stage/9", &offer, &[&right]).await;
+    let delete = async |headers: &[&str]| {
+        server
+            .request("DELETE", resource.location(), headers, b"")
+            .await
+    };
+    delete(&[]).await.problem(401);
+    delete(&["Authorization: Bearer wrong"]).await.problem(401);
+    // A publisher's resource is no viewer's.
+    let path = resource.location().replace("whip", "whep");
+    let answer = server.request("DELETE", &path, &[&right], b"").await;
+    answer.problem(404);
+    assert_eq!(delete(&[&right]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_viewer_may_ask_for_an_offer() {
+    let server = start().await;
+    let resource = server.request("POST", "/whep/stage/7", &[], b"").await;
+    assert_eq!(resource.status, 201, "{}", resource.body);
+    assert!(resource.body.contains("a=setup:actpass"));
+    assert!(resource.body.contains("a=sendonly"));
+    let answer = jsep("answer", "viewer", &[Line::Video]);
+    let answer = answer["sdp"].as_str().unwrap();
+    let answer = answer.replace("a=sendrecv", "a=recvonly");
+    let patch = async |body: &str| {
+        server
+            .request("PATCH", resource.location(), &[SDP], body.as_bytes())
+            .await
+    };
+    assert!(patch("v=0").await.problem(422).contains("does not fit"));
+    assert_eq!(patch(&answer).await.status, 204);
+    assert!(patch(&answer).await.problem(409).contains("no offer"));
+    server.connect_peer().await;
+    let restarted = server
+        .patch(&resource, Some("*"), &fragment("viewer2"))
+        .await;
+    assert_eq!(restarted.status, 200, "{}", restarted.body);
+}
+
+#[tokio::test]
+async fn a_viewer_whose_offer_fits_nothing_gets_one_that_does() {
+    let server = start().await;
+    let offer = viewer_offer("viewer").replace("VP8", "VP7");
+    let resource = server.offer("/whep/stage/7", &offer, &[]).await;
+    assert_eq!(resource.status, 406, "{}", resource.body);
+    assert!(resource.body.contains("VP8/90000"));
+    let answer = jsep("answer", "viewer", &[Line::Video]);
+    let answer = answer["sdp"].as_str().unwrap();
+    let answer = server
+        .request("PATCH", resource.location(), &[SDP], answer.as_bytes())
+        .await;
+    assert_eq!(answer.status, 204, "{}", answer.body);
+}

@@ -1,0 +1,52 @@
+//! What WHIP and WHEP need to know of a plugin: the requests that publish and watch, and what its errors mean.
+
+use serde_json::Value;
+
+/// A plugin whose streams are published by WHIP or watched by WHEP.
+///
+/// The client's side is a handle like any other: the request goes to [`crate::PluginHandle::message`] with the
+/// client's offer, and the event that answers it has to carry our answer, or an `error_code`.
+pub trait Broadcast: Send + Sync {
+    /// The name in `/whip/NAME/ID` and `/whep/NAME/ID`; lower case, and never `resource`.
+    fn name(&self) -> &'static str;
+
+    /// The request that goes with a publisher's offer; none: nothing can be published.
+    fn publish(&self, stream: &Stream<'_>) -> Option<Value>;
+
+    /// The request that goes with a viewer's offer, or asks for an offer of ours; none: nothing can be watched.
+    fn watch(&self, stream: &Stream<'_>) -> Option<Value>;
+
+    /// The request that goes with a viewer's answer to our offer.
+    fn start(&self) -> Value;
+
+    /// What one of the plugin's error codes means.
+    fn refusal(&self, error_code: u64) -> Refusal;
+}
+
+/// What a client of WHIP or WHEP asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream<'a> {
+    /// The id in the path, decoded.
+    pub id: &'a str,
+    /// The bearer token that the client shows.
+    pub token: Option<&'a str>,
+}
+
+/// Why a plugin refuses a publisher or viewer, in the terms of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such stream (404).
+    NotFound,
+    /// The token is missing or wrong (401).
+    Unauthorized,
+    /// Somebody else publishes it, or it is no stream that can be published or watched now (409).
+    Conflict,
+    /// The offer is no SDP (400).
+    Malformed,
+    /// The offer is in order, but nothing in it can be used (422; for a viewer 406 with an offer of ours).
+    Unusable,
+    /// It could work later (503).
+    Unavailable,
+    /// A fault of the server (500).
+    Internal,
+}
