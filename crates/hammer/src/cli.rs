@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::traffic::Traffic;
-use crate::{ceiling, inside, lab, report};
+use crate::progress::Progress;
+use crate::scenario::streaming;
+use crate::{ceiling, report};
 
 /// Loads a WebRTC server with real clients and measures what it does with them.
 #[derive(Debug, Parser)]
@@ -21,37 +22,40 @@ pub struct Cli {
 enum Command {
     /// Measure what one core can do at most: a bare loop of encrypting and sending
     Ceiling(ceiling::Options),
-    /// Run a scenario against one or several servers in turn, between two network namespaces
-    Lab(lab::Options),
-    /// Start a program in a network namespace and on given cores
-    #[command(hide = true)]
-    Inside(inside::Options),
+    /// One source to many viewers, through the server's streaming plugin
+    Streaming(Box<streaming::Options>),
     /// Turn the JSON of earlier runs into other forms
     Report(report::Options),
 }
 
 impl Cli {
-    /// None if it is not a scenario.
-    pub(crate) fn scenario(&self) -> Option<ScenarioFacts<'_>> {
-        match &self.command {
-            Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => None,
-        }
-    }
-
     /// Does what the command line asks for.
     pub fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self.command {
             Command::Ceiling(options) => ceiling::run(&options)?,
-            Command::Lab(options) => lab::run(&options)?,
-            Command::Inside(options) => return Err(inside::run(options).into()),
+            Command::Streaming(options) => stream(&options)?,
             Command::Report(options) => report::run(&options)?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What a scenario's options say that others want to know.
-pub(crate) struct ScenarioFacts<'a> {
-    pub(crate) traffic: &'a Traffic,
-    pub(crate) profile: Option<ceiling::Profile>,
+fn stream(options: &streaming::Options) -> Result<(), Box<dyn Error>> {
+    let progress = Progress::start(&options.target.janus);
+    let record = streaming::run(options, &progress)?;
+    for warning in &record.summary.warnings {
+        progress.keep(&format!("warning: {warning}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
 }

@@ -5,14 +5,15 @@
 
 pub mod ceiling;
 pub mod cli;
-pub mod doubts;
+pub mod client;
 pub mod figures;
-pub mod inside;
-pub mod lab;
 pub mod namespace;
 pub mod progress;
 pub mod record;
 pub mod report;
+pub mod scenario;
+pub mod source;
 pub mod sys;
 pub mod traffic;
 pub mod usage;
+pub mod viewer;

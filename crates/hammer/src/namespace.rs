@@ -177,16 +177,9 @@ impl Namespace {
 
 /// Lets the calling thread, and what it starts, run on `core` only.
 pub fn pin(core: usize) -> io::Result<()> {
-    pin_to(&[core])
-}
-
-/// Lets the calling thread, and what it starts, run on `cores` only.
-pub fn pin_to(cores: &[usize]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    for core in cores {
-        set.set(*core)?;
-    }
-    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
+    let mut cores = CpuSet::new();
+    cores.set(core)?;
+    Ok(sched_setaffinity(Pid::from_raw(0), &cores)?)
 }
 
 /// Runs `work` in a thread of its own, whose namespaces may be changed without touching others.

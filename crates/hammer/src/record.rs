@@ -152,6 +152,12 @@ pub struct Sample {
     /// Packets that decrypting participants got behind a later one.
     #[serde(default)]
     pub reordered_packets: u64,
+    /// Packets that decrypting participants got again.
+    #[serde(default)]
+    pub repeated_packets: u64,
+    /// Packets that decrypting participants could not make sense of: not authentic, or not hammer's.
+    #[serde(default)]
+    pub refused_packets: u64,
     /// The longest time that a participant with media got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ms: Option<f64>,
@@ -246,6 +252,9 @@ pub struct LoadUse {
     /// How busy its cores were with anything, 0 to 1 for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub core_busy_share: Vec<f64>,
+    /// The share of its time that the busiest thread which runs participants did not sleep, 0 to 1.
+    #[serde(default)]
+    pub thread_busy_share: f64,
     /// Time that the hypervisor took from any core, as a share of one core.
     #[serde(default)]
     pub stolen_cores: f64,

@@ -17,6 +17,7 @@ const PSS_EVERY: u64 = 5;
 
 /// What to watch.
 #[derive(Debug, Clone, Default, Args)]
+#[group(id = "watch")]
 pub struct Options {
     /// The server's process, if it runs on this machine: its CPU time, memory and threads are recorded,
     /// its children's too
@@ -128,6 +129,7 @@ impl Sampler {
         let load = LoadUse {
             cpu_cores: now.own.cpu_s_since(&before.own) / length_s,
             core_busy_share: busy(&self.own_cores, before, now),
+            thread_busy_share: 0.0,
             stolen_cores: (now.stolen_s - before.stolen_s).max(0.0) / length_s,
         };
         Ok(Usage {

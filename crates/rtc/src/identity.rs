@@ -47,13 +47,21 @@ pub enum IdentityError {
 impl Identity {
     /// Makes a self-signed ECDSA P-256 certificate.
     pub fn generate() -> Result<Self, IdentityError> {
+        Self::generate_for(&Profile::PREFERENCE)
+    }
+
+    /// The same for a side that accepts these SRTP profiles only, most preferred first.
+    pub fn generate_for(profiles: &[Profile]) -> Result<Self, IdentityError> {
         let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1)?;
         let key = PKey::from_ec_key(EcKey::generate(&group)?)?;
-        Self::self_signed(&key)
+        Self::self_signed(&key, profiles)
     }
 
     /// Makes a self-signed certificate for `key`.
-    pub(crate) fn self_signed(key: &PKeyRef<Private>) -> Result<Self, IdentityError> {
+    pub(crate) fn self_signed(
+        key: &PKeyRef<Private>,
+        profiles: &[Profile],
+    ) -> Result<Self, IdentityError> {
         let mut name = X509Name::builder()?;
         name.append_entry_by_text("CN", "WebRTC")?;
         let name = name.build();
@@ -69,14 +77,14 @@ impl Identity {
         builder.set_not_after(Asn1Time::days_from_now(VALID_DAYS)?.as_ref())?;
         builder.set_pubkey(key)?;
         builder.sign(key, MessageDigest::sha256())?;
-        Ok(Self::new(&builder.build(), key)?)
+        Ok(Self::new(&builder.build(), key, profiles)?)
     }
 
     /// Takes a certificate and its private key, each as PEM text.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let certificate = X509::from_pem(certificate).map_err(IdentityError::Unusable)?;
         let key = PKey::private_key_from_pem(key).map_err(IdentityError::Unusable)?;
-        Self::new(&certificate, &key).map_err(IdentityError::Unusable)
+        Self::new(&certificate, &key, &Profile::PREFERENCE).map_err(IdentityError::Unusable)
     }
 
     /// The certificate's SHA-256 fingerprint, which stands in SDP.
@@ -89,7 +97,11 @@ impl Identity {
         &self.context
     }
 
-    fn new(certificate: &X509Ref, key: &PKeyRef<Private>) -> Result<Self, ErrorStack> {
+    fn new(
+        certificate: &X509Ref,
+        key: &PKeyRef<Private>,
+        profiles: &[Profile],
+    ) -> Result<Self, ErrorStack> {
         let mut builder = SslContext::builder(SslMethod::dtls())?;
         builder.set_certificate(certificate)?;
         builder.set_private_key(key)?;
@@ -97,8 +109,8 @@ impl Identity {
         builder.set_min_proto_version(Some(SslVersion::DTLS1_2))?;
         builder.set_cipher_list(CIPHERS)?;
         builder.set_groups_list(GROUPS)?;
-        let profiles = Profile::PREFERENCE.map(Profile::name).join(":");
-        builder.set_tlsext_use_srtp(&profiles)?;
+        let profiles: Vec<&str> = profiles.iter().map(|profile| profile.name()).collect();
+        builder.set_tlsext_use_srtp(&profiles.join(":"))?;
         builder.set_options(
             SslOptions::NO_QUERY_MTU
                 | SslOptions::NO_RENEGOTIATION

@@ -1,0 +1,357 @@
+//! The participants of a run: how they join and leave.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::mountpoint::STREAMING;
+use crate::client::{ClientError, Connection, Handle, Session, jsep};
+use crate::viewer::{
+    Event, EventKind, Factory, LoadThreads, NewPeer, PeerId, PrepareError, Prepared,
+};
+
+/// How long a participant may take until its first packet.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The participants. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Crowd(Arc<Shared>);
+
+/// What a participant does.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    /// Watches a mountpoint of the streaming plugin.
+    Watch {
+        mountpoint: Value,
+        /// Its source, as the load threads know it.
+        source: usize,
+    },
+}
+
+/// How fast participants come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Joins started in a second; 0: as many as go.
+    pub(super) per_s: f64,
+    /// Joins under way at a time.
+    pub(super) at_a_time: usize,
+}
+
+/// What has been counted since the last time.
+#[derive(Debug, Default)]
+pub(super) struct Joins {
+    /// From the first request to the first packet.
+    pub(super) delays_us: Vec<f64>,
+    pub(super) failed: u32,
+    /// Participants that the server or the network ended.
+    pub(super) ended: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    load: LoadThreads,
+    factory: Factory,
+    connections: Vec<Connection>,
+    /// The share of participants that decrypt.
+    check_share: f64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: PeerId,
+    arriving: HashMap<PeerId, oneshot::Sender<Result<(), String>>>,
+    members: BTreeMap<PeerId, Member>,
+    joins: Joins,
+    last_failure: Option<String>,
+    profile: Option<portunus_srtp::Profile>,
+}
+
+#[derive(Debug)]
+struct Member {
+    session: Session,
+    /// Keeps its place at the connection.
+    _handle: Handle,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum JoinError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    #[error("{0}")]
+    Ended(String),
+    #[error("no media in {} s", PATIENCE.as_secs())]
+    NoMedia,
+}
+
+impl Crowd {
+    /// Nobody yet. What happens to participants comes from `events`.
+    pub(super) fn new(
+        load: LoadThreads,
+        mut events: UnboundedReceiver<Event>,
+        factory: Factory,
+        connections: Vec<Connection>,
+        check_share: f64,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            load,
+            factory,
+            connections,
+            check_share,
+            state: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&shared);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                let Some(shared) = weak.upgrade() else { return };
+                shared.take(event);
+            }
+        });
+        Self(shared)
+    }
+
+    /// The threads that run the participants.
+    pub(super) fn load(&self) -> &LoadThreads {
+        &self.0.load
+    }
+
+    /// Participants that have joined.
+    pub(super) fn len(&self) -> usize {
+        self.0.state().members.len()
+    }
+
+    /// What has been counted since the last call.
+    pub(super) fn take_joins(&self) -> Joins {
+        std::mem::take(&mut self.0.state().joins)
+    }
+
+    /// Why the last one that could not join, or was ended, could not.
+    pub(super) fn last_failure(&self) -> Option<String> {
+        self.0.state().last_failure.clone()
+    }
+
+    /// What protects the media.
+    pub(super) fn profile(&self) -> Option<portunus_srtp::Profile> {
+        self.0.state().profile
+    }
+
+    /// Lets `count` more join, taking turns at `acts`; returns when each has media or has failed.
+    pub(super) async fn join(&self, acts: &Arc<[Act]>, count: usize, pace: Pace) {
+        let mut under_way = JoinSet::new();
+        let mut clock = (pace.per_s > 0.0).then(|| {
+            let mut clock = interval(Duration::from_secs_f64(1.0 / pace.per_s));
+            clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            clock
+        });
+        for _ in 0..count {
+            if let Some(clock) = &mut clock {
+                clock.tick().await;
+            }
+            while under_way.len() >= pace.at_a_time.max(1) {
+                under_way.join_next().await;
+            }
+            let (shared, acts) = (Arc::clone(&self.0), Arc::clone(acts));
+            under_way.spawn(async move { shared.join(&acts).await });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    /// Lets `count` leave: those that have been there longest, or those that came last.
+    pub(super) async fn leave(&self, count: usize, oldest: bool) {
+        let mut under_way = JoinSet::new();
+        for _ in 0..count {
+            let mut state = self.0.state();
+            let member = match oldest {
+                true => state.members.pop_first(),
+                false => state.members.pop_last(),
+            };
+            drop(state);
+            let Some((id, member)) = member else { break };
+            self.0.load.remove(id);
+            // It is gone either way.
+            under_way.spawn(async move { drop(member.session.destroy().await) });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn join(&self, acts: &[Act]) {
+        let id = {
+            let mut state = self.state();
+            state.next += 1;
+            state.next - 1
+        };
+        let turn = usize::try_from(id).unwrap_or(0);
+        let act = turn.checked_rem(acts.len()).and_then(|n| acts.get(n));
+        let connection = turn
+            .checked_rem(self.connections.len())
+            .and_then(|n| self.connections.get(n));
+        let (Some(act), Some(connection)) = (act, connection) else {
+            return;
+        };
+        let start = Instant::now();
+        let session = match connection.create().await {
+            Ok(session) => session,
+            Err(error) => return self.failed(&error.into()),
+        };
+        match self.enter(id, act, &session).await {
+            Ok(handle) => {
+                let mut state = self.state();
+                state
+                    .joins
+                    .delays_us
+                    .push(start.elapsed().as_secs_f64() * 1e6);
+                state.members.insert(
+                    id,
+                    Member {
+                        session,
+                        _handle: handle,
+                    },
+                );
+            }
+            Err(error) => {
+                self.state().arriving.remove(&id);
+                self.load.remove(id);
+                self.failed(&error);
+                // The server may be what failed.
+                let _ = session.destroy().await;
+            }
+        }
+    }
+
+    async fn enter(&self, id: PeerId, act: &Act, session: &Session) -> Result<Handle, JoinError> {
+        match act {
+            Act::Watch { mountpoint, source } => {
+                let mut handle = session.attach(STREAMING).await?;
+                let watch = json!({ "request": "watch", "id": mountpoint });
+                let reply = handle.message(watch, None).await?;
+                let offer = offer_in(&reply)?;
+                let (prepared, answer) = self.factory.answer(offer)?;
+                let arrival = self.run(id, prepared, Some(*source));
+                let answer = json!({ "type": "answer", "sdp": answer });
+                handle
+                    .message(json!({ "request": "start" }), Some(answer))
+                    .await?;
+                self.wait(id, arrival, &mut handle).await?;
+                Ok(handle)
+            }
+        }
+    }
+
+    /// Hands a participant to the load threads; the channel tells of its first packet or its end.
+    fn run(
+        &self,
+        id: PeerId,
+        prepared: Prepared,
+        source: Option<usize>,
+    ) -> oneshot::Receiver<Result<(), String>> {
+        let (sender, arrival) = oneshot::channel();
+        self.state().arriving.insert(id, sender);
+        self.load.add(NewPeer {
+            id,
+            prepared,
+            check: is_checked(id, self.check_share),
+            source,
+        });
+        arrival
+    }
+
+    /// Waits for the first packet, and hands on the candidates that come in the meantime.
+    async fn wait(
+        &self,
+        id: PeerId,
+        mut arrival: oneshot::Receiver<Result<(), String>>,
+        handle: &mut Handle,
+    ) -> Result<(), JoinError> {
+        let arrived = timeout(PATIENCE, async {
+            loop {
+                tokio::select! {
+                    arrived = &mut arrival => return arrived,
+                    Some(event) = handle.events.recv() => {
+                        let candidate = event.pointer("/candidate/candidate");
+                        if let Some(candidate) = candidate.and_then(Value::as_str) {
+                            self.load.add_candidate(id, candidate.to_owned());
+                        }
+                    }
+                }
+            }
+        });
+        match arrived.await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(reason))) => return Err(JoinError::Ended(reason)),
+            Ok(Err(_)) | Err(_) => return Err(JoinError::NoMedia),
+        }
+        // Nobody listens from now on: the load thread notices the end by itself.
+        handle.events.close();
+        Ok(())
+    }
+
+    fn failed(&self, error: &JoinError) {
+        let mut state = self.state();
+        state.joins.failed += 1;
+        state.last_failure = Some(error.to_string());
+    }
+
+    fn take(&self, event: Event) {
+        let Event { id, kind } = event;
+        let mut state = self.state();
+        match kind {
+            EventKind::Connected(profile) => state.profile = profile.or(state.profile),
+            EventKind::Media => {
+                if let Some(arriving) = state.arriving.remove(&id) {
+                    let _ = arriving.send(Ok(()));
+                }
+            }
+            EventKind::Ended(reason) => {
+                if let Some(arriving) = state.arriving.remove(&id) {
+                    let _ = arriving.send(Err(reason));
+                } else if state.members.remove(&id).is_some() {
+                    state.joins.ended += 1;
+                    state.last_failure = Some(reason);
+                }
+            }
+        }
+    }
+}
+
+fn offer_in(reply: &Value) -> Result<&str, ClientError> {
+    jsep(reply).ok_or_else(|| ClientError::Malformed {
+        request: "watch".to_owned(),
+        missing: "jsep",
+    })
+}
+
+/// Whether participant `id` is one of the `share` that decrypt: the first one always is, the others
+/// are spread evenly.
+fn is_checked(id: PeerId, share: f64) -> bool {
+    let up_to = |n: u64| (n as f64 * share).ceil();
+    share > 0.0 && up_to(id + 1) > up_to(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_that_decrypts_is_spread() {
+        let checked = |share| (0..1_000).filter(|id| is_checked(*id, share)).count();
+        assert_eq!(checked(0.01), 10);
+        assert_eq!(checked(0.5), 500);
+        assert_eq!(checked(1.0), 1_000);
+        assert_eq!(checked(0.0), 0);
+        assert!(is_checked(0, 0.001));
+    }
+}

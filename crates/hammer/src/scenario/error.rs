@@ -1,0 +1,62 @@
+//! Why a scenario ends before its time.
+
+use std::io;
+
+use crate::client::ClientError;
+use crate::traffic::TrafficError;
+use crate::usage::UsageError;
+use crate::viewer::PrepareError;
+
+/// Why a scenario ends before its time.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// The traffic cannot be made.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// The server does not do what is needed before anyone can join.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// No participant can be made at all.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// Nothing can be sampled.
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    /// No way to the server's host.
+    #[error("the host of {url}: {source}")]
+    Host {
+        /// The server.
+        url: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A core that is not there, or may not be used.
+    #[error("core {core} cannot be used: {source}")]
+    Core {
+        /// Which.
+        core: usize,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The source of media cannot start.
+    #[error("the source: {0}")]
+    Source(io::Error),
+    /// No threads for the participants.
+    #[error("the load threads: {0}")]
+    Load(io::Error),
+    /// No runtime for the signalling.
+    #[error("the signalling's runtime: {0}")]
+    Runtime(io::Error),
+    /// Nobody could join.
+    #[error("nobody got media; the last one to try: {0}")]
+    Nobody(String),
+    /// The result cannot be written.
+    #[error("{path}: {source}")]
+    Write {
+        /// Where.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,348 @@
+//! Taking the figures: a sample each second, steps over the times of constant load, a summary.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep_until;
+
+use super::ScenarioError;
+use super::crowd::Crowd;
+use crate::progress::Progress;
+use crate::record::{DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
+use crate::usage::Sampler;
+
+/// Above this share of its time hammer itself may be what limits the figures.
+const OWN_LIMIT: f64 = 0.9;
+
+/// Takes the figures of a run.
+pub(super) struct Recorder<'a> {
+    crowd: Crowd,
+    sampler: Sampler,
+    progress: &'a Progress,
+    started: Instant,
+    last: Instant,
+    samples: Vec<Sample>,
+    steps: Vec<Step>,
+    open: Option<Gathered>,
+    join_delays: Vec<f64>,
+    ended: u32,
+    warnings: Vec<String>,
+}
+
+/// What a step is made of.
+#[derive(Debug, Default)]
+struct Gathered {
+    start_s: f64,
+    first_sample: usize,
+    delays_us: Vec<f64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(crowd: Crowd, sampler: Sampler, progress: &'a Progress) -> Self {
+        let now = Instant::now();
+        Self {
+            crowd,
+            sampler,
+            progress,
+            started: now,
+            last: now,
+            samples: Vec::new(),
+            steps: Vec::new(),
+            open: None,
+            join_delays: Vec::new(),
+            ended: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Does `work` and takes samples meanwhile.
+    pub(super) async fn during<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ScenarioError> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            let due = self.last + Duration::from_secs(1);
+            tokio::select! {
+                done = &mut work => return Ok(done),
+                () = sleep_until(due.into()) => self.sample().await?,
+            }
+        }
+    }
+
+    /// Takes a sample of the time since the last one.
+    pub(super) async fn sample(&mut self) -> Result<(), ScenarioError> {
+        let mut window = self.crowd.load().window().await;
+        let usage = self.sampler.sample()?;
+        let now = Instant::now();
+        let length_s = (now - std::mem::replace(&mut self.last, now)).as_secs_f64();
+        let mut joins = self.crowd.take_joins();
+        self.join_delays.extend_from_slice(&joins.delays_us);
+        self.ended += joins.ended;
+        let findings = &mut window.findings;
+        if let Some(open) = &mut self.open {
+            open.delays_us.extend_from_slice(&findings.delays_us);
+        }
+        let mut load = usage.load;
+        load.thread_busy_share = window.busy_share;
+        let sample = Sample {
+            at_s: self.at_s(),
+            length_s,
+            participants: window.participants,
+            joined: window.joined,
+            left: window.left,
+            failed: joins.failed,
+            expected_packets: window.expected,
+            received_packets: window.packets,
+            received_bytes: window.bytes,
+            lost_packets: u64::try_from(findings.lost).unwrap_or(0),
+            reordered_packets: findings.reordered,
+            repeated_packets: findings.repeated,
+            refused_packets: findings.strange,
+            longest_gap_ms: (findings.packets > 0)
+                .then_some(window.longest_gap.as_secs_f64() * 1e3),
+            delay: Delays::of(&mut findings.delays_us),
+            join_delay: Delays::of(&mut joins.delays_us),
+            server: usage.server,
+            link: usage.link,
+            load: Some(load),
+        };
+        self.progress.sample(&sample);
+        self.samples.push(sample);
+        Ok(())
+    }
+
+    /// From here on the load is constant.
+    pub(super) async fn begin_step(&mut self) -> Result<(), ScenarioError> {
+        self.sample().await?;
+        self.open = Some(Gathered {
+            start_s: self.at_s(),
+            first_sample: self.samples.len(),
+            delays_us: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// The end of a time of constant load.
+    pub(super) async fn end_step(&mut self) -> Result<Step, ScenarioError> {
+        self.sample().await?;
+        let mut open = self.open.take().unwrap_or_default();
+        let samples = self.samples.get(open.first_sample..).unwrap_or_default();
+        let mut step = step(open.start_s, samples);
+        step.delay = Delays::of(&mut open.delays_us);
+        self.progress.step(&step);
+        self.steps.push(step.clone());
+        Ok(step)
+    }
+
+    /// CPU time of the server in the samples from index `first` on, in seconds; and their length.
+    pub(super) fn server_cpu_s(&self, first: usize) -> Option<(f64, f64)> {
+        let samples = self.samples.get(first..)?;
+        let cpu = cpu_cores(samples, |s| {
+            s.server.as_ref().map(|server| server.cpu_cores)
+        })?;
+        let length: f64 = samples.iter().map(|s| s.length_s).sum();
+        Some((cpu * length, length))
+    }
+
+    /// The samples so far.
+    pub(super) fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What happens now.
+    pub(super) fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
+    /// Something that makes the figures doubtful.
+    pub(super) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
+    /// All that was taken.
+    pub(super) fn finish(mut self) -> (Vec<Sample>, Vec<Step>, Summary) {
+        let mut summary = summary(&self.samples, &self.steps);
+        summary.joins = self.join_delays.len() as u64;
+        summary.join_delay = Delays::of(&mut self.join_delays);
+        summary.failed_joins = self.samples.iter().map(|s| u64::from(s.failed)).sum();
+        if summary.failed_joins > 0 || self.ended > 0 {
+            let last = self.crowd.last_failure().unwrap_or_default();
+            let (failed, ended) = (summary.failed_joins, self.ended);
+            self.warnings.push(format!(
+                "{failed} joins failed and {ended} participants were ended, the last one: {last}"
+            ));
+        }
+        self.warnings.extend(own_limits(&self.samples, &self.steps));
+        summary.warnings = self.warnings;
+        (self.samples, self.steps, summary)
+    }
+
+    fn at_s(&self) -> f64 {
+        (self.last - self.started).as_secs_f64()
+    }
+}
+
+fn step(start_s: f64, samples: &[Sample]) -> Step {
+    let last = samples.last();
+    let length_s: f64 = samples.iter().map(|s| s.length_s).sum::<f64>().max(1e-9);
+    let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>() as f64;
+    let received = sum(|s| s.received_packets);
+    let delivered_share = match sum(|s| s.expected_packets) {
+        0.0 => 0.0,
+        expected => (received / expected).min(1.0),
+    };
+    let server = last.and_then(|s| s.server.as_ref());
+    Step {
+        start_s,
+        end_s: last.map_or(start_s, |s| s.at_s),
+        participants: last.map_or(0, |s| s.participants),
+        delivered_share,
+        received_bps: sum(|s| s.received_bytes) * 8.0 / length_s,
+        received_pps: received / length_s,
+        carried: delivered_share >= DELIVERED_AT_LEAST,
+        server_cpu_cores: cpu_cores(samples, |s| {
+            s.server.as_ref().map(|server| server.cpu_cores)
+        }),
+        server_rss_bytes: server.map(|server| server.rss_bytes),
+        server_pss_bytes: server.and_then(|server| server.pss_bytes),
+        server_threads: server.map(|server| server.threads),
+        load_cpu_cores: cpu_cores(samples, |s| s.load.as_ref().map(|load| load.cpu_cores)),
+        delay: None,
+        longest_gap_ms: samples
+            .iter()
+            .filter_map(|s| s.longest_gap_ms)
+            .max_by(f64::total_cmp),
+    }
+}
+
+/// The mean over time; none if a sample has none.
+fn cpu_cores(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+    let length: f64 = samples.iter().map(|s| s.length_s).sum();
+    let used = samples.iter().map(|s| Some(of(s)? * s.length_s));
+    let used: Option<f64> = used.sum();
+    used.filter(|_| length > 0.0).map(|used| used / length)
+}
+
+fn summary(samples: &[Sample], steps: &[Step]) -> Summary {
+    let carried = steps.iter().filter(|step| step.carried);
+    let best = carried.max_by_key(|step| step.participants);
+    let fewest = steps.iter().min_by_key(|step| step.participants);
+    let most = steps.iter().max_by_key(|step| step.participants);
+    let memory = |step: &Step| step.server_pss_bytes.or(step.server_rss_bytes);
+    let bytes_per_participant = fewest.zip(most).and_then(|(fewest, most)| {
+        let more = most
+            .participants
+            .checked_sub(fewest.participants)
+            .filter(|n| *n > 0)?;
+        Some((memory(most)? as f64 - memory(fewest)? as f64) / f64::from(more))
+    });
+    Summary {
+        carried_participants: best.map_or(0, |step| step.participants),
+        carried_bps: best.map_or(0.0, |step| step.received_bps),
+        carried_pps: best.map_or(0.0, |step| step.received_pps),
+        delivered_share: best.or(most).map_or(0.0, |step| step.delivered_share),
+        server_cpu_cores: best.and_then(|step| step.server_cpu_cores),
+        bytes_per_participant,
+        delay: best.and_then(|step| step.delay),
+        longest_gap_ms: samples
+            .iter()
+            .filter_map(|s| s.longest_gap_ms)
+            .max_by(f64::total_cmp),
+        ..Summary::default()
+    }
+}
+
+/// Warnings where hammer, and not the server, may have set the limit.
+fn own_limits(samples: &[Sample], steps: &[Step]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for step in steps {
+        let within = samples
+            .iter()
+            .filter(|s| s.at_s > step.start_s && s.at_s <= step.end_s);
+        let loads: Vec<_> = within.filter_map(|s| s.load.as_ref()).collect();
+        let mean = loads.iter().map(|load| load.thread_busy_share).sum::<f64>()
+            / loads.len().max(1) as f64;
+        let cores = loads
+            .iter()
+            .flat_map(|load| load.core_busy_share.iter().copied());
+        let core = cores.max_by(f64::total_cmp).unwrap_or(0.0);
+        if mean > OWN_LIMIT || (core > 0.99 && mean > 0.8) {
+            warnings.push(format!(
+                "hammer itself may be the limit with {} participants: its load thread was busy for {:.0} % of the time",
+                step.participants,
+                mean * 100.0
+            ));
+        }
+    }
+    let drops: u64 = samples
+        .iter()
+        .filter_map(|s| s.link.as_ref())
+        .map(|link| link.load_buffer_drops)
+        .sum();
+    if drops > 0 {
+        warnings.push(format!(
+            "hammer lost {drops} messages: its sockets' buffers were full"
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{LoadUse, ServerUse};
+
+    fn sample(at_s: f64, participants: u32, received: u64) -> Sample {
+        Sample {
+            at_s,
+            length_s: 1.0,
+            participants,
+            expected_packets: 1_000,
+            received_packets: received,
+            received_bytes: received * 1_000,
+            longest_gap_ms: Some(at_s),
+            server: Some(ServerUse {
+                cpu_cores: 0.5,
+                rss_bytes: 1_000 * u64::from(participants),
+                ..ServerUse::default()
+            }),
+            load: Some(LoadUse {
+                thread_busy_share: 0.95,
+                ..LoadUse::default()
+            }),
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn a_step_is_the_mean_of_its_samples() {
+        let step = step(1.0, &[sample(2.0, 10, 1_000), sample(3.0, 10, 992)]);
+        assert!(step.carried);
+        assert_eq!(
+            (step.received_pps, step.received_bps),
+            (996.0, 996.0 * 8_000.0)
+        );
+        assert_eq!(step.server_cpu_cores, Some(0.5));
+        assert_eq!((step.start_s, step.end_s), (1.0, 3.0));
+    }
+
+    #[test]
+    fn the_best_step_is_the_largest_that_was_carried() {
+        let (a, b, c) = (
+            sample(1.0, 10, 1_000),
+            sample(2.0, 20, 999),
+            sample(3.0, 30, 900),
+        );
+        let samples = [a, b, c];
+        let steps: Vec<Step> = samples
+            .iter()
+            .map(|s| step(s.at_s - 1.0, std::slice::from_ref(s)))
+            .collect();
+        let summary = summary(&samples, &steps);
+        assert_eq!(summary.carried_participants, 20);
+        assert_eq!(summary.bytes_per_participant, Some(1_000.0));
+        assert_eq!(summary.longest_gap_ms, Some(3.0));
+        assert_eq!(own_limits(&samples, &steps).len(), 3);
+    }
+}

@@ -1,0 +1,135 @@
+//! The server that is put under load.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::ScenarioError;
+use crate::ceiling::Profile;
+use crate::client::{Connection, Credentials};
+
+/// Where the server is and how to be let in.
+#[derive(Debug, Clone, Args)]
+pub struct Target {
+    /// The server's Janus API over WebSocket
+    #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:8188")]
+    pub janus: String,
+    /// The API secret
+    #[arg(long, value_name = "SECRET")]
+    pub api_secret: Option<String>,
+    /// A token
+    #[arg(long)]
+    pub token: Option<String>,
+    /// What reports call the server [default: what it calls itself]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// This machine's address towards the server [default: the one that the system would take]
+    #[arg(long, value_name = "IP")]
+    pub local: Option<IpAddr>,
+    /// WebSocket connections that the participants share
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub connections: u32,
+    /// Accept only this protection of media, in place of all
+    #[arg(long, value_enum)]
+    pub profile: Option<Profile>,
+}
+
+/// What the server says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) name: Option<String>,
+    pub(crate) version: Option<String>,
+}
+
+impl Target {
+    /// Opens the connections.
+    pub(crate) async fn connect(&self) -> Result<Vec<Connection>, ScenarioError> {
+        let mut connections = Vec::new();
+        for _ in 0..self.connections {
+            let credentials = Credentials {
+                secret: self.api_secret.clone(),
+                token: self.token.clone(),
+            };
+            connections.push(Connection::open(&self.janus, credentials).await?);
+        }
+        Ok(connections)
+    }
+
+    /// The addresses on both sides of the way to the server.
+    pub(crate) fn way(&self) -> Result<(IpAddr, IpAddr), ScenarioError> {
+        way(&self.janus, self.local).map_err(|source| ScenarioError::Host {
+            url: self.janus.clone(),
+            source,
+        })
+    }
+
+    /// The SRTP profiles that participants accept; none: all.
+    pub(crate) fn profiles(&self) -> &'static [portunus_srtp::Profile] {
+        match self.profile {
+            None => &[],
+            Some(Profile::Gcm) => &[portunus_srtp::Profile::AeadAes128Gcm],
+            Some(Profile::Cm) => &[portunus_srtp::Profile::Aes128CmSha1_80],
+        }
+    }
+}
+
+impl Facts {
+    /// Asks for them; a server that does not tell has none.
+    pub(crate) async fn of(connection: &Connection) -> Self {
+        let Ok(info) = connection.info().await else {
+            return Self::default();
+        };
+        let text = |name: &str| info.get(name).and_then(Value::as_str).map(str::to_owned);
+        Self {
+            name: text("name"),
+            version: text("version_string"),
+        }
+    }
+}
+
+/// Our address and the server's.
+fn way(url: &str, local: Option<IpAddr>) -> io::Result<(IpAddr, IpAddr)> {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?']).next().unwrap_or_default();
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = match has_port {
+        true => authority.to_owned(),
+        false => format!("{authority}:80"),
+    };
+    let mut addresses = address.to_socket_addrs()?;
+    let remote: SocketAddr = addresses.next().ok_or(io::ErrorKind::NotFound)?;
+    let local = match local {
+        Some(local) => local,
+        None => {
+            let any: IpAddr = match remote {
+                SocketAddr::V4(_) => [0, 0, 0, 0].into(),
+                SocketAddr::V6(_) => [0u16; 8].into(),
+            };
+            let socket = UdpSocket::bind((any, 0))?;
+            // Nothing is sent: the system only looks up the route.
+            socket.connect(remote)?;
+            socket.local_addr()?.ip()
+        }
+    };
+    Ok((local, remote.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_way_is_found_from_the_url() {
+        let lo: IpAddr = [127, 0, 0, 1].into();
+        assert_eq!(way("ws://127.0.0.1:8188/janus", None).unwrap(), (lo, lo));
+        assert_eq!(way("ws://127.0.0.1", None).unwrap(), (lo, lo));
+        let other: IpAddr = [127, 0, 0, 9].into();
+        assert_eq!(way("ws://[::1]:1", Some(other)).unwrap().0, other);
+        assert!(way("ws://", None).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! The mark at the end of each payload that hammer sends: which packet it is, and when it left.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Bytes of a stamp; a payload ends with it.
+pub const STAMP_BYTES: usize = 16;
+
+const MAGIC: [u8; 2] = [0xA5, 0x5E];
+
+/// Which packet it is, and when it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The stream it is of: 0 video, 1 audio.
+    pub stream: u8,
+    /// Counts the packets of the stream from 0, modulo 2^40.
+    pub number: u64,
+    /// When it was given to the kernel, since 1970.
+    pub sent: Duration,
+}
+
+impl Stamp {
+    /// Writes it to the end of `payload`; says whether there was room.
+    pub fn write(&self, payload: &mut [u8]) -> bool {
+        let Some(place) = payload.last_chunk_mut::<STAMP_BYTES>() else {
+            return false;
+        };
+        let [_, _, _, n0, n1, n2, n3, n4] = self.number.to_be_bytes();
+        let [t0, t1, t2, t3, t4, t5, t6, t7] = (self.sent.as_nanos() as u64).to_be_bytes();
+        let [m0, m1] = MAGIC;
+        *place = [
+            m0,
+            m1,
+            self.stream,
+            n0,
+            n1,
+            n2,
+            n3,
+            n4,
+            t0,
+            t1,
+            t2,
+            t3,
+            t4,
+            t5,
+            t6,
+            t7,
+        ];
+        true
+    }
+
+    /// Reads it from the end of a payload without padding; none if there is none.
+    pub fn read(payload: &[u8]) -> Option<Self> {
+        let [m0, m1, stream, n0, n1, n2, n3, n4, time @ ..] =
+            *payload.last_chunk::<STAMP_BYTES>()?;
+        ([m0, m1] == MAGIC).then_some(Self {
+            stream,
+            number: u64::from_be_bytes([0, 0, 0, n0, n1, n2, n3, n4]),
+            sent: Duration::from_nanos(u64::from_be_bytes(time)),
+        })
+    }
+}
+
+/// The clock of stamps and of the kernel's times of arrival: time since 1970.
+pub fn wall_clock() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_read_back_from_any_payload_that_holds_it() {
+        let stamp = Stamp {
+            stream: 1,
+            number: 0x0012_3456_789A,
+            sent: wall_clock(),
+        };
+        for len in [16, 17, 1_188] {
+            let mut payload = vec![7; len];
+            assert!(stamp.write(&mut payload));
+            assert_eq!(Stamp::read(&payload), Some(stamp));
+        }
+        assert!(!stamp.write(&mut [0; 15]));
+        assert_eq!(Stamp::read(&[0; 40]), None);
+        assert_eq!(Stamp::read(&[]), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! Checking what decrypting participants get: order, loss, repetition and delay.
+
+use std::time::Duration;
+
+use crate::source::{STREAMS, Stamp};
+
+/// Packets behind the newest one that can still be told from repetitions.
+const MEMORY: u64 = 64;
+
+/// What decrypting participants found in a stretch of time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// Packets that were decrypted and had a stamp.
+    pub packets: u64,
+    /// Numbers that were left out and have not come late.
+    pub lost: i64,
+    /// Packets that came behind a later one.
+    pub reordered: u64,
+    /// Packets that came before.
+    pub repeated: u64,
+    /// Packets that were not authentic or had no stamp.
+    pub strange: u64,
+    /// From the source's sending to the arrival of each packet, in microseconds.
+    pub delays_us: Vec<f64>,
+}
+
+impl Findings {
+    /// Adds what others found.
+    pub fn merge(&mut self, other: Findings) {
+        self.packets += other.packets;
+        self.lost += other.lost;
+        self.reordered += other.reordered;
+        self.repeated += other.repeated;
+        self.strange += other.strange;
+        self.delays_us.extend(other.delays_us);
+    }
+}
+
+/// One participant's view of the source's streams.
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    streams: [Option<Order>; STREAMS],
+}
+
+#[derive(Debug)]
+struct Order {
+    newest: u64,
+    /// Bit n: the packet `newest - n` has come.
+    seen: u64,
+}
+
+impl Checker {
+    /// Takes the payload of a packet that arrived at `arrived`.
+    pub(crate) fn take(&mut self, payload: &[u8], arrived: Duration, findings: &mut Findings) {
+        let stamp = Stamp::read(payload);
+        let Some((stamp, order)) = stamp.and_then(|stamp| {
+            let order = self.streams.get_mut(usize::from(stamp.stream))?;
+            Some((stamp, order))
+        }) else {
+            findings.strange += 1;
+            return;
+        };
+        findings.packets += 1;
+        // Negative only if the clock was set in between.
+        let delay_ns = arrived.as_nanos() as i128 - stamp.sent.as_nanos() as i128;
+        findings.delays_us.push(delay_ns as f64 / 1e3);
+        match order {
+            Some(order) => order.take(stamp.number, findings),
+            None => {
+                *order = Some(Order {
+                    newest: stamp.number,
+                    // What came before the first packet is not missed.
+                    seen: u64::MAX,
+                });
+            }
+        }
+    }
+}
+
+impl Order {
+    fn take(&mut self, number: u64, findings: &mut Findings) {
+        if number > self.newest {
+            let ahead = number - self.newest;
+            findings.lost += i64::try_from(ahead - 1).unwrap_or(0);
+            self.seen = if ahead < MEMORY {
+                self.seen << ahead
+            } else {
+                0
+            } | 1;
+            self.newest = number;
+            return;
+        }
+        let behind = self.newest - number;
+        let bit = if behind < MEMORY { 1 << behind } else { 0 };
+        if bit != 0 && self.seen & bit == 0 {
+            self.seen |= bit;
+            findings.lost -= 1;
+            findings.reordered += 1;
+        } else {
+            findings.repeated += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn check(numbers: &[u64]) -> Findings {
+        let (mut checker, mut findings) = (Checker::default(), Findings::default());
+        for number in numbers {
+            let mut payload = [0; 20];
+            let sent = Duration::from_secs(1_000);
+            let stamp = Stamp {
+                stream: 0,
+                number: *number,
+                sent,
+            };
+            assert!(stamp.write(&mut payload));
+            let arrived = sent + Duration::from_micros(150);
+            checker.take(&payload, arrived, &mut findings);
+        }
+        findings
+    }
+
+    #[test]
+    fn loss_order_and_repetition_are_told_apart() {
+        let findings = check(&[5, 6, 9, 8, 10, 10, 4, 200]);
+        assert_eq!(findings.packets, 8);
+        assert_eq!(findings.lost, 1 + 189);
+        assert_eq!((findings.reordered, findings.repeated), (1, 2));
+        let delay = findings.delays_us.first().unwrap();
+        assert!((delay - 150.0).abs() < 1.0, "{delay}");
+    }
+
+    #[test]
+    fn what_has_no_stamp_is_strange() {
+        let (mut checker, mut findings) = (Checker::default(), Findings::default());
+        checker.take(&[1, 2, 3], Duration::ZERO, &mut findings);
+        let mut payload = [0; 20];
+        let sent = Duration::ZERO;
+        assert!(
+            Stamp {
+                stream: 9,
+                number: 0,
+                sent
+            }
+            .write(&mut payload)
+        );
+        checker.take(&payload, Duration::ZERO, &mut findings);
+        assert_eq!((findings.strange, findings.packets), (2, 0));
+    }
+}

@@ -1,0 +1,91 @@
+//! How many packets should have come: what the sources sent, once for each of their viewers.
+
+use std::sync::Arc;
+
+use crate::source::Sent;
+
+/// Sums up what the viewers of each source should get from the moment they have media.
+#[derive(Debug, Default)]
+pub(super) struct Expectation {
+    sources: Vec<SourceView>,
+    /// What viewers that have left should have got.
+    settled: u64,
+    /// What [`Expectation::take`] has given so far.
+    taken: u64,
+}
+
+#[derive(Debug)]
+struct SourceView {
+    sent: Arc<Sent>,
+    viewers: u64,
+    /// The sum of what had been sent when each of the viewers joined.
+    before: u64,
+}
+
+impl Expectation {
+    pub(super) fn add_source(&mut self, sent: Arc<Sent>) {
+        self.sources.push(SourceView {
+            sent,
+            viewers: 0,
+            before: 0,
+        });
+    }
+
+    /// A viewer of `source` got its first packet.
+    pub(super) fn join(&mut self, source: Option<usize>) {
+        if let Some(view) = source.and_then(|source| self.sources.get_mut(source)) {
+            view.viewers += 1;
+            // The one that it has got is expected, too.
+            view.before += view.sent.packets().saturating_sub(1);
+        }
+    }
+
+    /// A viewer of `source` with media goes.
+    pub(super) fn leave(&mut self, source: Option<usize>) {
+        let Some(view) = source.and_then(|source| self.sources.get_mut(source)) else {
+            return;
+        };
+        // Which of the viewers went does not matter for the sum: the mean one goes.
+        let before = view.before / view.viewers.max(1);
+        view.before -= before;
+        view.viewers = view.viewers.saturating_sub(1);
+        self.settled += view.sent.packets().saturating_sub(before);
+    }
+
+    /// What should have come since the last call.
+    pub(super) fn take(&mut self) -> u64 {
+        let due =
+            |view: &SourceView| (view.viewers * view.sent.packets()).saturating_sub(view.before);
+        let total = self.settled + self.sources.iter().map(due).sum::<u64>();
+        let since = total.saturating_sub(self.taken);
+        self.taken = total;
+        since
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_viewer_is_due_what_was_sent_while_it_was_there() {
+        let sent = Arc::new(Sent::default());
+        let send = |n: usize| (0..n).for_each(|_| sent.count(0));
+        let mut expectation = Expectation::default();
+        expectation.add_source(Arc::clone(&sent));
+        send(10);
+        expectation.join(Some(0));
+        send(5);
+        assert_eq!(expectation.take(), 6);
+        expectation.join(Some(0));
+        send(10);
+        assert_eq!(expectation.take(), 21);
+        expectation.leave(Some(0));
+        let rounding = expectation.take();
+        assert!(rounding <= 1, "{rounding}");
+        send(10);
+        assert_eq!(expectation.take(), 10);
+        expectation.join(None);
+        assert_eq!(expectation.take(), 0);
+    }
+}

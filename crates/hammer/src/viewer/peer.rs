@@ -1,0 +1,245 @@
+//! One participant as the load thread runs it.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use portunus_rtc::{Protocol, Received, Transport, TransportEvent};
+use portunus_srtp::Profile;
+
+use super::check::{Checker, Findings};
+use super::count::Count;
+use super::prepare::Prepared;
+use crate::source::wall_clock;
+use crate::sys::{ReceiveBatch, Received as Arrival};
+
+/// Longest datagram that is sent, in bytes.
+const MAX_DATAGRAM: usize = 1_500;
+
+/// A participant.
+pub(super) struct Peer {
+    /// Counts without decrypting; unused by those that check.
+    count: Count,
+    packets: u64,
+    socket: UdpSocket,
+    address: SocketAddr,
+    checker: Option<Box<Check>>,
+    transport: Box<Transport>,
+    /// The deadline that is in the timer queue.
+    pub(super) scheduled: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Check {
+    checker: Checker,
+    last: Option<Duration>,
+}
+
+/// What a call brought that others have to know.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// ICE and DTLS are done.
+    Connected(Option<Profile>),
+    /// The first media packet has come.
+    Media,
+    /// It is over, and why.
+    Ended(String),
+}
+
+/// What is summed up over participants.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) findings: Findings,
+    pub(super) longest_gap: Duration,
+}
+
+impl Peer {
+    pub(super) fn new(prepared: Prepared, check: bool) -> Self {
+        let Prepared {
+            socket,
+            address,
+            transport,
+            ..
+        } = prepared;
+        if check {
+            // Without it the time of reading has to do, which is later.
+            ReceiveBatch::stamp(&socket);
+        }
+        Self {
+            count: Count::default(),
+            packets: 0,
+            socket,
+            address,
+            checker: check.then(Box::default),
+            transport,
+            scheduled: None,
+        }
+    }
+
+    /// The socket, to be polled.
+    pub(super) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Packets left out of the server's numbering.
+    pub(super) fn missing(&self) -> u64 {
+        self.count.missing()
+    }
+
+    /// Media packets that have come.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// How long the last packet is ago, for those that check.
+    pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
+        let last = self.checker.as_ref()?.last?;
+        Some(now.saturating_sub(last))
+    }
+
+    /// Takes all that waits in the socket. Says whether the transport was touched.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        batch: &mut ReceiveBatch,
+        tally: &mut Tally,
+        news: &mut Vec<News>,
+    ) -> bool {
+        let mut touched = false;
+        let before = self.packets;
+        loop {
+            // What the kernel does not give is not there.
+            let received = batch.receive(&self.socket).unwrap_or(0);
+            for arrival in batch.iter(received) {
+                touched |= match &mut self.checker {
+                    None => self.count(now, arrival, tally),
+                    Some(_) => self.check(now, arrival, tally),
+                };
+            }
+            if !batch.was_full(received) {
+                break;
+            }
+        }
+        if before == 0 && self.packets > 0 {
+            news.push(News::Media);
+        }
+        if touched {
+            self.flush(news);
+        }
+        touched
+    }
+
+    /// Time has passed.
+    pub(super) fn handle_timeout(&mut self, now: Instant, news: &mut Vec<News>) {
+        self.transport.handle_timeout(now);
+        self.flush(news);
+    }
+
+    /// When [`Peer::handle_timeout`] has something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.transport.poll_timeout()
+    }
+
+    /// Takes a candidate of the server's.
+    pub(super) fn add_candidate(&mut self, text: &str, now: Instant, news: &mut Vec<News>) {
+        // One that cannot be read is as good as none: the others may do.
+        let _ = self.transport.add_remote_candidate(text, now);
+        self.flush(news);
+    }
+
+    /// Says goodbye to the server.
+    pub(super) fn close(&mut self) {
+        self.transport.close();
+        self.flush(&mut Vec::new());
+    }
+
+    /// Sends what waits and collects what happened.
+    pub(super) fn flush(&mut self, news: &mut Vec<News>) {
+        let mut buf = [0; MAX_DATAGRAM];
+        while let Some(transmit) = self.transport.poll_transmit(&mut buf) {
+            if let Some(datagram) = buf.get(..transmit.len) {
+                // What cannot be sent is lost, as on any network.
+                let _ = self.socket.send_to(datagram, transmit.destination);
+            }
+        }
+        while let Some(event) = self.transport.poll_event() {
+            match event {
+                TransportEvent::Connected { profile } => news.push(News::Connected(profile)),
+                TransportEvent::Failed(reason) => news.push(News::Ended(reason.to_string())),
+                TransportEvent::Closed => news.push(News::Ended("closed by the server".to_owned())),
+                _ => {}
+            }
+        }
+    }
+
+    fn count(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
+        let mut touched = false;
+        let Arrival {
+            from, data, stride, ..
+        } = arrival;
+        for datagram in data.chunks_mut(stride) {
+            match Protocol::of(datagram) {
+                Some(Protocol::Rtp) => {
+                    self.count.take(datagram);
+                    self.packets += 1;
+                    tally.packets += 1;
+                    tally.bytes += datagram.len() as u64;
+                }
+                Some(Protocol::Rtcp) | None => {}
+                Some(Protocol::Stun | Protocol::Dtls) => {
+                    if let Some(remote) = from {
+                        self.transport.receive(now, self.address, remote, datagram);
+                        touched = true;
+                    }
+                }
+            }
+        }
+        touched
+    }
+
+    fn check(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
+        let Arrival {
+            from: Some(remote),
+            data,
+            stride,
+            at,
+            ..
+        } = arrival
+        else {
+            return false;
+        };
+        let arrived = at.unwrap_or_else(wall_clock);
+        let mut touched = false;
+        for datagram in data.chunks_mut(stride) {
+            let bytes = datagram.len() as u64;
+            let is_rtp = Protocol::of(datagram) == Some(Protocol::Rtp);
+            match self.transport.receive(now, self.address, remote, datagram) {
+                Received::Rtp { len, header, .. } => {
+                    let packet = datagram.get(..len).unwrap_or_default();
+                    let payload = header.payload(packet);
+                    if let Some(check) = &mut self.checker {
+                        check.take(payload, arrived, tally);
+                    }
+                    self.packets += 1;
+                    tally.packets += 1;
+                    tally.bytes += bytes;
+                }
+                Received::Rtcp { .. } => {}
+                Received::Consumed => touched = true,
+                Received::Dropped(_) if is_rtp => tally.findings.strange += 1,
+                Received::Dropped(_) => {}
+            }
+        }
+        touched
+    }
+}
+
+impl Check {
+    fn take(&mut self, payload: &[u8], arrived: Duration, tally: &mut Tally) {
+        self.checker.take(payload, arrived, &mut tally.findings);
+        if let Some(last) = self.last.replace(arrived) {
+            tally.longest_gap = tally.longest_gap.max(arrived.saturating_sub(last));
+        }
+    }
+}

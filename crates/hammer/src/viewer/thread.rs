@@ -1,0 +1,301 @@
+//! The thread that runs participants: it reads their sockets, keeps their transports going, and counts.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use slab::Slab;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use super::expect::Expectation;
+use super::peer::{News, Peer, Tally};
+use super::{Event, EventKind, NewPeer, PeerId, Standing, Window};
+use crate::source::{Sent, wall_clock};
+use crate::sys::ReceiveBatch;
+
+/// A pass over the sockets is not started sooner than this after the last one. Between passes the
+/// thread sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of
+/// arrival are the kernel's and do not suffer.
+const PASS: Duration = Duration::from_micros(500);
+
+/// Messages a call: a viewer's socket seldom holds more than the packets of one frame, which the
+/// kernel hands over as one message.
+const MESSAGES: usize = 4;
+
+/// Sockets a pass.
+const EVENTS: usize = 8_192;
+
+/// What the control side asks for.
+pub(super) enum Command {
+    Source(Arc<Sent>),
+    Add(Box<NewPeer>),
+    Candidate(PeerId, String),
+    Remove(PeerId),
+    Window(oneshot::Sender<Window>),
+    Standings(oneshot::Sender<Vec<Standing>>),
+}
+
+/// The thread's state.
+pub(super) struct Load {
+    poll: Poll,
+    commands: Receiver<Command>,
+    events: UnboundedSender<Event>,
+    peers: Slab<Entry>,
+    keys: HashMap<PeerId, usize>,
+    timers: BinaryHeap<Reverse<(Instant, PeerId)>>,
+    batch: ReceiveBatch,
+    expectation: Expectation,
+    tally: Tally,
+    window: Window,
+    /// With media at this moment.
+    with_media: u32,
+    /// Time that was slept since the last window.
+    slept: Duration,
+    window_start: Instant,
+    news: Vec<News>,
+}
+
+struct Entry {
+    id: PeerId,
+    source: Option<usize>,
+    has_media: bool,
+    peer: Peer,
+}
+
+impl Load {
+    pub(super) fn new(
+        commands: Receiver<Command>,
+        events: UnboundedSender<Event>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            poll: Poll::new()?,
+            commands,
+            events,
+            peers: Slab::new(),
+            keys: HashMap::new(),
+            timers: BinaryHeap::new(),
+            batch: ReceiveBatch::new(MESSAGES, ReceiveBatch::WHOLE),
+            expectation: Expectation::default(),
+            tally: Tally::default(),
+            window: Window::default(),
+            with_media: 0,
+            slept: Duration::ZERO,
+            window_start: Instant::now(),
+            news: Vec::new(),
+        })
+    }
+
+    /// Runs until the control side goes away.
+    pub(super) fn run(&mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut start = Instant::now();
+        while self.take_commands() {
+            // An error here is a signal; the next pass does better.
+            let _ = self.poll.poll(&mut events, Some(Duration::ZERO));
+            for event in &events {
+                self.receive(event.token().0);
+            }
+            self.pass_timers(Instant::now());
+            let now = Instant::now();
+            let next = start + PASS;
+            if now < next {
+                std::thread::sleep(next - now);
+                let woke = Instant::now();
+                self.slept += woke - now;
+                start = woke;
+            } else {
+                start = now;
+            }
+        }
+        for (_, entry) in &mut self.peers {
+            entry.peer.close();
+        }
+    }
+
+    fn receive(&mut self, key: usize) {
+        let Some(entry) = self.peers.get_mut(key) else {
+            return;
+        };
+        let touched = entry.peer.receive(
+            Instant::now(),
+            &mut self.batch,
+            &mut self.tally,
+            &mut self.news,
+        );
+        if touched || !self.news.is_empty() {
+            self.settle(key);
+        }
+    }
+
+    /// Tells what happened to a participant and sets its timer.
+    fn settle(&mut self, key: usize) {
+        let Some(entry) = self.peers.get_mut(key) else {
+            return;
+        };
+        let id = entry.id;
+        let mut ended = false;
+        for news in self.news.drain(..) {
+            let kind = match news {
+                News::Connected(profile) => EventKind::Connected(profile),
+                News::Media => {
+                    entry.has_media = true;
+                    self.with_media += 1;
+                    self.window.joined += 1;
+                    self.expectation.join(entry.source);
+                    EventKind::Media
+                }
+                News::Ended(reason) => {
+                    ended = true;
+                    EventKind::Ended(reason)
+                }
+            };
+            let _ = self.events.send(Event { id, kind });
+        }
+        if ended {
+            self.remove(id);
+            return;
+        }
+        let deadline = entry.peer.poll_timeout();
+        if let Some(at) = deadline
+            && entry.peer.scheduled.is_none_or(|scheduled| at < scheduled)
+        {
+            entry.peer.scheduled = Some(at);
+            self.timers.push(Reverse((at, id)));
+        }
+    }
+
+    fn pass_timers(&mut self, now: Instant) {
+        while let Some(Reverse((at, id))) = self.timers.peek().copied()
+            && at <= now
+        {
+            self.timers.pop();
+            let Some(key) = self.keys.get(&id).copied() else {
+                continue;
+            };
+            let Some(entry) = self.peers.get_mut(key) else {
+                continue;
+            };
+            if entry.peer.scheduled != Some(at) {
+                continue;
+            }
+            entry.peer.scheduled = None;
+            if entry.peer.poll_timeout().is_some_and(|due| due <= now) {
+                entry.peer.handle_timeout(now, &mut self.news);
+            }
+            self.settle(key);
+        }
+    }
+
+    /// Says whether the control side is still there.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Source(sent) => self.expectation.add_source(sent),
+            Command::Add(new) => self.add(*new),
+            Command::Candidate(id, text) => {
+                let Some(key) = self.keys.get(&id).copied() else {
+                    return;
+                };
+                if let Some(entry) = self.peers.get_mut(key) {
+                    entry
+                        .peer
+                        .add_candidate(&text, Instant::now(), &mut self.news);
+                    self.settle(key);
+                }
+            }
+            Command::Remove(id) => self.remove(id),
+            // An asker that has gone needs no answer.
+            Command::Window(reply) => drop(reply.send(self.take_window())),
+            Command::Standings(reply) => drop(reply.send(self.standings())),
+        }
+    }
+
+    fn add(&mut self, new: NewPeer) {
+        let NewPeer {
+            id,
+            prepared,
+            check,
+            source,
+        } = new;
+        let mut peer = Peer::new(prepared, check);
+        let slot = self.peers.vacant_entry();
+        let key = slot.key();
+        let fd = peer.socket().as_raw_fd();
+        let registry = self.poll.registry();
+        let registered = registry.register(&mut SourceFd(&fd), Token(key), Interest::READABLE);
+        if let Err(error) = registered {
+            let reason = format!("its socket cannot be polled: {error}");
+            let kind = EventKind::Ended(reason);
+            return drop(self.events.send(Event { id, kind }));
+        }
+        peer.flush(&mut self.news);
+        slot.insert(Entry {
+            id,
+            source,
+            has_media: false,
+            peer,
+        });
+        self.keys.insert(id, key);
+        self.settle(key);
+    }
+
+    fn remove(&mut self, id: PeerId) {
+        let Some(key) = self.keys.remove(&id) else {
+            return;
+        };
+        let mut entry = self.peers.remove(key);
+        entry.peer.close();
+        if entry.has_media {
+            self.with_media -= 1;
+            self.window.left += 1;
+            self.expectation.leave(entry.source);
+        }
+        // Closing the socket takes it out of the poll.
+    }
+
+    fn take_window(&mut self) -> Window {
+        let now = Instant::now();
+        let length = now - std::mem::replace(&mut self.window_start, now);
+        let slept = std::mem::take(&mut self.slept);
+        let tally = std::mem::take(&mut self.tally);
+        let clock = wall_clock();
+        let waiting = self.peers.iter().filter_map(|(_, e)| e.peer.silent(clock));
+        let longest_gap = waiting.max().unwrap_or_default().max(tally.longest_gap);
+        let window = std::mem::take(&mut self.window);
+        Window {
+            participants: self.with_media,
+            expected: self.expectation.take(),
+            packets: tally.packets,
+            bytes: tally.bytes,
+            findings: tally.findings,
+            longest_gap,
+            busy_share: 1.0 - slept.as_secs_f64() / length.as_secs_f64().max(1e-9),
+            ..window
+        }
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let standing = |(_, entry): (usize, &Entry)| Standing {
+            id: entry.id,
+            packets: entry.peer.packets(),
+            missing: entry.peer.missing(),
+        };
+        self.peers.iter().map(standing).collect()
+    }
+}
