@@ -24,7 +24,9 @@ const VALID_DAYS: u32 = 3_650;
 const CIPHERS: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
                        ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:@SECLEVEL=1";
 
-const GROUPS: &str = "X25519:P-256:P-384";
+/// By preference. The last two are there for certificates: that of ffmpeg with GnuTLS has a key of P-224, and what
+/// is not in this list is refused.
+const GROUPS: &str = "X25519:P-256:P-384:P-521:P-224";
 
 /// A certificate with its private key, ready for handshakes; shared by all transports.
 pub struct Identity {

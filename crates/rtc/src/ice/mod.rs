@@ -1,6 +1,7 @@
 //! ICE (RFC 8445): the agent of the crate `is`, with what it leaves to its user: bound and announced
 //! addresses, consent freshness (RFC 7675), an end to trying, and a report of why.
 
+mod bare_answer;
 mod candidate;
 mod report;
 #[cfg(test)]
@@ -260,11 +261,21 @@ impl Ice {
         remote: SocketAddr,
         datagram: &[u8],
     ) -> StunOutcome {
-        let Ok(message) = StunMessage::parse(datagram) else {
-            return StunOutcome::Malformed;
-        };
         let Some(destination) = self.announced(local, remote) else {
             return StunOutcome::Refused;
+        };
+        let completed;
+        let message = match StunMessage::parse(datagram) {
+            Ok(message) => message,
+            Err(_) => {
+                let password = self.remote.as_ref().map(|remote| remote.pwd.as_str());
+                completed = password
+                    .and_then(|password| bare_answer::complete(datagram, password, destination));
+                match completed.as_deref().map(StunMessage::parse) {
+                    Some(Ok(message)) => message,
+                    Some(Err(_)) | None => return StunOutcome::Malformed,
+                }
+            }
         };
         if self.sources.len() >= MAX_SOURCES && !self.is_source(remote) {
             return StunOutcome::Refused;

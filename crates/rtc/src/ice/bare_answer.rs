@@ -1,0 +1,133 @@
+//! Answers to connectivity checks that lack XOR-MAPPED-ADDRESS.
+//!
+//! RFC 8489 section 7.3.1.1 demands it, and ffmpeg's WHIP muxer leaves it out. What it would say is not needed to know
+//! that the pair works: with host candidates it is the address that the check was sent from, as the peer knows it.
+
+use std::net::SocketAddr;
+
+use aws_lc_rs::hmac;
+
+const SUCCESS: [u8; 2] = [0x01, 0x01];
+const MAGIC: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
+const HEADER: usize = 20;
+const XOR_MAPPED_ADDRESS: u16 = 0x0020;
+const MESSAGE_INTEGRITY: u16 = 0x0008;
+/// MESSAGE-INTEGRITY with its head.
+const INTEGRITY_LEN: usize = 24;
+
+/// The answer with the attribute that it lacks, signed anew; none if it is anything else, or not authentic.
+pub(super) fn complete(datagram: &[u8], password: &str, mapped: SocketAddr) -> Option<Vec<u8>> {
+    let (head, attributes) = datagram.split_at_checked(HEADER)?;
+    if !head.starts_with(&SUCCESS) || head.get(4..8)? != MAGIC {
+        return None;
+    }
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
+    verify(&key, head, attributes)?;
+    let mapped = xor(mapped, head.get(4..HEADER)?);
+    let mut answer = Vec::with_capacity(HEADER + 4 + mapped.len() + INTEGRITY_LEN);
+    answer.extend(SUCCESS);
+    answer.extend(
+        u16::try_from(4 + mapped.len() + INTEGRITY_LEN)
+            .ok()?
+            .to_be_bytes(),
+    );
+    answer.extend(head.get(4..HEADER)?);
+    answer.extend(XOR_MAPPED_ADDRESS.to_be_bytes());
+    answer.extend(u16::try_from(mapped.len()).ok()?.to_be_bytes());
+    answer.extend(mapped);
+    let sum = hmac::sign(&key, &answer);
+    answer.extend(MESSAGE_INTEGRITY.to_be_bytes());
+    answer.extend([0, 20]);
+    answer.extend(sum.as_ref());
+    Some(answer)
+}
+
+/// None unless the attributes have an authentic MESSAGE-INTEGRITY, and no mapped address before it.
+fn verify(key: &hmac::Key, head: &[u8], attributes: &[u8]) -> Option<()> {
+    let mut offset = 0_usize;
+    loop {
+        let rest = attributes.get(offset..)?;
+        let (kind, len) = (rest.first_chunk::<2>()?, rest.get(2..4)?.first_chunk()?);
+        let len = usize::from(u16::from_be_bytes(*len));
+        match u16::from_be_bytes(*kind) {
+            XOR_MAPPED_ADDRESS => return None,
+            MESSAGE_INTEGRITY => {
+                let claimed = rest.get(4..4 + 20).filter(|_| len == 20)?;
+                // The length in the head is the one up to here (RFC 8489 section 14.5).
+                let covered = u16::try_from(offset.checked_add(INTEGRITY_LEN)?).ok()?;
+                let mut signed = head.get(..2)?.to_vec();
+                signed.extend(covered.to_be_bytes());
+                signed.extend(head.get(4..)?);
+                signed.extend(attributes.get(..offset)?);
+                return hmac::verify(key, &signed, claimed).ok();
+            }
+            _ => {
+                offset = offset
+                    .checked_add(4)?
+                    .checked_add(len.next_multiple_of(4))?
+            }
+        }
+    }
+}
+
+/// The value of XOR-MAPPED-ADDRESS; `mask` is the magic cookie and the transaction (RFC 8489 section 14.2).
+fn xor(address: SocketAddr, mask: &[u8]) -> Vec<u8> {
+    let (family, ip) = match address {
+        SocketAddr::V4(v4) => (1, v4.ip().octets().to_vec()),
+        SocketAddr::V6(v6) => (2, v6.ip().octets().to_vec()),
+    };
+    let mut value = vec![0, family];
+    let port = address.port().to_be_bytes();
+    value.extend(port.iter().zip(mask).map(|(byte, mask)| byte ^ mask));
+    value.extend(ip.iter().zip(mask).map(|(byte, mask)| byte ^ mask));
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use is::stun::StunMessage;
+
+    use super::*;
+
+    const PASSWORD: &str = "wn4SThBjs9wW9YL1kKHE9lwT";
+
+    /// An answer as ffmpeg 8.1 makes it: MESSAGE-INTEGRITY, then FINGERPRINT (which nobody looks at).
+    fn bare() -> Vec<u8> {
+        let mut answer = vec![1, 1, 0, 24, 0x21, 0x12, 0xA4, 0x42];
+        answer.extend(*b"transaction!");
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, PASSWORD.as_bytes());
+        let sum = hmac::sign(&key, &answer);
+        answer.extend([0, 8, 0, 20]);
+        answer.extend(sum.as_ref());
+        answer.extend([0x80, 0x28, 0, 4, 1, 2, 3, 4]);
+        answer[3] = 32;
+        answer
+    }
+
+    #[test]
+    fn an_answer_gets_what_it_lacks() {
+        for mapped in ["192.0.2.7:28600", "[2001:db8::7]:28600"] {
+            let mapped: SocketAddr = mapped.parse().unwrap();
+            assert!(StunMessage::parse(&bare()).is_err());
+            let complete = complete(&bare(), PASSWORD, mapped).unwrap();
+            let message = StunMessage::parse(&complete).unwrap();
+            assert!(message.is_successful_binding_response());
+            assert_eq!(message.mapped_address(), Some(mapped));
+        }
+    }
+
+    #[test]
+    fn what_is_not_authentic_stays_what_it_is() {
+        let mapped = ([192, 0, 2, 7], 1).into();
+        assert_eq!(complete(&bare(), "another password of peer", mapped), None);
+        let mut request = bare();
+        request[1] = 0;
+        assert_eq!(complete(&request, PASSWORD, mapped), None);
+        for len in 0..44 {
+            assert_eq!(complete(&bare()[..len], PASSWORD, mapped), None, "{len}");
+        }
+        let whole = complete(&bare(), PASSWORD, mapped).unwrap();
+        assert_eq!(complete(&whole, PASSWORD, mapped), None, "it lacks nothing");
+    }
+}
