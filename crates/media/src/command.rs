@@ -1,5 +1,6 @@
 //! What the control plane asks of a worker.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_rtc::streams::SenderClock;
@@ -9,15 +10,55 @@ use tokio::sync::oneshot;
 
 use crate::graph::SourceFormat;
 
+use crate::ingest::{IngestId, IngestOptions, IngestStatus};
 use crate::{DataMessage, PeerId, PeerStats, RouteId};
 
-/// One end of a route: an m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
+/// An m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrackRef {
     /// The peer.
     pub peer: PeerId,
     /// The m-line.
     pub mid: Mid,
+}
+
+/// What a route begins at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SourceRef {
+    /// What a peer sends on an m-line.
+    Track(TrackRef),
+    /// What comes in without a PeerConnection.
+    Ingest(IngestId),
+}
+
+impl SourceRef {
+    /// The track, if it is one.
+    pub fn track(self) -> Option<TrackRef> {
+        match self {
+            SourceRef::Track(track) => Some(track),
+            SourceRef::Ingest(_) => None,
+        }
+    }
+
+    /// The worker that it lives on.
+    pub(crate) fn worker(self) -> u16 {
+        match self {
+            SourceRef::Track(track) => track.peer.worker,
+            SourceRef::Ingest(ingest) => ingest.worker,
+        }
+    }
+}
+
+impl From<TrackRef> for SourceRef {
+    fn from(track: TrackRef) -> Self {
+        SourceRef::Track(track)
+    }
+}
+
+impl From<IngestId> for SourceRef {
+    fn from(ingest: IngestId) -> Self {
+        SourceRef::Ingest(ingest)
+    }
 }
 
 /// How a route selects and relays; a plugin changes it at any time.
@@ -50,6 +91,16 @@ impl Default for RouteOptions {
     }
 }
 
+/// How much of a video source is kept for new sinks, from the last keyframe on. The keyframe itself is kept
+/// whole; what follows it is kept up to both limits, of which zero means none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyframeCache {
+    /// The time from the keyframe on.
+    pub max_age: Duration,
+    /// Bytes, of 16 MiB at most.
+    pub max_bytes: usize,
+}
+
 /// What a worker is asked to do.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -73,20 +124,20 @@ pub(crate) enum Command {
     ClosePeer {
         peer: PeerId,
     },
-    /// To the source's worker: pass the packets of `from` to another worker, for this route.
+    /// To the source's worker, from the sink's: pass the packets of `from` on, for a new route.
     Subscribe {
-        from: TrackRef,
+        from: SourceRef,
         worker: u16,
     },
     /// To the source's worker, from the sink's: the route is gone.
     Unsubscribe {
-        from: TrackRef,
+        from: SourceRef,
         worker: u16,
     },
     /// To the sink's worker.
     AddRoute {
         route: RouteId,
-        from: TrackRef,
+        from: SourceRef,
         to: TrackRef,
         options: RouteOptions,
     },
@@ -112,25 +163,56 @@ pub(crate) enum Command {
         peer: PeerId,
         reply: oneshot::Sender<PeerStats>,
     },
-    /// To the worker that relays `track` from another: what the sender's report said.
+    /// To the worker that relays `source` from another: what the sender's report said.
     SourceClock {
-        track: TrackRef,
+        source: SourceRef,
         encoding: u8,
         clock: SenderClock,
     },
     /// To the source's worker: a sink elsewhere needs a keyframe.
     SourceKeyframe {
-        track: TrackRef,
+        source: SourceRef,
         encoding: u8,
     },
-    /// To the worker that relays `track` from another: what the source is like.
+    /// To the worker that relays `source` from another: what the source is like.
     SourceFormat {
-        track: TrackRef,
+        source: SourceRef,
         format: SourceFormat,
     },
-    /// To the worker that relays `track` from another: its peer is gone.
+    /// To the worker that relays `source` from another: it is gone.
     SourceGone {
-        track: TrackRef,
+        source: SourceRef,
+    },
+    /// To the worker that the ingest is to live on.
+    AddIngest(Box<NewIngest>),
+    SetIngestEnabled {
+        ingest: IngestId,
+        enabled: bool,
+    },
+    RemoveIngest {
+        ingest: IngestId,
+    },
+    /// To the source's worker.
+    KeepKeyframe {
+        source: SourceRef,
+        keep: Option<KeyframeCache>,
+    },
+    /// To the source's worker: keyframes of all its encodings are wanted.
+    SourceKeyframes {
+        source: SourceRef,
+    },
+    /// To the source's worker: what the viewers elsewhere can take at least, in bit/s.
+    SourceBitrate {
+        source: SourceRef,
+        bitrate: u64,
     },
     Shutdown,
+}
+
+/// An ingest to be.
+#[derive(Debug)]
+pub(crate) struct NewIngest {
+    pub(crate) id: IngestId,
+    pub(crate) options: IngestOptions,
+    pub(crate) status: Arc<IngestStatus>,
 }

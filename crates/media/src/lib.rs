@@ -5,6 +5,7 @@ mod command;
 mod error;
 mod event;
 mod graph;
+pub mod ingest;
 mod plane;
 mod start;
 mod stats;
@@ -15,10 +16,14 @@ pub mod testing;
 mod totals;
 mod worker;
 
-pub use command::{RouteOptions, TrackRef};
+pub use command::{KeyframeCache, RouteOptions, SourceRef, TrackRef};
 pub use error::MediaError;
 pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
+};
+pub use ingest::{
+    Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
+    IngestSocket, IngestStatus, PacketFeed, packet_feed,
 };
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
 pub use stats::{MediaStats, PeerStats, StreamStats};

@@ -9,7 +9,7 @@ use crossbeam_queue::SegQueue;
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::command::{Command, RouteOptions, TrackRef};
+use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::totals::WorkerTotals;
 use crate::{DataMessage, MediaError, MediaTotals, PeerEvent, PeerStats};
 
@@ -20,7 +20,7 @@ pub struct PeerId {
     pub(crate) serial: u64,
 }
 
-/// A route between two tracks.
+/// A route from a source to a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RouteId {
     /// The sink's worker.
@@ -123,6 +123,7 @@ pub(crate) struct WorkerPort {
     pub(crate) candidates: Vec<String>,
     pub(crate) peers: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
+    pub(crate) ingests: Arc<AtomicUsize>,
     /// Where its socket is bound.
     pub(crate) local: SocketAddr,
 }
@@ -292,22 +293,19 @@ impl MediaPlane {
         self.send(peer, Command::ClosePeer { peer });
     }
 
-    /// Relays what the peer of `from` sends on its m-line to the peer of `to`. Either end may come
-    /// into being later; the route ends with [`MediaPlane::remove_route`] or with either peer.
-    pub fn route(&self, from: TrackRef, to: TrackRef, options: RouteOptions) -> RouteId {
+    /// Relays what comes from `from` to the m-line `to` of a peer. The m-line of either end may come
+    /// into being later; the route ends with [`MediaPlane::remove_route`], or with its source or sink.
+    pub fn route(
+        &self,
+        from: impl Into<SourceRef>,
+        to: TrackRef,
+        options: RouteOptions,
+    ) -> RouteId {
+        let from = from.into();
         let route = RouteId {
             worker: to.peer.worker,
             serial: self.next_id(),
         };
-        if from.peer.worker != to.peer.worker {
-            self.send(
-                from.peer,
-                Command::Subscribe {
-                    from,
-                    worker: to.peer.worker,
-                },
-            );
-        }
         self.send(
             to.peer,
             Command::AddRoute {
@@ -366,7 +364,11 @@ impl MediaPlane {
         while running.changed().await.is_ok() {}
     }
 
-    fn next_id(&self) -> u64 {
+    pub(crate) fn ports(&self) -> &[WorkerPort] {
+        &self.shared.workers
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
         self.shared.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -374,10 +376,11 @@ impl MediaPlane {
         self.send_to(peer.worker, command);
     }
 
-    fn send_to(&self, worker: u16, command: Command) {
+    pub(crate) fn send_to(&self, worker: u16, command: Command) {
         #[cfg(feature = "testing")]
         if self.shared.workers.is_empty() {
-            crate::testing::note(&self.shared.notes, &command);
+            crate::testing::note(&self.shared.notes, command);
+            return;
         }
         if let Some(port) = self.shared.workers.get(usize::from(worker)) {
             port.inbox.send(command);

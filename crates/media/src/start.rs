@@ -58,19 +58,21 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         let candidates = candidates(&reachable, socket.local(), index);
         let peers = Arc::new(AtomicUsize::new(0));
         let totals = Arc::new(Counters::totals());
+        let ingests = Arc::new(AtomicUsize::new(0));
         ports.push(WorkerPort {
             inbox,
             candidates: candidate_lines(&candidates),
             peers: Arc::clone(&peers),
             totals: Arc::clone(&totals),
+            ingests: Arc::clone(&ingests),
             local: socket.local(),
         });
-        parts.push((socket, poll, rings, candidates, peers, totals));
+        let counts = (peers, ingests, totals);
+        parts.push((socket, poll, rings, candidates, counts));
     }
     let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
-    for (index, (socket, poll, rings, candidates, peer_count, totals)) in
-        parts.into_iter().enumerate()
-    {
+    for (index, (socket, poll, rings, candidates, counts)) in parts.into_iter().enumerate() {
+        let (peer_count, ingest_count, totals) = counts;
         let worker = WorkerParts {
             index: index as u16,
             socket,
@@ -85,6 +87,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             clock,
             peer_count,
             totals,
+            ingest_count,
         };
         spawn(worker, config.pin, held.clone())?;
     }

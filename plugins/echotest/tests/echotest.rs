@@ -352,10 +352,10 @@ async fn each_line_is_routed_to_itself_with_the_settings() {
     let routes = server.requested().routes;
     let mids: Vec<_> = routes
         .iter()
-        .map(|route| route.from.mid.to_string())
+        .map(|route| route.from.track().unwrap().mid.to_string())
         .collect();
     assert_eq!(mids, ["0", "1", "3"]);
-    assert!(routes.iter().all(|route| route.from == route.to));
+    assert!(routes.iter().all(|route| route.from == route.to.into()));
     assert_eq!(routes[0].options, RouteOptions::default());
     let simulcast = RouteOptions {
         enabled: false,

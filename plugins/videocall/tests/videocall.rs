@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::media::{
-    CloseReason, DataMessage, DataPayload, Event, Layer, PeerId, RouteOptions,
+    CloseReason, DataMessage, DataPayload, Event, Layer, PeerId, RouteOptions, SourceRef, TrackRef,
 };
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, Mid, SessionId};
@@ -130,6 +130,11 @@ impl Call {
         assert!(self.server.peers().is_empty());
         assert!(self.server.requested().routes.is_empty());
     }
+}
+
+fn track(peer: PeerId, mid: &str) -> SourceRef {
+    let mid = Mid::new(mid).unwrap();
+    TrackRef { peer, mid }.into()
 }
 
 #[tokio::test]
@@ -266,7 +271,8 @@ async fn a_call_passes_descriptions_and_links_both_sides() {
     let routes = call.server.requested().routes;
     let ends: Vec<_> = routes
         .iter()
-        .map(|route| (route.from.peer, route.to.peer, route.from.mid.to_string()))
+        .map(|route| (route.from.track().unwrap(), route.to.peer))
+        .map(|(from, to)| (from.peer, to, from.mid.to_string()))
         .collect();
     assert_eq!(ends.len(), 4);
     for (from, to) in [(al, bo), (bo, al)] {
@@ -440,7 +446,7 @@ async fn settings_are_the_senders_gate_and_the_receivers_layers() {
         let routes = call.server.requested().routes;
         let found = routes
             .into_iter()
-            .find(|route| route.from.peer == from && route.from.mid == Mid::new(mid).unwrap());
+            .find(|route| route.from == track(from, mid));
         found.unwrap().options
     };
     assert!(!options(al, "0").enabled && options(bo, "0").enabled);
@@ -468,7 +474,7 @@ async fn only_the_caller_sends_layers_and_the_callee_is_told_of_them() {
     let routes = call.server.requested().routes;
     let to_bo = routes
         .iter()
-        .find(|route| route.from.peer == al && route.from.mid == Mid::new("1").unwrap())
+        .find(|route| route.from == track(al, "1"))
         .unwrap();
     let layer = Layer {
         substream: Some(2),

@@ -29,13 +29,18 @@ impl History {
     }
 
     /// A packet to be filled and put back by [`History::insert`]: the buffer of the one that `seq`
-    /// displaces, if nobody else holds it any more.
-    pub(crate) fn recycle(&mut self, seq: SeqNo, now: Instant) -> Arc<Packet> {
+    /// displaces, if nobody else holds it any more, else a `spare` one.
+    pub(crate) fn recycle(
+        &mut self,
+        seq: SeqNo,
+        now: Instant,
+        spare: impl FnOnce() -> Option<Arc<Packet>>,
+    ) -> Arc<Packet> {
         self.make_room(seq, now);
         let displaced = self.slot(seq).and_then(Option::take);
         match displaced.map(|mut packet| (Arc::get_mut(&mut packet).is_some(), packet)) {
             Some((true, packet)) => packet,
-            Some((false, _)) | None => Arc::new(Packet::empty(now)),
+            Some((false, _)) | None => spare().unwrap_or_else(|| Arc::new(Packet::empty(now))),
         }
     }
 
@@ -93,7 +98,7 @@ mod tests {
 
     fn fill(history: &mut History, seqs: std::ops::Range<u64>, now: Instant) {
         for seq in seqs {
-            let mut packet = history.recycle(SeqNo(seq), now);
+            let mut packet = history.recycle(SeqNo(seq), now, || None);
             let inner = Arc::get_mut(&mut packet).unwrap();
             inner.seq = SeqNo(seq);
             inner.arrival = now;

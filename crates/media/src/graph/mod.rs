@@ -2,6 +2,7 @@
 
 mod history;
 mod inspect;
+mod keyframe_cache;
 mod numbering;
 mod packet;
 mod selector;
@@ -10,8 +11,9 @@ mod source;
 
 pub(crate) use history::History;
 pub(crate) use inspect::Inspector;
+pub(crate) use keyframe_cache::CachedFrames;
 pub(crate) use numbering::{Numbering, Sent};
 pub(crate) use packet::{Layers, Packet, Vp8Ids};
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
-pub(crate) use source::{Source, SourceFormat, SourceKey};
+pub(crate) use source::{Messages, Source, SourceFormat, SourceKey};

@@ -7,8 +7,9 @@ use portunus_rtc::streams::SenderClock;
 use portunus_rtp::SeqNo;
 
 use super::selector::ENCODINGS;
-use super::{History, Packet};
-use crate::TrackRef;
+use super::{CachedFrames, History, Packet};
+use crate::ingest::Lowest;
+use crate::{KeyframeCache, SourceRef};
 
 /// Index of a source in its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -22,14 +23,28 @@ pub(crate) struct SourceFormat {
     pub(crate) clock_rate: u32,
     /// Encodings that the source may have: 1 without simulcast.
     pub(crate) encodings: u8,
+    /// Messages for data channels, and not RTP.
+    pub(crate) messages: Option<Messages>,
+    /// What is kept for new sinks.
+    pub(crate) keep: Option<KeyframeCache>,
+}
+
+/// What a source of messages brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Messages {
+    /// The label of the channels.
+    pub(crate) label: &'static str,
+    /// Text, else bytes.
+    pub(crate) text: bool,
 }
 
 /// A source as one worker has it: the peer lives here, or another worker passes its packets on.
 #[derive(Debug)]
 pub(crate) struct Source {
-    pub(crate) track: TrackRef,
+    pub(crate) is: SourceRef,
     pub(crate) format: SourceFormat,
     histories: [History; ENCODINGS],
+    cache: Option<CachedFrames>,
     /// Packets of this turn, not yet relayed.
     pub(crate) fresh: Vec<Arc<Packet>>,
     /// Slots of the routes on this worker.
@@ -38,34 +53,78 @@ pub(crate) struct Source {
     pub(crate) watchers: Vec<(u16, usize)>,
     pub(crate) clocks: [Option<SenderClock>; ENCODINGS],
     pub(crate) keyframes: KeyframeRequests,
+    /// What the viewers on this worker can take, if the source lives on another.
+    pub(crate) lowest: Lowest,
 }
 
 impl Source {
     /// A source whose histories span `window`.
-    pub(crate) fn new(track: TrackRef, window: Duration) -> Self {
+    pub(crate) fn new(is: SourceRef, window: Duration) -> Self {
         Self {
-            track,
+            is,
             format: SourceFormat {
                 is_video: false,
                 clock_rate: 90_000,
                 encodings: 1,
+                messages: None,
+                keep: None,
             },
             histories: [
                 History::new(window),
                 History::new(window),
                 History::new(window),
             ],
+            cache: None,
             fresh: Vec::new(),
             routes: Vec::new(),
             watchers: Vec::new(),
             clocks: [None; ENCODINGS],
             keyframes: KeyframeRequests::default(),
+            lowest: Lowest::default(),
         }
     }
 
     /// Whether anybody relays it.
     pub(crate) fn is_relayed(&self) -> bool {
         !self.routes.is_empty() || !self.watchers.is_empty()
+    }
+
+    /// Takes what the source is like. With simulcast, nothing is kept for new sinks.
+    pub(crate) fn set_format(&mut self, format: SourceFormat) {
+        self.format = format;
+        let kind = format.is_video && format.encodings == 1 || format.messages.is_some();
+        match (format.keep.filter(|_| kind), &mut self.cache) {
+            (Some(limits), Some(cache)) => cache.set_limits(limits),
+            (Some(limits), None) => self.cache = Some(CachedFrames::new(limits)),
+            (None, _) => self.cache = None,
+        }
+    }
+
+    /// What a new sink gets first.
+    pub(crate) fn cached(&self) -> &[Arc<Packet>] {
+        self.cache.as_ref().map_or(&[], CachedFrames::packets)
+    }
+
+    /// Whether a new sink needs no keyframe of its own.
+    pub(crate) fn has_picture(&self) -> bool {
+        self.cache.as_ref().is_some_and(CachedFrames::is_whole)
+    }
+
+    /// Whether anybody has a use for its packets.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_relayed() || self.cache.is_some()
+    }
+
+    /// A packet to be filled and pushed: a buffer that nobody holds any more, if there is one.
+    pub(crate) fn recycle(
+        &mut self,
+        encoding: u8,
+        seq: SeqNo,
+        now: Instant,
+    ) -> Option<Arc<Packet>> {
+        let spare = || self.cache.as_mut()?.take_spare();
+        let history = self.histories.get_mut(usize::from(encoding))?;
+        Some(history.recycle(seq, now, spare))
     }
 
     /// The history of an encoding.
@@ -75,13 +134,18 @@ impl Source {
 
     /// A packet that is still remembered.
     pub(crate) fn remembered(&self, encoding: u8, seq: SeqNo) -> Option<&Arc<Packet>> {
-        self.histories.get(usize::from(encoding))?.get(seq)
+        let remembered = self.histories.get(usize::from(encoding))?.get(seq);
+        // What new sinks were sent may be older.
+        remembered.or_else(|| self.cache.as_ref()?.get(seq))
     }
 
     /// Takes a packet: it is remembered, and relayed at the end of the turn.
     pub(crate) fn push(&mut self, packet: Arc<Packet>, now: Instant) {
         if let Some(history) = self.history(packet.encoding) {
             history.insert(Arc::clone(&packet), now);
+        }
+        if let Some(cache) = &mut self.cache {
+            cache.push(&packet);
         }
         self.fresh.push(packet);
     }

@@ -19,4 +19,4 @@ pub(crate) use receive::ReceiveBatch;
 #[cfg(feature = "testing")]
 pub(crate) use send::{ARENA_BYTES, Diverted};
 pub(crate) use send::{SendBatch, SendCounters};
-pub(crate) use socket::MediaSocket;
+pub(crate) use socket::{MediaSocket, enable_gro};

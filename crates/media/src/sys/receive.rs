@@ -1,10 +1,9 @@
 //! Receiving in batches: recvmmsg with UDP_GRO.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::{io, mem};
 
-use super::MediaSocket;
 use super::address::{self, RawAddress};
 use super::control::ControlBuffer;
 
@@ -53,7 +52,16 @@ impl ReceiveBatch {
 
     /// Receives what is there; 0 if there is nothing. The number returned is to be used with
     /// [`ReceiveBatch::iter`].
-    pub(crate) fn receive(&mut self, socket: &MediaSocket) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+        self.receive_up_to(socket, MESSAGES)
+    }
+
+    /// Receives at most `messages` of what is there.
+    pub(crate) fn receive_up_to(
+        &mut self,
+        socket: &impl AsFd,
+        messages: usize,
+    ) -> io::Result<usize> {
         let buffers = self.data.chunks_exact_mut(MESSAGE_BYTES);
         let parts = buffers.zip(&mut self.addresses).zip(&mut self.controls);
         let slots = self.iovecs.iter_mut().zip(&mut self.headers);
@@ -73,9 +81,9 @@ impl ReceiveBatch {
         // from vectors that are not touched during the call, with their true lengths.
         let received = unsafe {
             libc::recvmmsg(
-                socket.fd.as_raw_fd(),
+                socket.as_fd().as_raw_fd(),
                 self.headers.as_mut_ptr(),
-                MESSAGES as libc::c_uint,
+                messages.min(MESSAGES) as libc::c_uint,
                 libc::MSG_DONTWAIT as _,
                 std::ptr::null_mut(),
             )

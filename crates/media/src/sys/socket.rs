@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -45,22 +45,17 @@ impl MediaSocket {
             local,
         };
         if address.is_ipv6() {
-            this.set_option(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+            set_option(&this, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
         }
         if address.is_ipv4() {
-            this.set_option(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+            set_option(&this, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
         }
         Ok(this)
     }
 
-    /// Asks the kernel to join datagrams of one sender (UDP_GRO); says whether it does.
-    pub(crate) fn enable_gro(&self) -> bool {
-        self.set_option(libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
-    }
-
     /// Whether the kernel knows UDP_SEGMENT.
     pub(crate) fn probe_gso(&self) -> bool {
-        self.set_option(libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+        set_option(self, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
     }
 
     /// Where it is bound.
@@ -72,22 +67,33 @@ impl MediaSocket {
     pub(crate) fn raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
+}
 
-    fn set_option(&self, level: i32, name: i32, value: i32) -> io::Result<()> {
-        // SAFETY: the pointer and length describe `value`, which outlives the call.
-        let result = unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                name,
-                std::ptr::from_ref(&value).cast(),
-                std::mem::size_of::<i32>() as libc::socklen_t,
-            )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+impl AsFd for MediaSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Asks the kernel to join datagrams of one sender (UDP_GRO); says whether it does.
+pub(crate) fn enable_gro(socket: &impl AsFd) -> bool {
+    set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
+}
+
+fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the pointer and length describe `value`, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(&value).cast(),
+            std::mem::size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }

@@ -33,7 +33,7 @@ fn exchange(bind: &str, gso: bool, gro: bool) {
         MediaSocket::bind(bind).unwrap(),
     );
     if gro {
-        b.enable_gro();
+        enable_gro(&b);
     }
     let mut target = b.local();
     if target.ip().is_unspecified() {

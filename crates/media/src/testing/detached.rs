@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use portunus_sdp::negotiated::{Fingerprint, FingerprintHash};
 use tokio::sync::mpsc;
 
-use crate::command::Command;
-use crate::{DataMessage, PeerEvent, PeerId, RouteId, RouteOptions, TrackRef};
+use crate::command::{Command, NewIngest};
+use crate::{
+    DataMessage, IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, PeerId, RouteId,
+    RouteOptions, SourceRef, TrackRef,
+};
 
 /// What a detached media plane was asked for.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +23,25 @@ pub struct Requested {
     pub data: Vec<(PeerId, DataMessage)>,
     /// The candidates that were added.
     pub candidates: Vec<(PeerId, String)>,
+    /// The ingests that there are. Their sockets are held open by this.
+    pub ingests: Vec<RequestedIngest>,
+    /// The sources of which keyframes are kept.
+    pub kept: Vec<(SourceRef, KeyframeCache)>,
+    /// The sources that were asked for keyframes, in the order in which they were.
+    pub keyframes: Vec<SourceRef>,
+}
+
+/// An ingest.
+#[derive(Debug, Clone)]
+pub struct RequestedIngest {
+    /// Its id.
+    pub id: IngestId,
+    /// As it was added.
+    pub options: Arc<IngestOptions>,
+    /// What the control plane sees; [`IngestStatus::pretend_packet`] changes it.
+    pub status: Arc<IngestStatus>,
+    /// Whether it takes packets in.
+    pub enabled: bool,
 }
 
 /// A route.
@@ -28,7 +50,7 @@ pub struct RequestedRoute {
     /// Its id.
     pub id: RouteId,
     /// The source.
-    pub from: TrackRef,
+    pub from: SourceRef,
     /// The sink.
     pub to: TrackRef,
     /// As they were set last.
@@ -38,7 +60,7 @@ pub struct RequestedRoute {
 /// Where a detached media plane keeps its notes; shared by its clones.
 pub(crate) type Notes = Arc<Mutex<Requested>>;
 
-pub(crate) fn note(notes: &Notes, command: &Command) {
+pub(crate) fn note(notes: &Notes, command: Command) {
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     match command {
         Command::AddRoute {
@@ -47,27 +69,56 @@ pub(crate) fn note(notes: &Notes, command: &Command) {
             to,
             options,
         } => notes.routes.push(RequestedRoute {
-            id: *route,
-            from: *from,
-            to: *to,
-            options: options.clone(),
+            id: route,
+            from,
+            to,
+            options,
         }),
         Command::SetRoute { route, options } => {
-            for known in notes.routes.iter_mut().filter(|known| known.id == *route) {
+            for known in notes.routes.iter_mut().filter(|known| known.id == route) {
                 known.options = options.clone();
             }
         }
-        Command::RemoveRoute { route } => notes.routes.retain(|known| known.id != *route),
+        Command::RemoveRoute { route } => notes.routes.retain(|known| known.id != route),
         Command::ClosePeer { peer } => {
+            let of = |end: TrackRef| end.peer == peer;
             let of_peer =
-                |route: &RequestedRoute| route.from.peer == *peer || route.to.peer == *peer;
+                |route: &RequestedRoute| route.from.track().is_some_and(of) || of(route.to);
             notes.routes.retain(|route| !of_peer(route));
         }
-        Command::SetBitrate { peer, bitrate } => notes.bitrates.push((*peer, *bitrate)),
-        Command::SendData { peer, message } => notes.data.push((*peer, message.clone())),
+        Command::SetBitrate { peer, bitrate } => notes.bitrates.push((peer, bitrate)),
+        Command::SendData { peer, message } => notes.data.push((peer, message)),
         Command::AddCandidate { peer, candidate } => {
-            notes.candidates.push((*peer, candidate.clone()));
+            notes.candidates.push((peer, candidate));
         }
+        Command::AddIngest(ingest) => {
+            let NewIngest {
+                id,
+                options,
+                status,
+            } = *ingest;
+            notes.ingests.push(RequestedIngest {
+                id,
+                options: Arc::new(options),
+                status,
+                enabled: true,
+            });
+        }
+        Command::SetIngestEnabled { ingest, enabled } => {
+            for known in notes.ingests.iter_mut().filter(|known| known.id == ingest) {
+                known.enabled = enabled;
+            }
+        }
+        Command::RemoveIngest { ingest } => {
+            notes.ingests.retain(|known| known.id != ingest);
+            let from = SourceRef::Ingest(ingest);
+            notes.routes.retain(|route| route.from != from);
+        }
+        Command::KeepKeyframe { source, keep } => {
+            notes.kept.retain(|(of, _)| *of != source);
+            notes.kept.extend(keep.map(|keep| (source, keep)));
+        }
+        Command::SourceKeyframes { source } => notes.keyframes.push(source),
         _ => {}
     }
 }

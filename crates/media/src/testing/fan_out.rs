@@ -86,6 +86,7 @@ impl FanOut {
             clock: NtpClock::new(now, Duration::ZERO),
             peer_count: Arc::new(AtomicUsize::new(0)),
             totals: Arc::new(Counters::totals()),
+            ingest_count: Arc::new(AtomicUsize::new(0)),
         });
         worker.keep_datagrams();
         let publisher = Side::new("publisher", client(0), true, DtlsRole::Client);
@@ -110,7 +111,7 @@ impl FanOut {
             let options = RouteOptions::default();
             this.inbox.send(Command::AddRoute {
                 route,
-                from: track(0),
+                from: track(0).into(),
                 to: track(viewer),
                 options,
             });

@@ -14,7 +14,8 @@ use crate::command::Command;
 use crate::graph::{Selector, Sink, Source, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{
-    DataMessage, DataPayload, IceState, MediaStats, PeerStats, RouteOptions, StreamStats, TrackRef,
+    DataMessage, DataPayload, IceState, KeyframeCache, MediaStats, PeerStats, RouteOptions,
+    SourceRef, StreamStats, TrackRef,
 };
 
 /// What a source's history spans; that of another worker's source is shorter, so that the owner can
@@ -106,26 +107,42 @@ impl Worker {
                 }
             }
             Command::SourceClock {
-                track,
+                source,
                 encoding,
                 clock,
             } => {
-                if let Some(source) = self.by_track.get(&track).copied() {
+                if let Some(source) = self.by_source.get(&source).copied() {
                     self.set_source_clock(source, encoding, clock);
                 }
             }
-            Command::SourceKeyframe { track, encoding } => {
-                if let Some(source) = self.by_track.get(&track).copied() {
+            Command::SourceKeyframe { source, encoding } => {
+                if let Some(source) = self.by_source.get(&source).copied() {
                     self.want_keyframe(source, encoding, now);
                 }
             }
-            Command::SourceFormat { track, format } => {
-                let key = self.source_of(track);
+            Command::SourceFormat { source, format } => {
+                let key = self.source_of(source);
                 if let Some(source) = self.sources.get_mut(key.0) {
-                    source.format = format;
+                    source.set_format(format);
                 }
             }
-            Command::SourceGone { track } => self.end_source(track),
+            Command::SourceGone { source } => self.end_source(source),
+            Command::AddIngest(ingest) => self.add_ingest(*ingest, now),
+            Command::SetIngestEnabled { ingest, enabled } => {
+                self.set_ingest_enabled(ingest, enabled);
+            }
+            Command::RemoveIngest { ingest } => self.remove_ingest(ingest),
+            Command::KeepKeyframe { source, keep } => self.keep_keyframe(source, keep),
+            Command::SourceKeyframes { source } => {
+                if let Some(source) = self.by_source.get(&source).copied() {
+                    self.want_keyframes(source, now);
+                }
+            }
+            Command::SourceBitrate { source, bitrate } => {
+                if let Some(source) = self.by_source.get(&source).copied() {
+                    self.viewer_takes(source, bitrate, now);
+                }
+            }
             Command::Shutdown => self.shut_down(now),
         }
     }
@@ -150,6 +167,7 @@ impl Worker {
             connection,
             controlling,
             tracks: Vec::new(),
+            routes: SmallVec::new(),
             ufrags: SmallVec::new(),
             addresses: SmallVec::new(),
             timer: None,
@@ -190,27 +208,31 @@ impl Worker {
                 self.track(slot, index);
                 continue;
             }
-            let format = SourceFormat {
+            let mut format = SourceFormat {
                 is_video: media.kind == Kind::Video,
                 clock_rate: media
                     .payloads
                     .first()
                     .map_or(90_000, |payload| payload.clock_rate),
                 encodings: media.rids.len().max(media.remote_ssrcs.len()).clamp(1, 3) as u8,
+                messages: None,
+                keep: None,
             };
-            let key = self.source_of(track);
+            let is = SourceRef::Track(track);
+            let key = self.source_of(is);
             if let Some(source) = self.sources.get_mut(key.0) {
-                source.format = format;
+                format.keep = source.format.keep;
+                source.set_format(format);
                 let watchers: SmallVec<[u16; 4]> =
                     source.watchers.iter().map(|(worker, _)| *worker).collect();
                 for worker in watchers {
-                    self.send_to(worker, Command::SourceFormat { track, format });
+                    self.send_to(worker, Command::SourceFormat { source: is, format });
                 }
             }
             // A recycled m-line: what it was is no source any more.
             let before = self.track(slot, index).and_then(|entry| entry.source);
             if let Some(old) = before.filter(|old| *old != key)
-                && let Some(old) = self.sources.get(old.0).map(|source| source.track)
+                && let Some(old) = self.sources.get(old.0).map(|source| source.is)
             {
                 self.end_source(old);
             }
@@ -223,6 +245,7 @@ impl Worker {
             }
         }
         self.attach_routes(id);
+        self.prime_peer(slot, now);
         self.touch(slot);
     }
 
@@ -234,43 +257,86 @@ impl Worker {
         tracks.get_mut(index)
     }
 
-    /// The source of a track; made if there is none yet.
-    fn source_of(&mut self, track: TrackRef) -> SourceKey {
-        if let Some(key) = self.by_track.get(&track) {
+    /// The state of a source; made if there is none yet.
+    pub(super) fn source_of(&mut self, is: SourceRef) -> SourceKey {
+        if let Some(key) = self.by_source.get(&is) {
             return *key;
         }
-        let here = track.peer.worker == self.parts.index;
+        let here = is.worker() == self.parts.index;
         let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
-        let key = SourceKey(self.sources.insert(Source::new(track, window)));
-        self.by_track.insert(track, key);
+        let key = SourceKey(self.sources.insert(Source::new(is, window)));
+        self.by_source.insert(is, key);
         key
     }
 
-    fn subscribe(&mut self, from: TrackRef, worker: u16) {
-        if self.slot(from.peer).is_none() {
-            self.send_to(worker, Command::SourceGone { track: from });
+    fn subscribe(&mut self, from: SourceRef, worker: u16) {
+        let there = match from {
+            SourceRef::Track(track) => self.slot(track.peer).is_some(),
+            SourceRef::Ingest(_) => self.by_source.contains_key(&from),
+        };
+        if !there {
+            self.send_to(worker, Command::SourceGone { source: from });
             return;
         }
         let key = self.source_of(from);
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
-        match source.watchers.iter_mut().find(|(w, _)| *w == worker) {
+        let watcher = source.watchers.iter_mut().find(|(w, _)| *w == worker);
+        let is_new = watcher.is_none();
+        match watcher {
             Some((_, routes)) => *routes += 1,
             None => source.watchers.push((worker, 1)),
         }
+        let clocks = source.clocks;
         let format = source.format;
         self.send_to(
             worker,
             Command::SourceFormat {
-                track: from,
+                source: from,
                 format,
             },
         );
+        for (encoding, clock) in clocks.into_iter().enumerate() {
+            if let Some(clock) = clock {
+                let encoding = encoding as u8;
+                let clock = Command::SourceClock {
+                    source: from,
+                    encoding,
+                    clock,
+                };
+                self.send_to(worker, clock);
+            }
+        }
+        if is_new {
+            self.pass_cached(key, worker);
+        }
     }
 
-    fn unsubscribe(&mut self, from: TrackRef, worker: u16) {
-        let Some(key) = self.by_track.get(&from).copied() else {
+    /// Keeps keyframes of a source from now on, or no longer, here and where it is relayed to.
+    pub(super) fn keep_keyframe(&mut self, is: SourceRef, keep: Option<KeyframeCache>) {
+        let there = match is {
+            SourceRef::Track(track) => self.slot(track.peer).is_some(),
+            SourceRef::Ingest(_) => self.by_source.contains_key(&is),
+        };
+        if !there {
+            return;
+        }
+        let key = self.source_of(is);
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let mut format = source.format;
+        format.keep = keep;
+        source.set_format(format);
+        let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
+        for worker in watchers {
+            self.send_to(worker, Command::SourceFormat { source: is, format });
+        }
+    }
+
+    fn unsubscribe(&mut self, from: SourceRef, worker: u16) {
+        let Some(key) = self.by_source.get(&from).copied() else {
             return;
         };
         let Some(source) = self.sources.get_mut(key.0) else {
@@ -288,22 +354,22 @@ impl Worker {
     fn add_route(
         &mut self,
         id: RouteId,
-        from: TrackRef,
+        from: SourceRef,
         to: TrackRef,
         options: RouteOptions,
         now: Instant,
     ) {
-        if self.slot(to.peer).is_none() {
-            self.send_to(
-                from.peer.worker,
-                Command::Unsubscribe {
-                    from,
-                    worker: self.parts.index,
-                },
-            );
+        let ingest = matches!(from, SourceRef::Ingest(_));
+        if self.slot(to.peer).is_none()
+            || ingest && from.worker() == self.parts.index && !self.by_source.contains_key(&from)
+        {
             return;
         }
         let source = self.source_of(from);
+        if from.worker() != self.parts.index {
+            let worker = self.parts.index;
+            self.send_to(from.worker(), Command::Subscribe { from, worker });
+        }
         let slot = self.routes.insert(Route {
             id,
             from,
@@ -313,13 +379,20 @@ impl Worker {
             source,
             sink: None,
             clock_of: None,
+            primed: false,
         });
         self.by_route.insert(id, slot);
         if let Some(source) = self.sources.get_mut(source.0) {
             source.routes.push(slot);
         }
+        if let Some(peer) = self.slot(to.peer).and_then(|slot| self.peers.get_mut(slot)) {
+            peer.routes.push(slot);
+        }
         self.attach_routes(to.peer);
-        self.want_keyframes(source, now);
+        if !self.sources.get(source.0).is_some_and(Source::has_picture) {
+            self.want_keyframes(source, now);
+        }
+        self.prime_route(slot, now);
     }
 
     /// Connects the routes to a peer with the sinks that it has by now. Of several routes to one sink
@@ -330,8 +403,10 @@ impl Worker {
             return;
         };
         let mut routes: SmallVec<[(RouteId, usize); 4]> = SmallVec::new();
-        let to_peer = |(_, route): &(usize, &mut Route)| route.to.peer == id;
-        for (route_slot, route) in self.routes.iter_mut().filter(to_peer) {
+        for route_slot in peer.routes.iter().copied() {
+            let Some(route) = self.routes.get_mut(route_slot) else {
+                continue;
+            };
             let media = peer.connection.media();
             let index = media.iter().position(|media| media.mid == route.to.mid);
             route.sink = index.map(|index| (slot, index));
@@ -348,19 +423,30 @@ impl Worker {
     }
 
     fn set_route(&mut self, id: RouteId, options: RouteOptions, now: Instant) {
-        let Some(route) = self
-            .by_route
-            .get(&id)
-            .and_then(|slot| self.routes.get_mut(*slot))
-        else {
+        let Some(slot) = self.by_route.get(&id).copied() else {
+            return;
+        };
+        let Some(route) = self.routes.get_mut(slot) else {
             return;
         };
         let opened = options.enabled && !route.options.enabled;
         route.options = options;
         if opened {
             route.selector.restart();
-            let source = route.source;
-            self.want_keyframes(source, now);
+            route.primed = false;
+            let (source, sink) = (route.source, route.sink);
+            let sink = sink.and_then(|(peer, index)| {
+                let track = self.peers.get_mut(peer)?.tracks.get_mut(index)?;
+                track.sink.as_mut()
+            });
+            // What was not relayed meanwhile leaves no gap.
+            if let Some(sink) = sink {
+                sink.numbering.forget(source);
+            }
+            if !self.sources.get(source.0).is_some_and(Source::has_picture) {
+                self.want_keyframes(source, now);
+            }
+            self.prime_route(slot, now);
         }
     }
 
@@ -371,6 +457,10 @@ impl Worker {
         let Some(route) = self.routes.try_remove(slot) else {
             return;
         };
+        let peer = self.by_id.get(&route.to.peer).copied();
+        if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
+            peer.routes.retain(|other| *other != slot);
+        }
         if let Some((peer, index)) = route.sink
             && let Some(track) = self
                 .peers
@@ -390,13 +480,13 @@ impl Worker {
         if !source.is_relayed() {
             source.forget();
         }
-        let elsewhere = route.from.peer.worker != self.parts.index;
+        let elsewhere = route.from.worker() != self.parts.index;
         let unused = source.routes.is_empty();
         if elsewhere {
             let (from, worker) = (route.from, self.parts.index);
-            self.send_to(from.peer.worker, Command::Unsubscribe { from, worker });
+            self.send_to(from.worker(), Command::Unsubscribe { from, worker });
             if unused {
-                self.by_track.remove(&route.from);
+                self.by_source.remove(&route.from);
                 self.sources.try_remove(route.source.0);
             }
         }
@@ -435,14 +525,14 @@ impl Worker {
                 route.clock_of = None;
             }
         }
-        let track = source.track;
+        let is = source.is;
         let watchers: SmallVec<[u16; 4]> =
             source.watchers.iter().map(|(worker, _)| *worker).collect();
         for worker in watchers {
             self.send_to(
                 worker,
                 Command::SourceClock {
-                    track,
+                    source: is,
                     encoding,
                     clock,
                 },

@@ -5,6 +5,10 @@
 
 mod commands;
 mod counters;
+mod ingest;
+mod ingest_feedback;
+mod ingest_receive;
+mod messages;
 mod peer;
 mod peers;
 mod relay;
@@ -29,11 +33,12 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
-use crate::sys::{MediaSocket, ReceiveBatch, SendBatch};
+use crate::sys::{MediaSocket, ReceiveBatch, SendBatch, enable_gro};
 use crate::totals::WorkerTotals;
-use crate::{Event, PeerEvent, TrackRef};
+use crate::{Event, PeerEvent, SourceRef};
 
 pub(crate) use counters::Counters;
+use ingest::Ingests;
 use peer::{Peer, Route};
 pub(crate) use ring::Rings;
 use timers::Timers;
@@ -65,6 +70,7 @@ pub(crate) struct WorkerParts {
     pub(crate) clock: NtpClock,
     pub(crate) peer_count: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
+    pub(crate) ingest_count: Arc<AtomicUsize>,
 }
 
 /// One media worker.
@@ -75,10 +81,11 @@ pub(crate) struct Worker {
     by_address: HashMap<SocketAddr, usize>,
     by_ufrag: HashMap<String, usize>,
     sources: Slab<Source>,
-    by_track: HashMap<TrackRef, SourceKey>,
+    by_source: HashMap<SourceRef, SourceKey>,
     routes: Slab<Route>,
     by_route: HashMap<RouteId, usize>,
     timers: Timers,
+    ingests: Ingests,
     out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
@@ -93,7 +100,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(parts: WorkerParts) -> Self {
-        let gro = parts.socket.enable_gro();
+        let gro = enable_gro(&parts.socket);
         let gso = parts.socket.probe_gso();
         tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
         let counters = Counters::new(Arc::clone(&parts.totals));
@@ -104,10 +111,11 @@ impl Worker {
             by_address: HashMap::new(),
             by_ufrag: HashMap::new(),
             sources: Slab::new(),
-            by_track: HashMap::new(),
+            by_source: HashMap::new(),
             routes: Slab::new(),
             by_route: HashMap::new(),
             timers: Timers::default(),
+            ingests: Ingests::default(),
             out: SendBatch::new(gso),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
@@ -121,7 +129,7 @@ impl Worker {
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut batch = ReceiveBatch::new();
-        let mut ready = Events::with_capacity(8);
+        let mut ready = Events::with_capacity(64);
         let fd = self.parts.socket.raw_fd();
         self.parts
             .poll
@@ -134,6 +142,7 @@ impl Worker {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 Ok(()) | Err(_) => {}
             }
+            self.ingests.note_ready(&ready);
             more = self.turn(&mut batch)?;
         }
         Ok(())
@@ -142,12 +151,15 @@ impl Worker {
     /// One turn; says whether more is waiting already.
     fn turn(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
         let now = Instant::now();
+        let passed = self.count_passed();
         self.take_commands(now);
-        let more_passed = self.take_passed(now);
+        let more_passed = self.take_passed(&passed, now);
         let more_received = self.receive(batch)?;
+        let more_ingested = self.receive_ingests(batch, now);
         self.relay_fresh(now);
         self.run_timers(now);
         self.poll_touched(now);
+        self.tell_ingests(now);
         // What polling set free (keyframe requests, packets sent again) leaves with the rest.
         self.out.flush(&self.parts.socket);
         self.wake_workers();
@@ -155,7 +167,7 @@ impl Worker {
         let sending = self.out.counters();
         self.counters.publish(sending);
         self.counters.report(self.parts.index, sending, now);
-        Ok(more_passed || more_received)
+        Ok(more_passed || more_received || more_ingested)
     }
 
     fn wait(&self) -> Duration {
@@ -165,7 +177,9 @@ impl Worker {
             .next()
             .map(|at| at.saturating_duration_since(now));
         let retry = (!self.backlog.is_empty()).then_some(Duration::from_millis(5));
-        [timers, retry]
+        let ingests = self.ingests.timeout(now);
+        let ingests = ingests.map(|at| at.saturating_duration_since(now));
+        [timers, retry, ingests]
             .into_iter()
             .flatten()
             .min()

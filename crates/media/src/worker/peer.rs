@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
 use crate::plane::{PeerId, RouteId};
-use crate::{DtlsState, IceState, RouteOptions, TrackRef};
+use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
 
 /// A peer.
 pub(super) struct Peer {
@@ -18,6 +18,8 @@ pub(super) struct Peer {
     pub(super) controlling: bool,
     /// An entry an m-line.
     pub(super) tracks: Vec<Track>,
+    /// Slots of the routes to it.
+    pub(super) routes: SmallVec<[usize; 4]>,
     pub(super) ufrags: SmallVec<[String; 1]>,
     pub(super) addresses: SmallVec<[SocketAddr; 2]>,
     /// The deadline that the timers have for it.
@@ -39,7 +41,7 @@ pub(super) struct Track {
 /// A route; it lives on its sink's worker.
 pub(super) struct Route {
     pub(super) id: RouteId,
-    pub(super) from: TrackRef,
+    pub(super) from: SourceRef,
     pub(super) to: TrackRef,
     pub(super) options: RouteOptions,
     pub(super) selector: Selector,
@@ -48,4 +50,6 @@ pub(super) struct Route {
     pub(super) sink: Option<(usize, usize)>,
     /// The numbering that the sink's sender reports stand for.
     pub(super) clock_of: Option<(u8, u32)>,
+    /// It relays already: what the source kept for new sinks has been sent.
+    pub(super) primed: bool,
 }

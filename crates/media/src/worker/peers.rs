@@ -12,10 +12,12 @@ use portunus_rtc::{
     DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, TransportEvent, stun_username,
 };
 
+use smallvec::SmallVec;
+
 use super::Worker;
 use crate::command::Command;
-use crate::plane::PeerId;
-use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, TrackRef};
+use crate::plane::{PeerId, RouteId};
+use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, SourceRef};
 
 /// Addresses by which a peer is found.
 const MAX_ADDRESSES: usize = 32;
@@ -81,17 +83,16 @@ impl Worker {
         let Some(source) = self
             .sources
             .get_mut(key.0)
-            .filter(|source| source.is_relayed())
+            .filter(|source| source.is_wanted())
         else {
             return;
         };
         let Some(inspector) = track.inspectors.get_mut(usize::from(incoming.encoding)) else {
             return;
         };
-        let Some(history) = source.history(incoming.encoding) else {
+        let Some(mut shared) = source.recycle(incoming.encoding, incoming.seq, now) else {
             return;
         };
-        let mut shared = history.recycle(incoming.seq, now);
         let Some(packet) = Arc::get_mut(&mut shared) else {
             return;
         };
@@ -151,7 +152,7 @@ impl Worker {
             let Some(event) = peer.connection.transport.poll_event() else {
                 break;
             };
-            self.take_event(slot, event);
+            self.take_event(slot, event, now);
         }
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
@@ -181,7 +182,7 @@ impl Worker {
         }
     }
 
-    fn take_event(&mut self, slot: usize, event: TransportEvent) {
+    fn take_event(&mut self, slot: usize, event: TransportEvent, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -228,6 +229,7 @@ impl Worker {
                 peer.ice = IceState::Ready;
                 let srtp_profile = profile.map_or("", |profile| profile.name());
                 self.emit(id, Event::Ice(IceState::Ready));
+                self.prime_peer(slot, now);
                 self.emit(id, Event::Connected { srtp_profile });
             }
             TransportEvent::DataChannelOpen { label, protocol } => {
@@ -277,7 +279,10 @@ impl Worker {
                     self.want_keyframe(source, encoding.unwrap_or(0), now);
                 }
             }
-            Feedback::Remb(bitrate) => self.emit(id, Event::Remb { bitrate }),
+            Feedback::Remb(bitrate) => {
+                self.note_viewer_bitrate(slot, bitrate, now);
+                self.emit(id, Event::Remb { bitrate });
+            }
             Feedback::SenderReport {
                 media,
                 encoding,
@@ -356,31 +361,24 @@ impl Worker {
                 self.by_address.remove(address);
             }
         }
-        let fed: Vec<_> = self
-            .routes
-            .iter()
-            .filter(|(_, r)| r.to.peer == peer.id)
-            .map(|(_, r)| r.id)
-            .collect();
+        let id = |slot: &usize| Some(self.routes.get(*slot)?.id);
+        let fed: SmallVec<[RouteId; 4]> = peer.routes.iter().filter_map(id).collect();
         for route in fed {
             self.remove_route(route);
         }
-        let tracks: Vec<TrackRef> = self
-            .by_track
-            .keys()
-            .filter(|track| track.peer == peer.id)
-            .copied()
-            .collect();
-        for track in tracks {
-            self.end_source(track);
+        let of_peer =
+            |source: &&SourceRef| source.track().is_some_and(|track| track.peer == peer.id);
+        let sources: Vec<SourceRef> = self.by_source.keys().filter(of_peer).copied().collect();
+        for source in sources {
+            self.end_source(source);
         }
         self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
         self.emit(peer.id, Event::Closed(reason));
     }
 
     /// Ends a source and all its routes, here and on other workers.
-    pub(super) fn end_source(&mut self, track: TrackRef) {
-        let Some(key) = self.by_track.get(&track).copied() else {
+    pub(super) fn end_source(&mut self, is: SourceRef) {
+        let Some(key) = self.by_source.get(&is).copied() else {
             return;
         };
         let Some(source) = self.sources.get(key.0) else {
@@ -393,19 +391,19 @@ impl Worker {
             .filter_map(|slot| Some(self.routes.get(*slot)?.id))
             .collect();
         for worker in watchers {
-            self.send_to(worker, Command::SourceGone { track });
+            self.send_to(worker, Command::SourceGone { source: is });
         }
         for route in routes {
             self.remove_route(route);
         }
-        self.by_track.remove(&track);
+        self.by_source.remove(&is);
         self.sources.try_remove(key.0);
     }
 }
 
 /// Runs what bytes of one peer led to. A panic in it is a fault of ours that costs this peer only: the
 /// caller ends it, so that nothing goes on with its half-changed state.
-fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     let outcome = panic::catch_unwind(AssertUnwindSafe(run));
     outcome
         .inspect_err(|_| tracing::error!("a peer is ended: its packets led to a fault"))

@@ -6,27 +6,39 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portunus_rtp::extension::AbsSendTime;
+use rtrb::Consumer;
+use smallvec::SmallVec;
 
 use super::Worker;
 use super::peer::{Peer, Route};
+use super::ring::Passed;
 use crate::command::Command;
 use crate::graph::{Packet, Selection, Sent, Source, SourceKey, Stamp};
 use crate::sys::{MediaSocket, SendBatch};
-use crate::{Event, Layer, TrackRef};
+use crate::{Event, Layer, SourceRef, TrackRef};
 
 /// Packets of other workers taken a turn.
 const PASSED_PER_TURN: usize = 1_024;
 
 impl Worker {
-    /// Takes what other workers passed on; says whether there is more.
-    pub(super) fn take_passed(&mut self, now: Instant) -> bool {
+    /// How much of what other workers passed on a turn takes. To be counted before the turn's commands
+    /// are taken: what a worker says of a source before it passes packets of it on is known then.
+    pub(super) fn count_passed(&self) -> SmallVec<[usize; 8]> {
+        let rings = self.parts.rings.from.iter();
+        let count = |ring: &Consumer<Passed>| ring.slots().min(PASSED_PER_TURN);
+        rings.map(|ring| ring.as_ref().map_or(0, count)).collect()
+    }
+
+    /// Takes what other workers passed on, `counts` from each; says whether there is more.
+    pub(super) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
         let mut more = false;
-        for ring in self.parts.rings.from.iter_mut().flatten() {
-            for _ in 0..PASSED_PER_TURN {
-                let Ok((track, packet)) = ring.pop() else {
+        let rings = self.parts.rings.from.iter_mut().zip(counts);
+        for (ring, count) in rings.filter_map(|(ring, count)| Some((ring.as_mut()?, *count))) {
+            for _ in 0..count {
+                let Ok((source, packet)) = ring.pop() else {
                     break;
                 };
-                let Some(key) = self.by_track.get(&track).copied() else {
+                let Some(key) = self.by_source.get(&source).copied() else {
                     continue;
                 };
                 let Some(source) = self.sources.get_mut(key.0) else {
@@ -62,7 +74,7 @@ impl Worker {
                 continue;
             };
             for packet in &source.fresh {
-                if ring.push((source.track, Arc::clone(packet))).is_err() {
+                if ring.push((source.is, Arc::clone(packet))).is_err() {
                     self.counters.ring_full();
                 }
             }
@@ -72,55 +84,119 @@ impl Worker {
         }
     }
 
+    /// Hands what is kept for new sinks to another worker, which is new to the source.
+    pub(super) fn pass_cached(&mut self, key: SourceKey, worker: u16) {
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        let Some(Some(ring)) = self.parts.rings.to.get_mut(usize::from(worker)) else {
+            return;
+        };
+        for packet in source.cached() {
+            if ring.push((source.is, Arc::clone(packet))).is_err() {
+                self.counters.ring_full();
+            }
+        }
+        if !source.cached().is_empty() && !self.to_wake.contains(&worker) {
+            self.to_wake.push(worker);
+        }
+    }
+
     fn relay(&mut self, key: SourceKey, now: Instant) {
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
+        if let Some(messages) = source.format.messages {
+            return self.relay_messages(key, messages, now);
+        }
         let mut packets = mem::take(&mut source.fresh);
         let mut index = 0;
         while let Some(source) = self.sources.get(key.0)
             && let Some(slot) = source.routes.get(index).copied()
         {
             index += 1;
-            let Some(route) = self.routes.get_mut(slot) else {
-                continue;
-            };
-            let Some((peer_slot, media)) = route.sink.filter(|_| route.options.enabled) else {
-                continue;
-            };
-            let Some(peer) = self.peers.get_mut(peer_slot) else {
-                continue;
-            };
-            let mut relay = Relay {
-                key,
-                source,
-                slot,
-                route,
-                peer,
-                media,
-                socket: &self.parts.socket,
-                out: &mut self.out,
-                send_time: AbsSendTime::from_duration(self.parts.clock.since_1900(now)),
-                now,
-            };
-            relay.send_all(&packets);
-            let (changed, wanted) = relay.finish();
-            let (id, peer_id) = (route.id, peer.id);
-            let due = peer.connection.poll_timeout();
-            if due.is_some_and(|due| peer.timer.is_none_or(|timer| due < timer)) {
-                self.touch(peer_slot);
-            }
-            if let Some(layer) = changed {
-                self.emit(peer_id, Event::Layer { route: id, layer });
-            }
-            if let Some(encoding) = wanted {
-                self.want_keyframe(key, encoding, now);
-            }
+            self.relay_to(slot, key, &packets, now);
         }
         packets.clear();
         if let Some(source) = self.sources.get_mut(key.0) {
             source.fresh = packets;
         }
+    }
+
+    /// Relays packets of the source to one route.
+    fn relay_to(&mut self, slot: usize, key: SourceKey, packets: &[Arc<Packet>], now: Instant) {
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        let Some(route) = self.routes.get_mut(slot) else {
+            return;
+        };
+        let Some((peer_slot, media)) = route.sink.filter(|_| route.options.enabled) else {
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(peer_slot) else {
+            return;
+        };
+        let mut relay = Relay {
+            key,
+            source,
+            slot,
+            route,
+            peer,
+            media,
+            socket: &self.parts.socket,
+            out: &mut self.out,
+            send_time: AbsSendTime::from_duration(self.parts.clock.since_1900(now)),
+            now,
+        };
+        relay.send_all(packets);
+        let (changed, wanted) = relay.finish();
+        let (id, peer_id) = (route.id, peer.id);
+        let due = peer.connection.poll_timeout();
+        if due.is_some_and(|due| peer.timer.is_none_or(|timer| due < timer)) {
+            self.touch(peer_slot);
+        }
+        if let Some(layer) = changed {
+            self.emit(peer_id, Event::Layer { route: id, layer });
+        }
+        if let Some(encoding) = wanted {
+            self.want_keyframe(key, encoding, now);
+        }
+    }
+
+    /// A peer is connected: its sinks get what their sources keep for new ones.
+    pub(super) fn prime_peer(&mut self, slot: usize, now: Instant) {
+        let routes = self.peers.get(slot).map(|peer| peer.routes.clone());
+        for route in routes.unwrap_or_default() {
+            self.prime_route(route, now);
+        }
+    }
+
+    /// If a route can relay from now on, its sink gets what its source keeps for new ones, or a keyframe
+    /// is asked for.
+    pub(super) fn prime_route(&mut self, slot: usize, now: Instant) {
+        let Some(route) = self.routes.get_mut(slot) else {
+            return;
+        };
+        let Some(source) = self.sources.get(route.source.0) else {
+            return;
+        };
+        let peer = route.sink.and_then(|(peer, _)| self.peers.get(peer));
+        let is_connected = peer.is_some_and(|peer| peer.connection.transport.is_connected());
+        if route.primed || !route.options.enabled || !is_connected {
+            return;
+        }
+        let key = route.source;
+        if let Some(messages) = source.format.messages {
+            route.primed = true;
+            let last: SmallVec<[Arc<Packet>; 1]> = source.cached().iter().cloned().collect();
+            self.send_messages(slot, messages, &last, now);
+            return;
+        }
+        if !source.has_picture() {
+            self.want_keyframes(key, now);
+        }
+        self.relay_to(slot, key, &[], now);
     }
 
     /// Somebody needs a keyframe of the source's encoding.
@@ -131,15 +207,16 @@ impl Worker {
         if !source.format.is_video || !source.keyframes.ask(encoding, now) {
             return;
         }
-        let track = source.track;
-        if track.peer.worker != self.parts.index {
-            self.send_to(
-                track.peer.worker,
-                Command::SourceKeyframe { track, encoding },
-            );
+        let source = source.is;
+        if source.worker() != self.parts.index {
+            let request = Command::SourceKeyframe { source, encoding };
+            self.send_to(source.worker(), request);
             return;
         }
-        self.ask_peer(track, encoding);
+        match source {
+            SourceRef::Track(track) => self.ask_peer(track, encoding),
+            SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
+        }
     }
 
     /// Somebody needs keyframes of whatever the source has.
@@ -188,8 +265,22 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    fn send_all(&mut self, packets: &[Arc<Packet>]) {
+    fn send_all(&mut self, mut packets: &[Arc<Packet>]) {
         let path = self.path();
+        if !self.route.primed && path.is_some() {
+            self.route.primed = true;
+            let cached = self.source.cached();
+            self.send_each(cached, path);
+            // The packets of this turn may be among them.
+            if let Some(last) = cached.last() {
+                let done = packets.iter().take_while(|packet| packet.seq <= last.seq);
+                packets = packets.get(done.count()..).unwrap_or_default();
+            }
+        }
+        self.send_each(packets, path);
+    }
+
+    fn send_each(&mut self, packets: &[Arc<Packet>], path: Option<(IpAddr, SocketAddr)>) {
         for packet in packets {
             let encodings = self.source.format.encodings;
             match self

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::TrackRef;
+use crate::SourceRef;
 use crate::graph::Packet;
 
 /// Packets on their way between two workers: 8,192 are 80 ms of 1 Gbit/s.
 const RING: usize = 8_192;
 
-/// A packet and the track that it is of.
-pub(crate) type Passed = (TrackRef, Arc<Packet>);
+/// A packet and the source that it is of.
+pub(crate) type Passed = (SourceRef, Arc<Packet>);
 
 /// One worker's ends of the rings, indexed by the other worker.
 pub(crate) struct Rings {

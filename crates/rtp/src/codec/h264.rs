@@ -2,6 +2,8 @@
 
 /// A slice of a picture from which decoding can begin.
 const IDR: u8 = 5;
+/// A slice of another picture.
+const SLICE: u8 = 1;
 const SEQUENCE_PARAMETER_SET: u8 = 7;
 const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
@@ -35,6 +37,45 @@ pub fn is_keyframe(payload: &[u8]) -> bool {
     nal_types(payload).any(|kind| kind == IDR || kind == SEQUENCE_PARAMETER_SET)
 }
 
+/// Whether `payload` begins a picture of intra slices: an IDR picture, or a coded slice of another whose
+/// type is I (ITU-T H.264 section 7.4.3) and whose first macroblock is the picture's.
+pub fn begins_intra_picture(payload: &[u8]) -> bool {
+    let begins = |kind: u8, slice: &[u8]| match kind {
+        IDR => true,
+        SLICE => slice_is_intra(slice).unwrap_or(false),
+        _ => false,
+    };
+    match payload {
+        [head, rest @ ..] if head & 0x1f == STAP_A => {
+            aggregated_units(rest).any(|unit| match unit.split_first() {
+                Some((head, slice)) => begins(head & 0x1f, slice),
+                None => false,
+            })
+        }
+        [head, fu, slice @ ..] if head & 0x1f == FU_A => fu & 0x80 != 0 && begins(fu & 0x1f, slice),
+        [head, slice @ ..] => begins(head & 0x1f, slice),
+        [] => false,
+    }
+}
+
+/// Reads the start of a slice header: the first macroblock's number and the slice's type.
+fn slice_is_intra(slice: &[u8]) -> Option<bool> {
+    let mut bits = slice
+        .iter()
+        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
+    let mut golomb = || {
+        let zeros = bits.by_ref().take_while(|bit| *bit == 0).count();
+        let mut value = 1u64;
+        for _ in 0..zeros.min(32) {
+            value = value << 1 | u64::from(bits.next()?);
+        }
+        Some(value - 1)
+    };
+    let first = golomb()?;
+    let kind = golomb()?;
+    Some(first == 0 && kind % 5 == 2)
+}
+
 /// Whether `payload` has a sequence parameter set: a decoder that knows nothing can begin with it.
 pub fn has_parameter_sets(payload: &[u8]) -> bool {
     nal_types(payload).any(|kind| kind == SEQUENCE_PARAMETER_SET)
@@ -60,6 +101,29 @@ mod tests {
         assert!(is_keyframe(&[0x67, 0x42]) && has_parameter_sets(&[0x67, 0x42]));
         assert!(!is_keyframe(&[0x41, 0x9a]) && !has_parameter_sets(&[0x65, 0x88]));
         assert!(!is_keyframe(&[]));
+    }
+
+    #[test]
+    fn intra_pictures_by_their_slices() {
+        // First macroblock 0 (`1`), slice type 7 (`0001000`), all I; and 5 (`00110`), all P.
+        let (intra, predicted) = (0b1000_1000, 0b1001_1000);
+        for (payload, begins) in [
+            (&[0x65, 0][..], true),
+            (&[0x41, intra], true),
+            (&[0x41, predicted], false),
+            // First macroblock 1 (`010`), slice type 2 (`011`).
+            (&[0x41, 0b0100_1100], false),
+            (&[0x5c, 0x81, intra], true),
+            (&[0x5c, 0x01, intra], false),
+            (&[0x7c, 0x85, 0], true),
+            (&[0x78, 0, 2, 0x68, 0xce, 0, 2, 0x41, intra], true),
+            (&[0x67, 0x42], false),
+            (&[0x41], false),
+            (&[0x41, 0], false),
+            (&[], false),
+        ] {
+            assert_eq!(begins_intra_picture(payload), begins, "{payload:x?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,340 @@
+//! One continuous stream out of whatever senders come and go: extended sequence numbers without jumps
+//! back, and timestamps that follow time.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::{Header, SeqNo, Ssrc};
+use smallvec::SmallVec;
+
+/// Packets by which one may come late.
+const MAX_LATE: i64 = 512;
+/// Packets that may be missing before a packet (RFC 3550 appendix A.1: MAX_DROPOUT).
+const MAX_AHEAD: i64 = 3_000;
+/// A jump of sequence numbers after this much silence is a sender that began anew. Without silence, two
+/// packets in a row have to say so (RFC 3550 appendix A.1).
+const RESTART_SILENCE: Duration = Duration::from_millis(100);
+/// What comes late of the sender before is not taken for a change back to it, for so long.
+const AFTERMATH: Duration = Duration::from_secs(1);
+/// A jump of sequence numbers leaves the timestamps alone if they are this close to where they should be.
+const TIME_TOLERANCE: Duration = Duration::from_secs(1);
+/// Changes of the mapping that are remembered for late packets.
+const RUNS: usize = 8;
+
+/// Why a packet is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misplaced {
+    /// Another sender, while the present one is not silent.
+    Foreign,
+    /// Too late, or of the sender before.
+    Late,
+    /// It was there already.
+    Repeated,
+    /// The first of what may be a sender that began anew.
+    Suspect,
+}
+
+/// Where a packet belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its number in the continuous stream.
+    pub(crate) seq: SeqNo,
+    /// Its timestamp there.
+    pub(crate) timestamp: u32,
+    /// No packet with a higher number was there before.
+    pub(crate) newest: bool,
+    /// It begins what another sender, or the same one anew, sends.
+    pub(crate) restarted: bool,
+}
+
+/// From the numbers of the senders to those of the stream.
+#[derive(Debug)]
+pub(crate) struct Continuity {
+    clock_rate: u32,
+    collision: Duration,
+    ssrc: Option<Ssrc>,
+    /// The highest number of the present sender, extended with a roll-over counter of our own.
+    highest: u64,
+    /// How numbers are mapped from which number on, oldest first.
+    runs: SmallVec<[Run; RUNS]>,
+    seen: Seen,
+    highest_out: u64,
+    last_timestamp: u32,
+    last_at: Option<Instant>,
+    /// The number that would prove that the sender began anew.
+    suspect: Option<u16>,
+    /// The sender before, its highest number, and when it was left.
+    previous: Option<(Ssrc, u16, Instant)>,
+    /// The next packet goes on from here, whatever its number.
+    resuming: bool,
+    lost: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    first: u64,
+    offset: i64,
+    timestamp_offset: u32,
+}
+
+impl Continuity {
+    /// A stream without packets yet. Another sender is refused until the present one was silent for
+    /// `collision`.
+    pub(crate) fn new(clock_rate: u32, collision: Duration) -> Self {
+        Self {
+            clock_rate,
+            collision,
+            ssrc: None,
+            highest: 0,
+            runs: SmallVec::new(),
+            seen: Seen::default(),
+            highest_out: 0,
+            last_timestamp: 0,
+            last_at: None,
+            suspect: None,
+            previous: None,
+            resuming: false,
+            lost: 0,
+        }
+    }
+
+    /// The present sender.
+    pub(crate) fn ssrc(&self) -> Option<Ssrc> {
+        self.ssrc
+    }
+
+    /// Packets that never came.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// A timestamp of the present sender in those of the stream.
+    pub(crate) fn timestamp(&self, of_sender: u32) -> u32 {
+        of_sender.wrapping_add(self.timestamp_offset())
+    }
+
+    /// Packets were left out on purpose: the next one goes on without a gap.
+    pub(crate) fn resume(&mut self) {
+        self.resuming = true;
+    }
+
+    /// Finds the place of a packet.
+    pub(crate) fn accept(&mut self, header: &Header, now: Instant) -> Result<Place, Misplaced> {
+        let silence = self.last_at.map(|at| now.saturating_duration_since(at));
+        let Some((ssrc, silence)) = self.ssrc.zip(silence) else {
+            return Ok(self.start(header, now));
+        };
+        let sequence = header.sequence;
+        if ssrc == header.ssrc {
+            let delta = i64::from(sequence.wrapping_sub(self.highest as u16) as i16);
+            if std::mem::take(&mut self.resuming) {
+                return Ok(self.restart(header, now));
+            }
+            if (-MAX_LATE..=MAX_AHEAD).contains(&delta) {
+                return self.continue_with(header, delta, now);
+            }
+            if silence < RESTART_SILENCE && self.suspect != Some(sequence) {
+                self.suspect = Some(sequence.wrapping_add(1));
+                return Err(Misplaced::Suspect);
+            }
+            return Ok(self.restart(header, now));
+        }
+        if !self.collision.is_zero() && silence < self.collision {
+            return Err(Misplaced::Foreign);
+        }
+        if let Some((previous, highest, at)) = self.previous
+            && previous == header.ssrc
+            && sequence.wrapping_sub(highest) as i16 <= 0
+            && now.saturating_duration_since(at) < AFTERMATH
+        {
+            return Err(Misplaced::Late);
+        }
+        self.previous = Some((ssrc, self.highest as u16, now));
+        self.resuming = false;
+        Ok(self.restart(header, now))
+    }
+
+    /// Makes room for a packet of our own before the newest one: returns its number, and moves `place`.
+    pub(crate) fn insert(&mut self, place: &mut Place) -> SeqNo {
+        let inserted = place.seq;
+        self.remap(self.highest, 1, 0);
+        self.highest_out += 1;
+        place.seq = SeqNo(inserted.0 + 1);
+        inserted
+    }
+
+    /// The newest packet is left out: the numbers close over it.
+    pub(crate) fn leave_out(&mut self) {
+        self.remap(self.highest + 1, -1, 0);
+        self.highest_out -= 1;
+    }
+
+    /// Moves the timestamps from the newest packet on.
+    pub(crate) fn shift(&mut self, place: &mut Place, ticks: i32) {
+        self.remap(self.highest, 0, ticks);
+        place.timestamp = place.timestamp.wrapping_add_signed(ticks);
+        self.last_timestamp = place.timestamp;
+    }
+
+    fn start(&mut self, header: &Header, now: Instant) -> Place {
+        // Above the first roll-over, so that there are numbers below it.
+        self.begin(header, (1 << 16) | u64::from(header.sequence), 0, 0);
+        self.highest_out = self.highest;
+        self.place(header, self.highest_out, now, false)
+    }
+
+    fn restart(&mut self, header: &Header, now: Instant) -> Place {
+        let elapsed = self.last_at.map_or(Duration::ZERO, |at| {
+            now.saturating_duration_since(at)
+                .max(Duration::from_millis(1))
+        });
+        let ticks = |time: Duration| {
+            (time.as_micros() * u128::from(self.clock_rate) / 1_000_000).max(1) as u32
+        };
+        let due = self.last_timestamp.wrapping_add(ticks(elapsed));
+        let unchanged = self.timestamp(header.timestamp);
+        let off = unchanged.wrapping_sub(due) as i32;
+        let close = off.unsigned_abs() <= ticks(TIME_TOLERANCE);
+        let forward = (unchanged.wrapping_sub(self.last_timestamp) as i32) > 0;
+        let timestamp_offset = if self.ssrc == Some(header.ssrc) && close && forward {
+            self.timestamp_offset()
+        } else {
+            due.wrapping_sub(header.timestamp)
+        };
+        let raw = ((self.highest >> 16) + 2) << 16 | u64::from(header.sequence);
+        let out = self.highest_out + 1;
+        let offset = (out as i64).wrapping_sub(raw as i64);
+        self.begin(header, raw, offset, timestamp_offset);
+        self.highest_out = out;
+        self.place(header, out, now, true)
+    }
+
+    fn begin(&mut self, header: &Header, raw: u64, offset: i64, timestamp_offset: u32) {
+        self.ssrc = Some(header.ssrc);
+        self.highest = raw;
+        self.suspect = None;
+        self.seen = Seen::default();
+        self.seen.insert(raw);
+        self.runs.clear();
+        self.runs.push(Run {
+            first: raw,
+            offset,
+            timestamp_offset,
+        });
+    }
+
+    fn continue_with(
+        &mut self,
+        header: &Header,
+        delta: i64,
+        now: Instant,
+    ) -> Result<Place, Misplaced> {
+        self.suspect = None;
+        let Some(raw) = self.highest.checked_add_signed(delta) else {
+            return Err(Misplaced::Late);
+        };
+        if delta > 0 {
+            self.seen.advance(self.highest, raw);
+            self.lost += raw - self.highest - 1;
+            self.highest = raw;
+            let out = raw.wrapping_add_signed(self.offset());
+            self.highest_out = out;
+            return Ok(self.place(header, out, now, false));
+        }
+        let run = self.runs.iter().rev().find(|run| run.first <= raw);
+        let run = *run.ok_or(Misplaced::Late)?;
+        if !self.seen.insert(raw) {
+            return Err(Misplaced::Repeated);
+        }
+        self.lost = self.lost.saturating_sub(1);
+        Ok(Place {
+            seq: SeqNo(raw.wrapping_add_signed(run.offset)),
+            timestamp: header.timestamp.wrapping_add(run.timestamp_offset),
+            newest: false,
+            restarted: false,
+        })
+    }
+
+    fn place(&mut self, header: &Header, out: u64, now: Instant, restarted: bool) -> Place {
+        let timestamp = self.timestamp(header.timestamp);
+        self.last_timestamp = timestamp;
+        self.last_at = Some(now);
+        Place {
+            seq: SeqNo(out),
+            timestamp,
+            newest: true,
+            restarted,
+        }
+    }
+
+    /// From number `first` on, numbers and timestamps are mapped otherwise than before.
+    fn remap(&mut self, first: u64, numbers: i64, ticks: i32) {
+        let Some(last) = self.runs.last_mut() else {
+            return;
+        };
+        let next = Run {
+            first,
+            offset: last.offset + numbers,
+            timestamp_offset: last.timestamp_offset.wrapping_add_signed(ticks),
+        };
+        if last.first == first {
+            *last = next;
+            return;
+        }
+        if self.runs.len() >= RUNS {
+            self.runs.remove(0);
+        }
+        self.runs.push(next);
+    }
+
+    fn offset(&self) -> i64 {
+        self.runs.last().map_or(0, |run| run.offset)
+    }
+
+    fn timestamp_offset(&self) -> u32 {
+        self.runs.last().map_or(0, |run| run.timestamp_offset)
+    }
+}
+
+/// Which of the last numbers were there.
+#[derive(Debug, Default)]
+struct Seen {
+    bits: [u64; (MAX_LATE as usize).div_ceil(64) * 2],
+}
+
+impl Seen {
+    /// Notes a number; says whether it is new.
+    fn insert(&mut self, number: u64) -> bool {
+        let word = self.bits.len();
+        let Some(word) = self.bits.get_mut(number as usize / 64 % word) else {
+            return false;
+        };
+        let bit = 1 << (number % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    /// The highest number goes from one to another, which is there.
+    fn advance(&mut self, from: u64, to: u64) {
+        let span = self.bits.len() as u64 * 64;
+        if to - from >= span {
+            *self = Self::default();
+        } else {
+            for number in from + 1..to {
+                self.remove(number);
+            }
+            self.remove(to);
+        }
+        self.insert(to);
+    }
+
+    fn remove(&mut self, number: u64) {
+        let word = self.bits.len();
+        if let Some(word) = self.bits.get_mut(number as usize / 64 % word) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+#![allow(clippy::unwrap_used, clippy::field_reassign_with_default)]
+use proptest::prelude::*;
+
+use super::*;
+
+fn header(ssrc: u32, sequence: u16, timestamp: u32) -> Header {
+    let mut header = Header::default();
+    header.ssrc = Ssrc(ssrc);
+    header.sequence = sequence;
+    header.timestamp = timestamp;
+    header
+}
+
+struct Stream {
+    continuity: Continuity,
+    now: Instant,
+}
+
+impl Stream {
+    fn new(collision_ms: u64) -> Self {
+        Self {
+            continuity: Continuity::new(90_000, Duration::from_millis(collision_ms)),
+            now: Instant::now(),
+        }
+    }
+
+    /// A packet `ms` after the one before.
+    fn packet(&mut self, ms: u64, ssrc: u32, sequence: u16, ts: u32) -> Result<Place, Misplaced> {
+        self.now += Duration::from_millis(ms);
+        self.continuity
+            .accept(&header(ssrc, sequence, ts), self.now)
+    }
+}
+
+#[test]
+fn numbers_go_on_over_the_wrap() {
+    let mut stream = Stream::new(0);
+    let first = stream.packet(0, 1, 65_534, 0).unwrap();
+    for n in 1..10u16 {
+        let place = stream.packet(10, 1, 65_534u16.wrapping_add(n), 0).unwrap();
+        assert_eq!(place.seq.0, first.seq.0 + u64::from(n));
+        assert!(place.newest && !place.restarted);
+    }
+    assert_eq!(stream.continuity.lost(), 0);
+}
+
+#[test]
+fn another_sender_takes_over_without_a_jump() {
+    let mut stream = Stream::new(0);
+    stream.packet(0, 1, 100, 1_000).unwrap();
+    let last = stream.packet(40, 1, 101, 4_600).unwrap();
+    let next = stream.packet(40, 2, 60_000, 777_000).unwrap();
+    assert!(next.restarted);
+    assert_eq!(next.seq.0, last.seq.0 + 1);
+    assert_eq!(next.timestamp, 4_600 + 3_600);
+    // What is late of the first does not change it back.
+    assert_eq!(stream.packet(1, 1, 100, 1_000), Err(Misplaced::Late));
+    let after = stream.packet(40, 2, 60_001, 780_600).unwrap();
+    assert_eq!(
+        (after.seq.0, after.timestamp),
+        (last.seq.0 + 2, 4_600 + 7_200)
+    );
+    assert_eq!(stream.continuity.timestamp(777_000), 8_200);
+}
+
+#[test]
+fn a_collision_is_refused_until_the_sender_is_silent() {
+    let mut stream = Stream::new(1_000);
+    stream.packet(0, 1, 1, 0).unwrap();
+    assert_eq!(stream.packet(999, 2, 1, 0), Err(Misplaced::Foreign));
+    stream.packet(0, 1, 2, 90_000).unwrap();
+    assert_eq!(stream.packet(500, 2, 2, 0), Err(Misplaced::Foreign));
+    assert!(stream.packet(500, 2, 3, 0).unwrap().restarted);
+    assert_eq!(stream.continuity.ssrc(), Some(Ssrc(2)));
+}
+
+#[test]
+fn a_sender_that_begins_anew_with_its_ssrc() {
+    let mut stream = Stream::new(0);
+    let last = stream.packet(0, 1, 5_000, 90_000).unwrap();
+    // After silence at once.
+    let next = stream.packet(2_000, 1, 40_000, 12).unwrap();
+    assert!(next.restarted);
+    assert_eq!(
+        (next.seq.0, next.timestamp),
+        (last.seq.0 + 1, 90_000 + 180_000)
+    );
+    // Without silence a single packet is not believed.
+    assert_eq!(stream.packet(10, 1, 9, 0), Err(Misplaced::Suspect));
+    stream.packet(10, 1, 40_001, 3_000).unwrap();
+    assert_eq!(stream.packet(10, 1, 20_000, 0), Err(Misplaced::Suspect));
+    let again = stream.packet(10, 1, 20_001, 0).unwrap();
+    assert!(again.restarted);
+    assert_eq!(again.seq.0, next.seq.0 + 2);
+}
+
+#[test]
+fn timestamps_that_go_on_by_themselves_are_left_alone() {
+    let mut stream = Stream::new(0);
+    stream.packet(0, 1, 5_000, 1_000).unwrap();
+    let next = stream.packet(10_000, 1, 15_000, 1_000 + 900_700).unwrap();
+    assert!(next.restarted);
+    assert_eq!(next.timestamp, 901_700);
+}
+
+#[test]
+fn late_packets_find_their_place_once() {
+    let mut stream = Stream::new(0);
+    let first = stream.packet(0, 1, 10, 0).unwrap().seq.0;
+    stream.packet(1, 1, 14, 40).unwrap();
+    assert_eq!(stream.continuity.lost(), 3);
+    let late = stream.packet(1, 1, 12, 20).unwrap();
+    assert_eq!((late.seq.0, late.newest), (first + 2, false));
+    assert_eq!(stream.continuity.lost(), 2);
+    assert_eq!(stream.packet(1, 1, 12, 20), Err(Misplaced::Repeated));
+    assert_eq!(stream.packet(1, 1, 14, 40), Err(Misplaced::Repeated));
+    // Before the first there is no place.
+    assert_eq!(stream.packet(1, 1, 9, 0), Err(Misplaced::Late));
+}
+
+#[test]
+fn inserted_and_left_out_packets_keep_the_numbers_whole() {
+    let mut stream = Stream::new(0);
+    let first = stream.packet(0, 1, 10, 0).unwrap().seq.0;
+    let mut place = stream.packet(1, 1, 12, 0).unwrap();
+    let inserted = stream.continuity.insert(&mut place);
+    assert_eq!((inserted.0, place.seq.0), (first + 2, first + 3));
+    // One from before the inserted one keeps its number.
+    assert_eq!(stream.packet(1, 1, 11, 0).unwrap().seq.0, first + 1);
+    assert_eq!(stream.packet(1, 1, 13, 0).unwrap().seq.0, first + 4);
+    stream.packet(1, 1, 14, 0).unwrap();
+    stream.continuity.leave_out();
+    assert_eq!(stream.packet(1, 1, 15, 0).unwrap().seq.0, first + 5);
+}
+
+#[test]
+fn what_was_left_out_on_purpose_leaves_no_gap() {
+    let mut stream = Stream::new(0);
+    let first = stream.packet(0, 1, 10, 0).unwrap();
+    stream.continuity.resume();
+    let next = stream.packet(1_000, 1, 40, 90_000).unwrap();
+    assert_eq!(next.seq.0, first.seq.0 + 1);
+    assert_eq!(next.timestamp, 90_000);
+}
+
+#[test]
+fn a_shift_holds_from_the_newest_packet_on() {
+    let mut stream = Stream::new(0);
+    stream.packet(0, 1, 10, 0).unwrap();
+    let mut place = stream.packet(10, 1, 12, 2_000).unwrap();
+    stream.continuity.shift(&mut place, -100);
+    assert_eq!(place.timestamp, 1_900);
+    assert_eq!(stream.packet(1, 1, 11, 1_000).unwrap().timestamp, 1_000);
+    assert_eq!(stream.packet(10, 1, 13, 3_000).unwrap().timestamp, 2_900);
+}
+
+proptest! {
+    /// Whatever comes, no number is given twice, and the highest never jumps by more than what may be lost.
+    #[test]
+    fn no_number_is_given_twice(
+        packets in proptest::collection::vec((0u64..300, 0u32..3, any::<u16>(), any::<bool>(), any::<u32>()), 1..400),
+    ) {
+        let mut stream = Stream::new(0);
+        let mut given = std::collections::HashSet::new();
+        let (mut highest, mut sequence) = (None::<u64>, 0u16);
+        for (ms, ssrc, random, near, ts) in packets {
+            sequence = if near { sequence.wrapping_add(random % 20).wrapping_sub(5) } else { random };
+            let Ok(mut place) = stream.packet(ms, ssrc, sequence, ts) else { continue };
+            if random % 7 == 0 && place.newest {
+                prop_assert!(given.insert(stream.continuity.insert(&mut place)));
+            }
+            if random % 11 == 0 && place.newest {
+                stream.continuity.leave_out();
+                continue;
+            }
+            prop_assert!(given.insert(place.seq), "{place:?}");
+            if let Some(before) = highest && place.newest {
+                prop_assert!(place.seq.0 > before && place.seq.0 - before <= MAX_AHEAD as u64 + 1);
+            }
+            highest = highest.max(Some(place.seq.0));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Ingests: sources whose packets come without a PeerConnection, from UDP sockets or from the control plane.
+//!
+//! What is public is asked for through [`crate::MediaPlane`]. The rest is state without sockets and
+//! clocks, which `worker/ingest` drives.
+
+mod continuity;
+mod feed;
+mod options;
+mod parameter_sets;
+mod plane;
+mod skew;
+mod socket;
+mod status;
+mod upstream;
+
+pub(crate) use continuity::{Continuity, Place};
+pub(crate) use feed::Fed;
+pub use feed::{FeedError, PacketFeed, PacketReceiver, packet_feed};
+pub use options::{
+    DataIngest, Ingest, IngestFeed, IngestId, IngestMedia, IngestOptions, IngestSrtp, RtpIngest,
+    SrtpSuite,
+};
+pub use parameter_sets::{ParameterSets, ParameterSetsError};
+pub(crate) use skew::Skew;
+pub use socket::{IngestBind, IngestError, IngestSocket};
+pub use status::IngestStatus;
+pub(crate) use upstream::{Lowest, Upstream};
+
+/// Bytes of the longest packet or message that is taken: with extensions and tag it still fits a datagram of ours.
+pub(crate) const MAX_PACKET: usize = 1_800;

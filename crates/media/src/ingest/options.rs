@@ -1,0 +1,195 @@
+//! What an ingest takes in, and from where.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_sdp::negotiated::Codec;
+
+use super::{IngestSocket, IngestStatus, PacketReceiver};
+
+/// An ingest: which worker it lives on, and which one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IngestId {
+    pub(crate) worker: u16,
+    pub(crate) serial: u64,
+}
+
+impl IngestId {
+    /// The worker that it lives on.
+    pub fn worker(self) -> usize {
+        usize::from(self.worker)
+    }
+}
+
+/// An ingest that was added.
+#[derive(Debug, Clone)]
+pub struct Ingest {
+    /// Its name, to route from it.
+    pub id: IngestId,
+    /// How it does.
+    pub status: Arc<IngestStatus>,
+}
+
+/// How an ingest is set up.
+#[derive(Debug)]
+pub struct IngestOptions {
+    /// What comes in.
+    pub media: IngestMedia,
+    /// Where from.
+    pub feed: IngestFeed,
+    /// RTP comes encrypted with this key. RTCP is plain all the same.
+    pub srtp: Option<IngestSrtp>,
+    /// A packet with another SSRC is refused unless the present sender was silent this long; zero lets
+    /// a new sender take over at once.
+    pub collision: Duration,
+    /// The worker to live on; none: the one that has the fewest ingests.
+    pub worker: Option<usize>,
+}
+
+impl IngestOptions {
+    /// Packets of `codec` as they come.
+    pub fn rtp(codec: Codec, clock_rate: u32, feed: IngestFeed) -> Self {
+        Self::new(IngestMedia::Rtp(RtpIngest::new(codec, clock_rate)), feed)
+    }
+
+    /// Messages for data channels.
+    pub fn data(data: DataIngest, feed: IngestFeed) -> Self {
+        Self::new(IngestMedia::Data(data), feed)
+    }
+
+    fn new(media: IngestMedia, feed: IngestFeed) -> Self {
+        Self {
+            media,
+            feed,
+            srtp: None,
+            collision: Duration::ZERO,
+            worker: None,
+        }
+    }
+}
+
+/// What comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IngestMedia {
+    /// Audio or video.
+    Rtp(RtpIngest),
+    /// Each datagram is a message for data channels.
+    Data(DataIngest),
+}
+
+/// An audio or video stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RtpIngest {
+    /// What the packets hold, whatever payload type they have.
+    pub codec: Codec,
+    /// RTP clock in Hz.
+    pub clock_rate: u32,
+    /// The number (1 to 14) of the abs-capture-time extension in the packets, which is then passed on.
+    pub abs_capture_time: Option<u8>,
+    /// Make up for a sender whose clock is slower or faster than ours.
+    pub skew: bool,
+    /// VP9: the stream has spatial layers, to be selected by each route.
+    pub svc: bool,
+    /// H.264: sent before each I-frame.
+    pub h264_parameter_sets: Option<super::ParameterSets>,
+}
+
+impl RtpIngest {
+    /// A stream that is relayed as it comes.
+    pub fn new(codec: Codec, clock_rate: u32) -> Self {
+        Self {
+            codec,
+            clock_rate,
+            abs_capture_time: None,
+            skew: false,
+            svc: false,
+            h264_parameter_sets: None,
+        }
+    }
+
+    /// Whether it is video.
+    pub fn is_video(&self) -> bool {
+        match self.codec {
+            Codec::Vp8 | Codec::Vp9 | Codec::H264 | Codec::H265 | Codec::Av1 => true,
+            Codec::Opus
+            | Codec::MultiOpus
+            | Codec::G722
+            | Codec::Pcmu
+            | Codec::Pcma
+            | Codec::L16
+            | Codec::Isac
+            | Codec::Red
+            | Codec::TelephoneEvent => false,
+        }
+    }
+}
+
+/// Messages for data channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataIngest {
+    /// The channel's label; it is opened at a peer that has none of this label.
+    pub label: &'static str,
+    /// Messages are text, and refused if they are not UTF-8; else they are bytes.
+    pub text: bool,
+    /// A new viewer gets the last message.
+    pub keep_last: bool,
+}
+
+/// Where packets come from.
+#[derive(Debug)]
+pub enum IngestFeed {
+    /// UDP sockets.
+    Sockets {
+        /// One to three: the simulcast encodings, lowest first. Further ones are not listened to.
+        rtp: Vec<IngestSocket>,
+        /// For sender reports in, and keyframe requests and REMB out.
+        rtcp: Option<IngestSocket>,
+    },
+    /// The control plane: files, RTSP.
+    Packets(PacketReceiver),
+}
+
+impl IngestFeed {
+    /// One UDP socket.
+    pub fn socket(socket: IngestSocket) -> Self {
+        IngestFeed::Sockets {
+            rtp: vec![socket],
+            rtcp: None,
+        }
+    }
+
+    /// Simulcast encodings that it may bring.
+    pub(crate) fn encodings(&self) -> u8 {
+        match self {
+            IngestFeed::Sockets { rtp, .. } => rtp.len().clamp(1, 3) as u8,
+            IngestFeed::Packets(feed) => feed.encodings(),
+        }
+    }
+}
+
+/// The key of an SRTP ingest.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IngestSrtp {
+    /// The suite.
+    pub suite: SrtpSuite,
+    /// Master key (16 bytes) and salt (14 bytes), as `a=crypto` has them in base64 (RFC 4568 section 6.1).
+    pub key_and_salt: [u8; 30],
+}
+
+/// Keys are not shown.
+impl std::fmt::Debug for IngestSrtp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IngestSrtp")
+            .field("suite", &self.suite)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The suites of SRTP ingests (RFC 4568 section 6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SrtpSuite {
+    /// `AES_CM_128_HMAC_SHA1_80`
+    AesCm128HmacSha1_80,
+    /// `AES_CM_128_HMAC_SHA1_32`
+    AesCm128HmacSha1_32,
+}

@@ -1,0 +1,64 @@
+//! Ingests as the control plane asks for them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::{Ingest, IngestId, IngestOptions, IngestStatus};
+use crate::command::{Command, NewIngest};
+use crate::{KeyframeCache, MediaPlane, SourceRef};
+
+impl MediaPlane {
+    /// Adds a source that is fed without a PeerConnection. It lives until [`MediaPlane::remove_ingest`].
+    pub fn add_ingest(&self, options: IngestOptions) -> Ingest {
+        let ports = self.ports();
+        let fewest = || {
+            let load = |n: &usize| {
+                ports
+                    .get(*n)
+                    .map(|port| port.ingests.load(Ordering::Relaxed))
+            };
+            (0..ports.len()).min_by_key(load).unwrap_or(0)
+        };
+        let worker = options.worker.filter(|n| *n < ports.len());
+        let worker = worker.unwrap_or_else(fewest);
+        if let Some(port) = ports.get(worker) {
+            port.ingests.fetch_add(1, Ordering::Relaxed);
+        }
+        let id = IngestId {
+            worker: worker as u16,
+            serial: self.next_id(),
+        };
+        let status = Arc::new(IngestStatus::new(Instant::now()));
+        let ingest = NewIngest {
+            id,
+            options,
+            status: Arc::clone(&status),
+        };
+        self.send_to(id.worker, Command::AddIngest(Box::new(ingest)));
+        Ingest { id, status }
+    }
+
+    /// Takes packets in (as it does from the start) or drops what comes. Viewers stay.
+    pub fn set_ingest_enabled(&self, ingest: IngestId, enabled: bool) {
+        self.send_to(ingest.worker, Command::SetIngestEnabled { ingest, enabled });
+    }
+
+    /// Ends an ingest and all routes from it, and closes its sockets.
+    pub fn remove_ingest(&self, ingest: IngestId) {
+        self.send_to(ingest.worker, Command::RemoveIngest { ingest });
+    }
+
+    /// Keeps what a video source sends from its last keyframe on, so that a new sink has a picture at
+    /// once. Of a source with simulcast nothing is kept.
+    pub fn keep_keyframe(&self, source: impl Into<SourceRef>, keep: Option<KeyframeCache>) {
+        let source = source.into();
+        self.send_to(source.worker(), Command::KeepKeyframe { source, keep });
+    }
+
+    /// Asks a video source for keyframes of all its encodings.
+    pub fn request_source_keyframe(&self, source: impl Into<SourceRef>) {
+        let source = source.into();
+        self.send_to(source.worker(), Command::SourceKeyframes { source });
+    }
+}

@@ -1,0 +1,142 @@
+//! How an ingest does, readable at any time without asking its worker.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use portunus_rtp::Ssrc;
+
+/// Figures of an ingest. Its worker alone writes them; what is read may be a moment old.
+#[derive(Debug)]
+pub struct IngestStatus {
+    created: Instant,
+    /// Milliseconds from `created`.
+    last: AtomicU64,
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    lost: AtomicU64,
+    refused: AtomicU64,
+    oversized: AtomicU64,
+    /// Above 32 bits: whether there is one.
+    ssrc: AtomicU64,
+    latched: AtomicBool,
+    keyframes_asked: AtomicU64,
+}
+
+const HAS_SSRC: u64 = 1 << 32;
+
+impl IngestStatus {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            created: now,
+            last: AtomicU64::new(0),
+            packets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            oversized: AtomicU64::new(0),
+            ssrc: AtomicU64::new(0),
+            latched: AtomicBool::new(false),
+            keyframes_asked: AtomicU64::new(0),
+        }
+    }
+
+    /// Time since the last packet; since the ingest was added, if there was none yet.
+    pub fn age(&self) -> Duration {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        self.created.elapsed().saturating_sub(last)
+    }
+
+    /// Packets (messages) taken in.
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+
+    /// Their bytes, RTP headers included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Packets that never came.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Datagrams that were not taken: not RTP, of another sender, not authentic, late or twice, too long.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that were longer than what is relayed (1,800 bytes).
+    pub fn oversized(&self) -> u64 {
+        self.oversized.load(Ordering::Relaxed)
+    }
+
+    /// The present sender; with simulcast, that of any encoding.
+    pub fn ssrc(&self) -> Option<Ssrc> {
+        let ssrc = self.ssrc.load(Ordering::Relaxed);
+        (ssrc & HAS_SSRC != 0).then_some(Ssrc(ssrc as u32))
+    }
+
+    /// Whether the sender's RTCP address is known, so that it can be asked for keyframes.
+    pub fn rtcp_latched(&self) -> bool {
+        self.latched.load(Ordering::Relaxed)
+    }
+
+    /// Keyframe requests that were sent to the source.
+    pub fn keyframes_asked(&self) -> u64 {
+        self.keyframes_asked.load(Ordering::Relaxed)
+    }
+
+    /// Something came, be it of use or not.
+    pub(crate) fn arrived(&self, now: Instant) {
+        let since = now.saturating_duration_since(self.created);
+        self.last.store(since.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn accepted(&self, bytes: usize) {
+        add(&self.packets, 1);
+        add(&self.bytes, bytes as u64);
+    }
+
+    pub(crate) fn refuse(&self) {
+        add(&self.refused, 1);
+    }
+
+    pub(crate) fn refuse_oversized(&self) {
+        add(&self.oversized, 1);
+        add(&self.refused, 1);
+    }
+
+    pub(crate) fn set_lost(&self, lost: u64) {
+        self.lost.store(lost, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_ssrc(&self, ssrc: Ssrc) {
+        let ssrc = HAS_SSRC | u64::from(ssrc.0);
+        self.ssrc.store(ssrc, Ordering::Relaxed);
+    }
+
+    pub(crate) fn latch(&self) {
+        self.latched.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn asked_for_keyframe(&self) {
+        add(&self.keyframes_asked, 1);
+    }
+
+    /// Behaves as if a packet had come now, for the tests of what stands on it.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn pretend_packet(&self, bytes: usize) {
+        self.arrived(Instant::now());
+        self.accepted(bytes);
+    }
+}
+
+/// There is one writer, so that nothing need be locked.
+fn add(count: &AtomicU64, more: u64) {
+    count.store(
+        count.load(Ordering::Relaxed).wrapping_add(more),
+        Ordering::Relaxed,
+    );
+}

@@ -1,0 +1,259 @@
+//! The ingests of a worker: which there are, and how they come and go.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Token};
+use portunus_rtp::{ExtensionKind, ExtensionMap, Ssrc};
+use slab::Slab;
+use smallvec::SmallVec;
+
+use super::Worker;
+use crate::command::NewIngest;
+use crate::graph::{ENCODINGS, Inspector, Messages, SourceFormat, SourceKey};
+use crate::ingest::{
+    Continuity, IngestFeed, IngestId, IngestMedia, IngestSocket, IngestStatus, PacketReceiver,
+    Skew, Upstream,
+};
+use crate::sys::enable_gro;
+use crate::{KeyframeCache, SourceRef};
+
+/// The poll's tokens from here on are those of ingest sockets.
+const FIRST_TOKEN: usize = 16;
+
+/// All ingests of a worker.
+#[derive(Default)]
+pub(super) struct Ingests {
+    pub(super) slots: Slab<Ingest>,
+    pub(super) by_id: HashMap<IngestId, usize>,
+    pub(super) ports: Slab<Port>,
+    /// Ports that may have something.
+    pub(super) ready: Vec<usize>,
+    /// Slots of the ingests that are fed by the control plane.
+    pub(super) fed: Vec<usize>,
+}
+
+/// A socket of an ingest.
+pub(super) struct Port {
+    pub(super) socket: IngestSocket,
+    pub(super) ingest: usize,
+    pub(super) role: Role,
+    pub(super) is_ready: bool,
+}
+
+/// What a socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// RTP of an encoding.
+    Rtp(u8),
+    Rtcp,
+}
+
+/// An ingest.
+pub(super) struct Ingest {
+    pub(super) source: SourceKey,
+    pub(super) media: IngestMedia,
+    pub(super) status: Arc<IngestStatus>,
+    pub(super) enabled: bool,
+    pub(super) extensions: ExtensionMap,
+    pub(super) encodings: [Encoding; ENCODINGS],
+    pub(super) upstream: Upstream,
+    pub(super) feed: Option<PacketReceiver>,
+    pub(super) ports: SmallVec<[usize; 4]>,
+    /// The port that reports go out by.
+    pub(super) rtcp: Option<usize>,
+}
+
+/// One stream of an ingest.
+pub(super) struct Encoding {
+    pub(super) continuity: Continuity,
+    pub(super) inspector: Inspector,
+    pub(super) skew: Option<Skew>,
+    /// The picture that parameter sets were sent before last.
+    pub(super) introduced: Option<u32>,
+}
+
+impl Ingests {
+    /// Notes which sockets the poll found readable.
+    pub(super) fn note_ready(&mut self, events: &Events) {
+        for event in events {
+            if let Some(port) = event.token().0.checked_sub(FIRST_TOKEN) {
+                self.mark_ready(port);
+            }
+        }
+    }
+
+    fn mark_ready(&mut self, index: usize) {
+        if let Some(port) = self.ports.get_mut(index)
+            && !std::mem::replace(&mut port.is_ready, true)
+        {
+            self.ready.push(index);
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, id: IngestId) -> Option<&mut Ingest> {
+        let slot = self.by_id.get(&id)?;
+        self.slots.get_mut(*slot)
+    }
+}
+
+impl Worker {
+    pub(super) fn add_ingest(&mut self, new: NewIngest, now: Instant) {
+        let NewIngest {
+            id,
+            options,
+            status,
+        } = new;
+        let mut extensions = ExtensionMap::default();
+        let encodings = options.feed.encodings();
+        let (clock_rate, format) = match &options.media {
+            IngestMedia::Rtp(rtp) => {
+                if let Some(number) = rtp.abs_capture_time.filter(|id| (1..=14).contains(id)) {
+                    extensions.set(ExtensionKind::AbsCaptureTime, number);
+                }
+                let format = SourceFormat {
+                    is_video: rtp.is_video(),
+                    clock_rate: rtp.clock_rate.max(1),
+                    encodings,
+                    messages: None,
+                    keep: None,
+                };
+                (format.clock_rate, format)
+            }
+            IngestMedia::Data(data) => {
+                let messages = Messages {
+                    label: data.label,
+                    text: data.text,
+                };
+                let format = SourceFormat {
+                    is_video: false,
+                    clock_rate: 1_000,
+                    encodings: 1,
+                    messages: Some(messages),
+                    keep: None,
+                };
+                (format.clock_rate, format)
+            }
+        };
+        let source = self.source_of(SourceRef::Ingest(id));
+        if let Some(source) = self.sources.get_mut(source.0) {
+            source.set_format(format);
+        }
+        let skew = matches!(&options.media, IngestMedia::Rtp(rtp) if rtp.skew);
+        let stream = || Encoding {
+            continuity: Continuity::new(clock_rate, options.collision),
+            inspector: Inspector::default(),
+            skew: skew.then(|| Skew::new(clock_rate, format.is_video)),
+            introduced: None,
+        };
+        let slot = self.ingests.slots.insert(Ingest {
+            source,
+            media: options.media.clone(),
+            status,
+            enabled: true,
+            extensions,
+            encodings: [stream(), stream(), stream()],
+            upstream: Upstream::new(Ssrc(rand::random())),
+            feed: None,
+            ports: SmallVec::new(),
+            rtcp: None,
+        });
+        self.ingests.by_id.insert(id, slot);
+        match options.feed {
+            IngestFeed::Sockets { rtp, rtcp } => {
+                for (encoding, socket) in rtp.into_iter().take(ENCODINGS).enumerate() {
+                    self.open_port(slot, socket, Role::Rtp(encoding as u8));
+                }
+                if let Some(socket) = rtcp {
+                    self.open_port(slot, socket, Role::Rtcp);
+                }
+            }
+            IngestFeed::Packets(feed) => {
+                if let Some(inbox) = self.parts.inboxes.get(usize::from(self.parts.index)) {
+                    feed.attach(Arc::clone(inbox));
+                }
+                self.ingests.fed.push(slot);
+                if let Some(ingest) = self.ingests.slots.get_mut(slot) {
+                    ingest.feed = Some(feed);
+                }
+            }
+        }
+        if let IngestMedia::Data(data) = options.media
+            && data.keep_last
+        {
+            // Every message displaces the one before.
+            let last = KeyframeCache {
+                max_age: std::time::Duration::ZERO,
+                max_bytes: 0,
+            };
+            self.keep_keyframe(SourceRef::Ingest(id), Some(last));
+        }
+        // What viewers wanted before there was an ingest.
+        self.want_keyframes(source, now);
+    }
+
+    fn open_port(&mut self, slot: usize, socket: IngestSocket, role: Role) {
+        enable_gro(&socket);
+        let fd = socket.as_fd().as_raw_fd();
+        let entry = self.ingests.ports.vacant_entry();
+        let index = entry.key();
+        let token = Token(FIRST_TOKEN + index);
+        let registry = self.parts.poll.registry();
+        if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
+            tracing::error!(worker = self.parts.index, %error, "cannot listen to an ingest's socket");
+            return;
+        }
+        entry.insert(Port {
+            socket,
+            ingest: slot,
+            role,
+            is_ready: false,
+        });
+        if let Some(ingest) = self.ingests.slots.get_mut(slot) {
+            ingest.ports.push(index);
+            if role == Role::Rtcp {
+                ingest.rtcp = Some(index);
+            }
+        }
+        self.ingests.mark_ready(index);
+    }
+
+    pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool) {
+        let Some(ingest) = self.ingests.get_mut(id) else {
+            return;
+        };
+        if enabled && !ingest.enabled {
+            for encoding in &mut ingest.encodings {
+                encoding.continuity.resume();
+            }
+            for encoding in 0..ENCODINGS as u8 {
+                ingest.upstream.want_keyframe(encoding);
+            }
+        }
+        ingest.enabled = enabled;
+    }
+
+    pub(super) fn remove_ingest(&mut self, id: IngestId) {
+        let Some(slot) = self.ingests.by_id.remove(&id) else {
+            return;
+        };
+        let Some(ingest) = self.ingests.slots.try_remove(slot) else {
+            return;
+        };
+        for index in ingest.ports {
+            if let Some(port) = self.ingests.ports.try_remove(index) {
+                let fd = port.socket.as_fd().as_raw_fd();
+                // Closing it ends the registration too.
+                let _ = self.parts.poll.registry().deregister(&mut SourceFd(&fd));
+            }
+            self.ingests.ready.retain(|ready| *ready != index);
+        }
+        self.ingests.fed.retain(|fed| *fed != slot);
+        self.end_source(SourceRef::Ingest(id));
+        self.parts.ingest_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,106 @@
+//! From the viewers back to the source of an ingest: keyframe requests and bitrates.
+
+use std::time::Instant;
+
+use super::Worker;
+use super::ingest::Ingests;
+use crate::SourceRef;
+use crate::command::Command;
+use crate::graph::SourceKey;
+use crate::ingest::IngestId;
+
+/// Room for all that a source is told at a time.
+const DATAGRAM: usize = 256;
+
+impl Ingests {
+    /// When there is something to tell a source.
+    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
+        let due = |(_, ingest): (usize, &super::ingest::Ingest)| {
+            ingest
+                .upstream
+                .poll_timeout(now)
+                .filter(|_| ingest.rtcp.is_some())
+        };
+        self.slots.iter().filter_map(due).min()
+    }
+}
+
+impl Worker {
+    /// Somebody needs a keyframe of an ingest.
+    pub(super) fn ask_ingest(&mut self, id: IngestId, encoding: u8) {
+        if let Some(ingest) = self.ingests.get_mut(id) {
+            ingest.upstream.want_keyframe(encoding);
+        }
+    }
+
+    /// Tells sources what is due.
+    pub(super) fn tell_ingests(&mut self, now: Instant) {
+        for (_, ingest) in &mut self.ingests.slots {
+            if ingest
+                .upstream
+                .poll_timeout(now)
+                .is_none_or(|due| due > now)
+            {
+                continue;
+            }
+            let Some(port) = ingest.rtcp.and_then(|port| self.ingests.ports.get(port)) else {
+                continue;
+            };
+            let mut datagram = [0; DATAGRAM];
+            let Some(told) = ingest.upstream.poll_transmit(now, &mut datagram) else {
+                continue;
+            };
+            let sent = datagram
+                .get(..told.len)
+                .map(|out| port.socket.send(out, told.to));
+            if let Some(Err(error)) = sent {
+                tracing::debug!(%error, to = %told.to, "an ingest's source cannot be told");
+            }
+            for _ in 0..told.keyframes {
+                ingest.status.asked_for_keyframe();
+            }
+        }
+    }
+
+    /// A viewer says what it can take: so do the sources hear that it watches.
+    pub(super) fn note_viewer_bitrate(&mut self, slot: usize, bitrate: u64, now: Instant) {
+        let tracks = self.peers.get(slot).map_or(0, |peer| peer.tracks.len());
+        for track in 0..tracks {
+            let sink = self.peers.get(slot).and_then(|peer| {
+                let sink = peer.tracks.get(track)?.sink.as_ref()?;
+                self.routes.get(sink.route?)
+            });
+            if let Some(route) = sink.filter(|route| route.options.enabled)
+                && let SourceRef::Ingest(_) = route.from
+            {
+                let source = route.source;
+                self.viewer_takes(source, bitrate, now);
+            }
+        }
+    }
+
+    /// Some viewer of a source can take so much.
+    pub(super) fn viewer_takes(&mut self, key: SourceKey, bitrate: u64, now: Instant) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let SourceRef::Ingest(id) = source.is else {
+            return;
+        };
+        if !source.format.is_video {
+            return;
+        }
+        if let Some(ingest) = self.ingests.get_mut(id) {
+            ingest.upstream.viewer_takes(bitrate, now);
+            return;
+        }
+        // It lives elsewhere: its worker is told the lowest, once a second.
+        source.lowest.note(bitrate, now);
+        if source.lowest.due().is_some_and(|due| due <= now)
+            && let Some(bitrate) = source.lowest.take(now)
+        {
+            let source = source.is;
+            self.send_to(source.worker(), Command::SourceBitrate { source, bitrate });
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Packets of ingests: from the socket or the feed to the source.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use portunus_rtc::streams::SenderClock;
+use portunus_rtp::codec::h264;
+use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
+use portunus_rtp::{ExtensionMap, Fields, Header, Pt, SeqNo, header, write_header};
+use portunus_sdp::negotiated::Codec;
+
+use super::Worker;
+use super::ingest::{Ingest, Role};
+use super::peers::guarded;
+use crate::graph::{Layers, Packet, Source};
+use crate::ingest::{
+    Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, RtpIngest, Skew,
+};
+use crate::sys::ReceiveBatch;
+
+/// Messages a recvmmsg call: the kernel may have joined up to 64 datagrams in each.
+const MESSAGES: usize = 8;
+/// Datagrams of one socket after which the others have their turn, and peers theirs. What is left waits in
+/// the socket, and what does not fit there is lost: a flood takes nothing from anybody else.
+const DATAGRAMS_PER_TURN: usize = 128;
+
+impl Worker {
+    /// Takes what has come for ingests; says whether there is more.
+    pub(super) fn receive_ingests(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
+        let mut more = false;
+        let mut ready = std::mem::take(&mut self.ingests.ready);
+        ready.retain(|index| {
+            let left = self.receive_port(*index, batch, now);
+            if !left && let Some(port) = self.ingests.ports.get_mut(*index) {
+                port.is_ready = false;
+            }
+            more |= left;
+            left
+        });
+        // Those that became ready meanwhile stand behind those that have been served.
+        ready.append(&mut self.ingests.ready);
+        self.ingests.ready = ready;
+        more | self.receive_fed(now)
+    }
+
+    /// Takes what a socket has, up to the budget; says whether it may have more.
+    fn receive_port(&mut self, index: usize, batch: &mut ReceiveBatch, now: Instant) -> bool {
+        let mut budget = DATAGRAMS_PER_TURN;
+        while let Some(port) = self.ingests.ports.get(index) {
+            let (slot, role) = (port.ingest, port.role);
+            let Ok(received) = batch.receive_up_to(&port.socket, MESSAGES) else {
+                return false;
+            };
+            for message in batch.iter(received) {
+                for datagram in message.data.chunks_mut(message.stride) {
+                    budget = budget.saturating_sub(1);
+                    match role {
+                        Role::Rtp(encoding) => self.take_ingested(slot, encoding, datagram, now),
+                        Role::Rtcp => self.take_ingest_rtcp(slot, message.remote, datagram, now),
+                    }
+                }
+            }
+            if received < MESSAGES {
+                return false;
+            }
+            if budget == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn receive_fed(&mut self, now: Instant) -> bool {
+        let mut more = false;
+        for n in 0..self.ingests.fed.len() {
+            let Some(slot) = self.ingests.fed.get(n).copied() else {
+                break;
+            };
+            let feed = |worker: &Self| worker.ingests.slots.get(slot)?.feed.as_ref()?.pop();
+            let ingest = self.ingests.slots.get(slot);
+            if !ingest.is_some_and(|ingest| ingest.feed.as_ref().is_some_and(|feed| feed.begin())) {
+                continue;
+            }
+            let mut budget = DATAGRAMS_PER_TURN;
+            while budget > 0
+                && let Some(fed) = feed(self)
+            {
+                budget -= 1;
+                match fed {
+                    Fed::Packet {
+                        encoding,
+                        mut bytes,
+                    } => {
+                        self.take_ingested(slot, encoding, &mut bytes, now);
+                        let ingest = self.ingests.slots.get(slot);
+                        if let Some(feed) = ingest.and_then(|ingest| ingest.feed.as_ref()) {
+                            feed.recycle(bytes);
+                        }
+                    }
+                    Fed::Report {
+                        encoding,
+                        ntp,
+                        timestamp,
+                    } => self.take_ingest_report(slot, encoding, ntp, timestamp, now),
+                }
+            }
+            let ingest = self.ingests.slots.get(slot);
+            if budget == 0
+                && let Some(feed) = ingest.and_then(|ingest| ingest.feed.as_ref())
+            {
+                feed.postpone();
+                more = true;
+            }
+        }
+        more
+    }
+
+    /// Takes a packet or message of an ingest.
+    fn take_ingested(&mut self, slot: usize, encoding: u8, datagram: &mut [u8], now: Instant) {
+        let Some(ingest) = self.ingests.slots.get_mut(slot) else {
+            return;
+        };
+        ingest.status.arrived(now);
+        if !ingest.enabled {
+            return;
+        }
+        if datagram.len() > MAX_PACKET {
+            ingest.status.refuse_oversized();
+            return;
+        }
+        let key = ingest.source;
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let first = source.fresh.is_empty();
+        let taken = guarded(|| match ingest.media {
+            IngestMedia::Rtp(_) => ingest.take_rtp(source, encoding, datagram, now),
+            IngestMedia::Data(_) => ingest.take_message(source, datagram, now),
+        });
+        match taken.flatten() {
+            Some(()) => ingest.status.accepted(datagram.len()),
+            None => ingest.status.refuse(),
+        }
+        if first && !source.fresh.is_empty() {
+            self.fresh_sources.push(key);
+        }
+    }
+
+    /// Takes a datagram of an ingest's RTCP port: whoever sends it is who to answer.
+    fn take_ingest_rtcp(
+        &mut self,
+        slot: usize,
+        remote: std::net::SocketAddr,
+        datagram: &[u8],
+        now: Instant,
+    ) {
+        let Some(ingest) = self.ingests.slots.get_mut(slot) else {
+            return;
+        };
+        if !ingest.enabled {
+            return;
+        }
+        // RTP is as good as RTCP to learn the address by.
+        if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
+            ingest.status.refuse();
+            return;
+        }
+        ingest.upstream.latch(remote);
+        ingest.status.latch();
+        for packet in Compound::new(datagram) {
+            let Ok(Rtcp::SenderReport(report)) = packet else {
+                continue;
+            };
+            let ingest = self.ingests.slots.get(slot);
+            let of = ingest.and_then(|ingest| {
+                let of = |e: &super::ingest::Encoding| e.continuity.ssrc() == Some(report.ssrc);
+                ingest.encodings.iter().position(of)
+            });
+            if let Some(encoding) = of {
+                let (ntp, rtp) = (report.info.ntp, report.info.rtp);
+                self.take_ingest_report(slot, encoding as u8, ntp, rtp, now);
+            }
+        }
+    }
+
+    /// What a sender report says sets the source's clock.
+    fn take_ingest_report(
+        &mut self,
+        slot: usize,
+        encoding: u8,
+        ntp: u64,
+        timestamp: u32,
+        now: Instant,
+    ) {
+        let Some(ingest) = self.ingests.slots.get(slot) else {
+            return;
+        };
+        let Some(stream) = ingest.encodings.get(usize::from(encoding)) else {
+            return;
+        };
+        let clock = SenderClock {
+            ntp,
+            timestamp: stream.continuity.timestamp(timestamp),
+            at: now,
+        };
+        self.set_source_clock(ingest.source, encoding, clock);
+    }
+}
+
+impl Ingest {
+    /// Finds the place of an RTP packet, and hands it to the source; none if it is not taken.
+    fn take_rtp(
+        &mut self,
+        source: &mut Source,
+        encoding: u8,
+        datagram: &mut [u8],
+        now: Instant,
+    ) -> Option<()> {
+        let IngestMedia::Rtp(media) = &self.media else {
+            return None;
+        };
+        let stream = self.encodings.get_mut(usize::from(encoding))?;
+        let mut header = Header::parse(datagram).ok()?;
+        let mut place = stream.continuity.accept(&header, now).ok()?;
+        if place.restarted || stream.continuity.lost() > 0 || self.status.ssrc().is_none() {
+            self.status.set_lost(stream.continuity.lost());
+        }
+        if place.restarted || self.status.ssrc() != Some(header.ssrc) {
+            self.status.set_ssrc(header.ssrc);
+            self.upstream.set_ssrc(encoding, header.ssrc);
+        }
+        if let Some(skew) = &mut stream.skew
+            && place.newest
+            && !adjust(&mut stream.continuity, skew, &header, &mut place, now)
+        {
+            return Some(());
+        }
+        if !source.is_wanted() {
+            return Some(());
+        }
+        if let Some(sets) = &media.h264_parameter_sets
+            && place.newest
+            && stream.introduced != Some(place.timestamp)
+            && h264::begins_intra_picture(header.payload(datagram))
+        {
+            stream.introduced = Some(place.timestamp);
+            let seq = stream.continuity.insert(&mut place);
+            introduce(source, sets, seq, &place, &header, encoding, now);
+        }
+        place_header(&mut header, datagram, &place);
+        let mut shared = source.recycle(encoding, place.seq, now)?;
+        let packet = Arc::get_mut(&mut shared)?;
+        packet.fill(datagram);
+        packet.header = header;
+        packet.seq = place.seq;
+        packet.encoding = encoding;
+        packet.codec = media.codec;
+        packet.arrival = now;
+        packet.extensions = self.extensions;
+        (packet.layers, packet.vp8) =
+            stream
+                .inspector
+                .inspect(media.codec, &header, datagram, &self.extensions);
+        flatten_layers(media, packet);
+        if packet.layers.keyframe {
+            self.upstream.keyframe_came(encoding);
+        }
+        source.push(shared, now);
+        Some(())
+    }
+
+    /// Hands a message to the source, as the payload of a packet.
+    fn take_message(&mut self, source: &mut Source, message: &[u8], now: Instant) -> Option<()> {
+        let text = source.format.messages?.text;
+        if message.is_empty() || text && std::str::from_utf8(message).is_err() {
+            return None;
+        }
+        if !source.is_wanted() {
+            return Some(());
+        }
+        let seq = SeqNo(self.status.packets() + 1);
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(0),
+            sequence: seq.wire(),
+            // Each message is of its own time.
+            timestamp: seq.0 as u32,
+            ssrc: Default::default(),
+        };
+        let mut shared = source.recycle(0, seq, now)?;
+        write_packet(&mut shared, &fields, message)?;
+        let packet = Arc::get_mut(&mut shared)?;
+        packet.seq = seq;
+        packet.encoding = 0;
+        packet.codec = Codec::Opus;
+        packet.arrival = now;
+        packet.layers = Layers {
+            keyframe: true,
+            start: true,
+            end: true,
+            ..Layers::default()
+        };
+        packet.vp8 = None;
+        source.push(shared, now);
+        Some(())
+    }
+}
+
+/// Makes up for the sender's clock; says whether the packet is to be relayed.
+fn adjust(
+    continuity: &mut Continuity,
+    skew: &mut Skew,
+    header: &Header,
+    place: &mut Place,
+    now: Instant,
+) -> bool {
+    if place.restarted {
+        skew.restart();
+    }
+    let adjustment = skew.look(header.timestamp, now);
+    if adjustment.shift != 0 {
+        continuity.shift(place, adjustment.shift);
+    }
+    if adjustment.jump {
+        continuity.insert(place);
+    }
+    if adjustment.leave_out {
+        continuity.leave_out();
+    }
+    !adjustment.leave_out
+}
+
+/// Puts parameter sets before a picture.
+fn introduce(
+    source: &mut Source,
+    sets: &ParameterSets,
+    seq: SeqNo,
+    place: &Place,
+    picture: &Header,
+    encoding: u8,
+    now: Instant,
+) -> Option<()> {
+    let fields = Fields {
+        marker: false,
+        padding: false,
+        pt: picture.pt,
+        sequence: seq.wire(),
+        timestamp: place.timestamp,
+        ssrc: picture.ssrc,
+    };
+    let mut shared = source.recycle(encoding, seq, now)?;
+    write_packet(&mut shared, &fields, sets.payload())?;
+    let packet = Arc::get_mut(&mut shared)?;
+    packet.seq = seq;
+    packet.encoding = encoding;
+    packet.codec = Codec::H264;
+    packet.arrival = now;
+    packet.extensions = ExtensionMap::default();
+    packet.layers = Layers {
+        keyframe: true,
+        start: true,
+        ..Layers::default()
+    };
+    packet.vp8 = None;
+    source.push(shared, now);
+    Some(())
+}
+
+/// Makes a packet of our own.
+fn write_packet(shared: &mut Arc<Packet>, fields: &Fields, payload: &[u8]) -> Option<()> {
+    let packet = Arc::get_mut(shared)?;
+    let mut head = [0; header::FIXED_HEADER_LEN];
+    write_header(&mut head, fields, []).ok()?;
+    packet.fill(&head);
+    packet.data.extend_from_slice(payload);
+    packet.header = Header::parse(&packet.data).ok()?;
+    Some(())
+}
+
+/// Puts a packet where it belongs.
+fn place_header(header: &mut Header, datagram: &mut [u8], place: &Place) {
+    header.sequence = place.seq.wire();
+    header.timestamp = place.timestamp;
+    header::set_sequence(datagram, header.sequence);
+    header::set_timestamp(datagram, header.timestamp);
+}
+
+/// Spatial layers are selected only where the ingest says that there are any.
+fn flatten_layers(media: &RtpIngest, packet: &mut Packet) {
+    if media.codec == Codec::Vp9 && !media.svc {
+        packet.layers.svc = false;
+        packet.layers.spatial = 0;
+        packet.layers.temporal = 0;
+    }
+}
