@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::progress::Progress;
 use crate::scenario::streaming;
-use crate::{ceiling, report};
+use crate::traffic::Traffic;
+use crate::{ceiling, inside, lab, report};
 
 /// Loads a WebRTC server with real clients and measures what it does with them.
 #[derive(Debug, Parser)]
@@ -24,16 +25,40 @@ enum Command {
     Ceiling(ceiling::Options),
     /// One source to many viewers, through the server's streaming plugin
     Streaming(Box<streaming::Options>),
+    /// Run a scenario against one or several servers in turn, between two network namespaces
+    Lab(lab::Options),
+    /// Start a program in a network namespace and on given cores
+    #[command(hide = true)]
+    Inside(inside::Options),
     /// Turn the JSON of earlier runs into other forms
     Report(report::Options),
 }
 
+/// What a scenario's options say that others want to know.
+pub(crate) struct ScenarioFacts<'a> {
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) profile: Option<ceiling::Profile>,
+}
+
 impl Cli {
+    /// None if it is not a scenario.
+    pub(crate) fn scenario(&self) -> Option<ScenarioFacts<'_>> {
+        match &self.command {
+            Command::Streaming(options) => Some(ScenarioFacts {
+                traffic: &options.traffic,
+                profile: options.target.profile,
+            }),
+            Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => None,
+        }
+    }
+
     /// Does what the command line asks for.
     pub fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self.command {
             Command::Ceiling(options) => ceiling::run(&options)?,
             Command::Streaming(options) => stream(&options)?,
+            Command::Lab(options) => lab::run(&options)?,
+            Command::Inside(options) => return Err(inside::run(options).into()),
             Command::Report(options) => report::run(&options)?,
         }
         Ok(ExitCode::SUCCESS)

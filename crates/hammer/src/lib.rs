@@ -6,7 +6,10 @@
 pub mod ceiling;
 pub mod cli;
 pub mod client;
+pub mod doubts;
 pub mod figures;
+pub mod inside;
+pub mod lab;
 pub mod namespace;
 pub mod progress;
 pub mod record;

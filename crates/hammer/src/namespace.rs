@@ -177,9 +177,16 @@ impl Namespace {
 
 /// Lets the calling thread, and what it starts, run on `core` only.
 pub fn pin(core: usize) -> io::Result<()> {
-    let mut cores = CpuSet::new();
-    cores.set(core)?;
-    Ok(sched_setaffinity(Pid::from_raw(0), &cores)?)
+    pin_to(&[core])
+}
+
+/// Lets the calling thread, and what it starts, run on `cores` only.
+pub fn pin_to(cores: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(*core)?;
+    }
+    Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
 }
 
 /// Runs `work` in a thread of its own, whose namespaces may be changed without touching others.

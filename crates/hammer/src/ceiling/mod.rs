@@ -81,6 +81,25 @@ pub struct Options {
     pub json: Option<PathBuf>,
 }
 
+impl Options {
+    /// The defaults, for `traffic`.
+    pub fn of(traffic: Traffic) -> Self {
+        Self {
+            traffic,
+            viewers: 1_000,
+            profile: Profile::default(),
+            duration: 5.0,
+            batch: None,
+            ports: 8,
+            no_gso: false,
+            server_core: 0,
+            load_core: 1,
+            loopback: false,
+            json: None,
+        }
+    }
+}
+
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -275,6 +294,14 @@ fn bind(namespace: Option<&Namespace>) -> Result<UdpSocket, CeilingError> {
 
 fn pinned(core: usize) -> Result<(), CeilingError> {
     pin(core).map_err(|source| CeilingError::Core { core, source })
+}
+
+/// A duration of at least 10 ms, or 0.
+pub(crate) fn seconds_or_none(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(0.0) => Ok(0.0),
+        _ => seconds(text),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -1,0 +1,106 @@
+//! What makes the figures of a run doubtful, beside hammer's own limits, which the scenarios know.
+
+use crate::ceiling::UNDISTURBED;
+use crate::figures::percent;
+use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample, Step};
+
+/// How much of a core the hypervisor may take.
+const STOLEN: f64 = 0.02;
+/// How idle a server's cores are when something else than them was the limit.
+const SPARE: f64 = 0.85;
+
+/// Adds a warning for each doubt that is not there yet.
+pub fn add(run: &mut RunRecord) {
+    for doubt in of(run) {
+        if !run.summary.warnings.contains(&doubt) {
+            run.summary.warnings.push(doubt);
+        }
+    }
+}
+
+/// One line for each doubt.
+fn of(run: &RunRecord) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if let Some(ceiling) = &run.ceiling {
+        if ceiling.delivered_share < DELIVERED_AT_LEAST {
+            let share = percent(ceiling.delivered_share);
+            doubts.push(format!(
+                "the ceiling's receiver counted only {share} of what was sent"
+            ));
+        }
+        if let Some(share) = ceiling.cpu_share.filter(|share| *share < UNDISTURBED) {
+            doubts.push(format!(
+                "the ceiling's loop had its core for only {} of the time",
+                percent(share)
+            ));
+        }
+    }
+    let failed = run.steps.iter().find(|step| !step.carried);
+    if let Some(failed) = failed {
+        let samples = within(run, failed);
+        let busy = mean(&samples, |sample| {
+            highest(&sample.server.as_ref()?.core_busy_share)
+        });
+        if let Some(busy) = busy.filter(|busy| *busy < SPARE) {
+            let busy = percent(busy);
+            doubts.push(format!(
+                "the server's cores were only {busy} busy when not all was delivered any more"
+            ));
+        }
+    }
+    let all: Vec<&Sample> = run.samples.iter().collect();
+    let stolen = mean(&all, |sample| Some(sample.load.as_ref()?.stolen_cores));
+    if let Some(stolen) = stolen.filter(|stolen| *stolen >= STOLEN) {
+        doubts.push(format!("the hypervisor took {} of a core", percent(stolen)));
+    }
+    doubts
+}
+
+fn within<'a>(run: &'a RunRecord, step: &Step) -> Vec<&'a Sample> {
+    let whole = |sample: &&Sample| {
+        let start = sample.at_s - sample.length_s;
+        start >= step.start_s - 0.1 && sample.at_s <= step.end_s + 0.1
+    };
+    run.samples.iter().filter(whole).collect()
+}
+
+fn mean(samples: &[&Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = samples.iter().filter_map(|sample| of(sample)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn highest(shares: &[f64]) -> Option<f64> {
+    shares.iter().copied().max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{LoadUse, ServerUse};
+    use crate::report::example;
+
+    #[test]
+    fn a_clean_run_has_none_and_a_disturbed_one_says_why() {
+        let Some(mut run) = example::report().runs.into_iter().next() else {
+            unreachable!("the example has runs");
+        };
+        assert_eq!(of(&run), Vec::<String>::new());
+        for sample in &mut run.samples {
+            sample.server = Some(ServerUse {
+                core_busy_share: vec![0.2, 0.5],
+                ..ServerUse::default()
+            });
+            sample.load = Some(LoadUse {
+                stolen_cores: 0.1,
+                ..LoadUse::default()
+            });
+        }
+        if let Some(ceiling) = &mut run.ceiling {
+            ceiling.cpu_share = Some(0.5);
+            ceiling.delivered_share = 0.9;
+        }
+        add(&mut run);
+        add(&mut run);
+        assert_eq!(run.summary.warnings.len(), 4, "{:?}", run.summary.warnings);
+    }
+}

@@ -1,0 +1,68 @@
+//! Configurations for the servers that are known by name: their defaults, but for where they listen and
+//! how much they log.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Writes all of them into `dir`.
+pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
+    fs::write(dir.join("portunus.toml"), portunus(ip, cores))?;
+    let janus = dir.join("janus");
+    fs::create_dir(&janus)?;
+    for (name, text) in JANUS {
+        fs::write(janus.join(name), text)?;
+    }
+    Ok(())
+}
+
+fn portunus(ip: &str, cores: usize) -> String {
+    format!(
+        "\
+[media]
+workers = {cores}
+bind = [\"{ip}\"]
+[http]
+bind = [\"{ip}\"]
+[websocket]
+bind = [\"{ip}\"]
+[log]
+filter = \"warn\"
+"
+    )
+}
+
+/// Janus takes what is not configured as its default; transports and plugins without a file of their own
+/// keep off or run with their defaults.
+const JANUS: [(&str, &str); 4] = [
+    (
+        "janus.jcfg",
+        "\
+general: {
+  debug_level = 3
+}
+",
+    ),
+    (
+        "janus.transport.websockets.jcfg",
+        "\
+general: {
+  json = \"compact\"
+  ws = true
+  ws_port = 8188
+}
+",
+    ),
+    (
+        "janus.transport.http.jcfg",
+        "\
+general: {
+  json = \"compact\"
+  base_path = \"/janus\"
+  http = true
+  port = 8088
+}
+",
+    ),
+    ("janus.plugin.streaming.jcfg", "general: {\n}\n"),
+];

@@ -1,0 +1,304 @@
+//! Runs one scenario against several servers in turn, on this machine, so that their figures compare.
+//!
+//! Server and load are in network namespaces of their own, on cores of their own; the ceiling is measured
+//! before each round, over the same link.
+
+mod config;
+mod process;
+mod server;
+mod spec;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, Parser};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::ceiling::{self, CeilingError};
+use crate::cli::Cli;
+use crate::namespace::{Link, NamespaceError};
+use crate::progress::Progress;
+use crate::record::{Ceiling, ReadError, Report, RunRecord};
+use crate::report::{self, ReportError};
+use crate::{doubts, figures};
+use process::{Ended, Process, inside};
+use server::{Server, StartError};
+pub use spec::{Named, SpecError};
+
+/// What to run against what.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Options {
+    /// A server: its name in the reports and the command that starts it; once for each server
+    #[arg(long = "server", value_name = "NAME=COMMAND", required = true)]
+    servers: Vec<Named>,
+    /// Where a server's API is, if not at ws://{ip}:8188/
+    #[arg(long = "url", value_name = "NAME=URL")]
+    urls: Vec<Named>,
+    /// How often all servers have their turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// The cores that the servers may use
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "0")]
+    server_cores: Vec<usize>,
+    /// The cores that the load comes from
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
+    load_cores: Vec<usize>,
+    /// How long the ceiling is measured before each round, in seconds; 0: not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = ceiling::seconds_or_none)]
+    ceiling: f64,
+    /// The folder for figures, reports and the servers' logs
+    #[arg(long, value_name = "FOLDER", default_value = "hammer-lab")]
+    out: PathBuf,
+    /// The report's title [default: scenario and servers]
+    #[arg(long)]
+    title: Option<String>,
+    /// The scenario and its options, such as: streaming --bitrate 2M
+    #[arg(last = true, required = true, value_name = "SCENARIO")]
+    scenario: Vec<String>,
+}
+
+const AFTER_HELP: &str = "\
+COMMAND is given to sh. It may hold {ip} (the address to serve at), {core} (the server's first core), {cores} (how many
+it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml and {dir}/janus/. Two commands are known by
+name:
+  portunus        portunus --config {dir}/portunus.toml
+  debian-janus    janus --configs-folder {dir}/janus
+
+Example, as root:
+  portunus-hammer lab --server portunus=portunus --server janus=debian-janus -- streaming --bitrate 2M";
+
+/// Why the lab ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The scenario's options are wrong: clap's own message.
+    #[error("{0}")]
+    Scenario(clap::Error),
+    /// The scenario is none.
+    #[error("what follows -- has to be a scenario, such as streaming or echo")]
+    NotAScenario,
+    /// A server's name or URL is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// No namespaces.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// The ceiling could not be measured.
+    #[error("measuring the ceiling: {0}")]
+    Ceiling(#[from] CeilingError),
+    /// A file or folder cannot be written.
+    #[error("{path}: {source}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The scenario could not be started.
+    #[error("the scenario cannot be started: {0}")]
+    Child(io::Error),
+    /// The scenario ended with an error, which it has said itself.
+    #[error("the scenario against {server} ended with {status}")]
+    ScenarioFailed {
+        /// Against which server.
+        server: String,
+        /// How.
+        status: std::process::ExitStatus,
+    },
+    /// What the scenario measured cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The reports cannot be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The user ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs everything, and writes the reports even if not all could be run.
+pub fn run(options: &Options) -> Result<(), LabError> {
+    let plan = Plan::new(options)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The second one ends the program at once.
+        flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))
+            .and_then(|_| flag::register(signal, Arc::clone(&interrupted)))
+            .map_err(LabError::Child)?;
+    }
+    let link = Link::new()?;
+    let lab = Lab {
+        options,
+        link,
+        interrupted,
+    };
+    let mut report = Report::new(plan.title.clone(), Vec::new());
+    let outcome = lab.rounds(&plan, &mut report);
+    if !report.runs.is_empty() {
+        report::write_all(&report, &options.out)?;
+        print!("{}", report::table(&report));
+        println!("Reports: {}", options.out.display());
+    }
+    outcome
+}
+
+/// What was checked before anything is started.
+struct Plan {
+    title: String,
+    servers: Vec<spec::ServerSpec>,
+    ceiling: Option<ceiling::Options>,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Result<Self, LabError> {
+        let servers = spec::servers(&options.servers, &options.urls)?;
+        let words =
+            std::iter::once("portunus-hammer").chain(options.scenario.iter().map(String::as_str));
+        let scenario = Cli::try_parse_from(words).map_err(LabError::Scenario)?;
+        let scenario = scenario.scenario().ok_or(LabError::NotAScenario)?;
+        scenario.traffic.check().map_err(CeilingError::from)?;
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        let title = options.title.clone();
+        let ceiling = (options.ceiling > 0.0).then(|| ceiling::Options {
+            duration: options.ceiling,
+            server_core: options.server_cores.first().copied().unwrap_or_default(),
+            load_core: options.load_cores.first().copied().unwrap_or_default(),
+            profile: scenario.profile.unwrap_or_default(),
+            ..ceiling::Options::of(scenario.traffic.clone())
+        });
+        Ok(Self {
+            title: title
+                .unwrap_or_else(|| format!("{}: {}", options.scenario.join(" "), names.join(", "))),
+            servers,
+            ceiling,
+        })
+    }
+}
+
+struct Lab<'a> {
+    options: &'a Options,
+    link: Link,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Lab<'_> {
+    fn rounds(&self, plan: &Plan, report: &mut Report) -> Result<(), LabError> {
+        let logs = self.options.out.join("logs");
+        fs::create_dir_all(&logs).map_err(|source| LabError::Write {
+            path: logs.clone(),
+            source,
+        })?;
+        for round in 1..=self.options.rounds {
+            let ceiling = self.ceiling(plan)?;
+            for spec in &plan.servers {
+                self.check()?;
+                let log = logs.join(format!("{}-{round}.log", spec.name));
+                let mut runs = self.run(spec, &log)?;
+                for run in &mut runs {
+                    complete(run, round, ceiling.clone());
+                }
+                report.runs.extend(runs);
+                // What is there stays, whatever happens to the rest.
+                let path = self.options.out.join(report::JSON);
+                report
+                    .write(&path)
+                    .map_err(|source| LabError::Write { path, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ceiling(&self, plan: &Plan) -> Result<Option<Ceiling>, LabError> {
+        let Some(options) = &plan.ceiling else {
+            return Ok(None);
+        };
+        self.check()?;
+        let progress = Progress::start("ceiling");
+        progress.note("measuring what the core can do at most");
+        let ceiling = ceiling::measure(options, Some(&self.link))?;
+        let rate = figures::bits_per_s(ceiling.delivered_bps);
+        progress.keep(&format!(
+            "{rate}, enough for {} viewers",
+            figures::count(ceiling.viewers)
+        ));
+        Ok(Some(ceiling))
+    }
+
+    /// Starts a server, runs the scenario against it, and stops it.
+    fn run(&self, spec: &spec::ServerSpec, log: &Path) -> Result<Vec<RunRecord>, LabError> {
+        let cores = &self.options.server_cores;
+        let mut server = Server::start(spec, &self.link, cores, log, &self.interrupted)?;
+        let figures = server.dir().join("figures.json");
+        let mut command =
+            inside(&self.link.load, &self.options.load_cores).map_err(LabError::Child)?;
+        self.scenario(&mut command, &server, spec, &figures)
+            .map_err(LabError::Child)?;
+        let mut scenario = Process::start(&mut command).map_err(LabError::Child)?;
+        let status = match scenario.wait(&self.interrupted).map_err(LabError::Child)? {
+            Ended::WithStatus(status) => status,
+            Ended::Interrupted => return Err(LabError::Interrupted),
+        };
+        if !status.success() {
+            return Err(LabError::ScenarioFailed {
+                server: spec.name.clone(),
+                status,
+            });
+        }
+        let mut runs = Report::read(&figures)?.runs;
+        let died = server.stop();
+        for run in &mut runs {
+            run.server.name.clone_from(&spec.name);
+            run.server.command = Some(spec.command.clone());
+            run.server.cores.clone_from(cores);
+            if let Some(status) = died {
+                let warning = format!("the server ended by itself during the run, with {status}");
+                run.summary.warnings.push(warning);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The scenario's command line: the user's, and what the lab knows.
+    fn scenario(
+        &self,
+        command: &mut Command,
+        server: &Server,
+        spec: &spec::ServerSpec,
+        figures: &Path,
+    ) -> io::Result<()> {
+        command
+            .arg(std::env::current_exe()?)
+            .args(&self.options.scenario);
+        command.args(["--janus", &server.url, "--name", &spec.name]);
+        command.args(["--server-pid", &server.pid().to_string()]);
+        command.args(["--link", self.link.load.interface]);
+        command.arg("--json").arg(figures);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), LabError> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(LabError::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Adds what only the lab knows.
+fn complete(run: &mut RunRecord, round: u32, ceiling: Option<Ceiling>) {
+    run.round = round;
+    if let Some(ceiling) = ceiling {
+        run.summary.ceiling_share = Some(run.summary.carried_pps / ceiling.delivered_pps.max(1.0));
+        run.ceiling = Some(ceiling);
+    }
+    doubts::add(run);
+}

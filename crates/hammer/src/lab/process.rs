@@ -1,0 +1,154 @@
+//! Processes that the lab starts, and that never outlive it.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::namespace::Namespace;
+
+/// How often is looked whether a process has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A process with its descendants, in a group of their own; it ends with this value.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    status: Option<ExitStatus>,
+}
+
+/// How waiting for a process ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    WithStatus(ExitStatus),
+    Interrupted,
+}
+
+/// A command that starts what is added to its arguments in `namespace`, on `cores`.
+pub(super) fn inside(namespace: &Namespace, cores: &[usize]) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+    command.arg("inside").arg("--netns").arg(namespace.path());
+    command.args(["--cores", &cores.join(","), "--"]);
+    Ok(command)
+}
+
+impl Process {
+    /// Starts `command` in a group of its own: a ctrl-C is for the lab, which then ends it in order.
+    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.process_group(0).spawn()?;
+        Ok(Self {
+            child,
+            status: None,
+        })
+    }
+
+    /// Its id, which is its group's too.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait()?;
+        }
+        Ok(self.status)
+    }
+
+    /// Waits until it ends or the user does not want to wait any more.
+    pub(super) fn wait(&mut self, interrupted: &AtomicBool) -> io::Result<Ended> {
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(Ended::WithStatus(status));
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(Ended::Interrupted);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Asks it to end, and makes it after `patience`. Gives its status if it had ended by itself.
+    pub(super) fn stop(&mut self, patience: Duration) -> Option<ExitStatus> {
+        if let Ok(Some(status)) = self.ended() {
+            self.signal(Signal::SIGKILL);
+            return Some(status);
+        }
+        self.signal(Signal::SIGTERM);
+        let start = Instant::now();
+        while start.elapsed() < patience && matches!(self.ended(), Ok(None)) {
+            thread::sleep(LOOK);
+        }
+        // The rest of the group too, if there is any.
+        self.signal(Signal::SIGKILL);
+        if self.status.is_none() {
+            self.status = self.child.wait().ok();
+        }
+        None
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // It has ended: all is well.
+            let _ = killpg(Pid::from_raw(group), signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop(Duration::from_secs(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        Process::start(Command::new("sh").args(["-c", script])).unwrap()
+    }
+
+    #[test]
+    fn the_whole_group_ends() {
+        let mut process = shell("trap '' TERM; sleep 1000 & wait; sleep 1000");
+        let group = Pid::from_raw(process.pid().try_into().unwrap());
+        assert!(process.stop(Duration::from_millis(50)).is_none());
+        // What was killed may be seen until it is reaped.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while killpg(group, None).is_ok() && Instant::now() < deadline {
+            thread::yield_now();
+        }
+        assert!(killpg(group, None).is_err());
+    }
+
+    #[test]
+    fn an_early_end_is_told() {
+        let mut process = shell("exit 3");
+        let never = AtomicBool::new(false);
+        let Ended::WithStatus(status) = process.wait(&never).unwrap() else {
+            unreachable!("nobody interrupts");
+        };
+        assert_eq!(status.code(), Some(3));
+        assert_eq!(
+            process
+                .stop(Duration::ZERO)
+                .and_then(|status| status.code()),
+            Some(3)
+        );
+    }
+
+    #[test]
+    fn an_interruption_ends_the_waiting() {
+        let mut process = shell("sleep 1000");
+        let ended = process.wait(&AtomicBool::new(true)).unwrap();
+        assert!(matches!(ended, Ended::Interrupted));
+    }
+}

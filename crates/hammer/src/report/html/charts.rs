@@ -1,0 +1,321 @@
+//! Which plots a section has.
+
+use super::plot::{Axis, COLOURS, Plot, Series, Style};
+use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample, Step};
+use crate::report::view::Section;
+
+/// A plot with what stands above it.
+#[derive(Debug)]
+pub(super) struct Chart {
+    pub(super) title: &'static str,
+    /// Unit and what lines mean.
+    pub(super) caption: String,
+    pub(super) plot: Plot,
+}
+
+/// A set of charts under a common heading.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) heading: &'static str,
+    pub(super) note: String,
+    pub(super) charts: Vec<Chart>,
+}
+
+/// All charts that have something to show.
+pub(super) fn rows(section: &Section<'_>) -> Vec<Row> {
+    let mut rows = vec![
+        Row {
+            heading: "Over participants",
+            note: rounds_note(section, "Each dot is a time of constant load"),
+            charts: over_participants(section),
+        },
+        Row {
+            heading: "Over time",
+            note: time_note(section),
+            charts: over_time(section),
+        },
+    ];
+    for row in &mut rows {
+        row.charts.retain(|chart| !chart.plot.is_empty());
+    }
+    rows.retain(|row| !row.charts.is_empty());
+    rows
+}
+
+fn rounds_note(section: &Section<'_>, text: &str) -> String {
+    let rounds = section
+        .servers
+        .iter()
+        .map(|group| group.runs.len())
+        .max()
+        .unwrap_or(0);
+    match rounds {
+        0 | 1 => format!("{text}."),
+        n => format!("{text}; the median of {n} rounds."),
+    }
+}
+
+fn time_note(section: &Section<'_>) -> String {
+    let several = section.servers.iter().any(|group| group.runs.len() > 1);
+    let text = "A value a second; the servers ran one after the other, each from second 0";
+    match several {
+        true => format!("{text}. The first round is shown."),
+        false => format!("{text}."),
+    }
+}
+
+fn over_participants(section: &Section<'_>) -> Vec<Chart> {
+    let delays = [
+        (
+            Style::Dotted,
+            steps(section, Style::Dotted, |s| Some(s.delay?.p50_us)),
+        ),
+        (
+            Style::Dashed,
+            steps(section, Style::Dashed, |s| Some(s.delay?.p99_us)),
+        ),
+    ];
+    let delays: Vec<Series> = delays.into_iter().flat_map(|(_, series)| series).collect();
+    let line = section
+        .ceiling_bps()
+        .map(|bps| (bps.median, "ceiling".to_owned()));
+    let throughput = steps(section, Style::Dotted, |s| Some(s.received_bps));
+    let memory = steps(section, Style::Dotted, |s| {
+        Some(s.server_pss_bytes.or(s.server_rss_bytes)? as f64)
+    });
+    let efficiency = steps(section, Style::Dotted, |s| {
+        Some(s.received_bps / s.server_cpu_cores.filter(|c| *c > 0.01)?)
+    });
+    let mut charts = vec![
+        rate("Throughput", "UDP payload that arrived", throughput, line),
+        delivered(steps(section, Style::Dotted, |s| {
+            Some(s.delivered_share * 100.0)
+        })),
+        plain(
+            "Server CPU",
+            "cores",
+            steps(section, Style::Dotted, |s| s.server_cpu_cores),
+        ),
+        size(
+            "Server memory",
+            "resident; shared pages in proportion",
+            memory,
+        ),
+        delay("Added delay", "median; dashed: 99 % are below", delays),
+        rate(
+            "Throughput for each core used",
+            "UDP payload by CPU time",
+            efficiency,
+            None,
+        ),
+    ];
+    for chart in &mut charts {
+        let x: Vec<f64> = chart
+            .plot
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|(x, _)| *x)
+            .collect();
+        chart.plot.x = participants_axis(section, &x);
+    }
+    charts
+}
+
+/// Logarithmic if one server carries many times what another does: on a linear axis that one would be
+/// squeezed into the edge.
+fn participants_axis(section: &Section<'_>, x: &[f64]) -> Axis {
+    let most = section.servers.iter().filter_map(|group| {
+        let participants = group
+            .steps(|step| Some(step.participants.into()))
+            .into_iter();
+        participants.map(|(x, _)| x).max_by(f64::total_cmp)
+    });
+    let most: Vec<f64> = most.collect();
+    let least = most.iter().copied().fold(f64::MAX, f64::min);
+    let greatest = most.iter().copied().fold(0.0, f64::max);
+    match greatest > least * 6.0 {
+        true => Axis::logarithmic(x.iter().copied(), 1.0),
+        false => Axis::linear(x.iter().copied(), 1.0),
+    }
+}
+
+fn over_time(section: &Section<'_>) -> Vec<Chart> {
+    let p50 = samples(section, Style::Solid, |s| Some(s.delay?.p50_us));
+    let p99 = samples(section, Style::Dashed, |s| Some(s.delay?.p99_us));
+    let from = samples(section, Style::Solid, |s| {
+        Some(s.link.as_ref()?.from_server_bps)
+    });
+    let to = samples(section, Style::Dashed, |s| {
+        Some(s.link.as_ref()?.to_server_bps)
+    });
+    let memory = samples(section, Style::Solid, |s| {
+        let server = s.server.as_ref()?;
+        Some(server.pss_bytes.unwrap_or(server.rss_bytes) as f64)
+    });
+    let joins = samples(section, Style::Solid, |s| {
+        (s.joined > 0).then(|| f64::from(s.joined) / s.length_s)
+    });
+    let line = section
+        .ceiling_bps()
+        .map(|bps| (bps.median, "ceiling".to_owned()));
+    let throughput = samples(section, Style::Solid, |s| {
+        Some(s.received_bytes as f64 * 8.0 / s.length_s.max(1e-3))
+    });
+    let join_delay = samples(section, Style::Solid, |s| Some(s.join_delay?.p50_us));
+    let join_tail = samples(section, Style::Dashed, |s| Some(s.join_delay?.p99_us));
+    vec![
+        plain(
+            "Participants",
+            "with media",
+            samples(section, Style::Solid, |s| Some(s.participants.into())),
+        ),
+        rate("Throughput", "UDP payload that arrived", throughput, line),
+        plain(
+            "Server CPU",
+            "cores",
+            samples(section, Style::Solid, |s| {
+                Some(s.server.as_ref()?.cpu_cores)
+            }),
+        ),
+        size(
+            "Server memory",
+            "resident; shared pages in proportion",
+            memory,
+        ),
+        rate(
+            "Bandwidth of the link",
+            "all headers counted; dashed: to the server",
+            join(from, to),
+            None,
+        ),
+        delay(
+            "Added delay",
+            "median; dashed: 99 % are below",
+            join(p50, p99),
+        ),
+        plain("Joins", "a second", joins),
+        delay(
+            "Time to join",
+            "to the first packet: median; dashed: 99 % are below",
+            join(join_delay, join_tail),
+        ),
+        plain(
+            "Longest gap",
+            "ms without media, of any participant",
+            samples(section, Style::Solid, |s| s.longest_gap_ms),
+        ),
+        plain(
+            "hammer's own CPU",
+            "cores",
+            samples(section, Style::Solid, |s| Some(s.load.as_ref()?.cpu_cores)),
+        ),
+    ]
+}
+
+fn steps(
+    section: &Section<'_>,
+    style: Style,
+    figure: impl Fn(&Step) -> Option<f64>,
+) -> Vec<Series> {
+    let groups = section.servers.iter().enumerate();
+    let series = groups.map(|(at, group)| Series {
+        colour: at % COLOURS,
+        style,
+        points: group.steps(&figure),
+    });
+    series.collect()
+}
+
+fn samples(
+    section: &Section<'_>,
+    style: Style,
+    figure: impl Fn(&Sample) -> Option<f64>,
+) -> Vec<Series> {
+    let groups = section.servers.iter().enumerate();
+    let series = groups.map(|(at, group)| {
+        let samples = group
+            .runs
+            .first()
+            .map_or(&[][..], |run: &&RunRecord| &run.samples);
+        let points = samples
+            .iter()
+            .filter_map(|sample| Some((sample.at_s, figure(sample)?)));
+        Series {
+            colour: at % COLOURS,
+            style,
+            points: points
+                .filter(|(x, y)| x.is_finite() && y.is_finite())
+                .collect(),
+        }
+    });
+    series.collect()
+}
+
+fn join(mut first: Vec<Series>, second: Vec<Series>) -> Vec<Series> {
+    first.extend(second);
+    first
+}
+
+fn values(series: &[Series], at: fn(&(f64, f64)) -> f64) -> impl Iterator<Item = f64> {
+    series.iter().flat_map(|series| &series.points).map(at)
+}
+
+fn chart(title: &'static str, caption: String, y: Axis, series: Vec<Series>) -> Chart {
+    let x = Axis::linear(values(&series, |(x, _)| *x), 1.0);
+    let line = None;
+    Chart {
+        title,
+        caption,
+        plot: Plot { x, y, series, line },
+    }
+}
+
+fn plain(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
+    let y = Axis::linear(values(&series, |(_, y)| *y), 1.0);
+    chart(title, caption.to_owned(), y, series)
+}
+
+/// Not from 0: what matters happens close to 100.
+fn delivered(series: Vec<Series>) -> Chart {
+    let least = values(&series, |(_, y)| *y).fold(90.0, f64::min);
+    let mut chart = plain("Delivered", "% of the packets that were due", series);
+    chart.plot.y.from = (least / 10.0).floor() * 10.0;
+    chart.plot.y.to = 100.0;
+    chart.plot.line = Some((DELIVERED_AT_LEAST * 100.0, "99.5 %".to_owned()));
+    chart
+}
+
+fn rate(
+    title: &'static str,
+    caption: &str,
+    series: Vec<Series>,
+    line: Option<(f64, String)>,
+) -> Chart {
+    let most =
+        values(&series, |(_, y)| *y).fold(line.as_ref().map_or(0.0, |(bps, _)| *bps), f64::max);
+    let (unit, name) = match most {
+        m if m >= 1e9 => (1e9, "Gbit/s"),
+        m if m >= 1e6 => (1e6, "Mbit/s"),
+        _ => (1e3, "kbit/s"),
+    };
+    let y = Axis::linear(std::iter::once(most), unit);
+    let mut chart = chart(title, format!("{name}: {caption}"), y, series);
+    chart.plot.line = line;
+    chart
+}
+
+fn size(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
+    let mib = f64::from(1 << 20);
+    let y = Axis::linear(values(&series, |(_, y)| *y), mib);
+    chart(title, format!("MiB: {caption}"), y, series)
+}
+
+fn delay(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
+    let (unit, name) = match values(&series, |(_, y)| *y).fold(0.0, f64::max) {
+        m if m >= 20_000.0 => (1_000.0, "ms"),
+        _ => (1.0, "us"),
+    };
+    let y = Axis::logarithmic(values(&series, |(_, y)| *y), unit);
+    chart(title, format!("{name}: {caption}"), y, series)
+}

@@ -1,0 +1,313 @@
+//! One HTML file with everything in it: no scripts, nothing that is loaded.
+
+mod charts;
+mod plot;
+
+use std::fmt::Write;
+
+use super::table;
+use super::view::{Section, sections};
+use crate::record::Report;
+use charts::Chart;
+use plot::COLOURS;
+
+const STYLE: &str = include_str!("style.css");
+
+/// The page.
+pub(super) fn page(report: &Report) -> String {
+    let title = escape(&report.title);
+    let mut body = String::new();
+    header(&mut body, report);
+    let sections = sections(report);
+    for part in &sections {
+        section(&mut body, part);
+    }
+    method(&mut body);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n<main>\n{body}</main>\n</html>\n"
+    )
+}
+
+/// For text and attributes.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+// Writing into a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($arguments:tt)*) => { let _ = writeln!($out, $($arguments)*); };
+}
+
+fn header(out: &mut String, report: &Report) {
+    put!(out, "<header>\n<h1>{}</h1>", escape(&report.title));
+    if let Some(run) = report.runs.first() {
+        let machine = &run.machine;
+        let processor = escape(&machine.processor);
+        put!(
+            out,
+            "<p class=\"soft\">{} · {processor}, {} cores, Linux {} · hammer {}</p>",
+            date(run.started_unix_s),
+            machine.cores,
+            escape(&machine.kernel),
+            escape(&run.version)
+        );
+    }
+    put!(out, "</header>");
+}
+
+fn section(out: &mut String, section: &Section<'_>) {
+    put!(
+        out,
+        "<section>\n<h2>{}</h2>",
+        escape(&heading(&section.scenario.name))
+    );
+    put!(out, "<p><code>{}</code></p>", escape(&section.command()));
+    summary(out, section);
+    warnings(out, section);
+    legend(out, section);
+    for row in charts::rows(section) {
+        put!(
+            out,
+            "<h2>{}</h2>\n<p class=\"soft\">{}</p>\n<div class=\"charts\">",
+            row.heading,
+            escape(&row.note)
+        );
+        let x = if row.heading == "Over time" {
+            "seconds"
+        } else {
+            "participants"
+        };
+        for chart in &row.charts {
+            figure(out, chart, x);
+        }
+        put!(out, "</div>");
+    }
+    servers(out, section);
+    put!(out, "</section>");
+}
+
+fn heading(scenario: &str) -> String {
+    let mut letters = scenario.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+fn summary(out: &mut String, section: &Section<'_>) {
+    let table = table::of(section);
+    put!(out, "<div class=\"card scroll\">\n<table>\n<thead><tr>");
+    for heading in &table.headings {
+        put!(out, "<th scope=\"col\">{}</th>", escape(heading));
+    }
+    put!(out, "</tr></thead>\n<tbody>");
+    for row in &table.rows {
+        let name = row.first().map_or("", |entry| &entry.text);
+        let colour = section.servers.iter().position(|group| group.name == name);
+        let (class, colour) = match colour {
+            Some(at) => ("server", format!("s{}", at % COLOURS)),
+            None => ("ceiling", "ceiling".to_owned()),
+        };
+        put!(
+            out,
+            "<tr class=\"{class}\" style=\"--colour: var(--{colour})\">"
+        );
+        for entry in row {
+            let spread = entry.spread.as_deref().map(escape);
+            let spread = spread.map(|text| format!("<span class=\"spread\">{text}</span>"));
+            put!(
+                out,
+                "<td>{}{}</td>",
+                escape(&entry.text),
+                spread.unwrap_or_default()
+            );
+        }
+        put!(out, "</tr>");
+    }
+    put!(out, "</tbody>\n</table>\n</div>");
+}
+
+fn warnings(out: &mut String, section: &Section<'_>) {
+    let all = section.runs().flat_map(|run| {
+        let warning = |text: &String| format!("{}, round {}: {text}", run.server.name, run.round);
+        run.summary.warnings.iter().map(warning)
+    });
+    let all: Vec<String> = all.collect();
+    if all.is_empty() {
+        return;
+    }
+    put!(
+        out,
+        "<div class=\"warnings\" role=\"note\"><strong>Doubts about these figures</strong>\n<ul>"
+    );
+    for warning in all {
+        put!(out, "<li>{}</li>", escape(&warning));
+    }
+    put!(out, "</ul></div>");
+}
+
+fn legend(out: &mut String, section: &Section<'_>) {
+    put!(out, "<ul class=\"legend\">");
+    for (at, group) in section.servers.iter().enumerate() {
+        put!(
+            out,
+            "<li style=\"--colour: var(--s{})\">{}</li>",
+            at % COLOURS,
+            escape(group.name)
+        );
+    }
+    if section.ceiling_bps().is_some() {
+        put!(
+            out,
+            "<li class=\"dashed\" style=\"--colour: var(--ceiling)\">ceiling of one core</li>"
+        );
+    }
+    put!(out, "</ul>");
+}
+
+fn figure(out: &mut String, chart: &Chart, x: &str) {
+    let label = format!("{} over {x}. {}", chart.title, chart.caption);
+    // Drawing into a string fails only if the plot itself is impossible: then its place says so.
+    let svg = chart
+        .plot
+        .to_svg(&label)
+        .unwrap_or_else(|error| format!("<p>{}</p>", escape(&error.to_string())));
+    put!(
+        out,
+        "<figure>\n<figcaption><h3>{}</h3>{}</figcaption>",
+        chart.title,
+        escape(&chart.caption)
+    );
+    put!(out, "{svg}\n<div class=\"x\">{x}</div>\n</figure>");
+}
+
+/// How each server was started, and which of its threads were busy in the best step.
+fn servers(out: &mut String, section: &Section<'_>) {
+    put!(out, "<h2>Servers</h2>\n<dl class=\"card\">");
+    for group in &section.servers {
+        let Some(run) = group.runs.first() else {
+            continue;
+        };
+        let server = &run.server;
+        let mut lines = Vec::new();
+        let text = |label: &str, value: &Option<String>| {
+            value
+                .as_ref()
+                .map(|v| format!("{label}<code>{}</code>", escape(v)))
+        };
+        lines.extend(text("", &server.command));
+        lines.extend(text("", &server.url));
+        lines.extend(text("media protected by ", &server.srtp_profile));
+        lines.extend(busiest(run));
+        put!(
+            out,
+            "<dt>{}</dt><dd>{}</dd>",
+            escape(group.name),
+            lines.join("<br>")
+        );
+    }
+    put!(out, "</dl>");
+}
+
+fn busiest(run: &crate::record::RunRecord) -> Option<String> {
+    let best = run
+        .steps
+        .iter()
+        .filter(|step| step.carried)
+        .max_by_key(|step| step.participants)?;
+    let sample = run
+        .samples
+        .iter()
+        .rev()
+        .find(|sample| sample.at_s <= best.end_s + 0.1)?;
+    let busiest = sample
+        .server
+        .as_ref()?
+        .busiest
+        .iter()
+        .filter(|thread| thread.cpu_cores >= 0.005);
+    let threads: Vec<String> = busiest
+        .map(|thread| {
+            format!(
+                "{} {}",
+                escape(&thread.name),
+                crate::figures::percent(thread.cpu_cores)
+            )
+        })
+        .collect();
+    (!threads.is_empty()).then(|| {
+        format!(
+            "busiest threads at {} participants: {}",
+            best.participants,
+            threads.join(", ")
+        )
+    })
+}
+
+fn method(out: &mut String) {
+    put!(
+        out,
+        "<section>\n<h2>How to read this</h2>\n\
+         <p>A number of participants is carried when at least 99.5 % of the packets arrive that are due to all of them \
+         together. The table has each server's largest such number. Throughput is UDP payload as it arrives; the share \
+         of the ceiling compares packets per second.</p>\n\
+         <p>The ceiling is a bare loop of encrypting and sending the same packets on the server's core, over the same \
+         link: no server can be above it on one core. Compare figures of one run on one machine only.</p>\n</section>"
+    );
+}
+
+/// Seconds since 1970 as a date and time of UTC (Howard Hinnant's civil_from_days).
+fn date(unix_s: f64) -> String {
+    let seconds = unix_s.max(0.0) as i64;
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let day_of_era = z.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!(
+        "{year}-{month:02}-{day:02} {:02}:{:02} UTC",
+        second / 3_600,
+        second / 60 % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::example;
+
+    #[test]
+    fn the_page_is_whole_and_loads_nothing() {
+        let mut report = example::report();
+        report.title = "<script>alert(1)</script>".to_owned();
+        let page = page(&report);
+        assert!(!page.contains("<script") && !page.contains("example of a <warning>"));
+        // The only addresses are names of namespaces.
+        let addresses = page.matches("http").count();
+        assert_eq!(addresses, page.matches("xmlns=\"http").count());
+        assert_eq!(page.matches("<svg ").count(), 16);
+        assert!(!page.contains("#0102"), "all colours are the style sheet's");
+    }
+
+    #[test]
+    fn dates_of_known_times() {
+        assert_eq!(date(0.0), "1970-01-01 00:00 UTC");
+        assert_eq!(date(951_825_600.0), "2000-02-29 12:00 UTC");
+        assert_eq!(date(1_767_225_599.0), "2025-12-31 23:59 UTC");
+    }
+}

@@ -1,0 +1,191 @@
+//! The runs of a report, sorted for showing: by scenario, then by server, rounds together.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::record::{Ceiling, Report, RunRecord, Scenario, Step, Summary};
+
+/// All runs of one scenario with the same options.
+#[derive(Debug)]
+pub(super) struct Section<'a> {
+    pub(super) scenario: &'a Scenario,
+    /// In the order in which they first ran.
+    pub(super) servers: Vec<Group<'a>>,
+}
+
+/// All rounds of one server.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    pub(super) name: &'a str,
+    pub(super) runs: Vec<&'a RunRecord>,
+}
+
+/// A figure over the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+/// The report's sections, in the order in which they first ran.
+pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    for run in &report.runs {
+        let found = sections
+            .iter()
+            .position(|section| *section.scenario == run.scenario);
+        let at = found.unwrap_or(sections.len());
+        if found.is_none() {
+            sections.push(Section {
+                scenario: &run.scenario,
+                servers: Vec::new(),
+            });
+        }
+        if let Some(section) = sections.get_mut(at) {
+            section.add(run);
+        }
+    }
+    sections
+}
+
+impl<'a> Section<'a> {
+    fn add(&mut self, run: &'a RunRecord) {
+        match self
+            .servers
+            .iter_mut()
+            .find(|group| group.name == run.server.name)
+        {
+            Some(group) => group.runs.push(run),
+            None => self.servers.push(Group {
+                name: &run.server.name,
+                runs: vec![run],
+            }),
+        }
+    }
+
+    /// The ceilings of all rounds: those of the first server, since a round's servers share one.
+    pub(super) fn ceilings(&self) -> Vec<&'a Ceiling> {
+        let first = self.servers.iter().max_by_key(|group| group.runs.len());
+        let runs = first.into_iter().flat_map(|group| &group.runs);
+        runs.filter_map(|run| run.ceiling.as_ref()).collect()
+    }
+
+    /// The ceiling's throughput over the rounds.
+    pub(super) fn ceiling_bps(&self) -> Option<Spread> {
+        Spread::of(
+            self.ceilings()
+                .into_iter()
+                .map(|ceiling| ceiling.delivered_bps),
+        )
+    }
+
+    /// All runs.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &'a RunRecord> {
+        self.servers
+            .iter()
+            .flat_map(|group| group.runs.iter().copied())
+    }
+
+    /// The server that others are compared with: the last one, if there are several.
+    pub(super) fn peer(&self) -> Option<&Group<'a>> {
+        self.servers.last().filter(|_| self.servers.len() > 1)
+    }
+
+    /// The scenario's options as they would be typed.
+    pub(super) fn command(&self) -> String {
+        let mut words = vec![self.scenario.name.clone()];
+        for (name, value) in &self.scenario.options {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Bool(true) => String::new(),
+                other => other.to_string(),
+            };
+            words.push(format!("--{name} {value}").trim_end().to_owned());
+        }
+        words.join(" ")
+    }
+}
+
+impl Group<'_> {
+    /// A figure of the summaries over the rounds that have it.
+    pub(super) fn summary(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(|run| figure(&run.summary)))
+    }
+
+    /// A figure of the steps by participants: the median over the rounds.
+    pub(super) fn steps(&self, figure: impl Fn(&Step) -> Option<f64>) -> Vec<(f64, f64)> {
+        let mut by_participants: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for step in self.runs.iter().flat_map(|run| &run.steps) {
+            if let Some(value) = figure(step).filter(|value| value.is_finite()) {
+                by_participants
+                    .entry(step.participants)
+                    .or_default()
+                    .push(value);
+            }
+        }
+        let points = by_participants.into_iter();
+        let points = points
+            .filter_map(|(n, values)| Some((f64::from(n), Spread::of(values.into_iter())?.median)));
+        points.collect()
+    }
+
+    /// What the server said of itself.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.runs
+            .iter()
+            .find_map(|run| run.server.version.as_deref())
+    }
+}
+
+impl Spread {
+    /// None of nothing.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let upper = *values.get(middle)?;
+        let median = match values.len() % 2 {
+            0 => (values.get(middle.checked_sub(1)?)? + upper) / 2.0,
+            _ => upper,
+        };
+        Some(Self {
+            median,
+            least: *values.first()?,
+            most: *values.last()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::report::example;
+
+    #[test]
+    fn rounds_are_put_together() {
+        let report = example::report();
+        let sections = sections(&report);
+        assert_eq!(sections.len(), 1);
+        let names: Vec<&str> = sections[0].servers.iter().map(|group| group.name).collect();
+        assert_eq!(names, ["portunus", "janus"]);
+        assert!(
+            sections[0]
+                .servers
+                .iter()
+                .all(|group| group.runs.len() == 2)
+        );
+        assert_eq!(sections[0].peer().unwrap().name, "janus");
+        assert_eq!(sections[0].ceilings().len(), 2);
+    }
+
+    #[test]
+    fn medians_of_even_and_odd_sets() {
+        let of = |values: &[f64]| Spread::of(values.iter().copied()).map(|spread| spread.median);
+        assert_eq!(of(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(of(&[4.0, 1.0]), Some(2.5));
+        assert_eq!(of(&[f64::NAN]), None);
+    }
+}
