@@ -5,6 +5,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
 use std::fmt::Write;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,26 @@ impl TestServer {
     /// A server as `config` says.
     pub fn new(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let (media, sender, events) = MediaPlane::detached();
+        Self::on(config, media, sender, events, plugins)
+    }
+
+    /// A server whose plugins are made on its media plane.
+    pub async fn with_media<P>(config: CoreConfig, plugins: impl FnOnce(MediaPlane) -> P) -> Self
+    where
+        P: Future<Output = Vec<Arc<dyn Plugin>>>,
+    {
+        let (media, sender, events) = MediaPlane::detached();
+        let plugins = plugins(media.clone()).await;
+        Self::on(config, media, sender, events, plugins)
+    }
+
+    fn on(
+        config: CoreConfig,
+        media: MediaPlane,
+        sender: mpsc::Sender<PeerEvent>,
+        events: mpsc::Receiver<PeerEvent>,
+        plugins: Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let gateway = Gateway::new(
             config,
             media.clone(),
@@ -152,6 +173,14 @@ impl TestClient {
             request.extend(members);
         }
         self.ask(request).await
+    }
+
+    /// Sends a message to the plugin, which has to answer at once; gives its data.
+    pub async fn request(&mut self, body: Value) -> Value {
+        let reply = self.on_handle("message", json!({ "body": body })).await;
+        assert_eq!(reply.get("janus"), Some(&"success".into()), "{reply}");
+        let data = reply.pointer("/plugindata/data").cloned();
+        data.expect("a plugin's data")
     }
 
     /// Sends a message to the plugin, which has to acknowledge it.

@@ -9,6 +9,7 @@ use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::{Gateway, Plugin, ServerFacts};
 use portunus_echotest::EchoTest;
 use portunus_media::{MediaError, MediaPlane};
+use portunus_streaming::{SavedError, Streaming};
 use portunus_videocall::VideoCall;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -31,6 +32,8 @@ pub(crate) enum RunError {
     Media(#[from] MediaError),
     #[error(transparent)]
     Transport(#[from] StartError),
+    #[error(transparent)]
+    Mountpoints(#[from] SavedError),
 }
 
 /// Runs the server until a signal ends it.
@@ -38,11 +41,18 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     let mut signals = Signals::new().map_err(RunError::Signals)?;
     config.resolve_announced().await?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
+    let plugins = match plugins(&config, &media).await {
+        Ok(plugins) => plugins,
+        Err(error) => {
+            media.shutdown();
+            return Err(error.into());
+        }
+    };
     let gateway = Gateway::new(
         config.core.clone(),
         media.clone(),
         events,
-        plugins(&config),
+        plugins,
         facts(&config, &media),
     );
     let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
@@ -72,7 +82,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     Ok(())
 }
 
-fn plugins(config: &Config) -> Vec<Arc<dyn Plugin>> {
+async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plugin>>, SavedError> {
     let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
     if config.echotest.enabled {
         plugins.push(Arc::new(EchoTest));
@@ -80,7 +90,11 @@ fn plugins(config: &Config) -> Vec<Arc<dyn Plugin>> {
     if config.videocall.enabled {
         plugins.push(Arc::new(VideoCall::default()));
     }
-    plugins
+    if config.streaming_plugin.enabled {
+        let streaming = Streaming::start(config.streaming.clone(), media.clone()).await?;
+        plugins.push(Arc::new(streaming));
+    }
+    Ok(plugins)
 }
 
 fn facts(config: &Config, media: &MediaPlane) -> ServerFacts {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portunus_media::{DataMessage, PeerId, PeerStats, RouteId, RouteOptions, TrackRef};
+use portunus_media::{DataMessage, PeerId, PeerStats, RouteId, RouteOptions, SourceRef, TrackRef};
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Negotiated};
 use serde_json::{Map, Value, json};
@@ -122,15 +122,25 @@ impl Handle {
         to_mid: Mid,
         options: RouteOptions,
     ) -> Option<RouteId> {
-        let from = TrackRef {
-            peer: self.peer()?,
-            mid,
-        };
-        let to = TrackRef {
-            peer: to.peer()?,
-            mid: to_mid,
-        };
-        Some(self.shared.context.media.route(from, to, options))
+        to.route_from(self.track(mid)?, to_mid, options)
+    }
+
+    /// Relays what comes from `source` to m-line `mid`; none if there is no PeerConnection. The route ends with
+    /// [`Handle::remove_route`], with the PeerConnection or with the source.
+    pub fn route_from(
+        &self,
+        source: impl Into<SourceRef>,
+        mid: Mid,
+        options: RouteOptions,
+    ) -> Option<RouteId> {
+        let to = self.track(mid)?;
+        Some(self.shared.context.media.route(source, to, options))
+    }
+
+    /// What the client sends on m-line `mid`, as a source of routes; none if there is no PeerConnection.
+    pub fn track(&self, mid: Mid) -> Option<TrackRef> {
+        let peer = self.peer()?;
+        Some(TrackRef { peer, mid })
     }
 
     /// Changes how a route selects and relays.

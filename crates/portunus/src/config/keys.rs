@@ -1,5 +1,7 @@
 //! One description of the keys serves reading a file, printing the configuration and suggesting names.
 
+use serde_json::{Map, Value};
+
 use super::value::ConfigValue;
 
 /// Something that goes over the keys of the configuration, a section at a time.
@@ -13,6 +15,15 @@ pub(crate) trait Keys: Sized {
         name: &'static str,
         value: &mut T,
         check: impl FnOnce(&T) -> Result<(), String>,
+    );
+
+    /// A list of sections of one kind, each written `[[name]]`. `read` gets the members of one and those before it.
+    fn sections<T>(
+        &mut self,
+        name: &'static str,
+        entries: &mut Vec<T>,
+        read: impl Fn(&Map<String, Value>, &[T]) -> Result<T, EntryMistake>,
+        show: impl Fn(&T) -> Map<String, Value>,
     );
 
     /// A key that may have any value of its type.
@@ -39,4 +50,13 @@ pub(crate) trait Keys: Sized {
             ))
         });
     }
+}
+
+/// What is wrong with a section of a list, and where: a member, or a member of a section in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EntryMistake {
+    /// The list in the section, and the place in it, that the member is in; none: in the section itself.
+    pub(crate) within: Option<(&'static str, usize)>,
+    pub(crate) key: String,
+    pub(crate) text: String,
 }

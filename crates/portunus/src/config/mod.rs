@@ -1,6 +1,7 @@
 //! The configuration: one optional TOML file, every key of which has a default.
 
 mod announced;
+mod entry;
 mod keys;
 mod printer;
 mod reader;
@@ -13,11 +14,12 @@ use std::time::Duration;
 use portunus_api::ApiConfig;
 use portunus_core::CoreConfig;
 use portunus_media::MediaConfig;
+use portunus_streaming::{ConfiguredMountpoint, StreamingConfig};
 use tracing_subscriber::EnvFilter;
 
 use announced::Announced;
 pub(crate) use announced::ResolveError;
-use keys::Keys;
+use keys::{EntryMistake, Keys};
 use printer::Printer;
 use reader::Mistake;
 pub(crate) use value::LogFormat;
@@ -36,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     pub(crate) echotest: PluginConfig,
     pub(crate) videocall: PluginConfig,
+    pub(crate) streaming_plugin: PluginConfig,
+    pub(crate) streaming: StreamingConfig,
 }
 
 /// How the server logs.
@@ -82,6 +86,8 @@ impl Default for Config {
             },
             echotest: PluginConfig { enabled: true },
             videocall: PluginConfig { enabled: true },
+            streaming_plugin: PluginConfig { enabled: true },
+            streaming: StreamingConfig::default(),
         }
     }
 }
@@ -131,6 +137,8 @@ impl Config {
             log,
             echotest,
             videocall,
+            streaming_plugin,
+            streaming,
         } = self;
         keys.section("server", |keys| visit_core(core, keys));
         keys.section("media", |keys| visit_media(media, announced, keys));
@@ -152,7 +160,9 @@ impl Config {
         keys.section("plugins", |keys| {
             keys.section("echotest", |keys| visit_plugin(echotest, keys));
             keys.section("videocall", |keys| visit_plugin(videocall, keys));
+            keys.section("streaming", |keys| visit_plugin(streaming_plugin, keys));
         });
+        keys.section("streaming", |keys| visit_streaming(streaming, keys));
     }
 }
 
@@ -310,6 +320,41 @@ fn visit_unix(api: &mut ApiConfig, keys: &mut impl Keys) {
 
 fn visit_plugin(plugin: &mut PluginConfig, keys: &mut impl Keys) {
     keys.key("enabled", &mut plugin.enabled);
+}
+
+fn visit_streaming(streaming: &mut StreamingConfig, keys: &mut impl Keys) {
+    keys.key("admin_key", &mut streaming.admin_key);
+    keys.key("rtp_port_range", &mut streaming.rtp_port_range);
+    keys.key("string_ids", &mut streaming.string_ids);
+    keys.key("save", &mut streaming.save);
+    let string_ids = streaming.string_ids;
+    keys.sections(
+        "mountpoint",
+        &mut streaming.mountpoints,
+        |members, former| {
+            let mountpoint = ConfiguredMountpoint::read(members, string_ids);
+            let mountpoint = mountpoint.map_err(|problem| EntryMistake {
+                within: problem.media.map(|index| ("media", index)),
+                text: problem.to_string(),
+                key: problem.key,
+            })?;
+            let twice = |key: &str| EntryMistake {
+                within: None,
+                key: key.to_owned(),
+                text: format!("another mountpoint has this {key}"),
+            };
+            for other in former {
+                if other.name() == mountpoint.name() {
+                    return Err(twice("name"));
+                }
+                if other.id().is_some() && other.id() == mountpoint.id() {
+                    return Err(twice("id"));
+                }
+            }
+            Ok(mountpoint)
+        },
+        ConfiguredMountpoint::to_members,
+    );
 }
 
 const fn seconds(n: u64) -> Duration {

@@ -1,6 +1,8 @@
 //! Prints the configuration as a TOML file.
 
-use super::keys::Keys;
+use serde_json::{Map, Value};
+
+use super::keys::{EntryMistake, Keys};
 use super::value::ConfigValue;
 
 /// Goes over the keys and writes down each with its value.
@@ -39,5 +41,28 @@ impl Keys for Printer {
             self.head.clone_from(&self.path);
         }
         self.text.push_str(&format!("{name} = {}\n", value.show()));
+    }
+
+    fn sections<T>(
+        &mut self,
+        name: &'static str,
+        entries: &mut Vec<T>,
+        _: impl Fn(&Map<String, Value>, &[T]) -> Result<T, EntryMistake>,
+        show: impl Fn(&T) -> Map<String, Value>,
+    ) {
+        for entry in entries.iter() {
+            self.path.push(name);
+            let nested = self.path.iter().rev().fold(None, |inner, name| {
+                let value = match inner {
+                    None => Value::Array(vec![Value::Object(show(entry))]),
+                    Some(inner) => Value::Object(inner),
+                };
+                Some(Map::from_iter([((*name).to_owned(), value)]))
+            });
+            self.path.pop();
+            // What was read from TOML can be written as TOML.
+            let text = toml::to_string(&nested.unwrap_or_default()).unwrap_or_default();
+            self.text.push_str(&format!("\n{text}"));
+        }
     }
 }

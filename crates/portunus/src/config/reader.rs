@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::Range;
 
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::Keys;
+use super::entry;
+use super::keys::{EntryMistake, Keys};
 use super::value::{ConfigValue, expected};
 
 /// A mistake in the file.
@@ -145,6 +147,52 @@ impl Keys for Reader<'_> {
             Err(text) => {
                 let text = format!("{}: {text}", self.path(name));
                 self.mistake(found.span(), text);
+            }
+        }
+    }
+
+    fn sections<T>(
+        &mut self,
+        name: &'static str,
+        entries: &mut Vec<T>,
+        read: impl Fn(&Map<String, Value>, &[T]) -> Result<T, EntryMistake>,
+        _: impl Fn(&T) -> Map<String, Value>,
+    ) {
+        let path = self.path(name);
+        for found in self.take_sections(name) {
+            let span = found.span();
+            let DeValue::Table(table) = found.get_ref() else {
+                let wanted = format!("a section, written [[{path}]]");
+                let text = format!("{path}: {}", expected(&wanted, found.get_ref()));
+                self.mistake(span, text);
+                continue;
+            };
+            match read(&entry::members(table), entries) {
+                Ok(entry) => entries.push(entry),
+                Err(mistake) => {
+                    let span = entry::find(table, &mistake).unwrap_or(span);
+                    let text = format!("{path}.{}: {}", entry::path(&mistake), mistake.text);
+                    self.mistake(span, text);
+                }
+            }
+        }
+    }
+}
+
+impl<'t> Reader<'t> {
+    /// The sections of a list; anything else there is a mistake.
+    fn take_sections(&mut self, name: &'static str) -> Vec<Spanned<DeValue<'t>>> {
+        let path = self.path(name);
+        let Some(found) = self.take(name) else {
+            return Vec::new();
+        };
+        let span = found.span();
+        match found.into_inner() {
+            DeValue::Array(entries) => entries.into_iter().collect(),
+            other => {
+                let wanted = format!("sections, each written [[{path}]]");
+                self.mistake(span, format!("{path}: {}", expected(&wanted, &other)));
+                Vec::new()
             }
         }
     }

@@ -207,3 +207,92 @@ fn values_out_of_range_are_mistakes() {
         );
     }
 }
+
+const MOUNTPOINTS: &str = r#"
+[streaming]
+rtp_port_range = "20001-30000"
+[[streaming.mountpoint]]
+name = "hall"
+type = "rtp"
+id = 7
+media = [{ type = "audio", mid = "a", port = 5002, pt = 111, codec = "opus" }]
+[[streaming.mountpoint]]
+name = "stage"
+type = "whip"
+[[streaming.mountpoint.media]]
+type = "video"
+mid = "v"
+"#;
+
+#[test]
+fn mountpoints_are_read_and_printed() {
+    let config = Config::parse(MOUNTPOINTS).unwrap();
+    let names: Vec<_> = config
+        .streaming
+        .mountpoints
+        .iter()
+        .map(|m| m.name())
+        .collect();
+    assert_eq!(names, ["hall", "stage"]);
+    assert_eq!(config.streaming.rtp_port_range.first(), 20_002);
+    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+}
+
+#[test]
+fn mistakes_in_mountpoints_have_their_lines() {
+    let line = |mistake: &str, line: &str| {
+        let text = MOUNTPOINTS.replace(line, mistake);
+        assert_ne!(text, MOUNTPOINTS);
+        mistakes(&text).join("; ")
+    };
+    for (mistake, replaced, expected) in [
+        (
+            "type = \"rtmp\"",
+            "type = \"rtp\"",
+            "line 6: streaming.mountpoint.type: there are rtp, live, ondemand, rtsp and whip",
+        ),
+        (
+            "id = \"x\"",
+            "id = 7",
+            "line 7: streaming.mountpoint.id: expected a positive integer",
+        ),
+        (
+            "",
+            "name = \"stage\"",
+            "line 9: streaming.mountpoint.name: name is missing",
+        ),
+        (
+            "name = \"hall\"",
+            "name = \"stage\"",
+            "line 10: streaming.mountpoint.name: another mountpoint has this name",
+        ),
+        (
+            "mid = 3",
+            "mid = \"v\"",
+            "line 14: streaming.mountpoint.media[0].mid: expected a string",
+        ),
+        (
+            "",
+            "mid = \"v\"",
+            "line 12: streaming.mountpoint.media[0].mid: mid is missing",
+        ),
+        (
+            "rtp_port_range = 5",
+            "rtp_port_range = \"20001-30000\"",
+            "line 3: streaming.rtp_port_range: expected ports in quotes such as \"10000-60000\", got 5",
+        ),
+    ] {
+        assert_eq!(line(mistake, replaced), expected);
+    }
+    let unknown = line("mid = \"v\"\ncolour = 1", "mid = \"v\"");
+    assert!(
+        unknown.starts_with("line 15: streaming.mountpoint.media[0].colour: unknown key"),
+        "{unknown}"
+    );
+    assert_eq!(
+        mistakes("[streaming]\nmountpoint = 3\n"),
+        [
+            "line 2: streaming.mountpoint: expected sections, each written [[streaming.mountpoint]], got 3"
+        ]
+    );
+}

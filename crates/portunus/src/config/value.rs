@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use portunus_api::{FileMode, IceServer, UnixKind, WhipAuthorization};
 use portunus_core::{RidOrder, StoredToken};
+use portunus_streaming::PortRange;
 use toml::de::DeValue;
 
 /// How log lines look.
@@ -292,6 +293,17 @@ impl ConfigValue for RidOrder {
             RidOrder::Hml => "\"hml\"".into(),
             RidOrder::Lmh => "\"lmh\"".into(),
         }
+    }
+}
+
+impl ConfigValue for PortRange {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let wrong = || expected("ports in quotes such as \"10000-60000\"", value);
+        value.as_str().and_then(PortRange::parse).ok_or_else(wrong)
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
     }
 }
 

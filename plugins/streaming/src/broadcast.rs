@@ -1,0 +1,50 @@
+//! What WHIP publishes and WHEP watches.
+
+use portunus_core::{Broadcast, Object, Refusal, Stream};
+use serde_json::{Value, json};
+
+use crate::plugin::Streaming;
+
+impl Broadcast for Streaming {
+    fn name(&self) -> &'static str {
+        "streaming"
+    }
+
+    fn publish(&self, stream: &Stream<'_>) -> Option<Value> {
+        let request = self.about(stream, "publish");
+        Some(request.with_some("token", stream.token).into())
+    }
+
+    fn watch(&self, stream: &Stream<'_>) -> Option<Value> {
+        let request = self.about(stream, "watch");
+        Some(request.with_some("pin", stream.token).into())
+    }
+
+    fn start(&self) -> Value {
+        json!({ "request": "start" })
+    }
+
+    fn refusal(&self, error_code: u64) -> Refusal {
+        match error_code {
+            // An id that is no number where ids are numbers is nobody's.
+            454 | 455 => Refusal::NotFound,
+            // What can be missing is a token or pin.
+            453 | 457 => Refusal::Unauthorized,
+            452 => Refusal::Unusable,
+            460 => Refusal::Conflict,
+            461 => Refusal::Malformed,
+            _ => Refusal::Internal,
+        }
+    }
+}
+
+impl Streaming {
+    fn about(&self, stream: &Stream<'_>, request: &str) -> Object {
+        let number = stream.id.parse::<u64>().ok();
+        let id = match number.filter(|_| !self.has_string_ids()) {
+            Some(number) => Value::from(number),
+            None => Value::from(stream.id),
+        };
+        Object::new().with("request", request).with("id", id)
+    }
+}

@@ -1,0 +1,117 @@
+//! The plugin's part of the configuration.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use crate::id::MountpointId;
+use crate::spec::{MountpointSpec, Origin, SpecProblem};
+
+/// What the plugin can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StreamingConfig {
+    /// Needed to create mountpoints, and to see private ones.
+    pub admin_key: Option<String>,
+    /// Where ports are picked from: the first and the last.
+    pub rtp_port_range: PortRange,
+    /// Ids of mountpoints are text.
+    pub string_ids: bool,
+    /// The file that permanent mountpoints are written to; none: there are none.
+    pub save: Option<PathBuf>,
+    /// The mountpoints that are there from the start.
+    pub mountpoints: Vec<ConfiguredMountpoint>,
+}
+
+/// UDP ports, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortRange {
+    first: u16,
+    last: u16,
+}
+
+impl Default for PortRange {
+    fn default() -> Self {
+        PortRange {
+            first: 10_000,
+            last: 60_000,
+        }
+    }
+}
+
+impl PortRange {
+    /// A range; its ends in either order, the first one rounded up to an even port.
+    pub fn new(one: u16, other: u16) -> Self {
+        let (first, last) = (one.min(other), one.max(other));
+        let first = first.saturating_add(first % 2).min(last);
+        PortRange { first, last }
+    }
+
+    /// Reads `min-max`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (one, other) = text.split_once('-')?;
+        let end = |text: &str| text.trim().parse().ok();
+        Some(PortRange::new(end(one)?, end(other)?))
+    }
+
+    /// The smallest port.
+    pub const fn first(self) -> u16 {
+        self.first
+    }
+
+    /// The largest port.
+    pub const fn last(self) -> u16 {
+        self.last
+    }
+}
+
+impl std::fmt::Display for PortRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+/// A mountpoint of the configuration: its members, which are in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredMountpoint(MountpointSpec);
+
+impl ConfiguredMountpoint {
+    /// Reads a section; with `string_ids` its id is text.
+    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, SpecProblem> {
+        MountpointSpec::read(members, string_ids, Origin::Configuration).map(Self)
+    }
+
+    /// The section that it is read from.
+    pub fn to_members(&self) -> Map<String, Value> {
+        self.0.to_members()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.0.name.as_deref().unwrap_or_default()
+    }
+
+    /// Its id, if it has one of its own.
+    pub fn id(&self) -> Option<&MountpointId> {
+        self.0.id.as_ref()
+    }
+
+    pub(crate) fn into_spec(self) -> MountpointSpec {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_start_even_and_have_an_order() {
+        let range = |text| PortRange::parse(text).map(|range| range.to_string());
+        assert_eq!(range("10001-20000").as_deref(), Some("10002-20000"));
+        assert_eq!(range("20000-10000").as_deref(), Some("10000-20000"));
+        assert_eq!(range("5 - 5").as_deref(), Some("5-5"));
+        assert_eq!(range("65535-65535").as_deref(), Some("65535-65535"));
+        assert_eq!(range("1-70000"), None);
+        assert_eq!(range("10000"), None);
+    }
+}

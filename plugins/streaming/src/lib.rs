@@ -1,0 +1,25 @@
+//! The Streaming plugin, `janus.plugin.streaming`: one source to many viewers.
+//!
+//! A mountpoint is what can be watched. Its media comes as RTP from elsewhere, from a file, from an RTSP server, or
+//! from a client that publishes. The plugin programs routes from its sources to its viewers; it never touches a packet
+//! on its way.
+#![forbid(unsafe_code)]
+
+mod broadcast;
+mod config;
+mod id;
+mod manage;
+mod mountpoint;
+mod plugin;
+mod refusal;
+mod registry;
+mod saved;
+mod secret;
+mod spec;
+mod viewer;
+
+pub use config::{ConfiguredMountpoint, PortRange, StreamingConfig};
+pub use id::MountpointId;
+pub use plugin::Streaming;
+pub use saved::SavedError;
+pub use spec::SpecProblem;

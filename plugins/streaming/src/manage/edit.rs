@@ -1,0 +1,55 @@
+//! `edit`: what of a mountpoint can be changed.
+
+use std::sync::Arc;
+
+use portunus_core::{Fields, Object};
+use serde_json::{Value, json};
+
+use super::{managed, saved, write};
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+
+pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
+    let mountpoint = managed(shared, fields)?;
+    let description = fields.string("new_description")?;
+    let metadata = fields.string("new_metadata")?;
+    let secret = fields.string("new_secret")?;
+    let pin = fields.string("new_pin")?;
+    let is_private = fields.boolean("new_is_private")?;
+    let permanent = fields.boolean("permanent")?.unwrap_or(false);
+    let edited_event = fields.boolean("edited_event")?.unwrap_or(false);
+    let saved = saved(shared, permanent)?;
+    let owned = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+
+    let told = {
+        let mut details = mountpoint.details();
+        if let Some(description) = description.and_then(owned) {
+            details.description = description;
+        }
+        if let Some(secret) = secret.and_then(owned) {
+            details.secret = Some(secret);
+        }
+        if let Some(pin) = pin {
+            details.pin = owned(pin);
+        }
+        details.is_private = is_private.unwrap_or(details.is_private);
+        let before = details.metadata.clone();
+        if let Some(metadata) = metadata {
+            details.metadata = owned(metadata);
+        }
+        (edited_event && details.metadata != before).then(|| {
+            Object::new()
+                .with("event", "edited")
+                .with("id", mountpoint.id.to_json())
+                .with("metadata", details.metadata.clone().unwrap_or_default())
+        })
+    };
+    if let Some(event) = told {
+        mountpoint.tell_viewers(&event.into());
+    }
+    if let Some(saved) = saved {
+        let spec = mountpoint.to_spec();
+        write(move || saved.keep(spec)).await?;
+    }
+    Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
+}

@@ -1,0 +1,156 @@
+//! The requests that manage mountpoints; they are answered at once, also for administrators.
+
+mod create;
+mod edit;
+mod recording;
+
+use std::sync::Arc;
+
+use portunus_core::{FieldError, Fields, Later, Reply};
+use serde_json::{Map, Value, json};
+
+use crate::id::MountpointId;
+use crate::mountpoint::Mountpoint;
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+use crate::saved::{Saved, SavedError};
+use crate::secret;
+
+pub(crate) use create::create_all;
+
+const REQUESTS: [&str; 9] = [
+    "list",
+    "info",
+    "create",
+    "edit",
+    "destroy",
+    "enable",
+    "disable",
+    "recording",
+    "kick_all",
+];
+
+/// Whether the request manages mountpoints.
+pub(crate) fn is_management(request: &str) -> bool {
+    REQUESTS.contains(&request)
+}
+
+/// Answers a request that [`is_management`].
+pub(crate) fn reply(shared: Arc<Shared>, request: String, body: Map<String, Value>) -> Reply {
+    Reply::Later(Later::new(async move {
+        let answered = answer(&shared, &request, &body).await;
+        answered.unwrap_or_else(|refusal| refusal.to_json())
+    }))
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    request: &str,
+    body: &Map<String, Value>,
+) -> Result<Value, Refusal> {
+    let fields = Fields(body);
+    match request {
+        "list" => list(shared, fields),
+        "info" => info(shared, fields),
+        "create" => create::create(shared, body).await,
+        "edit" => edit::edit(shared, fields).await,
+        "destroy" => destroy(shared, fields).await,
+        "enable" => switch(shared, fields, true),
+        "disable" => switch(shared, fields, false),
+        "recording" => recording::recording(shared, fields),
+        "kick_all" => {
+            let mountpoint = managed(shared, fields)?;
+            mountpoint.dismiss_viewers("kicked_all");
+            Ok(json!({ "streaming": "kicked_all" }))
+        }
+        _ => Err(Refusal::UnknownRequest(request.to_owned())),
+    }
+}
+
+fn list(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
+    let shown = fields.string("admin_key")?;
+    let all = match (&shared.admin_key, shown) {
+        (Some(key), Some(_)) => {
+            secret::check(fields, "admin_key", Some(key))?;
+            true
+        }
+        (None, _) | (_, None) => false,
+    };
+    let mountpoints = shared.mountpoints.all();
+    let listed = mountpoints
+        .iter()
+        .filter(|mountpoint| all || !mountpoint.details().is_private)
+        .map(|mountpoint| mountpoint.listed())
+        .collect::<Vec<_>>();
+    Ok(json!({ "streaming": "list", "list": listed }))
+}
+
+fn info(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
+    let mountpoint = named(shared, fields)?;
+    fields.string("secret")?;
+    let secret = mountpoint.details().secret.clone();
+    let admin = secret::check(fields, "secret", secret.as_deref()).is_ok();
+    Ok(json!({ "streaming": "info", "info": mountpoint.info(admin) }))
+}
+
+async fn destroy(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
+    let mountpoint = managed(shared, fields)?;
+    let permanent = fields.boolean("permanent")?.unwrap_or(false);
+    let saved = saved(shared, permanent)?;
+    shared.mountpoints.remove(&mountpoint.id)?;
+    mountpoint.close();
+    tracing::info!(id = %mountpoint.id, name = mountpoint.name, "mountpoint destroyed");
+    if let Some(saved) = saved {
+        let name = mountpoint.name.clone();
+        write(move || saved.remove(&name)).await?;
+    }
+    Ok(json!({ "streaming": "destroyed", "destroyed": mountpoint.id.to_json() }))
+}
+
+fn switch(shared: &Shared, fields: Fields<'_>, enabled: bool) -> Result<Value, Refusal> {
+    let mountpoint = managed(shared, fields)?;
+    if !enabled {
+        // Recordings would go on unless it is set; there are none.
+        fields.boolean("stop_recording")?;
+    }
+    mountpoint.enable(enabled);
+    Ok(json!({ "streaming": "ok" }))
+}
+
+/// The mountpoint that the request names.
+fn named(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
+    let id = MountpointId::read(fields, "id", shared.string_ids())?
+        .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+    shared.mountpoints.get(&id)
+}
+
+/// The same, if the request has its secret.
+fn managed(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
+    let mountpoint = named(shared, fields)?;
+    let secret = mountpoint.details().secret.clone();
+    secret::check(fields, "secret", secret.as_deref())?;
+    Ok(mountpoint)
+}
+
+/// The file to write to, if something is to be permanent.
+fn saved(shared: &Shared, permanent: bool) -> Result<Option<Arc<Saved>>, Refusal> {
+    match (permanent, &shared.saved) {
+        (false, _) => Ok(None),
+        (true, Some(saved)) => Ok(Some(saved.clone())),
+        (true, None) => Err(Refusal::Unknown(
+            "Nothing can be permanent: streaming.save is not configured".to_owned(),
+        )),
+    }
+}
+
+/// Writes to the file beside what else the server does.
+async fn write(
+    change: impl FnOnce() -> Result<(), SavedError> + Send + 'static,
+) -> Result<(), Refusal> {
+    let written = tokio::task::spawn_blocking(change).await;
+    let written = written.map_err(|error| Refusal::Unknown(error.to_string()))?;
+    written.map_err(|error| {
+        tracing::error!("{error}");
+        Refusal::Unknown(error.to_string())
+    })
+}

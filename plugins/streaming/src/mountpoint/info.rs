@@ -1,0 +1,276 @@
+//! A mountpoint as requests show it.
+
+use portunus_core::Object;
+use serde_json::Value;
+
+use super::{Mountpoint, Stream};
+use crate::spec::{FileSpec, KeyframeSpec, MediaKind, RtspSpec, SourceSpec, StreamCodec};
+
+/// The number, unless it is 0.
+fn some(number: impl Into<u64>) -> Option<u64> {
+    Some(number.into()).filter(|number| *number > 0)
+}
+
+fn on(flag: bool) -> Option<bool> {
+    flag.then_some(true)
+}
+
+impl Mountpoint {
+    /// `live`, or `on demand` if each viewer sees it from its start.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self.spec.source {
+            SourceSpec::OnDemand(_) => "on demand",
+            SourceSpec::Rtp(_)
+            | SourceSpec::Live(_)
+            | SourceSpec::Rtsp(_)
+            | SourceSpec::Whip(_) => "live",
+        }
+    }
+
+    /// What was asked for as `type`.
+    pub(crate) fn source_name(&self) -> &'static str {
+        match self.spec.source {
+            SourceSpec::Rtp(_) => "rtp",
+            SourceSpec::Live(_) => "live",
+            SourceSpec::OnDemand(_) => "ondemand",
+            SourceSpec::Rtsp(_) => "rtsp",
+            SourceSpec::Whip(_) => "whip",
+        }
+    }
+
+    fn is_file(&self) -> bool {
+        matches!(
+            self.spec.source,
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_)
+        )
+    }
+
+    /// Its entry in `list`.
+    pub(crate) fn listed(&self) -> Value {
+        let details = self.details().clone();
+        let media = (!self.is_file()).then(|| self.streams.iter().map(Stream::listed).collect());
+        Object::new()
+            .with("id", self.id.to_json())
+            .with("type", self.type_name())
+            .with("description", details.description)
+            .with_some("metadata", details.metadata)
+            .with("enabled", self.is_enabled())
+            .with_some("media", media.map(Value::Array))
+            .into()
+    }
+
+    /// The object `info`; what is secret only for `admin`.
+    pub(crate) fn info(&self, admin: bool) -> Value {
+        let details = self.details().clone();
+        let media: Vec<Value> = self
+            .streams
+            .iter()
+            .enumerate()
+            .map(|(index, stream)| match self.is_file() {
+                true => stream.info_of_file(),
+                false => stream.info(index, admin),
+            })
+            .collect();
+        let public = Object::new()
+            .with("id", self.id.to_json())
+            .with_some("name", admin.then_some(self.name.as_str()))
+            .with("description", details.description)
+            .with_some("metadata", details.metadata)
+            .with_some("secret", details.secret.filter(|_| admin))
+            .with_some("pin", details.pin.filter(|_| admin))
+            .with_some("is_private", on(admin && details.is_private))
+            .with_some("viewers", admin.then(|| self.viewer_count()))
+            .with("enabled", self.is_enabled())
+            .with("type", self.type_name());
+        let source = match &self.spec.source {
+            SourceSpec::Rtp(rtp) => {
+                let host = self
+                    .streams
+                    .iter()
+                    .find_map(|s| s.ports.as_ref()?.host.clone());
+                Object::new()
+                    .with_some("srtp", on(rtp.srtp.is_some()))
+                    .with_some("collision", some(rtp.collision_ms))
+                    .with_all(keyframes(rtp.keyframes))
+                    .with_some("threads", some(rtp.threads))
+                    .with_some("host", host.filter(|_| admin))
+            }
+            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, admin),
+            SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, admin),
+            SourceSpec::Whip(whip) => Object::new()
+                .with("whip", true)
+                .with("publishing", self.is_published())
+                .with_some("token", whip.token.as_deref().filter(|_| admin))
+                .with_all(keyframes(whip.keyframes)),
+        };
+        public.with_all(source).with("media", media).into()
+    }
+
+    /// The object `stream` of the answer to `create`.
+    pub(crate) fn created(&self) -> Value {
+        let details = self.details().clone();
+        let created = Object::new()
+            .with("id", self.id.to_json())
+            .with("type", self.type_name())
+            .with("description", details.description)
+            .with("is_private", details.is_private);
+        match &self.spec.source {
+            SourceSpec::Rtp(rtp) if rtp.flat => self
+                .streams
+                .iter()
+                .fold(created, |created, stream| {
+                    created.with_all(stream.flat_ports())
+                })
+                .into(),
+            SourceSpec::Rtp(_) => {
+                let ports: Vec<Value> = self.streams.iter().map(Stream::ports).collect();
+                created.with("ports", ports).into()
+            }
+            SourceSpec::Live(_)
+            | SourceSpec::OnDemand(_)
+            | SourceSpec::Rtsp(_)
+            | SourceSpec::Whip(_) => created.into(),
+        }
+    }
+}
+
+fn keyframes(keyframes: KeyframeSpec) -> Object {
+    Object::new()
+        .with_some("bufferkf_ms", some(keyframes.ms))
+        .with_some("bufferkf_bytes", some(keyframes.bytes))
+}
+
+fn of_file(file: &FileSpec, admin: bool) -> Object {
+    Object::new().with_some("filename", admin.then_some(file.filename.as_str()))
+}
+
+fn of_rtsp(rtsp: &RtspSpec, admin: bool) -> Object {
+    let login = rtsp.login.as_ref().filter(|_| admin);
+    Object::new()
+        .with("rtsp", true)
+        .with_some("url", admin.then_some(rtsp.url.as_str()))
+        .with_some("rtsp_user", login.map(|(user, _)| user.as_str()))
+        .with_some("rtsp_pwd", login.map(|(_, password)| password.as_str()))
+        .with_some("rtsp_quirk", on(admin && rtsp.quirk))
+        .with_all(keyframes(rtsp.keyframes))
+        .with_some("threads", some(rtsp.threads))
+}
+
+impl Stream {
+    fn msid(&self) -> Option<String> {
+        let (stream, track) = self.spec.msid.as_ref()?;
+        Some(format!("{stream} {track}"))
+    }
+
+    fn listed(&self) -> Value {
+        Object::new()
+            .with("mid", self.mid().as_str())
+            .with("type", self.kind().name())
+            .with("label", self.spec.label.as_str())
+            .with_some("msid", self.msid())
+            .with_some("age_ms", self.live().age.millis())
+            .into()
+    }
+
+    fn codec(&self) -> Object {
+        let live = self.live();
+        let codec = live.codec;
+        Object::new()
+            .with_some("pt", codec.map(|_| live.pt))
+            .with_some("codec", codec.map(StreamCodec::name))
+            .with_some("rtpmap", codec.map(StreamCodec::rtpmap))
+            .with_some("fmtp", live.fmtp.as_deref())
+    }
+
+    fn info_of_file(&self) -> Value {
+        Object::new()
+            .with("type", self.kind().name())
+            .with_all(self.codec())
+            .into()
+    }
+
+    fn info(&self, index: usize, admin: bool) -> Value {
+        let is_data = self.kind() == MediaKind::Data;
+        let (simulcast, svc, age) = {
+            let live = self.live();
+            (live.simulcast, live.svc, live.age.millis())
+        };
+        let info = Object::new()
+            .with("mindex", index)
+            .with("type", self.kind().name())
+            .with("mid", self.mid().as_str())
+            .with("label", self.spec.label.as_str())
+            .with_some("msid", self.msid())
+            .with_all(self.codec())
+            .with_some("videosimulcast", on(simulcast))
+            .with_some("videosvc", on(svc))
+            .with_some("skew_compensation", on(self.spec.skew))
+            .with_some("datatype", is_data.then(|| self.spec.datatype.name()));
+        let ports = self.ports.as_ref().filter(|_| admin);
+        let more = |index| ports.and_then(|ports| ports.more.get(index).copied());
+        info.with_some("port", ports.map(|ports| ports.rtp))
+            .with_some("rtcpport", ports.and_then(|ports| ports.rtcp))
+            .with_some("port2", more(0))
+            .with_some("port3", more(1))
+            .with_some("age_ms", age)
+            .into()
+    }
+
+    /// Its entry in `ports`.
+    fn ports(&self) -> Value {
+        let ports = self.ports.as_ref();
+        let more = |index| ports.and_then(|ports| ports.more.get(index).copied());
+        Object::new()
+            .with("type", self.kind().name())
+            .with("mid", self.mid().as_str())
+            .with_some("msid", self.msid())
+            .with_some("host", ports.and_then(|ports| ports.host.as_deref()))
+            .with_some("port", ports.map(|ports| ports.rtp))
+            .with_some("rtcp_port", ports.and_then(|ports| ports.rtcp))
+            .with_some("port_2", more(0))
+            .with_some("port_3", more(1))
+            .into()
+    }
+
+    /// Its ports as members that start with the kind of media.
+    fn flat_ports(&self) -> Object {
+        let Some(ports) = &self.ports else {
+            return Object::new();
+        };
+        let name = |member: &str| format!("{}_{member}", self.kind().name());
+        Object::new()
+            .with_some(&name("host"), ports.host.as_deref())
+            .with(&name("port"), ports.rtp)
+            .with_some(&name("rtcp_port"), ports.rtcp)
+            .with_some(&name("port_2"), ports.more.first().copied())
+            .with_some(&name("port_3"), ports.more.get(1).copied())
+    }
+}
+
+/// What event handlers and logs are told of a mountpoint that was made.
+impl Mountpoint {
+    pub(crate) fn announce(&self) {
+        let streams: Vec<String> = self.streams.iter().map(Stream::summary).collect();
+        tracing::info!(
+            id = %self.id,
+            name = self.name,
+            source = self.source_name(),
+            streams = streams.join(", "),
+            "mountpoint created"
+        );
+    }
+}
+
+impl Stream {
+    fn summary(&self) -> String {
+        let codec = self.live().codec.map_or("", StreamCodec::name);
+        let ports = match &self.ports {
+            Some(ports) => ports.rtp.to_string(),
+            None => String::new(),
+        };
+        let mid = self.mid();
+        let words = [mid.as_str(), self.kind().name(), codec, &ports];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        words.join(" ")
+    }
+}

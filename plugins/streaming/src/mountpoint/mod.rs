@@ -1,0 +1,178 @@
+//! A mountpoint: what it is, who watches it, and where its media comes from.
+
+mod info;
+mod open;
+mod published;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portunus_core::media::MediaPlane;
+use serde_json::Value;
+
+use crate::id::MountpointId;
+use crate::spec::{MountpointSpec, SourceSpec};
+use crate::viewer::{Viewer, ViewerId};
+
+pub(crate) use open::open;
+pub(crate) use published::Published;
+pub(crate) use stream::{Age, Live, Ports, Stream};
+
+use open::Feeding;
+
+/// A mountpoint.
+pub(crate) struct Mountpoint {
+    pub(crate) id: MountpointId,
+    pub(crate) name: String,
+    /// As it was asked for, with the ports that it has.
+    pub(crate) spec: MountpointSpec,
+    /// Its streams; their places never change.
+    pub(crate) streams: Vec<Stream>,
+    /// What can be edited.
+    details: Mutex<Details>,
+    enabled: AtomicBool,
+    watched: Mutex<Watched>,
+    /// Whose media it is, if a client publishes it.
+    publisher: Mutex<Option<Arc<Viewer>>>,
+    feeding: Feeding,
+    media: MediaPlane,
+}
+
+/// What can be edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Details {
+    pub(crate) description: String,
+    pub(crate) metadata: Option<String>,
+    pub(crate) is_private: bool,
+    pub(crate) secret: Option<String>,
+    pub(crate) pin: Option<String>,
+}
+
+/// Who watches.
+#[derive(Default)]
+struct Watched {
+    /// Destroyed: nobody can watch any more.
+    over: bool,
+    viewers: HashMap<ViewerId, Arc<Viewer>>,
+}
+
+impl Mountpoint {
+    pub(crate) fn details(&self) -> MutexGuard<'_, Details> {
+        lock(&self.details)
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Acquire)
+    }
+
+    /// Whether its viewers all see the same, and can be switched to another such mountpoint.
+    pub(crate) fn is_live(&self) -> bool {
+        match self.spec.source {
+            SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => true,
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) => false,
+        }
+    }
+
+    /// Whether viewers may set a playout delay.
+    pub(crate) fn has_playout_delay(&self) -> bool {
+        match &self.spec.source {
+            SourceSpec::Rtp(rtp) => rtp.playoutdelay_ext,
+            SourceSpec::Whip(whip) => whip.playoutdelay_ext,
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => false,
+        }
+    }
+
+    /// The number of abs-capture-time in the packets that come in.
+    pub(crate) fn abs_capture_time(&self) -> Option<u8> {
+        match &self.spec.source {
+            SourceSpec::Rtp(rtp) => rtp.abs_capture_time,
+            SourceSpec::Whip(_)
+            | SourceSpec::Live(_)
+            | SourceSpec::OnDemand(_)
+            | SourceSpec::Rtsp(_) => None,
+        }
+    }
+
+    pub(crate) fn is_e2ee(&self) -> bool {
+        match &self.spec.source {
+            SourceSpec::Rtp(rtp) => rtp.e2ee,
+            SourceSpec::Whip(whip) => whip.e2ee,
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => false,
+        }
+    }
+
+    /// Counts `viewer`; false if there is nothing to watch any more.
+    pub(crate) fn add_viewer(&self, viewer: &Arc<Viewer>) -> bool {
+        let mut watched = lock(&self.watched);
+        if !watched.over {
+            watched.viewers.insert(viewer.id, viewer.clone());
+        }
+        !watched.over
+    }
+
+    pub(crate) fn remove_viewer(&self, viewer: ViewerId) {
+        lock(&self.watched).viewers.remove(&viewer);
+    }
+
+    pub(crate) fn viewer_count(&self) -> usize {
+        lock(&self.watched).viewers.len()
+    }
+
+    pub(crate) fn viewers(&self) -> Vec<Arc<Viewer>> {
+        lock(&self.watched).viewers.values().cloned().collect()
+    }
+
+    /// Turns the relaying of what comes in on or off.
+    pub(crate) fn enable(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Release);
+        match &self.spec.source {
+            // A publisher's media is not ours to stop: the routes from it are closed.
+            SourceSpec::Whip(_) => {
+                for viewer in self.viewers() {
+                    viewer.apply_settings(self);
+                }
+            }
+            SourceSpec::Rtp(_)
+            | SourceSpec::Rtsp(_)
+            | SourceSpec::Live(_)
+            | SourceSpec::OnDemand(_) => {
+                self.feeding.enable(&self.media, enabled);
+            }
+        }
+    }
+
+    /// Tells viewers why they are thrown out, and closes their PeerConnections. They may watch again.
+    pub(crate) fn dismiss_viewers(&self, status: &str) {
+        let viewers = std::mem::take(&mut lock(&self.watched).viewers);
+        for viewer in viewers.into_values() {
+            viewer.dismiss(self, status);
+        }
+    }
+
+    /// Tells viewers something.
+    pub(crate) fn tell_viewers(&self, event: &Value) {
+        for viewer in self.viewers() {
+            viewer.tell(event.clone());
+        }
+    }
+
+    /// Ends it: viewers are told, and ports are free again.
+    pub(crate) fn close(&self) {
+        lock(&self.watched).over = true;
+        self.dismiss_viewers("stopped");
+        self.dismiss_publisher();
+        self.feeding.close(&self.media);
+    }
+}
+
+impl std::fmt::Debug for Mountpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mountpoint({})", self.id)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

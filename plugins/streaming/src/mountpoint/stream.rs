@@ -1,0 +1,120 @@
+//! One stream of a mountpoint: what viewers are offered of it, and where its packets come from.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use portunus_core::Mid;
+use portunus_core::media::{IngestStatus, SourceRef};
+
+use super::lock;
+use crate::spec::{MediaKind, MediaSpec, StreamCodec};
+
+/// A stream of a mountpoint.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// As it was asked for.
+    pub(crate) spec: MediaSpec,
+    /// The ports that it has.
+    pub(crate) ports: Option<Ports>,
+    live: Mutex<Live>,
+}
+
+/// Where packets are sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ports {
+    /// The address that is bound, or the group that was joined, if it is not all of them.
+    pub(crate) host: Option<String>,
+    pub(crate) rtp: u16,
+    /// Of simulcast encodings 1 and 2.
+    pub(crate) more: Vec<u16>,
+    pub(crate) rtcp: Option<u16>,
+}
+
+/// What changes with the source.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    /// None as long as nobody has said it.
+    pub(crate) codec: Option<StreamCodec>,
+    pub(crate) pt: u8,
+    pub(crate) fmtp: Option<String>,
+    pub(crate) simulcast: bool,
+    pub(crate) svc: bool,
+    /// What viewers' routes start from; none while there is no source.
+    pub(crate) source: Option<SourceRef>,
+    pub(crate) age: Age,
+}
+
+/// How long ago the last packet came.
+#[derive(Debug, Clone)]
+pub(crate) enum Age {
+    /// There is no socket or connection.
+    None,
+    /// As the media plane sees it; until there is a packet, since the beginning.
+    Ingest(Arc<IngestStatus>),
+    /// It comes steadily.
+    Now,
+    /// None has come since.
+    Since(Instant),
+}
+
+impl Age {
+    /// Whole milliseconds.
+    pub(crate) fn millis(&self) -> Option<u64> {
+        match self {
+            Age::None => None,
+            Age::Ingest(status) => u64::try_from(status.age().as_millis()).ok(),
+            Age::Now => Some(0),
+            Age::Since(last) => u64::try_from(last.elapsed().as_millis()).ok(),
+        }
+    }
+}
+
+impl Stream {
+    /// A stream without a source so far.
+    pub(crate) fn new(spec: MediaSpec, ports: Option<Ports>) -> Self {
+        let live = Live {
+            codec: spec.codec,
+            pt: spec
+                .pt
+                .or_else(|| spec.codec.map(StreamCodec::default_pt))
+                .unwrap_or(0),
+            fmtp: spec.fmtp.clone(),
+            simulcast: spec.simulcast,
+            svc: spec.svc,
+            source: None,
+            age: Age::None,
+        };
+        Stream {
+            spec,
+            ports,
+            live: Mutex::new(live),
+        }
+    }
+
+    /// The same with a source.
+    pub(crate) fn fed(self, source: SourceRef, status: Arc<IngestStatus>) -> Self {
+        {
+            let mut live = self.live();
+            live.source = Some(source);
+            live.age = Age::Ingest(status);
+        }
+        self
+    }
+
+    pub(crate) fn mid(&self) -> Mid {
+        self.spec.mid
+    }
+
+    pub(crate) fn kind(&self) -> MediaKind {
+        self.spec.kind
+    }
+
+    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+        lock(&self.live)
+    }
+
+    /// Whether it can be offered: its codec is known.
+    pub(crate) fn is_offerable(&self) -> bool {
+        self.kind() == MediaKind::Data || self.live().codec.is_some()
+    }
+}

@@ -1,0 +1,118 @@
+//! The plugin, and what its handles share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use portunus_core::media::MediaPlane;
+use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
+use serde_json::Value;
+
+use crate::config::{PortRange, StreamingConfig};
+use crate::manage;
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+use crate::saved::{Saved, SavedError};
+use crate::viewer::{Attached, ViewerId};
+
+/// The plugin, with its mountpoints.
+pub struct Streaming {
+    shared: Arc<Shared>,
+}
+
+/// What all handles share.
+pub(crate) struct Shared {
+    pub(crate) admin_key: Option<String>,
+    pub(crate) ports: PortRange,
+    string_ids: bool,
+    pub(crate) saved: Option<Arc<Saved>>,
+    pub(crate) media: MediaPlane,
+    pub(crate) mountpoints: Arc<Registry>,
+    next_viewer: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn string_ids(&self) -> bool {
+        self.string_ids
+    }
+
+    pub(crate) fn next_viewer(&self) -> ViewerId {
+        ViewerId(self.next_viewer.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Streaming {
+    /// The plugin on `media`, which feeds its viewers. The mountpoints of the configuration and those that were
+    /// saved are made at once, as far as they can be: what is wrong with the others is in the log.
+    pub async fn start(config: StreamingConfig, media: MediaPlane) -> Result<Self, SavedError> {
+        let StreamingConfig {
+            admin_key,
+            rtp_port_range,
+            string_ids,
+            save,
+            mountpoints,
+        } = config;
+        let saved = match save {
+            Some(path) => Some(Arc::new(Saved::open(path, string_ids, &mountpoints)?)),
+            None => None,
+        };
+        let specs = match &saved {
+            Some(saved) => saved.with(mountpoints),
+            None => mountpoints.into_iter().map(|m| m.into_spec()).collect(),
+        };
+        let shared = Arc::new(Shared {
+            admin_key,
+            ports: rtp_port_range,
+            string_ids,
+            saved,
+            media,
+            mountpoints: Arc::default(),
+            next_viewer: AtomicU64::new(1),
+        });
+        manage::create_all(&shared, specs).await;
+        Ok(Streaming { shared })
+    }
+
+    pub(crate) fn has_string_ids(&self) -> bool {
+        self.shared.string_ids
+    }
+}
+
+impl Plugin for Streaming {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "janus.plugin.streaming",
+            name: "Streaming plugin",
+            description: "One source to many viewers.",
+            version: 11,
+            version_string: "0.0.11",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn broadcast(&self) -> Option<&dyn Broadcast> {
+        Some(self)
+    }
+
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let Value::Object(body) = request else {
+            return Some(Reply::Success(Refusal::NotAnObject.to_json()));
+        };
+        let name = match Fields(&body).required_string("request") {
+            Ok(name) => name.to_ascii_lowercase(),
+            Err(error) => return Some(Reply::Success(Refusal::from(error).to_json())),
+        };
+        if !manage::is_management(&name) {
+            return Some(Reply::Success(Refusal::UnknownRequest(name).to_json()));
+        }
+        Some(manage::reply(self.shared.clone(), name, body))
+    }
+}
+
+impl std::fmt::Debug for Streaming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streaming").finish_non_exhaustive()
+    }
+}

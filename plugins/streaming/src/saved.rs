@@ -1,0 +1,222 @@
+//! The file of mountpoints that were made, changed or removed for good.
+//!
+//! The server's configuration is never written to. What is different from it stands in this file, which is read
+//! after it: a mountpoint here takes the place of the configured one with its name, and a configured one whose name
+//! is in `removed` is left out.
+
+use std::collections::HashSet;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use crate::config::ConfiguredMountpoint;
+use crate::id::MountpointId;
+use crate::spec::{MountpointSpec, Origin};
+
+const HEAD: &str =
+    "# Mountpoints that were made by requests with `permanent`. The server writes this file.\n\n";
+
+/// The file, with what it says.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    path: PathBuf,
+    /// The names of the configured mountpoints.
+    configured: HashSet<String>,
+    content: Mutex<Content>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Content {
+    removed: Vec<String>,
+    mountpoints: Vec<MountpointSpec>,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedError {
+    /// It cannot be read.
+    #[error("cannot read the saved mountpoints {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is not what the server writes.
+    #[error("cannot understand the saved mountpoints {}: {error}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: String,
+    },
+    /// It cannot be written.
+    #[error("cannot write the saved mountpoints {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It has a mountpoint of this name.
+    #[error("another permanent mountpoint has the name {0}")]
+    Name(String),
+}
+
+impl Saved {
+    /// Reads the file; none is an empty one.
+    pub(crate) fn open(
+        path: PathBuf,
+        string_ids: bool,
+        configured: &[ConfiguredMountpoint],
+    ) -> Result<Self, SavedError> {
+        let names = configured.iter().map(|m| m.name().to_owned());
+        let content = match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let content = Content::read(&text, string_ids);
+                content.map_err(|error| SavedError::Content {
+                    path: path.clone(),
+                    error,
+                })?
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Content::default(),
+            Err(error) => return Err(SavedError::Read { path, error }),
+        };
+        Ok(Saved {
+            path,
+            configured: names.collect(),
+            content: Mutex::new(content),
+        })
+    }
+
+    /// The mountpoints that there are at the start: those of the configuration as far as they are not replaced or
+    /// removed, and the saved ones.
+    pub(crate) fn with(&self, configured: Vec<ConfiguredMountpoint>) -> Vec<MountpointSpec> {
+        let content = self.content();
+        let specs = configured.into_iter().map(ConfiguredMountpoint::into_spec);
+        let stay = specs.filter(|spec| {
+            let name = spec.name.as_deref().unwrap_or_default();
+            !content.removed.iter().any(|removed| removed == name) && !content.has(name)
+        });
+        let mut all: Vec<_> = stay.collect();
+        all.extend(content.mountpoints.iter().cloned());
+        all
+    }
+
+    /// Whether another mountpoint than `id` is saved under `name`.
+    pub(crate) fn is_taken(&self, name: &str, id: &MountpointId) -> bool {
+        let content = self.content();
+        let mut named = content.mountpoints.iter().filter(|m| m.is_named(name));
+        named.any(|mountpoint| mountpoint.id.as_ref() != Some(id))
+    }
+
+    /// Writes `spec`, which has a name and an id, in the place of the one that was saved before.
+    pub(crate) fn keep(&self, spec: MountpointSpec) -> Result<(), SavedError> {
+        let name = spec.name.clone().unwrap_or_default();
+        self.change(|content| {
+            let same = |known: &MountpointSpec| known.is_named(&name);
+            if let Some(known) = content.mountpoints.iter_mut().find(|known| same(known)) {
+                if known.id != spec.id {
+                    return Err(SavedError::Name(name.clone()));
+                }
+                *known = spec;
+            } else {
+                content.mountpoints.push(spec);
+            }
+            content.removed.retain(|removed| *removed != name);
+            Ok(())
+        })
+    }
+
+    /// Removes a mountpoint, also if the configuration has it.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), SavedError> {
+        self.change(|content| {
+            content.mountpoints.retain(|known| !known.is_named(name));
+            let known = content.removed.iter().any(|removed| removed == name);
+            if self.configured.contains(name) && !known {
+                content.removed.push(name.to_owned());
+            }
+            Ok(())
+        })
+    }
+
+    /// Changes the content, if that can be written.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Content) -> Result<(), SavedError>,
+    ) -> Result<(), SavedError> {
+        let mut content = self.content();
+        let mut changed = content.clone();
+        change(&mut changed)?;
+        write(&self.path, changed.to_toml()).map_err(|error| SavedError::Write {
+            path: self.path.clone(),
+            error,
+        })?;
+        *content = changed;
+        Ok(())
+    }
+
+    fn content(&self) -> std::sync::MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MountpointSpec {
+    fn is_named(&self, name: &str) -> bool {
+        self.name.as_deref() == Some(name)
+    }
+}
+
+impl Content {
+    fn has(&self, name: &str) -> bool {
+        self.mountpoints.iter().any(|known| known.is_named(name))
+    }
+
+    fn read(text: &str, string_ids: bool) -> Result<Self, String> {
+        let members: Map<String, Value> =
+            toml::from_str(text).map_err(|error| error.to_string())?;
+        let list = |name: &str| members.get(name).and_then(Value::as_array);
+        let removed = list("removed").into_iter().flatten();
+        let mut mountpoints = Vec::new();
+        for entry in list("mountpoint").into_iter().flatten() {
+            let entry = entry.as_object().ok_or("a mountpoint is not a section")?;
+            let spec = MountpointSpec::read(entry, string_ids, Origin::Configuration);
+            mountpoints.push(spec.map_err(|problem| {
+                let name = entry.get("name").and_then(Value::as_str).unwrap_or("?");
+                format!("mountpoint {name}: {}: {problem}", problem.key)
+            })?);
+        }
+        Ok(Content {
+            removed: removed
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            mountpoints,
+        })
+    }
+
+    fn to_toml(&self) -> Result<String, toml::ser::Error> {
+        let mountpoints: Vec<_> = self.mountpoints.iter().map(|m| m.to_members()).collect();
+        let content = json!({ "removed": self.removed, "mountpoint": mountpoints });
+        Ok(format!("{HEAD}{}", toml::to_string(&content)?))
+    }
+}
+
+/// Replaces the file at once: a reader sees the old or the new one, whatever happens.
+fn write(path: &Path, text: Result<String, toml::ser::Error>) -> std::io::Result<()> {
+    let text = text.map_err(std::io::Error::other)?;
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".new");
+    let aside = PathBuf::from(aside);
+    // There are secrets in it.
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&aside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&aside, path)
+}

@@ -1,0 +1,115 @@
+//! The codecs of streams: their names in the API, payload types and parameters.
+
+use portunus_core::sdp::{Codec, CodecName, CodecSpec, Kind};
+
+use super::SpecProblem;
+
+/// RTP clock of redundant audio made of Opus, in Hz.
+const RED_CLOCK: u32 = 48_000;
+
+/// What a stream carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamCodec {
+    /// A codec.
+    Plain(CodecName),
+    /// Redundant audio (RFC 2198) made of Opus.
+    Red,
+}
+
+impl StreamCodec {
+    /// The codec with this name, of an audio or video stream; also as an `rtpmap` has it (`opus/48000/2`).
+    pub(crate) fn from_name(name: &str, kind: Kind) -> Option<Self> {
+        let (encoding, rest) = name.split_once('/').unwrap_or((name, ""));
+        if encoding.eq_ignore_ascii_case("red") && kind == Kind::Audio {
+            return Some(StreamCodec::Red);
+        }
+        let clock: Option<u32> = rest.split('/').next().and_then(|clock| clock.parse().ok());
+        let of_map = |codec: &CodecName| {
+            clock == Some(codec.clock_rate()) && codec.encoding().eq_ignore_ascii_case(encoding)
+        };
+        let codec = match clock {
+            None => CodecName::from_name(name),
+            Some(_) => CodecName::ALL.into_iter().find(of_map),
+        };
+        codec
+            .filter(|codec| codec.kind() == kind)
+            .map(StreamCodec::Plain)
+    }
+
+    /// Reads the members that name a codec; `rtpmap` is the older one.
+    pub(crate) fn read(
+        fields: portunus_core::Fields<'_>,
+        kind: Kind,
+        (codec, rtpmap): (&str, &str),
+    ) -> Result<Option<Self>, SpecProblem> {
+        for key in [codec, rtpmap] {
+            let name = fields.string(key).map_err(SpecProblem::field)?;
+            if let Some(name) = name.filter(|name| !name.is_empty()) {
+                let unknown = || SpecProblem::cannot_create(key, format!("unknown codec {name}"));
+                return Self::from_name(name, kind).map(Some).ok_or_else(unknown);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StreamCodec::Plain(codec) => codec.name(),
+            StreamCodec::Red => "red",
+        }
+    }
+
+    /// The payload type that it has if nobody says otherwise.
+    pub(crate) const fn default_pt(self) -> u8 {
+        match self {
+            StreamCodec::Plain(codec) => codec.default_pt().0,
+            StreamCodec::Red => 63,
+        }
+    }
+
+    /// RTP clock in Hz.
+    pub(crate) const fn clock_rate(self) -> u32 {
+        match self {
+            StreamCodec::Plain(codec) => codec.clock_rate(),
+            StreamCodec::Red => RED_CLOCK,
+        }
+    }
+
+    /// The codec as the media plane knows it.
+    pub(crate) const fn codec(self) -> Codec {
+        match self {
+            StreamCodec::Plain(codec) => codec.codec(),
+            StreamCodec::Red => Codec::Red,
+        }
+    }
+
+    /// As it stands in an offer.
+    pub(crate) fn spec(self, pt: u8, fmtp: Option<&str>) -> CodecSpec {
+        let pt = portunus_core::Pt(pt);
+        let spec = match self {
+            StreamCodec::Plain(codec) => CodecSpec::new(codec, pt),
+            StreamCodec::Red => CodecSpec {
+                pt,
+                name: "red".to_owned(),
+                clock_rate: RED_CLOCK,
+                channels: 2,
+                fmtp: None,
+                feedback: Vec::new(),
+            },
+        };
+        CodecSpec {
+            fmtp: fmtp.map(str::to_owned),
+            ..spec
+        }
+    }
+
+    /// As `rtpmap` has it: `opus/48000/2`.
+    pub(crate) fn rtpmap(self) -> String {
+        let spec = self.spec(0, None);
+        match spec.channels {
+            0 => format!("{}/{}", spec.name, spec.clock_rate),
+            channels => format!("{}/{}/{channels}", spec.name, spec.clock_rate),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use serde_json::json;
+
+use super::*;
+
+fn read(description: Value, origin: Origin) -> Result<MountpointSpec, SpecProblem> {
+    MountpointSpec::read(description.as_object().unwrap(), false, origin)
+}
+
+fn rtp(description: Value) -> RtpSpec {
+    match read(description, Origin::Request).unwrap().source {
+        SourceSpec::Rtp(rtp) => rtp,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn code(description: Value) -> u16 {
+    read(description, Origin::Request)
+        .unwrap_err()
+        .refusal
+        .code()
+}
+
+fn full() -> Value {
+    json!({
+        "type": "rtp", "name": "cam", "id": 7, "description": "A camera", "metadata": "{}",
+        "is_private": true, "secret": "s", "pin": "p", "collision": 100, "bufferkf_ms": 2000,
+        "bufferkf_bytes": 1000, "threads": 2, "srtpsuite": 80,
+        "srtpcrypto": "WbTBosdVUZqEb6Htqhn+m3z7wUh4RJVR8nE15GbN", "e2ee": true,
+        "playoutdelay_ext": true, "abscapturetime_src_ext_id": 3,
+        "media": [
+            { "type": "audio", "mid": "a", "label": "Sound", "msid": "s t", "port": 5002,
+              "mcast": "232.3.4.5", "iface": "lo", "rtcpport": 0, "pt": 111, "codec": "opus",
+              "fmtp": "useinbandfec=1", "skew": true },
+            { "type": "video", "mid": "v", "port": 5004, "port2": 5006, "port3": 5008,
+              "simulcast": true, "pt": 96, "codec": "vp8" },
+            { "type": "video", "mid": "h", "port": 0, "pt": 97, "codec": "h264", "h264sps": "Z0I=,aM4=" },
+            { "type": "video", "mid": "s", "port": 0, "pt": 98, "codec": "vp9", "svc": true },
+            { "type": "data", "mid": "d", "port": 0, "datatype": "binary", "buffermsg": true },
+        ],
+    })
+}
+
+#[test]
+fn what_is_written_down_reads_the_same() {
+    for origin in [Origin::Request, Origin::Configuration] {
+        let spec = read(full(), origin).unwrap();
+        let again = read(spec.to_members().into(), origin).unwrap();
+        assert_eq!(spec, again);
+    }
+    for description in [
+        json!({ "type": "live", "name": "f", "filename": "a.opus", "audiocodec": "opus" }),
+        json!({ "type": "ondemand", "name": "f", "filename": "a.webm", "video": true }),
+        json!({ "type": "rtsp", "name": "r", "url": "rtsp://x/y", "video": true, "rtsp_user": "u",
+                "rtsp_pwd": "p", "rtsp_timeout": 3, "videopt": 99, "rtsp_failcheck": false }),
+        json!({ "type": "whip", "name": "w", "token": "t", "bufferkf_ms": 9,
+                "media": [{ "type": "video", "mid": "v" }] }),
+    ] {
+        let spec = read(description, Origin::Configuration).unwrap();
+        let again = read(spec.to_members().into(), Origin::Configuration).unwrap();
+        assert_eq!(spec, again);
+    }
+}
+
+#[test]
+fn the_flat_form_gives_the_same_streams() {
+    let spec = rtp(json!({
+        "type": "rtp", "audio": true, "audioport": 5002, "audiopt": 111, "audiortpmap": "opus/48000/2",
+        "video": true, "videoport": 5004, "videopt": 100, "videocodec": "vp8", "videortcpport": 0,
+        "data": true, "dataport": 0, "databuffermsg": true,
+    }));
+    assert!(spec.flat);
+    let seen: Vec<_> = spec
+        .media
+        .iter()
+        .map(|m| {
+            (
+                m.mid.as_str(),
+                m.codec.map(StreamCodec::name),
+                m.pt,
+                m.rtcpport,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("a", Some("opus"), Some(111), None),
+            ("v", Some("vp8"), Some(100), Some(0)),
+            ("d", None, None, None),
+        ]
+    );
+    assert!(spec.media[2].buffermsg);
+}
+
+#[test]
+fn mistakes_have_the_codes_that_clients_know() {
+    let media = |media: Value| json!({ "type": "rtp", "media": media });
+    let with = |member: &str, value: Value| {
+        let mut description =
+            media(json!([{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }]));
+        description[member] = value;
+        description
+    };
+    for (expected, description) in [
+        (453, json!({})),
+        (454, json!({ "type": "rtmp" })),
+        (454, json!({ "type": "rtp", "id": "seven", "media": [] })),
+        (456, media(json!([]))),
+        (454, media(json!("none"))),
+        (456, media(json!([{ "type": "smell", "mid": "s" }]))),
+        (453, media(json!([{ "type": "audio", "port": 0 }]))),
+        (
+            453,
+            media(json!([{ "type": "audio", "mid": "a", "codec": "opus" }])),
+        ),
+        (
+            456,
+            media(json!([{ "type": "audio", "mid": "a", "port": 0 }])),
+        ),
+        (
+            456,
+            media(json!([{ "type": "audio", "mid": "a", "port": 0, "codec": "vp8" }])),
+        ),
+        (
+            454,
+            media(json!([{ "type": "audio", "mid": "a", "port": 70000, "codec": "opus" }])),
+        ),
+        (
+            454,
+            media(json!([{ "type": "data", "mid": "d", "port": 0, "datatype": "xml" }])),
+        ),
+        (
+            456,
+            media(json!([
+                { "type": "data", "mid": "d", "port": 0 }, { "type": "data", "mid": "d", "port": 0 },
+            ])),
+        ),
+        (
+            456,
+            media(json!([
+                { "type": "data", "mid": "d", "port": 0, "mcast": "232.1.1.1" },
+            ])),
+        ),
+        (456, with("bufferkf_ms", json!(65536))),
+        (456, with("bufferkf_bytes", json!(1_u64 << 32))),
+        (454, with("abscapturetime_src_ext_id", json!(15))),
+        (454, with("abscapturetime_src_ext_id", json!(-1))),
+        (456, json!({ "type": "rtp", "audio": false })),
+        (
+            453,
+            json!({ "type": "rtp", "video": true, "videoport": 5004, "videocodec": "vp8" }),
+        ),
+        (456, json!({ "type": "live", "filename": "../a.opus" })),
+        (453, json!({ "type": "ondemand" })),
+        (
+            456,
+            json!({ "type": "live", "filename": "a.alaw", "video": true }),
+        ),
+        (453, json!({ "type": "rtsp", "video": true })),
+        (456, json!({ "type": "rtsp", "url": "rtsp://x" })),
+        (456, json!({ "type": "whip", "media": [] })),
+        (453, json!({ "type": "whip" })),
+    ] {
+        assert_eq!(code(description.clone()), expected, "{description}");
+    }
+    let mut bad_suite = with("srtpsuite", json!(64));
+    bad_suite["srtpcrypto"] = json!("WbTBosdVUZqEb6Htqhn+m3z7wUh4RJVR8nE15GbN");
+    assert_eq!(code(bad_suite), 456);
+    let mut bad_key = with("srtpsuite", json!(80));
+    bad_key["srtpcrypto"] = json!("short");
+    assert_eq!(code(bad_key), 456);
+}
+
+#[test]
+fn a_configuration_may_not_have_what_means_nothing() {
+    let problem = |description| read(description, Origin::Configuration).unwrap_err();
+    let unnamed = problem(json!({ "type": "whip", "media": [{ "type": "video", "mid": "v" }] }));
+    assert_eq!(unnamed.key, "name");
+    let unknown =
+        problem(json!({ "type": "live", "name": "f", "filename": "a.opus", "colour": 1 }));
+    assert_eq!((unknown.key.as_str(), unknown.media), ("colour", None));
+    let inside = problem(json!({
+        "type": "rtp", "name": "c",
+        "media": [{ "type": "data", "mid": "d", "port": 0 }, { "type": "data", "mid": "e", "prt": 0 }],
+    }));
+    assert_eq!((inside.key.as_str(), inside.media), ("prt", Some(1)));
+}
+
+#[test]
+fn streams_without_payload_types_get_different_ones() {
+    let spec = rtp(json!({ "type": "rtp", "media": [
+        { "type": "video", "mid": "a", "port": 0, "codec": "vp8" },
+        { "type": "video", "mid": "b", "port": 0, "codec": "h264" },
+        { "type": "video", "mid": "c", "port": 0, "codec": "vp8" },
+        { "type": "audio", "mid": "d", "port": 0, "codec": "pcma" },
+    ] }));
+    let pts: Vec<_> = spec.media.iter().map(|media| media.pt).collect();
+    assert_eq!(pts, [Some(96), Some(97), Some(96), Some(8)]);
+}

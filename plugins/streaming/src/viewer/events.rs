@@ -1,0 +1,126 @@
+//! What happens to a handle's PeerConnection.
+
+use std::sync::Arc;
+
+use portunus_core::media::{Layer, RouteId};
+use portunus_core::{HandleEvent, Mid, Object};
+use serde_json::{Value, json};
+
+use super::{Phase, Session, Viewer, Watching};
+use crate::mountpoint::{Age, Mountpoint};
+
+impl Viewer {
+    pub(super) fn happened(self: &Arc<Self>, event: HandleEvent) {
+        match event {
+            HandleEvent::Up => self.up(),
+            HandleEvent::Layer { route, layer } => self.relayed(route, layer),
+            HandleEvent::Media { mid, receiving, .. } => self.published(mid, receiving),
+            HandleEvent::Hangup(_) => self.leave(),
+            HandleEvent::SlowLink { .. }
+            | HandleEvent::Remb(_)
+            | HandleEvent::DataChannel { .. }
+            | HandleEvent::Data(_) => {}
+        }
+    }
+
+    fn up(self: &Arc<Self>) {
+        let mut session = self.session();
+        match &mut *session {
+            Session::Idle => {}
+            Session::Publishing(publishing) => {
+                let mountpoint = publishing.mountpoint.clone();
+                drop(session);
+                mountpoint.connect_viewers();
+            }
+            Session::Watching(watching) => {
+                watching.phase = Phase::Up;
+                // A kept keyframe goes out with the routes, before the client is told.
+                watching.connect(&self.handle);
+                self.push_result(json!({ "status": "started" }));
+            }
+        }
+    }
+
+    fn relayed(&self, route: RouteId, layer: Layer) {
+        let mut session = self.session();
+        if let Session::Watching(watching) = &mut *session {
+            for event in watching.relayed(route, layer) {
+                self.push_result(event);
+            }
+        }
+    }
+
+    /// A publisher's medium comes or stays away.
+    fn published(&self, mid: Mid, receiving: bool) {
+        let session = self.session();
+        if let Session::Publishing(publishing) = &*session {
+            let age = match receiving {
+                true => Age::Now,
+                false => Age::Since(std::time::Instant::now()),
+            };
+            publishing.set_age(mid, age);
+        }
+    }
+
+    /// The mountpoint has other sources now, or other settings.
+    pub(crate) fn apply_settings(&self, mountpoint: &Mountpoint) {
+        let mut session = self.session();
+        if let Session::Watching(watching) = &mut *session
+            && std::ptr::eq(&*watching.mountpoint, mountpoint)
+        {
+            watching.connect(&self.handle);
+        }
+    }
+
+    /// The sources of the mountpoint have ended, and with them the routes.
+    pub(crate) fn forget_routes(&self, mountpoint: &Mountpoint) {
+        let mut session = self.session();
+        if let Session::Watching(watching) = &mut *session
+            && std::ptr::eq(&*watching.mountpoint, mountpoint)
+        {
+            for subscription in &mut watching.subscriptions {
+                subscription.disconnect(&self.handle);
+            }
+        }
+    }
+}
+
+impl Watching {
+    /// The events for a route that relays other layers than before.
+    fn relayed(&mut self, route: RouteId, layer: Layer) -> Vec<Value> {
+        let mountpoint = &self.mountpoint;
+        let found = self
+            .subscriptions
+            .iter_mut()
+            .find(|s| s.route == Some(route));
+        let Some(subscription) = found else {
+            return Vec::new();
+        };
+        let before = std::mem::replace(&mut subscription.current, layer);
+        let Some(stream) = subscription.stream_of(mountpoint) else {
+            return Vec::new();
+        };
+        let (simulcast, svc) = {
+            let live = stream.live();
+            (live.simulcast, live.svc)
+        };
+        let event = || Object::new().with("mid", stream.mid().as_str());
+        let changed = |old: Option<u8>, new: Option<u8>| new.filter(|_| old != new);
+        let substream = changed(before.substream, layer.substream);
+        let spatial = changed(before.spatial, layer.spatial);
+        let temporal = changed(before.temporal, layer.temporal);
+        let mut events = Vec::new();
+        if simulcast {
+            events.extend(substream.map(|s| event().with("substream", s).into()));
+            events.extend(temporal.map(|t| event().with("temporal", t).into()));
+        } else if svc && before.spatial.is_none() && spatial.is_some() {
+            // The first one carries both.
+            let both = event().with_some("spatial_layer", spatial);
+            events.push(both.with_some("temporal_layer", temporal).into());
+        } else if svc {
+            events.extend(spatial.map(|s| event().with("spatial_layer", s).into()));
+            events.extend(temporal.map(|t| event().with("temporal_layer", t).into()));
+        }
+        events
+    }
+}

@@ -1,0 +1,182 @@
+//! A client's handle: it watches a mountpoint, publishes to one, or does neither.
+
+mod configure;
+mod events;
+mod offer;
+mod publish;
+mod query;
+mod subscription;
+mod switch;
+mod watch;
+mod whep;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portunus_core::{Fields, Handle, HandleEvent, LocalJsep, Message, Object, PluginHandle, Reply};
+use serde_json::{Value, json};
+
+use crate::manage;
+use crate::mountpoint::Mountpoint;
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+
+use publish::Publishing;
+use subscription::Subscription;
+
+/// Tells the handles of the plugin apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ViewerId(pub(crate) u64);
+
+/// A client's handle.
+pub(crate) struct Viewer {
+    pub(crate) id: ViewerId,
+    pub(crate) handle: Handle,
+    pub(crate) shared: Arc<Shared>,
+    session: Mutex<Session>,
+}
+
+/// What a handle does.
+enum Session {
+    Idle,
+    Watching(Box<Watching>),
+    Publishing(Publishing),
+}
+
+/// A handle that watches a mountpoint.
+struct Watching {
+    mountpoint: Arc<Mountpoint>,
+    /// What of the mountpoint's streams goes to which m-line.
+    subscriptions: Vec<Subscription>,
+    phase: Phase,
+    paused: bool,
+    /// The client said that its media is encrypted end to end.
+    e2ee: bool,
+    /// The client made the offer: m-lines and payload types are its own.
+    client_offered: bool,
+}
+
+/// How far the PeerConnection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Our offer waits for its answer.
+    Offered,
+    /// Both sides agree; the transport is not up yet.
+    Answered,
+    /// Media can flow.
+    Up,
+}
+
+/// What answers an asynchronous request: the result, and a description of ours.
+type Answered = Result<(Value, Option<LocalJsep>), Refusal>;
+
+/// The control logic of a handle.
+pub(crate) struct Attached(Arc<Viewer>);
+
+impl Attached {
+    pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
+        Attached(Arc::new(Viewer {
+            id: shared.next_viewer(),
+            handle,
+            shared,
+            session: Mutex::new(Session::Idle),
+        }))
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let request = Fields(&message.body).required_string("request");
+        let name = match request {
+            Ok(name) => name.to_ascii_lowercase(),
+            Err(error) => return Reply::Success(Refusal::from(error).to_json()),
+        };
+        let viewer = &self.0;
+        if manage::is_management(&name) {
+            return manage::reply(viewer.shared.clone(), name, message.body);
+        }
+        let answered = match name.as_str() {
+            "watch" => viewer.watch(&message),
+            "start" => viewer.start(&message),
+            "pause" => viewer.pause(),
+            "stop" => viewer.stop(),
+            "configure" => viewer.configure(&message),
+            "switch" => viewer.switch(&message),
+            "publish" => viewer.publish(&message),
+            "unpublish" => viewer.unpublish(),
+            _ => return Reply::Success(Refusal::UnknownRequest(name).to_json()),
+        };
+        viewer.respond(&message.transaction, &name, answered);
+        Reply::Ack(None)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        self.0.happened(event);
+    }
+
+    fn query(&self) -> Value {
+        self.0.query()
+    }
+
+    fn detach(&mut self) {
+        self.0.leave();
+    }
+}
+
+impl Viewer {
+    /// Sends the event that answers a request; what follows it in time comes after it.
+    fn respond(&self, transaction: &str, request: &str, answered: Answered) {
+        match answered {
+            Ok((result, jsep)) => {
+                let data = json!({ "streaming": "event", "result": result });
+                self.handle.push(Some(transaction), data, jsep);
+                if matches!(request, "stop" | "unpublish") {
+                    self.handle.close_pc();
+                }
+            }
+            Err(refusal) => self.handle.push(Some(transaction), refusal.to_json(), None),
+        }
+    }
+
+    /// Sends an event that nobody asked for.
+    fn push_result(&self, result: impl Into<Value>) {
+        let data = Object::new()
+            .with("streaming", "event")
+            .with("result", result);
+        self.handle.push(None, data, None);
+    }
+
+    /// Sends an event as it is.
+    pub(crate) fn tell(&self, event: Value) {
+        self.handle.push(None, event, None);
+    }
+
+    /// The mountpoint ends, or throws its viewers out.
+    pub(crate) fn dismiss(&self, mountpoint: &Mountpoint, status: &str) {
+        let mut session = self.session();
+        let concerned = match &*session {
+            Session::Watching(watching) => std::ptr::eq(&*watching.mountpoint, mountpoint),
+            Session::Publishing(publishing) => std::ptr::eq(&*publishing.mountpoint, mountpoint),
+            Session::Idle => false,
+        };
+        if concerned {
+            *session = Session::Idle;
+            drop(session);
+            self.push_result(json!({ "status": status }));
+            self.handle.close_pc();
+        }
+    }
+
+    /// Ends whatever the handle does, without a word.
+    fn leave(&self) {
+        let former = std::mem::replace(&mut *self.session(), Session::Idle);
+        match former {
+            Session::Idle => {}
+            Session::Watching(watching) => watching.mountpoint.remove_viewer(self.id),
+            Session::Publishing(publishing) => publishing.mountpoint.unpublish(self.id),
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

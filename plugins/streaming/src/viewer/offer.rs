@@ -1,0 +1,94 @@
+//! Our offers: what a mountpoint's streams look like in a description.
+
+use portunus_core::sdp::{CodecName, Description, Direction, Kind, MediaOffer, Msid, OfferOptions};
+use portunus_core::{ExtensionKind, Pt};
+
+use super::Watching;
+use super::subscription::Subscription;
+use crate::mountpoint::Mountpoint;
+use crate::spec::{MediaKind, SourceSpec, StreamCodec};
+
+/// The numbers of header extensions that viewers of Janus know.
+const ABS_SEND_TIME: u8 = 2;
+const MID: u8 = 4;
+const ABS_CAPTURE_TIME: u8 = 7;
+const PLAYOUT_DELAY: u8 = 12;
+/// Beside them, for what a phone publishes.
+const VIDEO_ORIENTATION: u8 = 13;
+
+impl Watching {
+    /// The m-lines of all streams that were ever taken: those that are not wanted now are inactive.
+    pub(super) fn offer(&self) -> Description {
+        let mut media: Vec<MediaOffer> = Vec::new();
+        for subscription in &self.subscriptions {
+            let line = Some(subscription.line);
+            let shared = media.iter_mut().find(|media| media.mid == line);
+            match shared {
+                // Another data stream has offered it already.
+                Some(shared) => {
+                    if subscription.wanted {
+                        shared.direction = Direction::SendOnly;
+                    }
+                }
+                None => media.extend(subscription.offer(&self.mountpoint)),
+            }
+        }
+        for data in media.iter_mut().filter(|media| media.kind == Kind::Data) {
+            data.direction = Direction::SendRecv;
+        }
+        Description::offer(OfferOptions {
+            name: format!("Mountpoint {}", self.mountpoint.id),
+            session_id: String::new(),
+            media,
+        })
+    }
+}
+
+impl Subscription {
+    fn offer(&self, mountpoint: &Mountpoint) -> Option<MediaOffer> {
+        let stream = self.stream_of(mountpoint)?;
+        let direction = match self.wanted {
+            true => Direction::SendOnly,
+            false => Direction::Inactive,
+        };
+        let mut media = MediaOffer::new(self.kind.into(), direction);
+        media.mid = Some(self.line);
+        let msid = stream.spec.msid.as_ref();
+        media.msid = msid.map(|(stream, track)| Msid {
+            stream: stream.clone(),
+            track: track.clone(),
+        });
+        if self.kind == MediaKind::Data {
+            return Some(media);
+        }
+        let live = stream.live();
+        let codec = live.codec?;
+        let spec = codec.spec(live.pt, live.fmtp.as_deref());
+        if let StreamCodec::Red = codec {
+            // Redundant audio needs the codec that it is made of beside it.
+            let made_of = spec.fmtp.as_deref().and_then(|fmtp| fmtp.split('/').next());
+            let pt = made_of.and_then(|pt| pt.trim().parse().ok()).map(Pt);
+            media.add_codec(CodecName::Opus, pt, None);
+        }
+        media.codecs.insert(0, spec);
+        media.extensions = vec![
+            (ExtensionKind::AbsSendTime, ABS_SEND_TIME),
+            (ExtensionKind::Mid, MID),
+        ];
+        if mountpoint.abs_capture_time().is_some() {
+            let extension = (ExtensionKind::AbsCaptureTime, ABS_CAPTURE_TIME);
+            media.extensions.push(extension);
+        }
+        let published = matches!(mountpoint.spec.source, SourceSpec::Whip(_));
+        if self.kind == MediaKind::Video && published {
+            let extension = (ExtensionKind::VideoOrientation, VIDEO_ORIENTATION);
+            media.extensions.push(extension);
+        }
+        if self.kind == MediaKind::Video && mountpoint.has_playout_delay() {
+            media
+                .extensions
+                .push((ExtensionKind::PlayoutDelay, PLAYOUT_DELAY));
+        }
+        Some(media)
+    }
+}

@@ -1,0 +1,227 @@
+//! Publishing to a mountpoint of type `whip`: `publish`, `unpublish`.
+
+use std::sync::Arc;
+
+use portunus_core::sdp::{
+    AnswerOptions, CodecName, CodecSpec, Description, Direction, Kind, Media,
+};
+use portunus_core::{
+    ExtensionKind, FieldError, Fields, Jsep, JsepKind, Message, Mid, equal_in_constant_time,
+};
+use serde_json::json;
+
+use super::{Answered, Session, Viewer};
+use crate::id::MountpointId;
+use crate::mountpoint::{Age, Mountpoint, Published, Stream};
+use crate::refusal::Refusal;
+use crate::spec::{SourceSpec, StreamCodec};
+
+/// A handle that publishes.
+pub(super) struct Publishing {
+    pub(super) mountpoint: Arc<Mountpoint>,
+    /// Which m-line is which stream.
+    lines: Vec<(Mid, usize)>,
+}
+
+impl Publishing {
+    pub(super) fn set_age(&self, mid: Mid, age: Age) {
+        let stream = self.lines.iter().find(|(line, _)| *line == mid);
+        if let Some(stream) = stream.and_then(|(_, index)| self.mountpoint.streams.get(*index)) {
+            stream.live().age = age;
+        }
+    }
+}
+
+impl Viewer {
+    pub(super) fn publish(self: &Arc<Self>, message: &Message) -> Answered {
+        let fields = Fields(&message.body);
+        let id = MountpointId::read(fields, "id", self.shared.string_ids())?
+            .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+        let mountpoint = self.shared.mountpoints.get(&id)?;
+        check_publisher(fields, &mountpoint)?;
+        let jsep = message.jsep.as_ref().filter(|j| j.kind == JsepKind::Offer);
+        let jsep = jsep.ok_or_else(|| Refusal::Sdp("A publish goes with an offer".to_owned()))?;
+        let again = match &*self.session() {
+            Session::Watching(_) => return Err(Refusal::State("This handle watches")),
+            Session::Publishing(former) if !Arc::ptr_eq(&former.mountpoint, &mountpoint) => {
+                return Err(Refusal::State("Already publishing to another mountpoint"));
+            }
+            Session::Publishing(_) => true,
+            Session::Idle => false,
+        };
+        if !mountpoint.take_publisher(self) {
+            let reason = "Somebody else publishes to the mountpoint";
+            return Err(Refusal::State(reason));
+        }
+        let answered = self.answer_publisher(&mountpoint, jsep);
+        match answered {
+            Ok((publishing, local)) => {
+                *self.session() = Session::Publishing(publishing);
+                if again {
+                    mountpoint.connect_viewers();
+                }
+                Ok((json!({ "status": "publishing" }), Some(local)))
+            }
+            Err(refusal) => {
+                if !again {
+                    mountpoint.unpublish(self.id);
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Stops publishing; the PeerConnection is closed once the client is told.
+    pub(super) fn unpublish(&self) -> Answered {
+        if !matches!(&*self.session(), Session::Publishing(_)) {
+            return Err(Refusal::State("Not publishing"));
+        }
+        self.leave();
+        Ok((json!({ "status": "unpublished" }), None))
+    }
+
+    fn answer_publisher(
+        &self,
+        mountpoint: &Arc<Mountpoint>,
+        jsep: &Jsep,
+    ) -> Result<(Publishing, portunus_core::LocalJsep), Refusal> {
+        let (answer, taken) = answer(mountpoint, &jsep.description)?;
+        let e2ee = mountpoint.is_e2ee();
+        let local = self.handle.answer(answer)?.with_e2ee(e2ee);
+        let mut lines = Vec::with_capacity(taken.len());
+        for Taken {
+            line,
+            stream,
+            codec,
+        } in taken
+        {
+            let source = self.handle.track(line);
+            let simulcast = jsep.simulcast.iter().any(|simulcast| simulcast.mid == line);
+            let svc = jsep.svc.iter().any(|svc| svc.mid == line);
+            let published = Published {
+                codec,
+                source,
+                simulcast,
+                svc,
+            };
+            mountpoint.set_published(stream, published);
+            lines.push((line, stream));
+        }
+        let publishing = Publishing {
+            mountpoint: mountpoint.clone(),
+            lines,
+        };
+        Ok((publishing, local))
+    }
+}
+
+/// A publisher shows the mountpoint's token, or its secret. Without either anybody may publish.
+fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Refusal> {
+    let SourceSpec::Whip(whip) = &mountpoint.spec.source else {
+        let reason = format!("The mountpoint {} is not of type whip", mountpoint.id);
+        return Err(Refusal::Invalid(reason));
+    };
+    let secret = mountpoint.details().secret.clone();
+    let shown = (fields.string("token")?, fields.string("secret")?);
+    if whip.token.is_none() && secret.is_none() {
+        return Ok(());
+    }
+    let right = |known: Option<&str>, shown: Option<&str>| {
+        known
+            .zip(shown)
+            .is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
+    };
+    // A client of WHIP has one token to show, which may be either.
+    let by_secret = right(secret.as_deref(), shown.1) || right(secret.as_deref(), shown.0);
+    if by_secret || right(whip.token.as_deref(), shown.0) {
+        return Ok(());
+    }
+    match shown {
+        (None, None) => Err(FieldError::Missing("token".to_owned()).into()),
+        _ => Err(Refusal::Unauthorized("token")),
+    }
+}
+
+/// An m-line that became a stream's source.
+struct Taken {
+    line: Mid,
+    stream: usize,
+    codec: CodecSpec,
+}
+
+/// Answers an offer: its m-lines become the mountpoint's streams in their order, by kind and codec.
+fn answer(
+    mountpoint: &Mountpoint,
+    offer: &Description,
+) -> Result<(Description, Vec<Taken>), Refusal> {
+    let mut taken: Vec<Taken> = Vec::new();
+    let mut media = Vec::with_capacity(offer.media.len());
+    for offered in &offer.media {
+        let is_free = |index: usize| taken.iter().all(|taken| taken.stream != index);
+        let matched = mountpoint
+            .streams
+            .iter()
+            .enumerate()
+            .filter(|(index, stream)| Kind::from(stream.kind()) == offered.kind && is_free(*index))
+            .find_map(|(index, stream)| Some((index, answer_line(offered, stream)?)));
+        let found = matched.and_then(|(stream, line)| {
+            let codec = line.codecs.first().cloned()?;
+            Some((
+                Taken {
+                    line: offered.mid,
+                    stream,
+                    codec,
+                },
+                line,
+            ))
+        });
+        match found {
+            Some((stream, line)) => {
+                taken.push(stream);
+                media.push(line);
+            }
+            None => media.push(offered.refused()),
+        }
+    }
+    if taken.is_empty() {
+        let reason = "The offer has nothing that the mountpoint takes";
+        return Err(Refusal::Invalid(reason.to_owned()));
+    }
+    let answer = Description {
+        origin: offer.origin.clone(),
+        name: format!("Mountpoint {}", mountpoint.id),
+        attributes: Vec::new(),
+        media,
+    };
+    Ok((answer, taken))
+}
+
+/// Answers an m-line that sends; the codec is the stream's if it has one, else the first offered that the server
+/// knows.
+fn answer_line(offered: &Media, stream: &Stream) -> Option<Media> {
+    if offered.rejected || !offered.direction.sends() {
+        return None;
+    }
+    let codecs: Vec<CodecName> = match stream.spec.codec {
+        Some(StreamCodec::Plain(codec)) => vec![codec],
+        Some(StreamCodec::Red) => return None,
+        None => offered
+            .codecs
+            .iter()
+            .filter_map(CodecSpec::codec_name)
+            .collect(),
+    };
+    let mut options = AnswerOptions {
+        extensions: ExtensionKind::ALL.to_vec(),
+        ..AnswerOptions::default()
+    };
+    for wish in [&mut options.audio, &mut options.video] {
+        wish.codecs.clone_from(&codecs);
+        wish.direction = Direction::RecvOnly;
+    }
+    let mut flags = Description::default();
+    flags.media.push(offered.clone());
+    options.audio.fmtp = flags.opus_flags().fmtp();
+    let answer = Description::answer(&flags, &options);
+    answer.media.into_iter().find(|media| !media.rejected)
+}

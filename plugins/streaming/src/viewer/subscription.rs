@@ -1,0 +1,231 @@
+//! What of a mountpoint's streams goes to an m-line of a viewer, and how.
+
+use std::time::Duration;
+
+use portunus_core::media::{Layer, RouteId, RouteOptions};
+use portunus_core::{FieldError, Fields, Handle, Mid};
+
+use super::{Phase, Watching};
+use crate::mountpoint::{Mountpoint, Stream};
+use crate::spec::MediaKind;
+
+/// How long the wanted encoding may be silent before a lower one is relayed.
+const FALLBACK: Duration = Duration::from_millis(250);
+
+/// A stream on its way to a viewer.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    /// The place of the stream in the mountpoint.
+    pub(super) stream: usize,
+    pub(super) kind: MediaKind,
+    /// The viewer's m-line.
+    pub(super) line: Mid,
+    /// It is among those that the viewer asked for.
+    pub(super) wanted: bool,
+    /// The viewer's side takes it.
+    pub(super) accepted: bool,
+    /// The viewer's switch.
+    pub(super) send: bool,
+    pub(super) layers: Layers,
+    pub(super) delay: PlayoutDelay,
+    pub(super) route: Option<RouteId>,
+    /// What is relayed now.
+    pub(super) current: Layer,
+}
+
+/// The layers that a viewer wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layers {
+    pub(super) substream: u8,
+    pub(super) temporal: u8,
+    pub(super) fallback: Duration,
+    pub(super) spatial_layer: u8,
+    pub(super) temporal_layer: u8,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Layers {
+            substream: 2,
+            temporal: 2,
+            fallback: FALLBACK,
+            spatial_layer: 2,
+            temporal_layer: 2,
+        }
+    }
+}
+
+/// The members of a request that choose layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct LayerWish {
+    pub(super) substream: Option<u8>,
+    pub(super) temporal: Option<u8>,
+    fallback: Option<u64>,
+    pub(super) spatial_layer: Option<u8>,
+    pub(super) temporal_layer: Option<u8>,
+}
+
+impl LayerWish {
+    pub(super) fn read(fields: Fields<'_>) -> Result<Self, FieldError> {
+        Ok(LayerWish {
+            substream: fields.layer("substream")?,
+            temporal: fields.layer("temporal")?,
+            fallback: fields.positive("fallback")?,
+            spatial_layer: fields.layer("spatial_layer")?,
+            temporal_layer: fields.layer("temporal_layer")?,
+        })
+    }
+
+    pub(super) fn apply(self, layers: &mut Layers) {
+        let fallback = self.fallback.map(|micros| match micros {
+            0 => FALLBACK,
+            micros => Duration::from_micros(micros),
+        });
+        *layers = Layers {
+            substream: self.substream.unwrap_or(layers.substream),
+            temporal: self.temporal.unwrap_or(layers.temporal),
+            fallback: fallback.unwrap_or(layers.fallback),
+            spatial_layer: self.spatial_layer.unwrap_or(layers.spatial_layer),
+            temporal_layer: self.temporal_layer.unwrap_or(layers.temporal_layer),
+        };
+    }
+}
+
+/// The bounds of the playout delay that a viewer is told, in units of 10 ms; on once there is a largest one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct PlayoutDelay {
+    pub(super) min: Option<u16>,
+    pub(super) max: Option<u16>,
+}
+
+impl PlayoutDelay {
+    /// The largest value that the extension can have.
+    const MAX: i64 = 4_095;
+
+    /// Sets one or both bounds; the one that was not set follows, and a negative one turns it off.
+    pub(super) fn set(&mut self, min: Option<i64>, max: Option<i64>) {
+        if min.or(max).is_none() {
+            return;
+        }
+        if min.is_some_and(|min| min < 0) || max.is_some_and(|max| max < 0) {
+            *self = PlayoutDelay::default();
+            return;
+        }
+        let bound = |value: i64| u16::try_from(value.min(Self::MAX)).ok();
+        if let Some(min) = min.and_then(bound) {
+            self.min = Some(min);
+            self.max = Some(self.max.unwrap_or(min).max(min));
+        }
+        if let Some(max) = max.and_then(bound) {
+            self.max = Some(max);
+            self.min = Some(self.min.unwrap_or(0).min(max));
+        }
+    }
+
+    fn range(self) -> Option<(u16, u16)> {
+        self.min.zip(self.max)
+    }
+}
+
+impl Subscription {
+    pub(super) fn new(stream: usize, kind: MediaKind, line: Mid) -> Self {
+        Subscription {
+            stream,
+            kind,
+            line,
+            wanted: true,
+            accepted: false,
+            send: true,
+            layers: Layers::default(),
+            delay: PlayoutDelay::default(),
+            route: None,
+            current: Layer::default(),
+        }
+    }
+
+    /// Whether `mid` stands for it: the stream's, or the m-line's where they differ.
+    pub(super) fn is_named(&self, mid: Mid, mountpoint: &Mountpoint) -> bool {
+        self.line == mid || self.stream_of(mountpoint).is_some_and(|s| s.mid() == mid)
+    }
+
+    pub(super) fn stream_of<'m>(&self, mountpoint: &'m Mountpoint) -> Option<&'m Stream> {
+        mountpoint.streams.get(self.stream)
+    }
+
+    fn options(&self, mountpoint: &Mountpoint, paused: bool) -> RouteOptions {
+        let svc = self.stream_of(mountpoint).is_some_and(|s| s.live().svc);
+        let layers = self.layers;
+        RouteOptions {
+            enabled: self.wanted && self.send && !paused && mountpoint.is_enabled(),
+            substream: layers.substream,
+            spatial: layers.spatial_layer,
+            temporal: if svc {
+                layers.temporal_layer
+            } else {
+                layers.temporal
+            },
+            fallback: layers.fallback,
+            playout_delay: self.delay.range(),
+        }
+    }
+}
+
+impl Watching {
+    /// Makes the routes that can be made, and applies the settings to those that there are.
+    pub(super) fn connect(&mut self, handle: &Handle) {
+        if self.phase != Phase::Up {
+            return;
+        }
+        let (mountpoint, paused) = (&self.mountpoint, self.paused);
+        for subscription in &mut self.subscriptions {
+            let options = subscription.options(mountpoint, paused);
+            match subscription.route {
+                Some(route) => handle.set_route(route, options),
+                None if subscription.wanted && subscription.accepted => {
+                    let of_stream = || subscription.stream_of(mountpoint)?.live().source;
+                    subscription.route = of_stream()
+                        .and_then(|source| handle.route_from(source, subscription.line, options));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Ends the routes to m-lines that nothing is to go to any more.
+    pub(super) fn disconnect_unwanted(&mut self, handle: &Handle) {
+        for subscription in &mut self.subscriptions {
+            if !(subscription.wanted && subscription.accepted) {
+                subscription.disconnect(handle);
+            }
+        }
+    }
+}
+
+impl Subscription {
+    pub(super) fn disconnect(&mut self, handle: &Handle) {
+        self.current = Layer::default();
+        if let Some(route) = self.route.take() {
+            handle.remove_route(route);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_the_playout_delay_pull_each_other() {
+        let mut delay = PlayoutDelay::default();
+        delay.set(None, None);
+        assert_eq!(delay.range(), None);
+        delay.set(Some(50), None);
+        assert_eq!(delay.range(), Some((50, 50)));
+        delay.set(None, Some(20));
+        assert_eq!(delay.range(), Some((20, 20)));
+        delay.set(Some(10), Some(100_000));
+        assert_eq!(delay.range(), Some((10, 4_095)));
+        delay.set(Some(-1), None);
+        assert_eq!(delay.range(), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! Watching a mountpoint: `watch`, `start`, `pause`, `stop`.
+
+use std::sync::Arc;
+
+use portunus_core::Message;
+use portunus_core::sdp::Kind;
+use portunus_core::{FieldError, Fields, JsepKind, Mid};
+use serde_json::{Value, json};
+
+use super::subscription::{LayerWish, Subscription};
+use super::{Answered, Phase, Session, Viewer, Watching};
+use crate::id::MountpointId;
+use crate::mountpoint::Mountpoint;
+use crate::refusal::Refusal;
+use crate::secret;
+use crate::spec::MediaKind;
+
+/// The members of `watch`, but for the id and the pin.
+struct Watch {
+    /// The streams that are wanted; empty: all.
+    mids: Vec<Mid>,
+    kinds: Vec<MediaKind>,
+    restart: bool,
+    layers: LayerWish,
+}
+
+impl Watch {
+    fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+        let mids = match fields.0.get("media") {
+            None => Vec::new(),
+            Some(Value::Array(mids)) => {
+                let mids: Option<Vec<&str>> = mids.iter().map(Value::as_str).collect();
+                let mids = mids.ok_or_else(|| wrong_list("media"))?;
+                // What cannot be the name of a stream is the name of none.
+                let known: Vec<Mid> = mids.iter().copied().filter_map(Mid::new).collect();
+                if known.is_empty() && !mids.is_empty() {
+                    return Err(nothing_left());
+                }
+                known
+            }
+            Some(_) => return Err(wrong_list("media")),
+        };
+        let mut kinds = Vec::new();
+        for (kind, name) in [
+            (MediaKind::Audio, "offer_audio"),
+            (MediaKind::Video, "offer_video"),
+            (MediaKind::Data, "offer_data"),
+        ] {
+            if fields.boolean(name)?.unwrap_or(true) {
+                kinds.push(kind);
+            }
+        }
+        Ok(Watch {
+            mids,
+            kinds,
+            restart: fields.boolean("restart")?.unwrap_or(false),
+            layers: LayerWish::read(fields)?,
+        })
+    }
+
+    fn wants(&self, mid: Mid, kind: MediaKind) -> bool {
+        self.kinds.contains(&kind) && (self.mids.is_empty() || self.mids.contains(&mid))
+    }
+}
+
+fn wrong_list(name: &str) -> Refusal {
+    let wanted = "a list of strings";
+    let name = name.to_owned();
+    FieldError::Type { name, wanted }.into()
+}
+
+fn nothing_left() -> Refusal {
+    Refusal::Invalid("There is nothing to watch with these streams".to_owned())
+}
+
+impl Viewer {
+    pub(super) fn watch(self: &Arc<Self>, message: &Message) -> Answered {
+        let fields = Fields(&message.body);
+        let id = MountpointId::read(fields, "id", self.shared.string_ids())?
+            .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+        let watch = Watch::read(fields)?;
+        let mountpoint = self.shared.mountpoints.get(&id)?;
+        let pin = mountpoint.details().pin.clone();
+        secret::check(fields, "pin", pin.as_deref())?;
+        match &message.jsep {
+            Some(jsep) if jsep.kind == JsepKind::Offer => {
+                self.watch_by_offer(mountpoint, jsep, watch.layers)
+            }
+            Some(_) => Err(Refusal::Sdp(
+                "A watch goes with an offer or nothing".to_owned(),
+            )),
+            None => self.watch_by_our_offer(mountpoint, &watch),
+        }
+    }
+
+    fn watch_by_our_offer(
+        self: &Arc<Self>,
+        mountpoint: Arc<Mountpoint>,
+        watch: &Watch,
+    ) -> Answered {
+        let mut session = self.session();
+        match &mut *session {
+            Session::Watching(watching) => {
+                if !Arc::ptr_eq(&watching.mountpoint, &mountpoint) {
+                    return Err(Refusal::State("Already watching another mountpoint"));
+                }
+                if watching.phase != Phase::Up {
+                    return Err(Refusal::State("The PeerConnection is not up yet"));
+                }
+                watching.choose(watch)?;
+                if !watch.restart {
+                    watching.set_layers(watch.layers);
+                }
+                watching.disconnect_unwanted(&self.handle);
+                watching.connect(&self.handle);
+                let offer = self.handle.offer(watching.offer(), watch.restart)?;
+                let status = if watch.restart {
+                    "updating"
+                } else {
+                    "preparing"
+                };
+                let offer = offer.with_e2ee(watching.is_e2ee());
+                Ok((json!({ "status": status }), Some(offer)))
+            }
+            Session::Publishing(_) => Err(Refusal::State("This handle publishes")),
+            Session::Idle if watch.restart => Err(Refusal::NotWatching),
+            Session::Idle => {
+                let mut watching = Watching::new(mountpoint.clone());
+                watching.choose(watch)?;
+                watching.set_layers(watch.layers);
+                let offer = self.handle.offer(watching.offer(), false)?;
+                let offer = offer.with_e2ee(watching.is_e2ee());
+                self.begin(&mut session, watching)?;
+                Ok((json!({ "status": "preparing" }), Some(offer)))
+            }
+        }
+    }
+
+    /// Counts as a viewer from now on.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        session: &mut Session,
+        watching: Watching,
+    ) -> Result<(), Refusal> {
+        let mountpoint = watching.mountpoint.clone();
+        if !mountpoint.add_viewer(self) {
+            // It went away between the look-up and now.
+            self.handle.close_pc();
+            return Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()));
+        }
+        *session = Session::Watching(Box::new(watching));
+        Ok(())
+    }
+
+    pub(super) fn start(&self, message: &Message) -> Answered {
+        let mut session = self.session();
+        let Session::Watching(watching) = &mut *session else {
+            return Err(Refusal::NotWatching);
+        };
+        match &message.jsep {
+            Some(jsep) if jsep.kind == JsepKind::Answer => {
+                watching.e2ee |= jsep.e2ee;
+                watching.agreed(self.handle.negotiated());
+                if watching.phase == Phase::Offered {
+                    watching.phase = Phase::Answered;
+                }
+            }
+            Some(_) => return Err(Refusal::Sdp("A start goes with an answer".to_owned())),
+            None => {}
+        }
+        watching.paused = false;
+        watching.disconnect_unwanted(&self.handle);
+        watching.connect(&self.handle);
+        let status = match watching.phase {
+            Phase::Up if message.jsep.is_none() => "started",
+            Phase::Up | Phase::Offered | Phase::Answered => "starting",
+        };
+        Ok((json!({ "status": status }), None))
+    }
+
+    pub(super) fn pause(&self) -> Answered {
+        let mut session = self.session();
+        let Session::Watching(watching) = &mut *session else {
+            return Err(Refusal::NotWatching);
+        };
+        watching.paused = true;
+        watching.connect(&self.handle);
+        Ok((json!({ "status": "pausing" }), None))
+    }
+
+    /// Stops watching; the PeerConnection is closed once the client is told.
+    pub(super) fn stop(&self) -> Answered {
+        let mut session = self.session();
+        let Session::Watching(watching) = &*session else {
+            return Ok((json!({ "status": "idle" }), None));
+        };
+        let status = match watching.phase {
+            Phase::Up => "stopping",
+            Phase::Offered | Phase::Answered => "idle",
+        };
+        watching.mountpoint.remove_viewer(self.id);
+        *session = Session::Idle;
+        Ok((json!({ "status": status }), None))
+    }
+}
+
+impl Watching {
+    pub(super) fn new(mountpoint: Arc<Mountpoint>) -> Self {
+        Watching {
+            e2ee: mountpoint.is_e2ee(),
+            mountpoint,
+            subscriptions: Vec::new(),
+            phase: Phase::Offered,
+            paused: false,
+            client_offered: false,
+        }
+    }
+
+    pub(super) fn is_e2ee(&self) -> bool {
+        self.e2ee
+    }
+
+    /// Takes the streams that are asked for, in the mountpoint's order; those that were taken before keep their
+    /// m-lines.
+    fn choose(&mut self, watch: &Watch) -> Result<(), Refusal> {
+        let chosen: Vec<usize> = self
+            .mountpoint
+            .streams
+            .iter()
+            .enumerate()
+            .filter(|(_, stream)| stream.is_offerable() && watch.wants(stream.mid(), stream.kind()))
+            .map(|(index, _)| index)
+            .collect();
+        if chosen.is_empty() {
+            return Err(nothing_left());
+        }
+        for subscription in &mut self.subscriptions {
+            subscription.wanted = chosen.contains(&subscription.stream);
+        }
+        for index in chosen {
+            let known = self.subscriptions.iter().any(|s| s.stream == index);
+            let Some(stream) = self.mountpoint.streams.get(index).filter(|_| !known) else {
+                continue;
+            };
+            let (kind, mid) = (stream.kind(), stream.mid());
+            // All data goes over one m-line.
+            let data = |s: &&Subscription| kind == MediaKind::Data && s.kind == kind;
+            let line = self.subscriptions.iter().find(data).map_or(mid, |s| s.line);
+            self.subscriptions
+                .push(Subscription::new(index, kind, line));
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_layers(&mut self, wish: LayerWish) {
+        for subscription in &mut self.subscriptions {
+            wish.apply(&mut subscription.layers);
+        }
+    }
+
+    /// Takes note of the m-lines that the client's side takes.
+    pub(super) fn agreed(&mut self, negotiated: Option<portunus_core::sdp::Negotiated>) {
+        let media = negotiated
+            .map(|negotiated| negotiated.media)
+            .unwrap_or_default();
+        for subscription in &mut self.subscriptions {
+            subscription.accepted = media.iter().any(|line| {
+                let takes = line.send || line.kind == Kind::Data;
+                line.mid == subscription.line && !line.disabled && takes
+            });
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The plugin as its clients see it, through a gateway without a network.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod configure;
+mod manage;
+mod permanent;
+mod publish;
+mod refusals;
+mod switch;
+mod viewers;
+mod watch;
+mod whep;
+mod world;

@@ -1,0 +1,261 @@
+//! Mountpoints come, show themselves, change and go.
+
+use portunus_core::{Plugin, Reply};
+use portunus_streaming::StreamingConfig;
+use serde_json::{Value, json};
+
+use crate::world::{World, camera, create, refused};
+
+#[tokio::test]
+async fn a_mountpoint_is_created_with_the_ports_that_it_got() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let created = create(&mut client, camera(7)).await;
+    assert_eq!(created["created"], "cam7");
+    assert_eq!(created["permanent"], false);
+    assert_eq!(created.get("warning"), None);
+    let stream = &created["stream"];
+    assert_eq!(stream["id"], 7);
+    assert_eq!(stream["type"], "live");
+    assert_eq!(stream["description"], "cam7");
+    assert_eq!(stream["is_private"], false);
+    let ports = stream["ports"].as_array().unwrap();
+    let mids: Vec<_> = ports.iter().map(|p| (&p["type"], &p["mid"])).collect();
+    assert_eq!(
+        json!(mids),
+        json!([["audio", "a"], ["video", "v"], ["data", "d"]])
+    );
+    for port in ports {
+        let number = port["port"].as_u64().unwrap();
+        assert!((10_000..=60_000).contains(&number), "{port}");
+        assert_eq!(port.get("rtcp_port").is_some(), port["type"] == "video");
+    }
+    let ingests = world.server.requested().ingests;
+    assert_eq!(ingests.len(), 3);
+}
+
+#[tokio::test]
+async fn the_older_form_names_its_ports_by_kind() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let created = create(
+        &mut client,
+        json!({
+            "request": "create", "type": "rtp", "id": 8, "audio": true, "audioport": 0,
+            "audiopt": 111, "audiocodec": "opus", "audioiface": "127.0.0.1", "video": true,
+            "videoport": 0, "videopt": 100, "videocodec": "vp8", "videortcpport": 0,
+            "videosimulcast": true, "videoport2": 0, "videoport3": 0, "data": true, "dataport": 0,
+        }),
+    )
+    .await;
+    assert_eq!(created["created"], "mp-8");
+    assert_eq!(created["warning"], "deprecated_api");
+    let stream = created["stream"].as_object().unwrap();
+    assert_eq!(stream["audio_host"], "127.0.0.1");
+    for name in [
+        "audio_port",
+        "video_port",
+        "video_rtcp_port",
+        "video_port_2",
+        "video_port_3",
+        "data_port",
+    ] {
+        assert!(stream[name].as_u64().unwrap() > 0, "{name}");
+    }
+    assert!(!stream.contains_key("ports"));
+}
+
+#[tokio::test]
+async fn lists_and_details_show_what_each_may_see() {
+    let world = World::with(StreamingConfig {
+        admin_key: Some("key".into()),
+        ..StreamingConfig::default()
+    })
+    .await;
+    let mut client = world.client().await;
+    let mut body = camera(7);
+    body["admin_key"] = json!("key");
+    body["secret"] = json!("s3");
+    body["pin"] = json!("1234");
+    body["is_private"] = json!(true);
+    body["metadata"] = json!("{\"a\":1}");
+    body["bufferkf_ms"] = json!(2000);
+    create(&mut client, body).await;
+
+    let list = |key: Value| json!({ "request": "list", "admin_key": key });
+    let public = client.request(json!({ "request": "list" })).await;
+    assert_eq!(public, json!({ "streaming": "list", "list": [] }));
+    assert_eq!(refused(&mut client, list(json!("wrong"))).await, 457);
+    let all = client.request(list(json!("key"))).await;
+    let entry = &all["list"][0];
+    assert_eq!(entry["id"], 7);
+    assert_eq!(entry["type"], "live");
+    assert_eq!(entry["metadata"], "{\"a\":1}");
+    assert_eq!(entry["enabled"], true);
+    assert_eq!(entry["media"][1]["mid"], "v");
+    assert_eq!(entry["media"][1]["label"], "video");
+    assert!(entry["media"][1]["age_ms"].is_u64());
+
+    let info = json!({ "request": "info", "id": 7 });
+    let public = client.request(info.clone()).await["info"].clone();
+    for secret in ["name", "secret", "pin", "viewers", "is_private"] {
+        assert_eq!(public.get(secret), None, "{secret}");
+    }
+    assert_eq!(public["bufferkf_ms"], 2000);
+    let audio = &public["media"][0];
+    assert_eq!(audio["mindex"], 0);
+    assert_eq!(audio["pt"], 111);
+    assert_eq!(audio["rtpmap"], "opus/48000/2");
+    assert_eq!(audio.get("port"), None);
+    let mut wrong = info.clone();
+    wrong["secret"] = json!("no");
+    assert_eq!(client.request(wrong).await["info"].get("secret"), None);
+    let mut right = info;
+    right["secret"] = json!("s3");
+    let admin = client.request(right).await["info"].clone();
+    assert_eq!(admin["name"], "cam7");
+    assert_eq!(admin["secret"], "s3");
+    assert_eq!(admin["pin"], "1234");
+    assert_eq!(admin["viewers"], 0);
+    assert_eq!(admin["is_private"], true);
+    assert!(admin["media"][1]["rtcpport"].is_u64());
+    assert_eq!(admin["media"][2]["datatype"], "text");
+}
+
+#[tokio::test]
+async fn age_counts_from_the_last_packet() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let ingests = world.server.requested().ingests;
+    for ingest in &ingests {
+        ingest.status.pretend_packet(100);
+    }
+    let list = client.request(json!({ "request": "list" })).await;
+    let age = list["list"][0]["media"][0]["age_ms"].as_u64().unwrap();
+    assert!(age < 5_000, "{age}");
+}
+
+#[tokio::test]
+async fn edits_change_what_they_name() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let edit = |members: Value| {
+        let mut body = json!({ "request": "edit", "id": 7 });
+        let object = body.as_object_mut().unwrap();
+        object.extend(members.as_object().unwrap().clone());
+        body
+    };
+    let edited = client
+        .request(edit(json!({
+            "new_description": "Hall", "new_metadata": "m", "new_secret": "s", "new_pin": "p",
+            "new_is_private": true,
+        })))
+        .await;
+    assert_eq!(
+        edited,
+        json!({ "streaming": "edited", "id": 7, "permanent": false })
+    );
+    assert_eq!(refused(&mut client, edit(json!({}))).await, 453);
+    assert_eq!(
+        refused(&mut client, edit(json!({ "secret": "x" }))).await,
+        457
+    );
+    assert_eq!(
+        refused(&mut client, edit(json!({ "secret": 1 }))).await,
+        454
+    );
+    client
+        .request(edit(
+            json!({ "secret": "s", "new_secret": "", "new_pin": "", "new_is_private": false }),
+        ))
+        .await;
+    let info = json!({ "request": "info", "id": 7, "secret": "s" });
+    let info = client.request(info).await["info"].clone();
+    assert_eq!(info["description"], "Hall");
+    assert_eq!(info["metadata"], "m");
+    assert_eq!(info["secret"], "s");
+    assert_eq!(info.get("pin"), None);
+    assert_eq!(info.get("is_private"), None);
+}
+
+#[tokio::test]
+async fn a_destroyed_mountpoint_is_gone_with_its_ports() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let created = create(&mut client, camera(7)).await;
+    let port = created["stream"]["ports"][0]["port"].clone();
+    let destroy = json!({ "request": "destroy", "id": 7 });
+    let destroyed = client.request(destroy.clone()).await;
+    assert_eq!(
+        destroyed,
+        json!({ "streaming": "destroyed", "destroyed": 7 })
+    );
+    assert_eq!(refused(&mut client, destroy).await, 455);
+    assert!(world.server.requested().ingests.is_empty());
+    let mut again = camera(7);
+    again["media"][0]["port"] = port.clone();
+    let again = create(&mut client, again).await;
+    assert_eq!(again["stream"]["ports"][0]["port"], port);
+}
+
+#[tokio::test]
+async fn a_disabled_mountpoint_takes_nothing_in() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    for (request, enabled) in [("disable", false), ("enable", true), ("disable", false)] {
+        let ok = client.request(json!({ "request": request, "id": 7 })).await;
+        assert_eq!(ok, json!({ "streaming": "ok" }));
+        let list = client.request(json!({ "request": "list" })).await;
+        assert_eq!(list["list"][0]["enabled"], enabled);
+        let ingests = world.server.requested().ingests;
+        assert!(ingests.iter().all(|ingest| ingest.enabled == enabled));
+    }
+}
+
+#[tokio::test]
+async fn administrators_manage_without_a_handle() {
+    let world = World::new().await;
+    let ask = async |request: Value| match world.plugin.admin(request) {
+        Some(Reply::Later(later)) => later.result().await,
+        Some(Reply::Success(data)) => data,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ask(camera(7)).await["streaming"], "created");
+    let list = ask(json!({ "request": "list" })).await;
+    assert_eq!(list["list"][0]["id"], 7);
+    assert_eq!(
+        ask(json!({ "request": "watch", "id": 7 })).await["error_code"],
+        452
+    );
+    assert_eq!(ask(json!("list")).await["error_code"], 451);
+    assert_eq!(ask(json!({})).await["error_code"], 453);
+    let destroyed = ask(json!({ "request": "DESTROY", "id": 7 })).await;
+    assert_eq!(destroyed["destroyed"], 7);
+}
+
+#[tokio::test]
+async fn ids_are_text_if_the_plugin_is_told_so() {
+    let world = World::with(StreamingConfig {
+        string_ids: true,
+        ..StreamingConfig::default()
+    })
+    .await;
+    let mut client = world.client().await;
+    let mut body = camera(7);
+    assert_eq!(refused(&mut client, body.clone()).await, 454);
+    body["id"] = json!("lobby");
+    assert_eq!(
+        create(&mut client, body.clone()).await["stream"]["id"],
+        "lobby"
+    );
+    body.as_object_mut().unwrap().remove("id");
+    let random = create(&mut client, body).await;
+    assert_eq!(random["stream"]["id"].as_str().unwrap().len(), 36);
+    let info = json!({ "request": "info", "id": "lobby" });
+    assert_eq!(client.request(info).await["info"]["id"], "lobby");
+    let number = json!({ "request": "info", "id": 7 });
+    assert_eq!(refused(&mut client, number).await, 454);
+}

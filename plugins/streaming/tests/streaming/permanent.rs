@@ -1,0 +1,133 @@
+//! Mountpoints that are there from the start, and those that stay.
+
+use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::world::{World, camera, create, refused};
+
+fn configured(members: Value) -> ConfiguredMountpoint {
+    ConfiguredMountpoint::read(members.as_object().unwrap(), false).unwrap()
+}
+
+fn config(folder: &TempDir, mountpoints: Vec<ConfiguredMountpoint>) -> StreamingConfig {
+    StreamingConfig {
+        save: Some(folder.path().join("mountpoints.toml")),
+        mountpoints,
+        ..StreamingConfig::default()
+    }
+}
+
+fn hall() -> ConfiguredMountpoint {
+    configured(json!({
+        "name": "hall", "type": "rtp", "id": 1,
+        "media": [{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }],
+    }))
+}
+
+async fn listed(world: &World) -> Vec<(Value, Value)> {
+    let mut client = world.client().await;
+    let list = client.request(json!({ "request": "list" })).await;
+    let list = list["list"].as_array().unwrap().iter();
+    list.map(|m| (m["id"].clone(), m["description"].clone()))
+        .collect()
+}
+
+#[tokio::test]
+async fn what_is_permanent_outlives_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with(config(&folder, vec![hall()])).await;
+    let mut client = world.client().await;
+    let mut cam = camera(7);
+    cam["permanent"] = json!(true);
+    cam["secret"] = json!("s3");
+    let created = create(&mut client, cam).await;
+    assert_eq!(created["permanent"], true);
+    create(&mut client, camera(8)).await;
+    let edit =
+        json!({ "request": "edit", "id": 1, "new_description": "The hall", "permanent": true });
+    assert_eq!(client.request(edit).await["permanent"], true);
+    // What ends without `permanent` is there again the next time; a test's server would keep the ports.
+    for (id, secret) in [(7, "s3"), (1, "")] {
+        let destroy = json!({ "request": "destroy", "id": id, "secret": secret });
+        client.request(destroy).await;
+    }
+    drop((client, world));
+
+    let world = World::with(config(&folder, vec![hall()])).await;
+    let expected = [(json!(1), json!("The hall")), (json!(7), json!("cam7"))];
+    let mut seen = listed(&world).await;
+    seen.sort_by_key(|(id, _)| id.as_u64());
+    assert_eq!(seen, expected);
+    let mut client = world.client().await;
+    let info = json!({ "request": "info", "id": 7, "secret": "s3" });
+    let info = client.request(info).await["info"].clone();
+    let ports = created["stream"]["ports"].as_array().unwrap();
+    assert_eq!(info["media"][1]["port"], ports[1]["port"]);
+    assert_eq!(info["media"][1]["rtcpport"], ports[1]["rtcp_port"]);
+
+    for (id, secret) in [(7, "s3"), (1, "")] {
+        let destroy =
+            json!({ "request": "destroy", "id": id, "secret": secret, "permanent": true });
+        client.request(destroy).await;
+    }
+    drop((client, world));
+    let world = World::with(config(&folder, vec![hall()])).await;
+    assert!(listed(&world).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_name_is_saved_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::with(config(&folder, Vec::new())).await;
+    let mut client = world.client().await;
+    let mut cam = camera(7);
+    cam["permanent"] = json!(true);
+    create(&mut client, cam.clone()).await;
+    cam["id"] = json!(8);
+    assert_eq!(refused(&mut client, cam).await, 456);
+    let file = std::fs::read_to_string(folder.path().join("mountpoints.toml")).unwrap();
+    assert_eq!(file.matches("name = \"cam7\"").count(), 1, "{file}");
+}
+
+#[tokio::test]
+async fn one_bad_mountpoint_does_not_keep_the_others_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let lost = configured(json!({
+        "name": "lost", "type": "rtp", "id": 2,
+        "media": [{ "type": "audio", "mid": "a", "port": 0, "codec": "opus", "iface": "nosuch0" }],
+    }));
+    let twin = configured(json!({
+        "name": "twin", "type": "rtp", "id": 1,
+        "media": [{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }],
+    }));
+    let world = World::with(config(&folder, vec![lost, hall(), twin])).await;
+    assert_eq!(listed(&world).await, [(json!(1), json!("hall"))]);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_stops_the_start_and_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mountpoints.toml");
+    std::fs::write(&path, "[[mountpoint]]\nname = \"x\"\n").unwrap();
+    let (media, ..) = portunus_core::media::MediaPlane::detached();
+    let error = Streaming::start(config(&folder, Vec::new()), media).await;
+    let text = error.unwrap_err().to_string();
+    assert!(
+        text.contains("mountpoints.toml") && text.contains("type"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(&folder, Vec::new());
+    config.save = Some(folder.path().join("none").join("mountpoints.toml"));
+    let world = World::with(config).await;
+    let mut client = world.client().await;
+    let mut cam = camera(7);
+    cam["permanent"] = json!(true);
+    assert_eq!(refused(&mut client, cam).await, 470);
+    assert!(listed(&world).await.is_empty());
+}

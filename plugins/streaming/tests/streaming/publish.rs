@@ -1,0 +1,172 @@
+//! Publishing to a mountpoint, and watching what is published.
+
+use portunus_core::media::{Event, SourceRef};
+use portunus_core::testing::{Line, TestClient, jsep};
+use serde_json::{Value, json};
+
+use crate::world::{World, ask, create, refused, result, status};
+
+fn studio() -> Value {
+    json!({
+        "request": "create", "type": "whip", "id": 7, "token": "t0k", "bufferkf_ms": 1000,
+        "media": [{ "type": "audio", "mid": "a", "codec": "opus" }, { "type": "video", "mid": "v" }],
+    })
+}
+
+fn publish(token: &str) -> Value {
+    json!({ "request": "publish", "id": 7, "token": token })
+}
+
+async fn try_publish(client: &mut TestClient, body: Value, lines: &[Line]) -> Value {
+    let offer = jsep("offer", "abcd", lines);
+    client.message(body, Some(offer)).await;
+    client.event().await
+}
+
+#[tokio::test]
+async fn viewers_get_what_is_published_whenever_they_come() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    // The audio's codec is known; that of the video is the publisher's to choose.
+    let (mut early, early_peer) = world.viewer(json!({ "id": 7 })).await;
+    assert!(world.routes(early_peer).is_empty());
+
+    let mut publisher = world.client().await;
+    let data = try_publish(
+        &mut publisher,
+        publish("t0k"),
+        &[Line::Audio, Line::Simulcast],
+    )
+    .await;
+    assert_eq!(data, status("publishing"));
+    let peer = world.last_peer();
+    world.come_up(peer).await;
+    assert_eq!(publisher.next().await["janus"], "webrtcup");
+    let sources: Vec<_> = world.routes(early_peer);
+    assert_eq!(sources.len(), 1);
+    assert!(matches!(sources[0].0, SourceRef::Track(track) if track.peer == peer));
+    let info = json!({ "request": "info", "id": 7 });
+    let info = admin.request(info).await["info"].clone();
+    assert_eq!(info["publishing"], true);
+    assert_eq!(info["media"][1]["codec"], "vp8");
+    assert_eq!(info["media"][1]["videosimulcast"], true);
+
+    let (_late, late_peer) = world.viewer(json!({ "id": 7 })).await;
+    assert_eq!(world.routes(late_peer).len(), 2);
+    // The early one gets the video by watching again.
+    world.watch(&mut early, json!({ "id": 7 })).await;
+    assert_eq!(world.routes(early_peer).len(), 2);
+}
+
+#[tokio::test]
+async fn one_publishes_at_a_time_and_viewers_outlast_it() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let lines = [Line::Audio, Line::Video];
+    let mut first = world.client().await;
+    assert_eq!(
+        try_publish(&mut first, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+    let first_peer = world.last_peer();
+    world.come_up(first_peer).await;
+    let (_viewer, peer) = world.viewer(json!({ "id": 7 })).await;
+    assert_eq!(world.routes(peer).len(), 2);
+    let mut second = world.client().await;
+    let refused = try_publish(&mut second, publish("t0k"), &lines).await;
+    assert_eq!(refused["error_code"], 460);
+
+    assert_eq!(first.next().await["janus"], "webrtcup");
+    let unpublished = ask(&mut first, json!({ "request": "unpublish" })).await;
+    assert_eq!(unpublished, result(json!({ "status": "unpublished" })));
+    assert_eq!(first.next().await["janus"], "hangup");
+    assert!(world.routes(peer).is_empty());
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+    world.come_up(world.last_peer()).await;
+    assert_eq!(second.next().await["janus"], "webrtcup");
+    assert_eq!(world.routes(peer).len(), 2);
+    // A hangup ends it too.
+    second.on_handle("hangup", json!({})).await;
+    let list = admin.request(json!({ "request": "list" })).await;
+    assert_eq!(list["list"][0]["media"][0].get("age_ms"), None);
+    assert_eq!(
+        try_publish(&mut first, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+}
+
+#[tokio::test]
+async fn a_publisher_shows_the_token_or_the_secret() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    let mut body = studio();
+    body["secret"] = json!("s3");
+    create(&mut admin, body).await;
+    let lines = [Line::Audio];
+    let mut client = world.client().await;
+    let without = json!({ "request": "publish", "id": 7 });
+    let code = async |client: &mut TestClient, body: Value| {
+        try_publish(client, body, &lines).await["error_code"].clone()
+    };
+    assert_eq!(code(&mut client, without).await, 453);
+    assert_eq!(code(&mut client, publish("no")).await, 457);
+    assert_eq!(
+        code(&mut client, json!({ "request": "publish", "id": 8 })).await,
+        455
+    );
+    assert_eq!(refused(&mut client, publish("t0k")).await, 461);
+    let by_secret = json!({ "request": "publish", "id": 7, "secret": "s3" });
+    assert_eq!(
+        try_publish(&mut client, by_secret, &lines).await,
+        status("publishing")
+    );
+    let watch = json!({ "request": "watch", "id": 7 });
+    assert_eq!(refused(&mut client, watch).await, 460);
+}
+
+#[tokio::test]
+async fn what_comes_in_is_known_by_its_age_and_a_destroyed_mountpoint_ends_it() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let mut client = world.client().await;
+    try_publish(&mut client, publish("t0k"), &[Line::Audio, Line::Video]).await;
+    let peer = world.last_peer();
+    world.come_up(peer).await;
+    assert_eq!(client.next().await["janus"], "webrtcup");
+    let media = Event::Media {
+        mid: portunus_core::Mid::new("0").unwrap(),
+        audio: true,
+        receiving: true,
+        substream: None,
+    };
+    world.server.happen(peer, media).await;
+    assert_eq!(client.next().await["janus"], "media");
+    let list = admin.request(json!({ "request": "list" })).await;
+    assert_eq!(list["list"][0]["media"][0]["age_ms"], 0);
+    admin
+        .request(json!({ "request": "destroy", "id": 7 }))
+        .await;
+    assert_eq!(client.event().await, status("stopped"));
+    assert_eq!(client.next().await["janus"], "hangup");
+}
+
+#[tokio::test]
+async fn a_disabled_mountpoint_closes_the_gates() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let mut client = world.client().await;
+    try_publish(&mut client, publish("t0k"), &[Line::Audio, Line::Video]).await;
+    world.come_up(world.last_peer()).await;
+    let (_viewer, peer) = world.viewer(json!({ "id": 7 })).await;
+    for (request, open) in [("disable", false), ("enable", true)] {
+        admin.request(json!({ "request": request, "id": 7 })).await;
+        assert!(world.routes(peer).iter().all(|route| route.2 == open));
+    }
+}
