@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtc::connection::Received;
 use portunus_rtc::data::{DataMessage, DataOptions, DataPayload};
-use portunus_rtc::streams::NtpClock;
+use portunus_rtc::streams::{Burst, NtpClock};
 use portunus_rtc::{
     Connection, Identity, LocalCandidate, StreamConfig, TransportConfig, TransportEvent,
     candidate_lines,
@@ -188,8 +188,11 @@ impl Peer {
         let range = (header, len);
         let len = self
             .connection
-            .seal_rtp(media, seq, timestamp, (range, &[]), &mut buf, now)
+            .seal_rtp(seq, (range, &[]), &mut buf)
             .unwrap();
+        let mut burst = Burst::default();
+        burst.add(seq, timestamp, payload.len());
+        self.connection.sent(media, &burst, now);
         let remote = self.connection.transport.selected_pair().unwrap().remote;
         self.socket.send_to(&buf[..len], remote).await.unwrap();
     }

@@ -103,6 +103,13 @@ impl Packet {
         self.carried = kinds.filter_map(|(id, _)| numbers.kind(id)).collect();
     }
 
+    /// The marker bit for a receiver that gets the spatial layers up to `top`; none without SVC.
+    #[inline]
+    pub(crate) fn marker(&self, top: Option<u8>) -> bool {
+        let ends_picture = || self.layers.end && Some(self.layers.spatial) == top;
+        self.header.marker || (top.is_some() && ends_picture())
+    }
+
     /// The payload.
     pub(crate) fn payload(&self) -> &[u8] {
         self.header.payload(&self.data)

@@ -13,8 +13,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// Relay it; the marker bit as given.
-    Forward { marker: bool },
+    /// Relay it. With SVC, the end of a frame of spatial layer `top` ends the picture.
+    Forward { top: Option<u8> },
     /// Leave it out of the relayed stream.
     Skip,
     /// It is of another encoding than the one relayed.
@@ -185,10 +185,8 @@ impl Selector {
             }
             *current = layers.temporal;
         }
-        let top = self.svc && layers.end && Some(layers.spatial) == self.spatial;
-        Selection::Forward {
-            marker: packet.header.marker || top,
-        }
+        let top = self.spatial.filter(|_| self.svc);
+        Selection::Forward { top }
     }
 
     /// SVC: down at the start of a picture, up at a keyframe only.

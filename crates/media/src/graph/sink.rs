@@ -106,7 +106,7 @@ impl Sink {
     ) -> Option<((usize, usize), &'p [u8])> {
         let (pt, _) = self.payload_type(packet)?;
         let fields = Fields {
-            marker: sent.marker,
+            marker: packet.marker(sent.top),
             padding: false,
             pt,
             sequence: sent.out.wire(),
@@ -144,7 +144,7 @@ impl Sink {
     ) -> Option<(usize, usize)> {
         let (_, rtx_pt) = self.payload_type(packet)?;
         let fields = Fields {
-            marker: sent.marker,
+            marker: packet.marker(sent.top),
             padding: false,
             pt: rtx_pt?,
             sequence: rtx_seq,
@@ -163,7 +163,11 @@ impl Sink {
     }
 
     /// The sink's payload type for the packet's codec: the same number where it means the same.
+    #[inline]
     fn payload_type(&self, packet: &Packet) -> Option<(Pt, Option<Pt>)> {
+        if let [(codec, pt, rtx)] = self.payloads.as_slice() {
+            return (*codec == packet.codec).then_some((*pt, *rtx));
+        }
         let mut fits = self
             .payloads
             .iter()

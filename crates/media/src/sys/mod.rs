@@ -18,5 +18,5 @@ pub(crate) use pin::pin_to_core;
 pub(crate) use receive::ReceiveBatch;
 #[cfg(feature = "testing")]
 pub(crate) use send::{ARENA_BYTES, Diverted};
-pub(crate) use send::{SendBatch, SendCounters};
+pub(crate) use send::{Destination, SendBatch, SendCounters};
 pub(crate) use socket::{MediaSocket, enable_gro};

@@ -41,14 +41,22 @@ pub(crate) enum Diverted {
     Kept(Vec<(SocketAddr, Vec<u8>)>),
 }
 
+/// Where datagrams go, and from which of our addresses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Destination {
+    from: IpAddr,
+    to: SocketAddr,
+    /// Told apart by this: it is the same only for equal addresses.
+    serial: u32,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Run {
     start: usize,
     len: usize,
     segment: usize,
     count: usize,
-    to: SocketAddr,
-    from: IpAddr,
+    destination: Destination,
     /// The last datagram was shorter: nothing can follow it.
     closed: bool,
 }
@@ -58,6 +66,8 @@ pub(crate) struct SendBatch {
     arena: Vec<u8>,
     used: usize,
     runs: Vec<Run>,
+    /// The last one that was given out.
+    destination: u32,
     gso: bool,
     /// What becomes of the datagrams where there is no network.
     #[cfg(feature = "testing")]
@@ -81,6 +91,7 @@ impl SendBatch {
             arena: vec![0; ARENA_BYTES],
             used: 0,
             runs: Vec::with_capacity(MESSAGES),
+            destination: 0,
             gso,
             #[cfg(feature = "testing")]
             diverted: None,
@@ -101,15 +112,28 @@ impl SendBatch {
         self.arena.get_mut(self.used..).unwrap_or_default()
     }
 
-    /// The first `len` bytes of the room are a datagram from `from` to `to`.
-    pub(crate) fn commit(&mut self, len: usize, from: IpAddr, to: SocketAddr) {
+    /// A way for datagrams; ask for it once for a burst, so that they can be joined.
+    pub(crate) fn destination(&mut self, from: IpAddr, to: SocketAddr) -> Destination {
+        let last = self.runs.last().map(|run| run.destination);
+        if let Some(last) = last
+            && (last.from, last.to) == (from, to)
+        {
+            return last;
+        }
+        self.destination = self.destination.wrapping_add(1);
+        let serial = self.destination;
+        Destination { from, to, serial }
+    }
+
+    /// The first `len` bytes of the room are a datagram.
+    #[inline]
+    pub(crate) fn commit(&mut self, len: usize, destination: &Destination) {
         let start = self.used;
         debug_assert!(len <= DATAGRAM_BYTES && start + len <= self.arena.len());
         self.used += len;
         if self.gso
             && let Some(run) = self.runs.last_mut()
-            && run.to == to
-            && run.from == from
+            && run.destination.serial == destination.serial
             && !run.closed
             && len <= run.segment
             && run.count < MAX_SEGMENTS
@@ -125,8 +149,7 @@ impl SendBatch {
             len,
             segment: len,
             count: 1,
-            to,
-            from,
+            destination: *destination,
             closed: false,
         });
     }
@@ -167,7 +190,7 @@ impl SendBatch {
             if let Diverted::Kept(kept) = diverted {
                 let data = self.arena.get(run.start..run.start + run.len);
                 let datagrams = data.unwrap_or_default().chunks(run.segment);
-                kept.extend(datagrams.map(|datagram| (run.to, datagram.to_vec())));
+                kept.extend(datagrams.map(|datagram| (run.destination.to, datagram.to_vec())));
             }
         }
         self.used = 0;
@@ -242,11 +265,11 @@ impl SendBatch {
             iovec.iov_len = data.len();
             let segment = if run.count > 1 { run.segment as u16 } else { 0 };
             let message = &mut header.msg_hdr;
-            message.msg_namelen = address::write(run.to, dual, raw);
+            message.msg_namelen = address::write(run.destination.to, dual, raw);
             message.msg_name = std::ptr::from_mut(raw).cast();
             message.msg_iov = iovec;
             message.msg_iovlen = 1;
-            message.msg_controllen = control.encode(run.from, dual, segment);
+            message.msg_controllen = control.encode(run.destination.from, dual, segment);
             message.msg_control = control.as_mut_ptr();
             message.msg_flags = 0;
             prepared += 1;

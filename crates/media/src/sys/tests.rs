@@ -44,7 +44,8 @@ fn exchange(bind: &str, gso: bool, gro: bool) {
     let sizes = [1200usize, 1200, 1200, 700, 1200, 1200, 30, 30, 1400];
     for (n, size) in sizes.iter().enumerate() {
         out.room(&a)[..*size].fill(n as u8);
-        out.commit(*size, from, target);
+        let destination = out.destination(from, target);
+        out.commit(*size, &destination);
     }
     out.flush(&a);
     assert_eq!(out.counters().datagrams, sizes.len() as u64);
@@ -75,7 +76,8 @@ fn an_arena_full_of_datagrams_flushes_itself() {
     let mut out = SendBatch::new(true);
     for _ in 0..2_000 {
         out.room(&a)[..1_200].fill(7);
-        out.commit(1_200, b.local().ip(), b.local());
+        let destination = out.destination(b.local().ip(), b.local());
+        out.commit(1_200, &destination);
     }
     out.flush(&a);
     let counters = out.counters();
@@ -93,7 +95,8 @@ fn an_unreachable_peer_costs_the_others_nothing() {
     let mut out = SendBatch::new(true);
     for to in ["255.255.255.255:9".parse().unwrap(), b.local()] {
         out.room(&a)[..100].fill(1);
-        out.commit(100, b.local().ip(), to);
+        let destination = out.destination(b.local().ip(), to);
+        out.commit(100, &destination);
     }
     out.flush(&a);
     assert_eq!(receive_all(&b, 1).len(), 1);

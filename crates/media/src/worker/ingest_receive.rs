@@ -256,7 +256,7 @@ impl Ingest {
         packet.encoding = encoding;
         packet.codec = media.codec;
         packet.arrival = now;
-        packet.extensions = self.extensions;
+        packet.set_extensions(self.extensions);
         (packet.layers, packet.vp8) =
             stream
                 .inspector
@@ -356,7 +356,7 @@ fn introduce(
     packet.encoding = encoding;
     packet.codec = Codec::H264;
     packet.arrival = now;
-    packet.extensions = ExtensionMap::default();
+    packet.set_extensions(ExtensionMap::default());
     packet.layers = Layers {
         keyframe: true,
         start: true,

@@ -177,8 +177,10 @@ impl Worker {
             let Some(transmit) = transmit.flatten() else {
                 break;
             };
-            self.out
-                .commit(transmit.len, transmit.source.ip(), transmit.destination);
+            let destination = self
+                .out
+                .destination(transmit.source.ip(), transmit.destination);
+            self.out.commit(transmit.len, &destination);
         }
     }
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
 use rtrb::Consumer;
 use smallvec::SmallVec;
@@ -13,8 +14,8 @@ use super::Worker;
 use super::peer::{Peer, Route};
 use super::ring::Passed;
 use crate::command::Command;
-use crate::graph::{Packet, Selection, Sent, Source, SourceKey, Stamp};
-use crate::sys::{MediaSocket, SendBatch};
+use crate::graph::{Packet, Selection, Source, SourceKey, Stamp};
+use crate::sys::{Destination, MediaSocket, SendBatch};
 use crate::{Event, Layer, SourceRef, TrackRef};
 
 /// Packets of other workers taken a turn.
@@ -110,12 +111,13 @@ impl Worker {
             return self.relay_messages(key, messages, now);
         }
         let mut packets = mem::take(&mut source.fresh);
+        let send_time = self.send_time(now);
         let mut index = 0;
         while let Some(source) = self.sources.get(key.0)
             && let Some(slot) = source.routes.get(index).copied()
         {
             index += 1;
-            self.relay_to(slot, key, &packets, now);
+            self.relay_to(slot, key, &packets, (now, send_time));
         }
         packets.clear();
         if let Some(source) = self.sources.get_mut(key.0) {
@@ -123,8 +125,19 @@ impl Worker {
         }
     }
 
+    /// What abs-send-time says of what leaves now.
+    pub(super) fn send_time(&self, now: Instant) -> AbsSendTime {
+        AbsSendTime::from_duration(self.parts.clock.since_1900(now))
+    }
+
     /// Relays packets of the source to one route.
-    fn relay_to(&mut self, slot: usize, key: SourceKey, packets: &[Arc<Packet>], now: Instant) {
+    fn relay_to(
+        &mut self,
+        slot: usize,
+        key: SourceKey,
+        packets: &[Arc<Packet>],
+        (now, send_time): (Instant, AbsSendTime),
+    ) {
         let Some(source) = self.sources.get(key.0) else {
             return;
         };
@@ -146,14 +159,13 @@ impl Worker {
             media,
             socket: &self.parts.socket,
             out: &mut self.out,
-            send_time: AbsSendTime::from_duration(self.parts.clock.since_1900(now)),
+            send_time,
             now,
         };
-        relay.send_all(packets);
+        let armed = relay.send_all(packets);
         let (changed, wanted) = relay.finish();
         let (id, peer_id) = (route.id, peer.id);
-        let due = peer.connection.poll_timeout();
-        if due.is_some_and(|due| peer.timer.is_none_or(|timer| due < timer)) {
+        if armed {
             self.touch(peer_slot);
         }
         if let Some(layer) = changed {
@@ -196,7 +208,7 @@ impl Worker {
         if !source.has_picture() {
             self.want_keyframes(key, now);
         }
-        self.relay_to(slot, key, &[], now);
+        self.relay_to(slot, key, &[], (now, self.send_time(now)));
     }
 
     /// Somebody needs a keyframe of the source's encoding.
@@ -265,24 +277,34 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    fn send_all(&mut self, mut packets: &[Arc<Packet>]) {
+    /// Relays what the route selects, what a new route has missed first; says whether the peer's next
+    /// report has a time now.
+    fn send_all(&mut self, mut packets: &[Arc<Packet>]) -> bool {
         let path = self.path();
+        let path = path.map(|(from, to)| self.out.destination(from, to));
+        let mut burst = Burst::default();
         if !self.route.primed && path.is_some() {
             self.route.primed = true;
             let cached = self.source.cached();
-            self.send_each(cached, path);
+            self.send_each(cached, path.as_ref(), &mut burst);
             // The packets of this turn may be among them.
             if let Some(last) = cached.last() {
                 let done = packets.iter().take_while(|packet| packet.seq <= last.seq);
                 packets = packets.get(done.count()..).unwrap_or_default();
             }
         }
-        self.send_each(packets, path);
+        self.send_each(packets, path.as_ref(), &mut burst);
+        self.peer.connection.sent(self.media, &burst, self.now)
     }
 
-    fn send_each(&mut self, packets: &[Arc<Packet>], path: Option<(IpAddr, SocketAddr)>) {
+    fn send_each(
+        &mut self,
+        packets: &[Arc<Packet>],
+        path: Option<&Destination>,
+        burst: &mut Burst,
+    ) {
+        let encodings = self.source.format.encodings;
         for packet in packets {
-            let encodings = self.source.format.encodings;
             match self
                 .route
                 .selector
@@ -290,9 +312,9 @@ impl Relay<'_> {
             {
                 // Padding and keep-alives end here.
                 Selection::Forward { .. } if packet.payload().is_empty() => self.skip(packet),
-                Selection::Forward { marker } => {
+                Selection::Forward { top } => {
                     // Without keys, codec or path the packet is lost like any on the way.
-                    let _ = path.and_then(|path| self.send(packet, marker, path));
+                    let _ = path.and_then(|path| self.send(packet, top, path, burst));
                 }
                 Selection::Skip => self.skip(packet),
                 Selection::Other => {}
@@ -327,17 +349,14 @@ impl Relay<'_> {
     fn send(
         &mut self,
         packet: &Packet,
-        marker: bool,
-        (from, to): (IpAddr, SocketAddr),
+        top: Option<u8>,
+        destination: &Destination,
+        burst: &mut Burst,
     ) -> Option<()> {
         let connection = &mut self.peer.connection;
         let sink = self.peer.tracks.get_mut(self.media)?.sink.as_mut()?;
-        let mut sent = Sent::default();
         let clock_rate = sink.clock_rate;
-        let numbering = &mut sink.numbering;
-        if !numbering.forward(self.key, packet, clock_rate, marker, &mut sent) {
-            return None;
-        }
+        let sent = sink.numbering.forward(self.key, packet, clock_rate, top)?;
         let stamp = Stamp {
             send_time: self.send_time,
             transport_seq: connection.next_transport_seq(),
@@ -346,9 +365,9 @@ impl Relay<'_> {
         let room = self.out.room(self.socket);
         let parts = sink.write(packet, &sent, &stamp, room)?;
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
-        let sealed = connection.seal_rtp(self.media, sent.out, timestamp, parts, room, self.now);
-        let sealed = sealed.ok()?;
-        self.out.commit(sealed, from, to);
+        let sealed = connection.seal_rtp(sent.out, parts, room).ok()?;
+        self.out.commit(sealed, destination);
+        burst.add(sent.out, timestamp, packet.payload().len());
         let numbering = (packet.encoding, sent.timestamp_offset);
         if self.route.clock_of != Some(numbering) {
             self.route.clock_of = Some(numbering);

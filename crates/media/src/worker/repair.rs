@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use portunus_rtp::SeqNo;
-use portunus_rtp::extension::AbsSendTime;
 
 use super::Worker;
 use crate::graph::Stamp;
@@ -22,6 +21,7 @@ impl Worker {
         seq: SeqNo,
         now: Instant,
     ) -> Option<()> {
+        let send_time = self.send_time(now);
         let peer = self.peers.get_mut(slot)?;
         let sink = peer.tracks.get(media)?.sink.as_ref()?;
         let sent = sink.numbering.sent(seq)?;
@@ -33,7 +33,7 @@ impl Worker {
             .route
             .and_then(|slot| self.routes.get(slot)?.options.playout_delay);
         let stamp = Stamp {
-            send_time: AbsSendTime::from_duration(self.parts.clock.since_1900(now)),
+            send_time,
             transport_seq: peer.connection.next_transport_seq(),
             playout_delay,
         };
@@ -53,7 +53,8 @@ impl Worker {
             (seq, (header_len, end))
         };
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
-        self.out.commit(sealed, pair.local.ip(), pair.remote);
+        let destination = self.out.destination(pair.local.ip(), pair.remote);
+        self.out.commit(sealed, &destination);
         Some(())
     }
 }

@@ -12,7 +12,7 @@ use portunus_sdp::negotiated::{Kind, Negotiated};
 
 use crate::SelectedPair;
 use crate::data::DataConfig;
-use crate::streams::{ArrivalLog, Demux, NtpClock, SenderClock};
+use crate::streams::{ArrivalLog, Burst, Demux, NtpClock, SenderClock};
 use crate::transport::{Transmit, Transport, TransportConfig, TransportError};
 
 pub use incoming::{Incoming, Received, Refusal};
@@ -207,25 +207,31 @@ impl Connection {
 
     /// Seals the RTP packet in `buf[..len]`, whose payload may go on in `tail`, in place; the room
     /// after it takes the rest and the tag. Returns the length of the datagram, to be sent to the
-    /// selected pair.
+    /// selected pair and told to [`Connection::sent`].
+    #[inline]
     pub fn seal_rtp(
-        &mut self,
-        media: usize,
+        &self,
         seq: SeqNo,
-        timestamp: u32,
         ((header_len, len), tail): ((usize, usize), &[u8]),
         buf: &mut [u8],
-        now: Instant,
     ) -> Result<usize, TransportError> {
         let transport = &self.transport;
-        let sealed = transport.seal_rtp_with_tail(seq, header_len, len, tail, buf)?;
+        transport.seal_rtp_with_tail(seq, header_len, len, tail, buf)
+    }
+
+    /// Packets of an m-line are on their way. True: the next report has a time now, which
+    /// [`Connection::poll_timeout`] tells.
+    pub fn sent(&mut self, media: usize, burst: &Burst, now: Instant) -> bool {
+        if burst.is_empty() {
+            return false;
+        }
         let stream = self.media.get_mut(media);
         if let Some(stream) = stream.and_then(|media| media.sending.as_mut()) {
-            let payload = len.saturating_sub(header_len) + tail.len();
-            stream.sent(seq, timestamp, payload, now);
+            stream.sent(burst, now);
         }
+        let is_first = self.next_report.is_none();
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
-        Ok(sealed)
+        is_first
     }
 
     /// The number for a packet of the repair stream of an m-line.

@@ -12,5 +12,5 @@ pub use demux::{Demux, StreamKey};
 pub use nack::{MissingPackets, NackLimits};
 pub use receive::{Accepted, ReceiveCounters, ReceiveStream, ReportFigures};
 pub use report::{NtpClock, SenderClock};
-pub use send::{SendCounters, SendStream, SenderFigures};
+pub use send::{Burst, SendCounters, SendStream, SenderFigures};
 pub use transport_feedback::ArrivalLog;

@@ -44,6 +44,31 @@ pub struct SendStream {
     counters: SendCounters,
 }
 
+/// Packets of a stream that leave one after the other, retransmissions excluded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Burst {
+    packets: u64,
+    bytes: u64,
+    highest: SeqNo,
+    timestamp: u32,
+}
+
+impl Burst {
+    /// One more packet: its number and timestamp as sent, and the bytes of its payload.
+    #[inline]
+    pub fn add(&mut self, seq: SeqNo, timestamp: u32, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+        self.highest = self.highest.max(seq);
+        self.timestamp = timestamp;
+    }
+
+    /// Whether there is no packet in it.
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+}
+
 /// The figures of a sender report (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderFigures {
@@ -92,13 +117,13 @@ impl SendStream {
         self.rtx = rtx;
     }
 
-    /// A packet was sent.
-    pub fn sent(&mut self, seq: SeqNo, timestamp: u32, bytes: usize, now: Instant) {
-        self.highest = self.highest.max(seq);
-        self.last_timestamp = timestamp;
+    /// Packets were sent.
+    pub fn sent(&mut self, burst: &Burst, now: Instant) {
+        self.highest = self.highest.max(burst.highest);
+        self.last_timestamp = burst.timestamp;
         self.last_sent = Some(now);
-        self.counters.packets += 1;
-        self.counters.bytes += bytes as u64;
+        self.counters.packets += burst.packets;
+        self.counters.bytes += burst.bytes;
     }
 
     /// The number for a packet of the repair stream.
@@ -208,12 +233,18 @@ impl SendStream {
 mod tests {
     use super::*;
 
+    fn burst(seq: SeqNo, timestamp: u32, bytes: usize) -> Burst {
+        let mut burst = Burst::default();
+        burst.add(seq, timestamp, bytes);
+        burst
+    }
+
     #[test]
     fn the_round_trip_is_what_the_receiver_did_not_hold() {
         let start = Instant::now();
         let clock = NtpClock::new(start, Duration::ZERO);
         let mut stream = SendStream::new(Ssrc(1), None);
-        stream.sent(SeqNo(5), 9_000, 100, start);
+        stream.sent(&burst(SeqNo(5), 9_000, 100), start);
         let report = stream.report(None, 90_000, &clock, start);
         let last_sr = report.map_or(0, |r| (r.ntp >> 16) as u32);
         let now = start + Duration::from_millis(150);
@@ -229,7 +260,7 @@ mod tests {
     #[test]
     fn only_numbers_that_were_sent_can_be_asked_for() {
         let mut stream = SendStream::new(Ssrc(1), None);
-        stream.sent(SeqNo(65_537), 0, 1, Instant::now());
+        stream.sent(&burst(SeqNo(65_537), 0, 1), Instant::now());
         assert_eq!(stream.nacked(65_535), Some(SeqNo(65_535)));
         assert_eq!(stream.nacked(9), None);
     }

@@ -11,7 +11,7 @@ use portunus_sdp::negotiated::{DtlsRole, Negotiated, NegotiatedMedia};
 use super::{Network, Side};
 use crate::connection::{Incoming, Received, Refusal};
 use crate::data::{DataMessage, DataOptions, DataPayload};
-use crate::streams::NtpClock;
+use crate::streams::{Burst, NtpClock};
 use crate::{Connection, Feedback, StreamConfig, TransportConfig, TransportEvent};
 
 /// An RTP packet that was handed on.
@@ -217,10 +217,11 @@ impl MediaSide {
         let mut buf = [0; 2_048];
         let lengths = write(line, &fields, sent.transport_seq, &[payload], &mut buf);
         self.history.insert((media, seq), sent);
-        let sealed = self
-            .connection
-            .seal_rtp(media, seq, timestamp, (lengths, &[]), &mut buf, now);
+        let sealed = self.connection.seal_rtp(seq, (lengths, &[]), &mut buf);
         if let Ok(len) = sealed {
+            let mut burst = Burst::default();
+            burst.add(seq, timestamp, payload.len());
+            self.connection.sent(media, &burst, now);
             self.launch(now, buf.get(..len).unwrap_or_default(), network);
         }
     }

@@ -6,8 +6,8 @@ use crate::{ExtensionKind, ExtensionMap, Mid};
 const ROOM: usize = 32;
 /// Bytes of extension elements that a template holds.
 const ELEMENTS: usize = 16;
-/// Profile of the one-byte form (RFC 8285 section 4.2).
-const ONE_BYTE: u16 = 0xbede;
+/// Profile of the one-byte form (RFC 8285 section 4.2), and the length of the elements in words.
+const PREFIX: u64 = 0xbede_0000 | (ELEMENTS as u64 / 4);
 
 /// A header of which only the fixed fields, abs-send-time and the transport-wide sequence number
 /// differ from packet to packet: made once for a stream, written in a few wide stores.
@@ -19,9 +19,23 @@ pub struct HeaderTemplate {
     /// The elements, the first byte the most significant.
     elements: u128,
     any: bool,
-    /// How far the values are shifted to stand in their places.
-    send_time: Option<u8>,
-    transport_seq: Option<u8>,
+    send_time: Place,
+    transport_seq: Place,
+}
+
+/// Where among the first eight bytes of the elements a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Place {
+    /// The bits of the value that are written: none if the extension was not negotiated.
+    mask: u32,
+    shift: u8,
+}
+
+impl Place {
+    #[inline]
+    fn put(self, value: u32) -> u64 {
+        u64::from(value & self.mask) << (self.shift & 63)
+    }
 }
 
 impl HeaderTemplate {
@@ -31,16 +45,24 @@ impl HeaderTemplate {
         let mut template = Self {
             elements: 0,
             any: false,
-            send_time: None,
-            transport_seq: None,
+            send_time: Place::default(),
+            transport_seq: Place::default(),
         };
         let mut at = 0;
         if timed {
             if let Some(id) = map.id(ExtensionKind::AbsSendTime) {
-                template.send_time = Some(template.put(&mut at, id, &[0; 3])?);
+                let shift = template.put(&mut at, id, &[0; 3])?;
+                template.send_time = Place {
+                    mask: 0x00ff_ffff,
+                    shift,
+                };
             }
             if let Some(id) = map.id(ExtensionKind::TransportCc) {
-                template.transport_seq = Some(template.put(&mut at, id, &[0; 2])?);
+                let shift = template.put(&mut at, id, &[0; 2])?;
+                template.transport_seq = Place {
+                    mask: 0xffff,
+                    shift,
+                };
             }
         }
         if let Some(id) = map.id(ExtensionKind::Mid) {
@@ -50,19 +72,18 @@ impl HeaderTemplate {
         Some(template)
     }
 
-    /// Appends an element; returns the shift of its value's last byte.
+    /// Appends an element; returns how far its value's last byte is from the end of the first eight.
     fn put(&mut self, at: &mut usize, id: u8, value: &[u8]) -> Option<u8> {
         let len = u8::try_from(value.len()).ok()?.checked_sub(1)?;
         if !(1..=14).contains(&id) || len > 15 || *at + 1 + value.len() > ELEMENTS {
             return None;
         }
-        let mut shift = 0;
         for byte in std::iter::once((id << 4) | len).chain(value.iter().copied()) {
-            shift = 8 * (ELEMENTS - 1 - *at) as u8;
-            self.elements |= u128::from(byte) << shift;
+            self.elements |= u128::from(byte) << (8 * (ELEMENTS - 1 - *at));
             *at += 1;
         }
-        Some(shift)
+        // Only what stands in the first eight bytes has use for it.
+        Some(8 * (ELEMENTS / 2).saturating_sub(*at) as u8)
     }
 
     /// Writes a header without padding bit at the start of `out` and returns its length: 12 or 32
@@ -76,30 +97,27 @@ impl HeaderTemplate {
         out: &mut [u8],
     ) -> Option<usize> {
         let out: &mut [u8; ROOM] = out.first_chunk_mut()?;
-        let first = 0x80 | (u8::from(self.any) << 4);
-        let second = (u8::from(fields.marker) << 7) | (fields.pt.0 & 0x7f);
-        let mut head = u128::from(first) << 120
-            | u128::from(second) << 112
-            | u128::from(fields.sequence) << 96
-            | u128::from(fields.timestamp) << 64
-            | u128::from(fields.ssrc.0) << 32;
+        let first = 0x80 | (u64::from(self.any) << 4);
+        let second = (u64::from(fields.marker) << 7) | u64::from(fields.pt.0 & 0x7f);
+        let start = first << 56
+            | second << 48
+            | u64::from(fields.sequence) << 32
+            | u64::from(fields.timestamp);
+        let ssrc = u64::from(fields.ssrc.0) << 32;
+        let (words, _) = out.as_chunks_mut::<8>();
+        let [w0, w1, w2, w3] = words else {
+            return None;
+        };
+        *w0 = start.to_be_bytes();
         if !self.any {
-            let (whole, _) = out.split_first_chunk_mut::<16>()?;
-            *whole = head.to_be_bytes();
+            *w1 = ssrc.to_be_bytes();
             return Some(super::FIXED_HEADER_LEN);
         }
-        head |= u128::from(ONE_BYTE) << 16 | (ELEMENTS as u128 / 4);
-        let mut elements = self.elements;
-        if let Some(shift) = self.send_time {
-            let [a, b, c] = send_time.to_bytes();
-            elements |= u128::from(u32::from_be_bytes([0, a, b, c])) << shift;
-        }
-        if let Some(shift) = self.transport_seq {
-            elements |= u128::from(transport_seq.0) << shift;
-        }
-        let (start, end) = out.split_first_chunk_mut::<16>()?;
-        *start = head.to_be_bytes();
-        *end.first_chunk_mut()? = elements.to_be_bytes();
+        let changing = self.send_time.put(send_time.ticks())
+            | self.transport_seq.put(u32::from(transport_seq.0));
+        *w1 = (ssrc | PREFIX).to_be_bytes();
+        *w2 = ((self.elements >> 64) as u64 | changing).to_be_bytes();
+        *w3 = (self.elements as u64).to_be_bytes();
         Some(ROOM)
     }
 }

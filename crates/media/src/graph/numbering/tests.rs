@@ -21,12 +21,8 @@ fn forward(
     source: SourceKey,
     packet: &Packet,
     clock_rate: u32,
-    marker: bool,
 ) -> Option<Sent> {
-    let mut sent = Sent::default();
-    numbering
-        .forward(source, packet, clock_rate, marker, &mut sent)
-        .then_some(sent)
+    numbering.forward(source, packet, clock_rate, None)
 }
 
 #[test]
@@ -39,12 +35,7 @@ fn what_is_left_out_leaves_no_gap() {
         if seq % 3 == 0 {
             numbering.skip(A, &packet);
         } else {
-            out.push(
-                forward(&mut numbering, A, &packet, 90_000, false)
-                    .unwrap()
-                    .out
-                    .0,
-            );
+            out.push(forward(&mut numbering, A, &packet, 90_000).unwrap().out.0);
         }
     }
     assert_eq!(out, (100..107).collect::<Vec<_>>());
@@ -54,8 +45,7 @@ fn what_is_left_out_leaves_no_gap() {
 fn what_was_lost_keeps_its_number_and_may_come_late() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(99);
-    let mut send =
-        |seq| forward(&mut numbering, A, &packet(seq, 0, now), 90_000, false).map(|s| s.out.0);
+    let mut send = |seq| forward(&mut numbering, A, &packet(seq, 0, now), 90_000).map(|s| s.out.0);
     assert_eq!(send(10), Some(100));
     assert_eq!(send(13), Some(103));
     assert_eq!(send(12), Some(102));
@@ -72,14 +62,14 @@ fn a_source_switch_continues_numbers_timestamps_and_picture_ids() {
         picture: 0x7fff,
         tl0: 255,
     });
-    let sent = forward(&mut numbering, A, &first, 90_000, false).unwrap();
+    let sent = forward(&mut numbering, A, &first, 90_000).unwrap();
     assert_eq!((sent.out.0, sent.timestamp_offset), (1, 0));
     let mut second = packet(7, 3_000_000, start + Duration::from_millis(100));
     second.vp8 = Some(Vp8Ids {
         picture: 12,
         tl0: 3,
     });
-    let sent = forward(&mut numbering, B, &second, 90_000, false).unwrap();
+    let sent = forward(&mut numbering, B, &second, 90_000).unwrap();
     assert_eq!(sent.out.0, 2);
     assert_eq!(
         3_000_000u32.wrapping_add(sent.timestamp_offset),
@@ -102,10 +92,10 @@ fn a_left_out_vp8_frame_closes_the_picture_ids_once() {
         packet.vp8 = Some(Vp8Ids { picture, tl0: 0 });
         packet
     };
-    forward(&mut numbering, A, &vp8(1, 0, 10), 90_000, false).unwrap();
+    forward(&mut numbering, A, &vp8(1, 0, 10), 90_000).unwrap();
     numbering.skip(A, &vp8(2, 3_000, 11));
     numbering.skip(A, &vp8(3, 3_000, 11));
-    let sent = forward(&mut numbering, A, &vp8(4, 6_000, 12), 90_000, false).unwrap();
+    let sent = forward(&mut numbering, A, &vp8(4, 6_000, 12), 90_000).unwrap();
     assert_eq!(sent.out.0, 2);
     assert_eq!(
         Vp8Ids {
@@ -123,7 +113,7 @@ fn only_what_was_sent_lately_is_remembered() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(0);
     for seq in 0..2_000 {
-        forward(&mut numbering, A, &packet(seq, 0, now), 90_000, false).unwrap();
+        forward(&mut numbering, A, &packet(seq, 0, now), 90_000).unwrap();
     }
     assert!(numbering.sent(SeqNo(1)).is_none());
     assert_eq!(numbering.sent(SeqNo(2_000)).unwrap().seq, SeqNo(1_999));
@@ -134,17 +124,82 @@ fn only_what_was_sent_lately_is_remembered() {
 fn another_source_may_get_the_key_of_one_that_ended() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(0);
-    forward(&mut numbering, A, &packet(5_000, 0, now), 90_000, false).unwrap();
+    forward(&mut numbering, A, &packet(5_000, 0, now), 90_000).unwrap();
     numbering.forget(A);
     assert!(
         numbering.sent(SeqNo(1)).is_none(),
         "nothing of it is sent again"
     );
-    let sent = forward(&mut numbering, A, &packet(3, 0, now), 90_000, false).unwrap();
+    let sent = forward(&mut numbering, A, &packet(3, 0, now), 90_000).unwrap();
     assert_eq!(sent.out, SeqNo(2), "the numbers go on");
 }
 
+#[test]
+fn runs_are_bounded_and_found_again() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(0);
+    let mut given = Vec::new();
+    for frame in 0..1_000u64 {
+        for seq in [3 * frame, 3 * frame + 1] {
+            let sent = forward(&mut numbering, A, &packet(seq + 10, 0, now), 90_000).unwrap();
+            given.push(sent);
+        }
+        numbering.skip(A, &packet(3 * frame + 2 + 10, 0, now));
+    }
+    assert_eq!(numbering.ended.len(), MAX_RUNS);
+    for sent in given.iter().rev().take(2 * MAX_RUNS - 2) {
+        assert_eq!(numbering.sent(sent.out), Some(*sent));
+    }
+    assert!(numbering.sent(given[100].out).is_none());
+}
+
+#[test]
+fn another_top_layer_keeps_the_numbers_and_is_remembered() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(0);
+    let first = numbering
+        .forward(A, &packet(5, 0, now), 90_000, Some(2))
+        .unwrap();
+    let second = numbering
+        .forward(A, &packet(6, 0, now), 90_000, Some(0))
+        .unwrap();
+    assert_eq!((first.out, second.out), (SeqNo(1), SeqNo(2)));
+    assert_eq!(numbering.sent(SeqNo(1)), Some(first));
+    assert_eq!(numbering.sent(SeqNo(2)), Some(second));
+}
+
+#[test]
+fn what_was_sent_under_other_headers_is_not_sent_again() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(0);
+    forward(&mut numbering, A, &packet(5, 0, now), 90_000).unwrap();
+    numbering.forget_sent();
+    assert!(numbering.sent(SeqNo(1)).is_none());
+    let sent = forward(&mut numbering, A, &packet(6, 0, now), 90_000).unwrap();
+    assert_eq!(numbering.sent(SeqNo(2)), Some(sent));
+}
+
 proptest! {
+    /// What is given is found again by its number, as long as it is remembered.
+    #[test]
+    fn what_was_sent_is_found(steps in prop::collection::vec((0u64..4, any::<bool>()), 1..200)) {
+        let now = Instant::now();
+        let mut numbering = Numbering::starting_after(7);
+        let (mut seq, mut given) = (100, Vec::new());
+        for (lost, skip) in steps {
+            seq += 1 + lost;
+            let packet = packet(seq, 0, now);
+            if skip {
+                numbering.skip(A, &packet);
+            } else {
+                given.extend(forward(&mut numbering, A, &packet, 90_000));
+            }
+        }
+        for sent in given.iter().rev().take(MAX_RUNS) {
+            prop_assert_eq!(numbering.sent(sent.out), Some(*sent));
+        }
+    }
+
     /// Whatever is lost, late, left out or switched: no number is given to two different packets.
     #[test]
     fn a_number_is_given_once(steps in prop::collection::vec((0u64..40, any::<bool>(), 0usize..2), 1..300)) {
@@ -162,7 +217,7 @@ proptest! {
             let packet = packet(seq, 0, now);
             if skip {
                 numbering.skip(source, &packet);
-            } else if let Some(sent) = forward(&mut numbering, source, &packet, 90_000, false) {
+            } else if let Some(sent) = forward(&mut numbering, source, &packet, 90_000) {
                 prop_assert!(given.insert(sent.out, (source, seq)).is_none(), "{sent:?}");
             }
         }

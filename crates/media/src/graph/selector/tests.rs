@@ -3,7 +3,7 @@
 use super::*;
 use crate::graph::Layers;
 
-const FORWARD: Selection = Selection::Forward { marker: false };
+const FORWARD: Selection = Selection::Forward { top: None };
 
 fn simulcast(encoding: u8, keyframe: bool, at: Instant) -> Packet {
     let mut packet = Packet::empty(at);
@@ -133,7 +133,7 @@ fn spatial_layers_fall_at_once_and_rise_at_a_keyframe() {
     let low = options(2, 0, 2);
     assert_eq!(
         selector.select(&svc(0, 0, false, now), 1, &low),
-        Selection::Forward { marker: true }
+        Selection::Forward { top: Some(0) }
     );
     assert_eq!(
         selector.select(&svc(1, 0, false, now), 1, &low),
@@ -141,7 +141,7 @@ fn spatial_layers_fall_at_once_and_rise_at_a_keyframe() {
     );
     assert_eq!(
         selector.select(&svc(0, 0, false, now), 1, &top),
-        Selection::Forward { marker: true }
+        Selection::Forward { top: Some(0) }
     );
     assert_eq!(
         selector.select(&svc(1, 0, false, now), 1, &top),
