@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::progress::Progress;
-use crate::scenario::streaming;
+use crate::record::RunRecord;
+use crate::scenario::{ScenarioError, echo, load, streaming};
 use crate::traffic::Traffic;
 use crate::{ceiling, inside, lab, report};
 
@@ -25,6 +26,8 @@ enum Command {
     Ceiling(ceiling::Options),
     /// One source to many viewers, through the server's streaming plugin
     Streaming(Box<streaming::Options>),
+    /// Peers that send media and get the same back, through the server's echo test plugin
+    Echo(Box<echo::Options>),
     /// Run a scenario against one or several servers in turn, between two network namespaces
     Lab(lab::Options),
     /// Start a program in a network namespace and on given cores
@@ -43,20 +46,29 @@ pub(crate) struct ScenarioFacts<'a> {
 impl Cli {
     /// None if it is not a scenario.
     pub(crate) fn scenario(&self) -> Option<ScenarioFacts<'_>> {
-        match &self.command {
-            Command::Streaming(options) => Some(ScenarioFacts {
-                traffic: &options.traffic,
-                profile: options.target.profile,
-            }),
-            Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => None,
-        }
+        let load = match &self.command {
+            Command::Streaming(options) => &options.load,
+            Command::Echo(options) => &options.load,
+            Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => {
+                return None;
+            }
+        };
+        Some(ScenarioFacts {
+            traffic: &load.traffic,
+            profile: load.target.profile,
+        })
     }
 
     /// Does what the command line asks for.
     pub fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self.command {
             Command::Ceiling(options) => ceiling::run(&options)?,
-            Command::Streaming(options) => stream(&options)?,
+            Command::Streaming(options) => {
+                show(&options.load, |progress| streaming::run(&options, progress))?;
+            }
+            Command::Echo(options) => {
+                show(&options.load, |progress| echo::run(&options, progress))?;
+            }
             Command::Lab(options) => lab::run(&options)?,
             Command::Inside(options) => return Err(inside::run(options).into()),
             Command::Report(options) => report::run(&options)?,
@@ -65,9 +77,12 @@ impl Cli {
     }
 }
 
-fn stream(options: &streaming::Options) -> Result<(), Box<dyn Error>> {
+fn show(
+    options: &load::Options,
+    scenario: impl FnOnce(&Progress) -> Result<RunRecord, ScenarioError>,
+) -> Result<(), ScenarioError> {
     let progress = Progress::start(&options.target.janus);
-    let record = streaming::run(options, &progress)?;
+    let record = scenario(&progress)?;
     for warning in &record.summary.warnings {
         progress.keep(&format!("warning: {warning}"));
     }

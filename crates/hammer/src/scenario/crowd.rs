@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use portunus_sdp::Direction;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -12,9 +13,12 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::mountpoint::STREAMING;
 use crate::client::{ClientError, Connection, Handle, Session, jsep};
+use crate::source::SourceConfig;
 use crate::viewer::{
     Event, EventKind, Factory, LoadThreads, NewPeer, PeerId, PrepareError, Prepared,
 };
+
+const ECHO_TEST: &str = "janus.plugin.echotest";
 
 /// How long a participant may take until its first packet.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,6 +36,8 @@ pub(super) enum Act {
         /// Its source, as the load threads know it.
         source: usize,
     },
+    /// Sends to the echo test plugin, and gets it back.
+    Echo(Arc<SourceConfig>),
 }
 
 /// How fast participants come.
@@ -238,13 +244,28 @@ impl Shared {
                 let mut handle = session.attach(STREAMING).await?;
                 let watch = json!({ "request": "watch", "id": mountpoint });
                 let reply = handle.message(watch, None).await?;
-                let offer = offer_in(&reply)?;
+                let offer = sdp_in(&reply)?;
                 let (prepared, answer) = self.factory.answer(offer)?;
                 let arrival = self.run(id, prepared, Some(*source));
                 let answer = json!({ "type": "answer", "sdp": answer });
                 handle
                     .message(json!({ "request": "start" }), Some(answer))
                     .await?;
+                self.wait(id, arrival, &mut handle).await?;
+                Ok(handle)
+            }
+            Act::Echo(config) => {
+                let mut handle = session.attach(ECHO_TEST).await?;
+                let traffic = &config.traffic;
+                let (audio, video) = (traffic.audio_bps > 0, traffic.video_bps > 0);
+                let codec = video.then_some(config.codec);
+                let (offered, offer) = self.factory.offer(Direction::SendRecv, audio, codec)?;
+                let body = json!({ "request": "start", "audio": audio, "video": video });
+                let offer = json!({ "type": "offer", "sdp": offer });
+                let reply = handle.message(body, Some(offer)).await?;
+                let mut prepared = offered.accept(sdp_in(&reply)?)?;
+                prepared.send(config);
+                let arrival = self.run(id, prepared, None);
                 self.wait(id, arrival, &mut handle).await?;
                 Ok(handle)
             }
@@ -327,9 +348,9 @@ impl Shared {
     }
 }
 
-fn offer_in(reply: &Value) -> Result<&str, ClientError> {
+fn sdp_in(reply: &Value) -> Result<&str, ClientError> {
     jsep(reply).ok_or_else(|| ClientError::Malformed {
-        request: "watch".to_owned(),
+        request: "message".to_owned(),
         missing: "jsep",
     })
 }

@@ -60,3 +60,9 @@ pub enum ScenarioError {
         source: io::Error,
     },
 }
+
+impl ScenarioError {
+    pub(super) fn no_connection() -> Self {
+        Self::Nobody("there is no connection to the server".to_owned())
+    }
+}

@@ -1,9 +1,12 @@
 //! What is done to a server: participants come, media flows, figures are taken.
 
 mod crowd;
+pub mod echo;
 mod error;
+pub mod load;
 mod mountpoint;
 mod recorder;
+mod run;
 pub mod streaming;
 mod target;
 

@@ -1,5 +1,6 @@
 //! What a mountpoint is fed with: RTP whose payloads look like a codec's and end with a [`Stamp`].
 
+mod pace;
 mod packets;
 mod payload;
 mod stamp;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use pace::Due;
 pub use packets::Packets;
 pub use stamp::{STAMP_BYTES, Stamp, wall_clock};
 pub use thread::{Destination, Source, SourceConfig};

@@ -52,14 +52,13 @@ impl Packets {
         }
     }
 
-    /// Sends video with this payload type and SSRC.
-    pub fn set_video(&mut self, pt: Pt, ssrc: Ssrc) {
-        (self.video.pt, self.video.ssrc) = (pt, ssrc);
-    }
-
-    /// Sends audio with this payload type and SSRC.
-    pub fn set_audio(&mut self, pt: Pt, ssrc: Ssrc) {
-        (self.audio.pt, self.audio.ssrc) = (pt, ssrc);
+    /// Sends a stream with this payload type and SSRC.
+    pub fn set_stream(&mut self, stream: usize, pt: Pt, ssrc: Ssrc) {
+        for made in [&mut self.video, &mut self.audio] {
+            if made.index == stream {
+                (made.pt, made.ssrc) = (pt, ssrc);
+            }
+        }
     }
 
     /// Gives the packets of the next video frame to `send`, each stamped just before, with the length

@@ -7,11 +7,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use super::pace::Due;
 use super::{AUDIO, Packets, Sent, VIDEO, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
-
-/// Frames that are due for longer than this are left out: the machine was too busy to send them.
-const MOST_LATE: Duration = Duration::from_millis(500);
 
 /// What is sent.
 #[derive(Debug, Clone)]
@@ -90,11 +88,6 @@ struct Feed {
     audio: Option<(UdpSocket, Due)>,
 }
 
-struct Due {
-    at: Instant,
-    period: Duration,
-}
-
 impl Feed {
     fn new(
         config: &SourceConfig,
@@ -109,7 +102,7 @@ impl Feed {
             };
             let socket = UdpSocket::bind((local, 0))?;
             socket.connect(to)?;
-            io::Result::Ok(Some((socket, Due { at: start, period })))
+            io::Result::Ok(Some((socket, Due::new(start, period))))
         };
         let traffic = &config.traffic;
         let video = destination.video.filter(|_| traffic.video_bps > 0);
@@ -142,7 +135,7 @@ impl Feed {
             packets.audio(|_, _, packet| send(socket, packet, AUDIO, sent));
         }
         let next = [video, audio];
-        next.into_iter().flatten().map(|(_, due)| due.at).min()
+        next.into_iter().flatten().map(|(_, due)| due.at()).min()
     }
 }
 
@@ -150,19 +143,6 @@ fn send(socket: &UdpSocket, packet: &[u8], stream: usize, sent: &Sent) {
     // Refused while nobody listens (an ICMP answer to an earlier packet): then it counts as not sent.
     if socket.send(packet).is_ok() {
         sent.count(stream);
-    }
-}
-
-impl Due {
-    fn take(&mut self, now: Instant) -> bool {
-        if now < self.at {
-            return false;
-        }
-        self.at += self.period;
-        if self.at + MOST_LATE < now {
-            self.at = now;
-        }
-        true
     }
 }
 

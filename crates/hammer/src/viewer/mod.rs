@@ -5,6 +5,7 @@ mod count;
 mod expect;
 mod peer;
 mod prepare;
+mod send;
 mod thread;
 
 use std::sync::{Arc, mpsc};

@@ -9,8 +9,9 @@ use portunus_srtp::Profile;
 use super::check::{Checker, Findings};
 use super::count::Count;
 use super::prepare::Prepared;
+use super::send::Sender;
 use crate::source::wall_clock;
-use crate::sys::{ReceiveBatch, Received as Arrival};
+use crate::sys::{ReceiveBatch, Received as Arrival, SendBatch};
 
 /// Longest datagram that is sent, in bytes.
 const MAX_DATAGRAM: usize = 1_500;
@@ -24,6 +25,7 @@ pub(super) struct Peer {
     address: SocketAddr,
     checker: Option<Box<Check>>,
     transport: Box<Transport>,
+    sender: Option<Box<Sender>>,
     /// The deadline that is in the timer queue.
     pub(super) scheduled: Option<Instant>,
 }
@@ -50,6 +52,8 @@ pub(super) enum News {
 pub(super) struct Tally {
     pub(super) packets: u64,
     pub(super) bytes: u64,
+    /// Packets that participants sent and should get back.
+    pub(super) sent: u64,
     pub(super) findings: Findings,
     pub(super) longest_gap: Duration,
 }
@@ -60,6 +64,7 @@ impl Peer {
             socket,
             address,
             transport,
+            sender,
             ..
         } = prepared;
         if check {
@@ -73,6 +78,7 @@ impl Peer {
             address,
             checker: check.then(Box::default),
             transport,
+            sender,
             scheduled: None,
         }
     }
@@ -131,14 +137,37 @@ impl Peer {
     }
 
     /// Time has passed.
-    pub(super) fn handle_timeout(&mut self, now: Instant, news: &mut Vec<News>) {
-        self.transport.handle_timeout(now);
-        self.flush(news);
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        out: &mut SendBatch,
+        tally: &mut Tally,
+        news: &mut Vec<News>,
+    ) {
+        if let Some(sender) = &mut self.sender
+            && sender.poll_timeout().is_some_and(|due| due <= now)
+        {
+            let sent = sender.send(now, &self.transport, &self.socket, out);
+            if self.packets > 0 {
+                tally.sent += sent;
+            }
+        }
+        if self.transport.poll_timeout().is_some_and(|due| due <= now) {
+            self.transport.handle_timeout(now);
+            self.flush(news);
+        }
     }
 
     /// When [`Peer::handle_timeout`] has something to do.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.transport.poll_timeout()
+        let sender = self
+            .sender
+            .as_ref()
+            .and_then(|sender| sender.poll_timeout());
+        [self.transport.poll_timeout(), sender]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Takes a candidate of the server's.
@@ -165,7 +194,12 @@ impl Peer {
         }
         while let Some(event) = self.transport.poll_event() {
             match event {
-                TransportEvent::Connected { profile } => news.push(News::Connected(profile)),
+                TransportEvent::Connected { profile } => {
+                    if let Some(sender) = &mut self.sender {
+                        sender.start(Instant::now());
+                    }
+                    news.push(News::Connected(profile));
+                }
                 TransportEvent::Failed(reason) => news.push(News::Ended(reason.to_string())),
                 TransportEvent::Closed => news.push(News::Ended("closed by the server".to_owned())),
                 _ => {}

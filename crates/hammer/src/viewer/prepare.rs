@@ -17,7 +17,8 @@ use portunus_sdp::{
 };
 use portunus_srtp::Profile;
 
-use crate::source::VideoCodec;
+use super::send::Sender;
+use crate::source::{AUDIO, STREAMS, SourceConfig, VIDEO, VideoCodec};
 use crate::sys::ReceiveBatch;
 
 /// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
@@ -51,11 +52,12 @@ pub enum PrepareError {
 /// A participant that can run.
 #[derive(Debug)]
 pub struct Prepared {
-    pub(crate) socket: UdpSocket,
-    pub(crate) address: SocketAddr,
-    pub(crate) transport: Box<Transport>,
-    /// What it sends: payload type and SSRC for each of the source's streams.
-    pub(crate) sending: [Option<(Pt, Ssrc)>; crate::source::STREAMS],
+    pub(super) socket: UdpSocket,
+    pub(super) address: SocketAddr,
+    pub(super) transport: Box<Transport>,
+    /// What it may send: payload type and SSRC for each of a source's streams.
+    streams: [Option<(Pt, Ssrc)>; STREAMS],
+    pub(super) sender: Option<Box<Sender>>,
 }
 
 /// A participant that has offered and waits for the answer.
@@ -163,7 +165,8 @@ impl Factory {
             socket,
             address,
             transport,
-            sending: Default::default(),
+            streams: Default::default(),
+            sender: None,
         };
         Ok((prepared, session))
     }
@@ -180,6 +183,11 @@ impl Offered {
 }
 
 impl Prepared {
+    /// Lets it send what was agreed on, as `config` says, as soon as it is connected.
+    pub fn send(&mut self, config: &SourceConfig) {
+        self.sender = Some(Box::new(Sender::new(config, self.streams)));
+    }
+
     fn agree(&mut self, negotiated: &Negotiated) -> Result<(), PrepareError> {
         for line in negotiated
             .media
@@ -187,12 +195,12 @@ impl Prepared {
             .filter(|line| !line.disabled && line.send)
         {
             let stream = match line.kind {
-                Kind::Video => crate::source::VIDEO,
-                Kind::Audio => crate::source::AUDIO,
+                Kind::Video => VIDEO,
+                Kind::Audio => AUDIO,
                 Kind::Data => continue,
             };
             if let (Some(place), Some(payload)) =
-                (self.sending.get_mut(stream), line.payloads.first())
+                (self.streams.get_mut(stream), line.payloads.first())
             {
                 *place = Some((payload.pt, line.local_ssrc));
             }

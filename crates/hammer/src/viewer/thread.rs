@@ -18,7 +18,7 @@ use super::expect::Expectation;
 use super::peer::{News, Peer, Tally};
 use super::{Event, EventKind, NewPeer, PeerId, Standing, Window};
 use crate::source::{Sent, wall_clock};
-use crate::sys::ReceiveBatch;
+use crate::sys::{ReceiveBatch, SendBatch};
 
 /// A pass over the sockets is not started sooner than this after the last one. Between passes the
 /// thread sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of
@@ -28,6 +28,10 @@ const PASS: Duration = Duration::from_micros(500);
 /// Messages a call: a viewer's socket seldom holds more than the packets of one frame, which the
 /// kernel hands over as one message.
 const MESSAGES: usize = 4;
+
+/// Room for what a participant sends at once.
+const SEND_BYTES: usize = 1 << 18;
+const SEND_RUNS: usize = 256;
 
 /// Sockets a pass.
 const EVENTS: usize = 8_192;
@@ -51,6 +55,7 @@ pub(super) struct Load {
     keys: HashMap<PeerId, usize>,
     timers: BinaryHeap<Reverse<(Instant, PeerId)>>,
     batch: ReceiveBatch,
+    out: SendBatch,
     expectation: Expectation,
     tally: Tally,
     window: Window,
@@ -82,6 +87,7 @@ impl Load {
             keys: HashMap::new(),
             timers: BinaryHeap::new(),
             batch: ReceiveBatch::new(MESSAGES, ReceiveBatch::WHOLE),
+            out: SendBatch::new(SEND_BYTES, SEND_RUNS, true),
             expectation: Expectation::default(),
             tally: Tally::default(),
             window: Window::default(),
@@ -186,9 +192,8 @@ impl Load {
                 continue;
             }
             entry.peer.scheduled = None;
-            if entry.peer.poll_timeout().is_some_and(|due| due <= now) {
-                entry.peer.handle_timeout(now, &mut self.news);
-            }
+            let (out, tally) = (&mut self.out, &mut self.tally);
+            entry.peer.handle_timeout(now, out, tally, &mut self.news);
             self.settle(key);
         }
     }
@@ -280,7 +285,7 @@ impl Load {
         let window = std::mem::take(&mut self.window);
         Window {
             participants: self.with_media,
-            expected: self.expectation.take(),
+            expected: self.expectation.take() + tally.sent,
             packets: tally.packets,
             bytes: tally.bytes,
             findings: tally.findings,

@@ -1,0 +1,56 @@
+//! Peers that send and get the same back, through the echo test plugin.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::crowd::{Act, Crowd};
+use super::target::Facts;
+use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
+use crate::progress::Progress;
+use crate::record::RunRecord;
+use crate::source::SourceConfig;
+use crate::usage::Sampler;
+use crate::viewer::{Factory, LoadThreads};
+
+/// What to do.
+#[derive(Debug, Clone, Args)]
+#[group(id = "echo")]
+pub struct Options {
+    /// What all scenarios ask
+    #[command(flatten)]
+    pub load: load::Options,
+}
+
+/// Measures, and writes the record if that is asked for.
+pub fn run(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+    let record = block_on(options.load.core, measure(options, progress))?;
+    run::write(&options.load, &record)?;
+    Ok(record)
+}
+
+/// Measures.
+pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
+    let load = &options.load;
+    load.traffic.check()?;
+    // With fewer descriptors fewer peers can join, which is reported then.
+    let _ = raise_descriptor_limit();
+    let sampler = Sampler::new(load.watch.clone())?;
+    let (local, _) = load.target.way()?;
+    let connections = load.target.connect().await?;
+    let first = connections
+        .first()
+        .ok_or_else(ScenarioError::no_connection)?;
+    let facts = Facts::of(first).await;
+    let factory = Factory::new(local, load.target.profiles())?;
+    let act = Act::Echo(Arc::new(SourceConfig {
+        traffic: load.traffic.clone(),
+        codec: load.codec,
+        keyframes: Duration::from_secs_f64(load.keyframes),
+    }));
+    let (threads, events) =
+        LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+    let crowd = Crowd::new(threads, events, factory, connections, load.check_share);
+    run::run("echo", load, facts, sampler, crowd, vec![act], progress).await
+}

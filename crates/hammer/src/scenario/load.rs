@@ -1,0 +1,122 @@
+//! The options that all scenarios have.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Target, seconds};
+use crate::source::VideoCodec;
+use crate::traffic::Traffic;
+use crate::usage;
+
+/// What participants get, how they come, how long they are measured.
+#[derive(Debug, Clone, Args)]
+#[group(id = "load")]
+pub struct Options {
+    /// Which server
+    #[command(flatten)]
+    pub target: Target,
+    /// What each participant gets
+    #[command(flatten)]
+    pub traffic: Traffic,
+    /// What the video looks like
+    #[arg(long, value_enum, default_value_t)]
+    pub codec: VideoCodec,
+    /// Time between two keyframes, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    pub keyframes: f64,
+    /// Participants; with --ramp: the most that are tried
+    #[arg(long, visible_alias = "peers", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub viewers: u32,
+    /// Stress test: so many more each time, until less than 99.5 % is delivered
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub ramp: Option<u32>,
+    /// After --ramp: look for the maximum between the last number that was carried and the first that
+    /// was not, to within this many
+    #[arg(long, value_name = "N", requires = "ramp", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub bisect: Option<u32>,
+    /// Afterwards: so many more join as fast as they can, while the others' media is watched
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub storm: Option<u32>,
+    /// Afterwards: so many leave each second, and others join in their place
+    #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub churn: Option<u32>,
+    /// How long each number of participants is measured, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    pub duration: f64,
+    /// How long to wait before that, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    pub settle: f64,
+    /// Joins started in a second; 0: as many as go
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rate)]
+    pub join_rate: f64,
+    /// Joins under way at a time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub joins_at_a_time: u32,
+    /// The share of participants that decrypt and check all that they get; the others count
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
+    pub check_share: f64,
+    /// Threads that run the participants
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub load_threads: u32,
+    /// The core that all of hammer runs on
+    #[arg(long, value_name = "N")]
+    pub core: Option<usize>,
+    /// What to watch meanwhile
+    #[command(flatten)]
+    pub watch: usage::Options,
+    /// Write the record as JSON
+    #[arg(long, value_name = "FILE.json")]
+    pub json: Option<PathBuf>,
+}
+
+impl Options {
+    /// Those that make a difference to the figures, by their names.
+    pub(super) fn by_name(&self) -> BTreeMap<String, Value> {
+        let traffic = &self.traffic;
+        let pairs = [
+            ("bitrate", json!(traffic.video_bps)),
+            ("fps", json!(traffic.fps)),
+            ("packets-per-frame", json!(traffic.packets_per_frame)),
+            ("sizes", json!(traffic.sizes)),
+            ("audio-bitrate", json!(traffic.audio_bps)),
+            ("codec", json!(self.codec)),
+            ("keyframes", json!(self.keyframes)),
+            ("viewers", json!(self.viewers)),
+            ("ramp", json!(self.ramp)),
+            ("bisect", json!(self.bisect)),
+            ("storm", json!(self.storm)),
+            ("churn", json!(self.churn)),
+            ("duration", json!(self.duration)),
+            ("settle", json!(self.settle)),
+            ("join-rate", json!(self.join_rate)),
+            ("joins-at-a-time", json!(self.joins_at_a_time)),
+            ("check-share", json!(self.check_share)),
+            (
+                "profile",
+                json!(self.target.profile.map(|profile| profile.name())),
+            ),
+            ("load-threads", json!(self.load_threads)),
+        ];
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
+        given
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("a share from 0 to 1 is expected".to_owned()),
+    }
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.0..=1e6).contains(&rate) => Ok(rate),
+        _ => Err("a number from 0 to 1,000,000 is expected".to_owned()),
+    }
+}

@@ -1,0 +1,118 @@
+//! What a participant sends.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Instant;
+
+use portunus_rtc::Transport;
+use portunus_rtp::{Pt, SeqNo, Ssrc};
+
+use crate::source::{AUDIO, Due, Packets, STREAMS, SourceConfig, VIDEO};
+use crate::sys::SendBatch;
+use crate::traffic::AUDIO_PERIOD;
+
+/// The most that sealing adds to a packet, in bytes.
+const MAX_TAG: usize = 16;
+
+/// Makes and sends a participant's own media, paced by frame.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    packets: Packets,
+    /// Which streams there are.
+    config: SourceConfig,
+    sends: [bool; STREAMS],
+    video: Option<Due>,
+    audio: Option<Due>,
+}
+
+impl Sender {
+    /// Sends as `config` says, with these payload types and SSRCs.
+    pub(crate) fn new(config: &SourceConfig, streams: [Option<(Pt, Ssrc)>; STREAMS]) -> Self {
+        let mut packets = Packets::new(config.traffic.clone(), config.codec, config.keyframes);
+        let mut sends = [false; STREAMS];
+        for (stream, sends) in sends.iter_mut().enumerate() {
+            let Some((pt, ssrc)) = streams.get(stream).copied().flatten() else {
+                continue;
+            };
+            *sends = match stream {
+                VIDEO => config.traffic.video_bps > 0,
+                AUDIO => config.traffic.audio_bps > 0,
+                _ => false,
+            };
+            packets.set_stream(stream, pt, ssrc);
+        }
+        Self {
+            packets,
+            config: config.clone(),
+            sends,
+            video: None,
+            audio: None,
+        }
+    }
+
+    /// From now on.
+    pub(super) fn start(&mut self, now: Instant) {
+        let [video, audio] = self.sends;
+        let period = self.config.traffic.frame_period();
+        self.video = video.then(|| Due::new(now, period));
+        self.audio = audio.then(|| Due::new(now, AUDIO_PERIOD));
+    }
+
+    /// When [`Sender::send`] has something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        [self.video, self.audio].iter().flatten().map(Due::at).min()
+    }
+
+    /// Sends what is due; returns how many packets.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        transport: &Transport,
+        socket: &UdpSocket,
+        out: &mut SendBatch,
+    ) -> u64 {
+        let Some(to) = transport.selected_pair().map(|pair| pair.remote) else {
+            return 0;
+        };
+        let mut sent = 0;
+        let mut put = |header, number, packet: &mut [u8]| {
+            sent += seal(transport, to, header, number, packet, socket, out);
+        };
+        if self.video.as_mut().is_some_and(|due| due.take(now)) {
+            self.packets.frame(&mut put);
+        }
+        if self.audio.as_mut().is_some_and(|due| due.take(now)) {
+            self.packets.audio(&mut put);
+        }
+        // What the kernel does not take is lost, and missed by whoever expects it.
+        let _ = out.flush(socket);
+        sent
+    }
+}
+
+/// Puts a sealed packet into the batch; says how many those are.
+fn seal(
+    transport: &Transport,
+    to: SocketAddr,
+    header: usize,
+    number: u64,
+    packet: &[u8],
+    socket: &UdpSocket,
+    out: &mut SendBatch,
+) -> u64 {
+    let room = packet.len() + MAX_TAG;
+    if out.room(room).is_none() {
+        let _ = out.flush(socket);
+    }
+    let Some(buffer) = out.room(room) else {
+        return 0;
+    };
+    let (plain, _) = buffer.split_at_mut(packet.len());
+    plain.copy_from_slice(packet);
+    match transport.seal_rtp(SeqNo(number), header, packet.len(), buffer) {
+        Ok(len) => {
+            out.commit(len, to);
+            1
+        }
+        Err(_) => 0,
+    }
+}
