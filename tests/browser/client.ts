@@ -77,6 +77,16 @@ class Client {
     return data;
   }
 
+  /** Watches a mountpoint of the streaming plugin; what follows is in `messages`. */
+  async watch(body: Json): Promise<void> {
+    const { data, jsep } = await this.ask({ request: 'watch', ...body });
+    if (!jsep) throw new Error(`no offer: ${JSON.stringify(data)}`);
+    const answer = await new Promise((success, error) =>
+      this.handle.createAnswer({ jsep, tracks: [{ type: 'data' }], success, error }),
+    );
+    this.handle.send({ message: { request: 'start' }, jsep: answer });
+  }
+
   send(data: string | number[], label?: string): Promise<void> {
     return new Promise((success, error) =>
       this.handle.data({ data: typeof data === 'string' ? data : new Uint8Array(data).buffer, label, success: () => success(), error }),
