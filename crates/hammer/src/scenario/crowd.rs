@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::mountpoint::STREAMING;
-use crate::client::{ClientError, Connection, Handle, Session, jsep};
+use crate::client::{Broadcast, ClientError, Connection, Handle, Session, jsep};
 use crate::source::SourceConfig;
 use crate::viewer::{
-    Event, EventKind, Factory, LoadThreads, NewPeer, PeerId, PrepareError, Prepared,
+    Event, EventKind, Factory, LoadThreads, NewPeer, Offered, PeerId, PrepareError, Prepared,
 };
 
 const ECHO_TEST: &str = "janus.plugin.echotest";
@@ -35,6 +35,13 @@ pub(super) enum Act {
         mountpoint: Value,
         /// Its source, as the load threads know it.
         source: usize,
+    },
+    /// Watches by WHEP.
+    Whep {
+        url: String,
+        token: Option<String>,
+        source: usize,
+        config: Arc<SourceConfig>,
     },
     /// Sends to the echo test plugin, and gets it back.
     Echo(Arc<SourceConfig>),
@@ -79,11 +86,23 @@ struct State {
     profile: Option<portunus_srtp::Profile>,
 }
 
+/// How the server knows a participant.
 #[derive(Debug)]
-struct Member {
-    session: Session,
-    /// Keeps its place at the connection.
-    _handle: Handle,
+enum Member {
+    /// By a session and a handle, which keeps its place at the connection.
+    Janus(Session, Handle),
+    /// By a resource.
+    Whep(Broadcast),
+}
+
+impl Member {
+    /// Says goodbye. The server may be gone, and then need not hear it.
+    async fn end(self) {
+        match self {
+            Member::Janus(session, _handle) => drop(session.destroy().await),
+            Member::Whep(broadcast) => drop(broadcast.end().await),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -182,8 +201,7 @@ impl Crowd {
             drop(state);
             let Some((id, member)) = member else { break };
             self.0.load.remove(id);
-            // It is gone either way.
-            under_way.spawn(async move { drop(member.session.destroy().await) });
+            under_way.spawn(member.end());
         }
         while under_way.join_next().await.is_some() {}
     }
@@ -209,67 +227,84 @@ impl Shared {
             return;
         };
         let start = Instant::now();
-        let session = match connection.create().await {
-            Ok(session) => session,
-            Err(error) => return self.failed(&error.into()),
-        };
-        match self.enter(id, act, &session).await {
-            Ok(handle) => {
+        let mut member = None;
+        match self.enter(id, act, connection, &mut member).await {
+            Ok(()) => {
                 let mut state = self.state();
                 state
                     .joins
                     .delays_us
                     .push(start.elapsed().as_secs_f64() * 1e6);
-                state.members.insert(
-                    id,
-                    Member {
-                        session,
-                        _handle: handle,
-                    },
-                );
+                state.members.extend(member.map(|member| (id, member)));
             }
             Err(error) => {
-                self.state().arriving.remove(&id);
+                self.failed(id, &error);
                 self.load.remove(id);
-                self.failed(&error);
-                // The server may be what failed.
-                let _ = session.destroy().await;
+                if let Some(member) = member {
+                    member.end().await;
+                }
             }
         }
     }
 
-    async fn enter(&self, id: PeerId, act: &Act, session: &Session) -> Result<Handle, JoinError> {
+    /// Joins; `member` is what has to be ended if that fails half-way.
+    async fn enter(
+        &self,
+        id: PeerId,
+        act: &Act,
+        connection: &Connection,
+        member: &mut Option<Member>,
+    ) -> Result<(), JoinError> {
         match act {
             Act::Watch { mountpoint, source } => {
-                let mut handle = session.attach(STREAMING).await?;
+                let handle = attach(connection, STREAMING, member).await?;
                 let watch = json!({ "request": "watch", "id": mountpoint });
                 let reply = handle.message(watch, None).await?;
-                let offer = sdp_in(&reply)?;
-                let (prepared, answer) = self.factory.answer(offer)?;
+                let (prepared, answer) = self.factory.answer(sdp_in(&reply)?)?;
                 let arrival = self.run(id, prepared, Some(*source));
                 let answer = json!({ "type": "answer", "sdp": answer });
                 handle
                     .message(json!({ "request": "start" }), Some(answer))
                     .await?;
-                self.wait(id, arrival, &mut handle).await?;
-                Ok(handle)
+                self.wait(id, arrival, Some(handle)).await
+            }
+            Act::Whep {
+                url,
+                token,
+                source,
+                config,
+            } => {
+                let (offered, offer) = self.offer(Direction::RecvOnly, config)?;
+                let broadcast = Broadcast::offer(url, token.as_deref(), offer).await?;
+                let prepared = offered.accept(&broadcast.answer)?;
+                *member = Some(Member::Whep(broadcast));
+                let arrival = self.run(id, prepared, Some(*source));
+                self.wait(id, arrival, None).await
             }
             Act::Echo(config) => {
-                let mut handle = session.attach(ECHO_TEST).await?;
+                let handle = attach(connection, ECHO_TEST, member).await?;
+                let (offered, offer) = self.offer(Direction::SendRecv, config)?;
                 let traffic = &config.traffic;
                 let (audio, video) = (traffic.audio_bps > 0, traffic.video_bps > 0);
-                let codec = video.then_some(config.codec);
-                let (offered, offer) = self.factory.offer(Direction::SendRecv, audio, codec)?;
                 let body = json!({ "request": "start", "audio": audio, "video": video });
                 let offer = json!({ "type": "offer", "sdp": offer });
                 let reply = handle.message(body, Some(offer)).await?;
                 let mut prepared = offered.accept(sdp_in(&reply)?)?;
                 prepared.send(config);
                 let arrival = self.run(id, prepared, None);
-                self.wait(id, arrival, &mut handle).await?;
-                Ok(handle)
+                self.wait(id, arrival, Some(handle)).await
             }
         }
+    }
+
+    fn offer(
+        &self,
+        direction: Direction,
+        config: &SourceConfig,
+    ) -> Result<(Offered, String), PrepareError> {
+        let video = (config.traffic.video_bps > 0).then_some(config.codec);
+        self.factory
+            .offer(direction, config.traffic.audio_bps > 0, video)
     }
 
     /// Hands a participant to the load threads; the channel tells of its first packet or its end.
@@ -295,13 +330,19 @@ impl Shared {
         &self,
         id: PeerId,
         mut arrival: oneshot::Receiver<Result<(), String>>,
-        handle: &mut Handle,
+        mut handle: Option<&mut Handle>,
     ) -> Result<(), JoinError> {
         let arrived = timeout(PATIENCE, async {
             loop {
+                let event = async {
+                    match &mut handle {
+                        Some(handle) => handle.events.recv().await,
+                        None => None,
+                    }
+                };
                 tokio::select! {
                     arrived = &mut arrival => return arrived,
-                    Some(event) = handle.events.recv() => {
+                    Some(event) = event => {
                         let candidate = event.pointer("/candidate/candidate");
                         if let Some(candidate) = candidate.and_then(Value::as_str) {
                             self.load.add_candidate(id, candidate.to_owned());
@@ -316,12 +357,15 @@ impl Shared {
             Ok(Err(_)) | Err(_) => return Err(JoinError::NoMedia),
         }
         // Nobody listens from now on: the load thread notices the end by itself.
-        handle.events.close();
+        if let Some(handle) = handle {
+            handle.events.close();
+        }
         Ok(())
     }
 
-    fn failed(&self, error: &JoinError) {
+    fn failed(&self, id: PeerId, error: &JoinError) {
         let mut state = self.state();
+        state.arriving.remove(&id);
         state.joins.failed += 1;
         state.last_failure = Some(error.to_string());
     }
@@ -345,6 +389,20 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+/// Creates a session and attaches to `plugin`.
+async fn attach<'a>(
+    connection: &Connection,
+    plugin: &str,
+    member: &'a mut Option<Member>,
+) -> Result<&'a mut Handle, JoinError> {
+    let session = connection.create().await?;
+    let handle = session.attach(plugin).await?;
+    match member.insert(Member::Janus(session, handle)) {
+        Member::Janus(_, handle) => Ok(handle),
+        Member::Whep(_) => Err(JoinError::NoMedia),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One source to many viewers, through mountpoints of the streaming plugin.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -22,6 +23,12 @@ pub struct Options {
     /// What all scenarios ask
     #[command(flatten)]
     pub load: load::Options,
+    /// Viewers come by WHEP: the URL of a mountpoint's endpoint, in which {id} stands for its id
+    #[arg(long, value_name = "URL")]
+    pub whep: Option<String>,
+    /// The bearer token that WHEP viewers show
+    #[arg(long, value_name = "TOKEN", requires = "whep")]
+    pub whep_token: Option<String>,
     /// Mountpoints that the viewers are spread over, each with a source of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub mountpoints: u32,
@@ -57,6 +64,12 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     let facts = Facts::of(first).await;
     let factory = Factory::new(local, target.profiles())?;
 
+    let config = Arc::new(SourceConfig {
+        traffic: traffic.clone(),
+        codec: options.load.codec,
+        keyframes: Duration::from_secs_f64(options.load.keyframes),
+    });
+
     let mut maker = Maker::new(first, options.admin_key.clone()).await?;
     let extra: Map<String, Value> = options.mountpoint_option.iter().cloned().collect();
     let (mut acts, mut destinations) = (Vec::new(), Vec::new());
@@ -64,17 +77,20 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         let made = maker
             .make(traffic, options.load.codec, remote, &extra)
             .await?;
-        acts.push(Act::Watch {
-            mountpoint: made.id,
-            source,
+        acts.push(match &options.whep {
+            Some(url) => Act::Whep {
+                url: url.replace("{id}", made.id.to_string().trim_matches('"')),
+                token: options.whep_token.clone(),
+                source,
+                config: Arc::clone(&config),
+            },
+            None => Act::Watch {
+                mountpoint: made.id,
+                source,
+            },
         });
         destinations.push(made.destination);
     }
-    let config = SourceConfig {
-        traffic: traffic.clone(),
-        codec: options.load.codec,
-        keyframes: Duration::from_secs_f64(options.load.keyframes),
-    };
     let source = Source::start(&config, local, &destinations).map_err(ScenarioError::Source)?;
     let (threads, events) =
         LoadThreads::start(options.load.load_threads as usize).map_err(ScenarioError::Load)?;
@@ -98,6 +114,7 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     let own = [
         ("mountpoints", json!(options.mountpoints)),
         ("mountpoint-option", json!(extra)),
+        ("whep", json!(options.whep.is_some())),
     ];
     let own = own.map(|(name, value)| (name.to_owned(), value));
     record.scenario.options.extend(own);

@@ -1,0 +1,178 @@
+//! WHIP and WHEP (RFC 9725): an offer by POST, the answer in its reply, an end by DELETE.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::ClientError;
+
+const SDP: &str = "application/sdp";
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest body that is read, in bytes.
+const MAX_BODY: usize = 1 << 18;
+
+/// What a server made of an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broadcast {
+    resource: Uri,
+    token: Option<String>,
+    /// The server's answer.
+    pub answer: String,
+}
+
+impl Broadcast {
+    /// Offers to the endpoint `url` (`http://…`).
+    pub async fn offer(url: &str, token: Option<&str>, offer: String) -> Result<Self, ClientError> {
+        let uri: Uri = url.parse().map_err(|_| ClientError::Url(url.to_owned()))?;
+        let response = send(Method::POST, &uri, token, offer).await?;
+        let missing = |missing| ClientError::Malformed {
+            request: format!("POST {url}"),
+            missing,
+        };
+        let location = response.headers().get(LOCATION);
+        let location = location.and_then(|location| location.to_str().ok());
+        let resource = resolve(&uri, location.ok_or(missing("Location"))?)
+            .ok_or(missing("usable Location"))?;
+        Ok(Self {
+            resource,
+            token: token.map(str::to_owned),
+            answer: response.into_body(),
+        })
+    }
+
+    /// Ends it.
+    pub async fn end(&self) -> Result<(), ClientError> {
+        let token = self.token.as_deref();
+        send(Method::DELETE, &self.resource, token, String::new()).await?;
+        Ok(())
+    }
+}
+
+/// Sends a request on a connection of its own, as clients that are strangers to each other do.
+async fn send(
+    method: Method,
+    uri: &Uri,
+    token: Option<&str>,
+    body: String,
+) -> Result<Response<String>, ClientError> {
+    let request = format!("{method} {uri}");
+    let reply = timeout(PATIENCE, exchange(method, uri, token, body));
+    let response = reply.await.map_err(|_| ClientError::Timeout {
+        request: request.clone(),
+        after: PATIENCE,
+    })??;
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    Err(ClientError::Refused {
+        request,
+        code: status.as_u16().into(),
+        reason: response.into_body(),
+    })
+}
+
+async fn exchange(
+    method: Method,
+    uri: &Uri,
+    token: Option<&str>,
+    body: String,
+) -> Result<Response<String>, ClientError> {
+    let wrong = || ClientError::Url(uri.to_string());
+    let authority = uri
+        .authority()
+        .filter(|_| uri.scheme_str() == Some("http"))
+        .ok_or_else(wrong)?;
+    let failed = |reason: String| ClientError::Connect {
+        url: uri.to_string(),
+        reason,
+    };
+    let host = authority
+        .host()
+        .trim_start_matches('[')
+        .trim_end_matches(']');
+    let port = authority.port_u16().unwrap_or(80);
+    let stream = TcpStream::connect((host, port)).await;
+    let stream = stream.map_err(|error| failed(error.to_string()))?;
+    // Otherwise the body would wait for the headers' acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| failed(error.to_string()))?;
+    // It ends when the sender goes; its errors are seen there.
+    tokio::spawn(async move { drop(connection.await) });
+    let mut request = Request::builder()
+        .method(method)
+        .uri(uri.path_and_query().map_or("/", |path| path.as_str()))
+        .header(HOST, authority.as_str())
+        .header(ACCEPT, SDP);
+    if !body.is_empty() {
+        request = request.header(CONTENT_TYPE, SDP);
+    }
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request = request
+        .body(Full::new(Bytes::from(body)))
+        .map_err(|error| failed(error.to_string()))?;
+    let response = sender.send_request(request).await;
+    let (head, body) = response
+        .map_err(|error| failed(error.to_string()))?
+        .into_parts();
+    let body = Limited::new(body, MAX_BODY).collect().await;
+    let body = body.map_err(|error| failed(error.to_string()))?.to_bytes();
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Ok(Response::from_parts(head, text))
+}
+
+/// Where a Location header leads, seen from `base`.
+fn resolve(base: &Uri, location: &str) -> Option<Uri> {
+    if location.contains("://") {
+        return location.parse().ok();
+    }
+    let path = match location.strip_prefix('/') {
+        Some(_) => location.to_owned(),
+        None => {
+            let folder = base
+                .path()
+                .rsplit_once('/')
+                .map_or("", |(folder, _)| folder);
+            format!("{folder}/{location}")
+        }
+    };
+    let (scheme, authority) = (base.scheme()?.clone(), base.authority()?.clone());
+    let uri = Uri::builder().scheme(scheme).authority(authority);
+    uri.path_and_query(path).build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn locations_are_relative_or_whole() {
+        let base = "http://h:8/whep/7".parse().unwrap();
+        let resolved = |location| resolve(&base, location).unwrap().to_string();
+        assert_eq!(resolved("/whep/resource/a"), "http://h:8/whep/resource/a");
+        assert_eq!(resolved("a?b"), "http://h:8/whep/a?b");
+        assert_eq!(resolved("http://other/x"), "http://other/x");
+        assert_eq!(resolve(&base, "/a b"), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_usable_url_is_told() {
+        for url in ["", "h", "https://h/", "http://"] {
+            let offered = Broadcast::offer(url, None, "v=0".to_owned()).await;
+            assert!(matches!(offered, Err(ClientError::Url(_))), "{url}");
+        }
+    }
+}
