@@ -1,4 +1,4 @@
-//! RTP, RTCP, header extensions and codec payload descriptors: borrowed views and writers.
+//! RTP, RTCP, header extensions, codec payload descriptors and packetisers: borrowed views and writers.
 #![forbid(unsafe_code)]
 
 pub mod codec;
@@ -6,6 +6,7 @@ mod error;
 pub mod extension;
 pub mod header;
 mod id;
+pub mod packetize;
 pub mod rtcp;
 
 pub use error::RtpError;

@@ -72,7 +72,7 @@ impl Av1 {
 }
 
 /// Reads at most eight bytes.
-fn read_leb128(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn read_leb128(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..56).step_by(7) {
         let byte = *bytes.split_off_first()?;
