@@ -1,0 +1,295 @@
+//! MP4 (ISO/IEC 14496-12 and -14, -15): H.264, AV1, VP8, VP9 and Opus.
+
+use mp4_atom::{Atom, Codec as Entry, FourCC, Header, Moov, ReadFrom, Stbl, Trak};
+use portunus_rtp::packetize::{ParameterSets, PayloadFormat};
+
+use super::sample_table::{Cursor, Sample};
+use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
+use crate::track::{Codec, Kind, TrackSource};
+use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
+
+/// Boxes outside of `moov` that are passed over.
+const MAX_BOXES: u32 = 100_000;
+
+pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
+    let moov = read_moov(&mut input)?;
+    let mut sources = Vec::new();
+    let mut tracks = Vec::new();
+    for wanted in options.kinds() {
+        let Some(trak) = moov.trak.iter().find(|trak| kind_of(trak) == Some(wanted)) else {
+            continue;
+        };
+        let (source, track) = open_track(trak, wanted)?;
+        sources.push(source);
+        tracks.push(track);
+    }
+    if sources.is_empty() {
+        return Err(FileError::NoTrack(options.wanted()));
+    }
+    let fragmented = moov.mvex.is_some();
+    for track in &mut tracks {
+        track.advance()?;
+        if track.next.is_none() && fragmented {
+            return Err(FileError::Unsupported(
+                "a fragmented MP4: remux it with ffmpeg -i … -c copy -movflags +faststart",
+            ));
+        }
+    }
+    // What edit lists cut off is sent all the same (decoders need it), so everything moves back.
+    let shift = tracks.iter().map(|track| track.start).max().unwrap_or(0);
+    let duration = moov.trak.iter().filter_map(|trak| {
+        let header = &trak.mdia.mdhd;
+        nanos_of_ticks(i64::try_from(header.duration).ok()?, header.timescale)
+    });
+    Ok(Box::new(Mp4 {
+        duration: duration.max().filter(|nanos| *nanos > 0),
+        input,
+        sources,
+        tracks,
+        shift,
+    }))
+}
+
+#[derive(Debug)]
+struct Mp4 {
+    input: Input,
+    sources: Vec<TrackSource>,
+    tracks: Vec<TrackState>,
+    shift: Nanos,
+    duration: Option<Nanos>,
+}
+
+struct TrackState {
+    table: Stbl,
+    timescale: u32,
+    /// Where the edit list begins, in the track's own time.
+    start: Nanos,
+    cursor: Cursor,
+    /// The sample that is read next.
+    next: Option<(Sample, Nanos)>,
+}
+
+impl TrackState {
+    fn advance(&mut self) -> Result<(), FileError> {
+        self.next = match self.cursor.next(&self.table)? {
+            Some(sample) => Some((sample, self.nanos(sample.decoded)?)),
+            None => None,
+        };
+        Ok(())
+    }
+
+    fn rewind(&mut self) -> Result<(), FileError> {
+        self.cursor = Cursor::default();
+        self.advance()
+    }
+
+    fn nanos(&self, ticks: i64) -> Result<Nanos, FileError> {
+        nanos_of_ticks(ticks, self.timescale).ok_or_else(|| FileError::corrupt("a time"))
+    }
+
+    /// The time that a seek counts by.
+    fn time(&self) -> Option<Nanos> {
+        Some(self.next?.1.saturating_sub(self.start))
+    }
+}
+
+impl std::fmt::Debug for TrackState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TrackState(next {:?})", self.next)
+    }
+}
+
+impl Demux for Mp4 {
+    fn tracks(&self) -> &[TrackSource] {
+        &self.sources
+    }
+
+    fn read(&mut self, frame: &mut Frame) -> Result<bool, FileError> {
+        let due = |track: &TrackState| track.time();
+        let next = self.tracks.iter_mut().enumerate();
+        let Some((index, track)) = next
+            .filter(|(_, track)| track.next.is_some())
+            .min_by_key(|(_, track)| due(track))
+        else {
+            return Ok(false);
+        };
+        let Some((sample, decoded)) = track.next else {
+            return Ok(false);
+        };
+        let size = u64::from(sample.size);
+        self.input.seek(sample.offset)?;
+        self.input
+            .read_into(&mut frame.data, size, MAX_FRAME, "a frame")?;
+        let shift = self.shift.saturating_sub(track.start);
+        frame.track = index;
+        frame.at = decoded.saturating_add(shift);
+        frame.presented = track.nanos(sample.presented)?.saturating_add(shift);
+        frame.duration = track.nanos(i64::from(sample.duration))?;
+        frame.keyframe = sample.keyframe;
+        track.advance()?;
+        Ok(true)
+    }
+
+    fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
+        let mut to = to;
+        // Video first: sound then begins with the keyframe.
+        for track in self.tracks.iter_mut().rev() {
+            track.rewind()?;
+            let mut best = (track.cursor.clone(), track.next);
+            while track.time().is_some_and(|time| time <= to) {
+                if track.next.is_some_and(|(sample, _)| sample.keyframe) {
+                    best = (track.cursor.clone(), track.next);
+                }
+                track.advance()?;
+            }
+            (track.cursor, track.next) = best;
+            to = track.time().map_or(to, |time| time.max(0));
+        }
+        Ok(())
+    }
+
+    fn duration(&self) -> Option<Nanos> {
+        self.duration
+    }
+}
+
+/// Passes over boxes until the one with the index.
+fn read_moov(input: &mut Input) -> Result<Moov, FileError> {
+    for _ in 0..MAX_BOXES {
+        if input.is_at_end() {
+            break;
+        }
+        let at = input.position();
+        let header = Header::read_from(input).map_err(|error| match error {
+            mp4_atom::Error::Io(_) | mp4_atom::Error::UnexpectedEof => {
+                FileError::Truncated(input.len())
+            }
+            error => FileError::corrupt(format!("the box at {at}: {error}")),
+        })?;
+        let rest = input.len().saturating_sub(input.position());
+        let size = header.size.map_or(rest, |size| size as u64);
+        if header.kind != Moov::KIND {
+            input.skip(size)?;
+            continue;
+        }
+        let mut body = Vec::new();
+        input.read_into(&mut body, size, MAX_INDEX, "the moov box")?;
+        return Moov::decode_body(&mut body.as_slice())
+            .map_err(|error| FileError::corrupt(format!("the moov box: {error}")));
+    }
+    Err(FileError::corrupt("there is no moov box"))
+}
+
+fn kind_of(trak: &Trak) -> Option<Kind> {
+    let handler = trak.mdia.hdlr.handler;
+    if handler == FourCC::new(b"vide") {
+        Some(Kind::Video)
+    } else if handler == FourCC::new(b"soun") {
+        Some(Kind::Audio)
+    } else {
+        None
+    }
+}
+
+fn open_track(trak: &Trak, kind: Kind) -> Result<(TrackSource, TrackState), FileError> {
+    let table = &trak.mdia.minf.stbl;
+    let entry = table.stsd.codecs.first();
+    let entry = entry.ok_or_else(|| FileError::corrupt("a track without sample entry"))?;
+    let source = source_of(entry).ok_or_else(|| {
+        let codec = name_of(entry);
+        FileError::Codec {
+            track: u64::from(trak.tkhd.track_id),
+            kind,
+            advice: advice_for(kind),
+            codec,
+        }
+    })?;
+    if source.track.codec.kind() != kind {
+        return Err(FileError::corrupt("a track of two kinds"));
+    }
+    if source.track.channels > 2 {
+        return Err(FileError::Unsupported(
+            "Opus of more than two channels: mix it down to stereo",
+        ));
+    }
+    let timescale = trak.mdia.mdhd.timescale;
+    if timescale == 0 {
+        return Err(FileError::corrupt("a track with timescale 0"));
+    }
+    let edits = trak.edts.as_ref().and_then(|edts| edts.elst.as_ref());
+    let start = edits
+        .and_then(|elst| elst.entries.iter().find_map(|entry| entry.media_time))
+        .and_then(|ticks| nanos_of_ticks(i64::try_from(ticks).ok()?, timescale));
+    let state = TrackState {
+        table: table.clone(),
+        timescale,
+        start: start.unwrap_or(0),
+        cursor: Cursor::default(),
+        next: None,
+    };
+    Ok((source, state))
+}
+
+pub(super) fn advice_for(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Audio => {
+            "WebRTC does not carry it; transcode it to Opus (ffmpeg -i … -c:v copy -c:a libopus …)"
+        }
+        Kind::Video => "transcode it to H.264, VP8, VP9 or AV1",
+    }
+}
+
+fn source_of(entry: &Entry) -> Option<TrackSource> {
+    Some(match entry {
+        Entry::Avc1(entry) => h264(&entry.avcc),
+        Entry::Avc3(entry) => h264(&entry.avcc),
+        Entry::Av01(entry) => av1(entry.av1c.config_obus.clone()),
+        Entry::Vp08(_) => TrackSource::new(Codec::Vp8, PayloadFormat::Vp8),
+        Entry::Vp09(entry) => {
+            let mut source = TrackSource::new(Codec::Vp9, PayloadFormat::Vp9);
+            source.track.fmtp = Some(format!("profile-id={}", entry.vpcc.profile));
+            source
+        }
+        Entry::Opus(entry) => TrackSource::opus(entry.dops.output_channel_count.max(1)),
+        _ => return None,
+    })
+}
+
+pub(super) fn av1(sequence_header: Vec<u8>) -> TrackSource {
+    TrackSource::new(Codec::Av1, PayloadFormat::Av1 { sequence_header })
+}
+
+pub(super) fn h264(config: &mp4_atom::Avcc) -> TrackSource {
+    let units = [
+        config.sequence_parameter_sets.as_slice(),
+        config.picture_parameter_sets.as_slice(),
+    ]
+    .concat();
+    let mut source = TrackSource::new(
+        Codec::H264,
+        PayloadFormat::H264(ParameterSets {
+            length_size: config.length_size,
+            units,
+        }),
+    );
+    source.track.fmtp = Some(format!(
+        "profile-level-id={:02x}{:02x}{:02x};packetization-mode=1;level-asymmetry-allowed=1",
+        config.avc_profile_indication, config.profile_compatibility, config.avc_level_indication
+    ));
+    source
+}
+
+fn name_of(entry: &Entry) -> String {
+    match entry {
+        Entry::Mp4a(_) => "AAC",
+        Entry::Mp3(_) => "MP3",
+        Entry::Flac(_) => "FLAC",
+        Entry::Ac3(_) => "AC-3",
+        Entry::Eac3(_) => "E-AC-3",
+        Entry::Hev1(_) | Entry::Hvc1(_) => "H.265",
+        Entry::Jpeg(_) => "JPEG",
+        Entry::Unknown(kind, _) => return format!("'{kind}'"),
+        _ => "an unsupported codec",
+    }
+    .to_owned()
+}

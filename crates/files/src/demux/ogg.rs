@@ -1,0 +1,209 @@
+//! Ogg with Opus (RFC 7845). The times are counted from the packets themselves.
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use ogg::{OggReadError, Packet, PacketReader};
+
+use super::{Demux, Frame, Input, Nanos, opus};
+use crate::track::{Kind, TrackSource};
+use crate::{FileError, MAX_FRAME, OpenOptions};
+
+/// Packets of other streams that may come before the next one of ours.
+const MAX_FOREIGN_PACKETS: u32 = 10_000;
+
+pub(super) fn open(input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
+    if !options.audio {
+        return Err(FileError::NoTrack("video"));
+    }
+    let mut this = Ogg {
+        reader: PacketReader::new(Rationed::new(input)),
+        serial: 0,
+        tracks: [TrackSource::opus(1)],
+        at: 0,
+        tags_are_next: false,
+    };
+    let mut other = None;
+    // The first packets of all streams come before anything else.
+    while let Some(packet) = this.packet()? {
+        if let Some(channels) = opus::channels_of_head(&packet.data) {
+            if channels > 2 {
+                return Err(surround());
+            }
+            this.tracks = [TrackSource::opus(channels)];
+            this.begin(&packet);
+            return Ok(Box::new(this));
+        }
+        if !packet.first_in_stream() {
+            break;
+        }
+        other = other.or(Some(packet.data));
+    }
+    Err(match other {
+        Some(head) => FileError::Codec {
+            track: 1,
+            kind: if head.get(1..7) == Some(b"theora".as_slice()) {
+                Kind::Video
+            } else {
+                Kind::Audio
+            },
+            codec: name_of(&head).to_owned(),
+            advice: "transcode it to Opus",
+        },
+        None => FileError::Empty,
+    })
+}
+
+fn surround() -> FileError {
+    FileError::Unsupported("Opus of more than two channels: mix it down to stereo")
+}
+
+fn name_of(head: &[u8]) -> &'static str {
+    match head {
+        [_, b'v', b'o', b'r', b'b', b'i', b's', ..] => "Vorbis",
+        [_, b't', b'h', b'e', b'o', b'r', b'a', ..] => "Theora",
+        [_, b'F', b'L', b'A', b'C', ..] => "FLAC",
+        [b'S', b'p', b'e', b'e', b'x', ..] => "Speex",
+        _ => "an unknown codec",
+    }
+}
+
+struct Ogg {
+    reader: PacketReader<Rationed>,
+    serial: u32,
+    tracks: [TrackSource; 1],
+    at: Nanos,
+    tags_are_next: bool,
+}
+
+impl Ogg {
+    fn packet(&mut self) -> Result<Option<Packet>, FileError> {
+        self.reader.get_mut().ration = MAX_FRAME;
+        self.reader.read_packet().map_err(|error| match error {
+            OggReadError::ReadError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                FileError::Truncated(self.reader.get_ref().input.len())
+            }
+            OggReadError::ReadError(error) if error.kind() == io::ErrorKind::InvalidData => {
+                FileError::corrupt(error.to_string())
+            }
+            OggReadError::ReadError(error) => error.into(),
+            error => FileError::corrupt(error.to_string()),
+        })
+    }
+
+    /// The stream that `head` begins is ours from here on.
+    fn begin(&mut self, head: &Packet) {
+        self.serial = head.stream_serial();
+        self.tags_are_next = true;
+    }
+
+    /// The next packet with sound in it.
+    fn sound(&mut self) -> Result<Option<(Packet, Nanos)>, FileError> {
+        for _ in 0..MAX_FOREIGN_PACKETS {
+            let Some(packet) = self.packet()? else {
+                return Ok(None);
+            };
+            if let Some(channels) = opus::channels_of_head(&packet.data) {
+                // Streams may follow one another (a chain).
+                if channels > 2 {
+                    return Err(surround());
+                }
+                self.begin(&packet);
+            } else if packet.stream_serial() == self.serial {
+                if std::mem::take(&mut self.tags_are_next) {
+                    continue;
+                }
+                let duration = opus::packet_duration(&packet.data)
+                    .ok_or_else(|| FileError::corrupt("an Opus packet without duration"))?;
+                return Ok(Some((packet, duration)));
+            }
+        }
+        Err(FileError::corrupt("too many packets of other streams"))
+    }
+}
+
+impl Demux for Ogg {
+    fn tracks(&self) -> &[TrackSource] {
+        &self.tracks
+    }
+
+    fn read(&mut self, frame: &mut Frame) -> Result<bool, FileError> {
+        let Some((packet, duration)) = self.sound()? else {
+            return Ok(false);
+        };
+        frame.track = 0;
+        frame.at = self.at;
+        frame.presented = self.at;
+        frame.duration = duration;
+        frame.keyframe = true;
+        frame.data = packet.data;
+        self.at = self.at.saturating_add(duration);
+        Ok(true)
+    }
+
+    /// Counts packets from the start: exact, and a matter of milliseconds.
+    fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
+        self.reader.get_mut().ration = MAX_FRAME;
+        self.reader.seek_bytes(SeekFrom::Start(0))?;
+        self.at = 0;
+        self.tags_are_next = false;
+        // The head that comes again says which stream is ours.
+        while self.at < to {
+            let Some((_, duration)) = self.sound()? else {
+                return Ok(());
+            };
+            self.at = self.at.saturating_add(duration);
+        }
+        Ok(())
+    }
+
+    fn duration(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+impl fmt::Debug for Ogg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ogg(serial {}, at {} ns)", self.serial, self.at)
+    }
+}
+
+/// Lets only so many bytes be read for one packet: the reader collects a packet over pages without any
+/// bound of its own.
+struct Rationed {
+    input: Input,
+    ration: u64,
+}
+
+impl Rationed {
+    fn new(input: Input) -> Self {
+        let ration = MAX_FRAME;
+        Self { input, ration }
+    }
+}
+
+impl Read for Rationed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.ration = self
+            .ration
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a packet without end"))?;
+        Ok(read)
+    }
+}
+
+impl Seek for Rationed {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(to) => Some(to),
+            SeekFrom::Current(by) => self.input.position().checked_add_signed(by),
+            SeekFrom::End(by) => self.input.len().checked_add_signed(by),
+        };
+        let target = target.ok_or(io::ErrorKind::InvalidInput)?;
+        self.input
+            .seek(target)
+            .map_err(|error| io::Error::new(io::ErrorKind::UnexpectedEof, error.to_string()))?;
+        Ok(target)
+    }
+}

@@ -1,0 +1,432 @@
+//! WebM and Matroska (RFC 9559): VP8, VP9, AV1, H.264 and Opus.
+//!
+//! The file is walked element by element; what lies in no known place is passed over by its size.
+
+use mkv_element::Lacer;
+use mkv_element::io::blocking_impl::ReadFrom;
+use mkv_element::prelude::{
+    Block, BlockGroup, Cluster, CodecPrivate, Cues, Ebml, Element, Header, Info, SeekHead, Segment,
+    SimpleBlock, Timestamp, TrackEntry, Tracks,
+};
+use mp4_atom::Atom;
+use portunus_rtp::packetize::PayloadFormat;
+
+use super::mp4::{advice_for, av1, h264};
+use super::{Demux, Frame, Input, Nanos, opus};
+use crate::track::{Codec, Kind, TrackSource};
+use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
+
+const VIDEO: u64 = 1;
+const AUDIO: u64 = 2;
+/// Elements before the first cluster.
+const MAX_ELEMENTS: u32 = 10_000;
+/// The most clusters that a seek without index walks over.
+const MAX_CLUSTERS: u32 = 1_000_000;
+
+pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
+    let mut body = Vec::new();
+    let header = read_header(&mut input)?;
+    if header.id != Ebml::ID {
+        return Err(FileError::UnknownType);
+    }
+    input.read_into(&mut body, *header.size, 64 << 10, "the EBML header")?;
+    let ebml: Ebml = decode(&body, "the EBML header")?;
+    let doc_type = ebml
+        .doc_type
+        .as_deref()
+        .map(|name| name.trim_end_matches('\0'));
+    if !matches!(doc_type, Some("webm" | "matroska")) {
+        return Err(FileError::UnknownType);
+    }
+    let segment = read_header(&mut input)?;
+    if segment.id != Segment::ID {
+        return Err(FileError::corrupt("no segment after the EBML header"));
+    }
+    let start = input.position();
+    let end = (!segment.size.is_unknown).then(|| start.saturating_add(*segment.size));
+
+    let mut head = Head::default();
+    for _ in 0..MAX_ELEMENTS {
+        if input.is_at_end() {
+            break;
+        }
+        let at = input.position();
+        let header = read_header(&mut input)?;
+        if header.id == Cluster::ID {
+            return Webm::enter(input, start, end, at, head, options);
+        }
+        head.read(&mut input, &header, &mut body)?;
+    }
+    Err(FileError::Empty)
+}
+
+/// What comes before the first cluster.
+#[derive(Default)]
+struct Head {
+    info: Option<Info>,
+    tracks: Vec<TrackEntry>,
+    /// Where the index is, relative to the segment's start.
+    cues: Option<u64>,
+}
+
+impl Head {
+    fn read(
+        &mut self,
+        input: &mut Input,
+        header: &Header,
+        body: &mut Vec<u8>,
+    ) -> Result<(), FileError> {
+        if header.size.is_unknown {
+            return Err(FileError::corrupt("an element of unknown size"));
+        }
+        let size = *header.size;
+        if ![Info::ID, Tracks::ID, SeekHead::ID].contains(&header.id) {
+            return input.skip(size);
+        }
+        input.read_into(body, size, MAX_INDEX, "a header")?;
+        if header.id == Info::ID {
+            self.info = Some(decode(body, "the segment's information")?);
+        } else if header.id == Tracks::ID {
+            self.tracks = decode::<Tracks>(body, "the tracks")?.track_entry;
+        } else {
+            let seek_head: SeekHead = decode(body, "the seek head")?;
+            let id = [0x1c, 0x53, 0xbb, 0x6b];
+            let cues = seek_head.seek.iter().find(|seek| seek.seek_id[..] == id);
+            self.cues = cues.map(|seek| *seek.seek_position).or(self.cues);
+        }
+        Ok(())
+    }
+}
+
+struct Webm {
+    input: Input,
+    /// Where positions are counted from, and where it ends, if that is known.
+    segment: (u64, Option<u64>),
+    first_cluster: u64,
+    cues: Option<u64>,
+    /// Nanoseconds a tick.
+    scale: i64,
+    duration: Option<Nanos>,
+    sources: Vec<TrackSource>,
+    /// The track number, and the duration of a frame if it is told, for each of `sources`.
+    numbers: Vec<(u64, Option<Nanos>)>,
+    cluster_time: u64,
+    /// The block that is being taken apart.
+    body: Vec<u8>,
+    laced: Laced,
+}
+
+/// The frames of a block that are not handed out yet.
+#[derive(Debug, Default)]
+struct Laced {
+    sizes: std::collections::VecDeque<usize>,
+    from: usize,
+    track: usize,
+    at: Nanos,
+    keyframe: bool,
+}
+
+impl Webm {
+    fn enter(
+        mut input: Input,
+        start: u64,
+        end: Option<u64>,
+        first_cluster: u64,
+        head: Head,
+        options: &OpenOptions,
+    ) -> Result<Box<dyn Demux>, FileError> {
+        let info = head.info.unwrap_or_default();
+        let scale = i64::try_from(*info.timestamp_scale)
+            .ok()
+            .filter(|scale| (1..=1_000_000_000).contains(scale))
+            .ok_or_else(|| FileError::corrupt("the timestamp scale"))?;
+        let (mut sources, mut numbers) = (Vec::new(), Vec::new());
+        for wanted in options.kinds() {
+            let kind = if wanted == Kind::Video { VIDEO } else { AUDIO };
+            let Some(entry) = head.tracks.iter().find(|entry| *entry.track_type == kind) else {
+                continue;
+            };
+            sources.push(source_of(entry, wanted)?);
+            let each = entry.default_duration.as_ref();
+            let each = each.and_then(|nanos| Nanos::try_from(**nanos).ok());
+            numbers.push((*entry.track_number, each));
+        }
+        if sources.is_empty() {
+            return Err(FileError::NoTrack(options.wanted()));
+        }
+        input.seek(first_cluster)?;
+        let ticks = info.duration.map_or(0.0, |duration| *duration);
+        Ok(Box::new(Self {
+            input,
+            segment: (start, end),
+            first_cluster,
+            cues: head.cues,
+            scale,
+            // A float is cut to the range; not a number becomes 0.
+            duration: Some((ticks * scale as f64) as Nanos).filter(|nanos| *nanos > 0),
+            sources,
+            numbers,
+            cluster_time: 0,
+            body: Vec::new(),
+            laced: Laced::default(),
+        }))
+    }
+
+    /// Reads on to the next block with a frame of ours.
+    fn next_block(&mut self) -> Result<bool, FileError> {
+        loop {
+            let (at, (_, end)) = (self.input.position(), self.segment);
+            if end.is_some_and(|end| at >= end) {
+                return Ok(false);
+            }
+            if self.input.is_at_end() {
+                return match end {
+                    Some(_) => Err(FileError::Truncated(self.input.len())),
+                    None => Ok(false),
+                };
+            }
+            let header = read_header(&mut self.input)?;
+            let size = *header.size;
+            if header.id == Cluster::ID {
+                self.cluster_time = 0;
+            } else if header.size.is_unknown {
+                return Err(FileError::corrupt("an element of unknown size"));
+            } else if header.id == Timestamp::ID {
+                self.input.read_into(&mut self.body, size, 8, "a time")?;
+                self.cluster_time = *decode::<Timestamp>(&self.body, "a time")?;
+            } else if header.id == SimpleBlock::ID {
+                self.input
+                    .read_into(&mut self.body, size, MAX_FRAME, "a block")?;
+                if self.begin_block(None)? {
+                    return Ok(true);
+                }
+            } else if header.id == BlockGroup::ID {
+                self.input
+                    .read_into(&mut self.body, size, MAX_FRAME, "a block")?;
+                let group: BlockGroup = decode(&self.body, "a block group")?;
+                let keyframe = group.reference_block.is_empty();
+                let Block(block) = group.block;
+                self.body = block.into();
+                if self.begin_block(Some(keyframe))? {
+                    return Ok(true);
+                }
+            } else {
+                self.input.skip(size)?;
+            }
+        }
+    }
+
+    /// Takes the block in `body` apart; false if it is of no track of ours. A simple block says itself
+    /// whether it is a keyframe.
+    fn begin_block(&mut self, keyframe: Option<bool>) -> Result<bool, FileError> {
+        let corrupt = || FileError::corrupt("a block");
+        let mut rest = self.body.as_slice();
+        let number = mkv_element::prelude::VInt64::read_from(&mut rest).map_err(|_| corrupt())?;
+        let (fixed, data) = rest.split_first_chunk::<3>().ok_or_else(corrupt)?;
+        let [high, low, flags] = *fixed;
+        let Some(track) = self.numbers.iter().position(|(own, _)| *own == *number) else {
+            return Ok(false);
+        };
+        let ticks = i64::try_from(self.cluster_time)
+            .ok()
+            .and_then(|time| time.checked_add(i64::from(i16::from_be_bytes([high, low]))));
+        let at = ticks.and_then(|ticks| ticks.checked_mul(self.scale));
+        self.laced.sizes.clear();
+        let lacer = match (flags >> 1) & 3 {
+            0 => None,
+            1 => Some(Lacer::Xiph),
+            2 => Some(Lacer::FixedSize),
+            _ => Some(Lacer::Ebml),
+        };
+        match lacer {
+            None => self.laced.sizes.push_back(data.len()),
+            Some(lacer) => {
+                // Count of frames less one, and then at least a byte for each.
+                let frames = data.first().map_or(0, |count| usize::from(*count) + 1);
+                if data.len() <= frames {
+                    return Err(corrupt());
+                }
+                let parts = lacer.delace(data).map_err(|_| corrupt())?;
+                self.laced.sizes.extend(parts.iter().map(|part| part.len()));
+            }
+        }
+        let total: usize = self.laced.sizes.iter().sum();
+        self.laced.from = self.body.len().checked_sub(total).ok_or_else(corrupt)?;
+        self.laced.track = track;
+        self.laced.at = at.ok_or_else(corrupt)?;
+        self.laced.keyframe = keyframe.unwrap_or(flags & 0x80 != 0);
+        Ok(!self.laced.sizes.is_empty())
+    }
+
+    /// The last cluster that begins at or before `ticks`, by the index.
+    fn by_cues(&mut self, ticks: u64) -> Result<Option<u64>, FileError> {
+        let Some(cues) = self.cues else {
+            return Ok(None);
+        };
+        self.input.seek(self.segment.0.saturating_add(cues))?;
+        let header = read_header(&mut self.input)?;
+        if header.id != Cues::ID {
+            return Ok(None);
+        }
+        self.input
+            .read_into(&mut self.body, *header.size, MAX_INDEX, "the index")?;
+        let cues: Cues = decode(&self.body, "the index")?;
+        let behind = cues.cue_point.iter().filter(|cue| *cue.cue_time <= ticks);
+        let place = behind
+            .max_by_key(|cue| *cue.cue_time)
+            .and_then(|cue| cue.cue_track_positions.first());
+        Ok(place.map(|place| {
+            let (start, _) = self.segment;
+            start.saturating_add(*place.cue_cluster_position)
+        }))
+    }
+
+    /// The same by walking over all clusters.
+    fn by_walking(&mut self, ticks: u64) -> Result<u64, FileError> {
+        let mut best = self.first_cluster;
+        let mut cluster = best;
+        self.input.seek(best)?;
+        for _ in 0..MAX_CLUSTERS {
+            if self.input.is_at_end() {
+                break;
+            }
+            let at = self.input.position();
+            let header = read_header(&mut self.input)?;
+            if header.id == Cluster::ID {
+                cluster = at;
+            } else if header.size.is_unknown {
+                break;
+            } else if header.id == Timestamp::ID {
+                self.input
+                    .read_into(&mut self.body, *header.size, 8, "a time")?;
+                if *decode::<Timestamp>(&self.body, "a time")? > ticks {
+                    break;
+                }
+                best = cluster;
+            } else {
+                self.input.skip(*header.size)?;
+            }
+        }
+        Ok(best)
+    }
+}
+
+impl Demux for Webm {
+    fn tracks(&self) -> &[TrackSource] {
+        &self.sources
+    }
+
+    fn read(&mut self, frame: &mut Frame) -> Result<bool, FileError> {
+        if self.laced.sizes.is_empty() && !self.next_block()? {
+            return Ok(false);
+        }
+        let laced = &mut self.laced;
+        let size = laced.sizes.pop_front().unwrap_or(0);
+        let to = laced.from.saturating_add(size);
+        let data = self.body.get(laced.from..to).unwrap_or_default();
+        laced.from = to;
+        let told = self.numbers.get(laced.track).and_then(|(_, each)| *each);
+        let is_opus = self
+            .sources
+            .get(laced.track)
+            .is_some_and(|source| source.track.codec == Codec::Opus);
+        let duration = if is_opus {
+            opus::packet_duration(data)
+                .ok_or_else(|| FileError::corrupt("an Opus packet without duration"))?
+        } else {
+            told.unwrap_or(0)
+        };
+        frame.data.clear();
+        frame.data.extend_from_slice(data);
+        frame.track = laced.track;
+        frame.at = laced.at;
+        frame.presented = laced.at;
+        frame.duration = duration;
+        frame.keyframe = laced.keyframe || is_opus;
+        laced.at = laced.at.saturating_add(duration);
+        Ok(true)
+    }
+
+    fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
+        self.laced.sizes.clear();
+        self.cluster_time = 0;
+        let ticks = u64::try_from(to.checked_div(self.scale).unwrap_or(0)).unwrap_or(0);
+        let cluster = match ticks {
+            0 => self.first_cluster,
+            // A broken index is as good as none.
+            _ => match self.by_cues(ticks).ok().flatten() {
+                Some(cluster) => cluster,
+                None => self.by_walking(ticks)?,
+            },
+        };
+        self.input.seek(cluster)
+    }
+
+    fn duration(&self) -> Option<Nanos> {
+        self.duration
+    }
+}
+
+impl std::fmt::Debug for Webm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Webm({:?})", self.input)
+    }
+}
+
+fn read_header(input: &mut Input) -> Result<Header, FileError> {
+    let at = input.position();
+    Header::read_from(input).map_err(|error| match error {
+        mkv_element::Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            FileError::Truncated(input.len())
+        }
+        mkv_element::Error::Io(error) => error.into(),
+        _ => FileError::corrupt(format!("no element at byte {at}")),
+    })
+}
+
+fn decode<T: Element>(body: &[u8], what: &str) -> Result<T, FileError> {
+    T::decode_body(&mut &*body).map_err(|error| FileError::corrupt(format!("{what}: {error}")))
+}
+
+fn source_of(entry: &TrackEntry, kind: Kind) -> Result<TrackSource, FileError> {
+    if entry.content_encodings.is_some() {
+        return Err(FileError::Unsupported(
+            "a compressed or encrypted track: remux it with ffmpeg -i … -c copy …",
+        ));
+    }
+    let empty = CodecPrivate::default();
+    let private = entry.codec_private.as_ref().unwrap_or(&empty);
+    let source = match (kind, &entry.codec_id[..]) {
+        (Kind::Video, "V_VP8") => TrackSource::new(Codec::Vp8, PayloadFormat::Vp8),
+        (Kind::Video, "V_VP9") => TrackSource::new(Codec::Vp9, PayloadFormat::Vp9),
+        // Four bytes of flags come before the OBUs.
+        (Kind::Video, "V_AV1") => av1(private.get(4..).unwrap_or_default().to_vec()),
+        (Kind::Video, "V_MPEG4/ISO/AVC") => {
+            let config = mp4_atom::Avcc::decode_body(&mut &private[..]);
+            h264(&config.map_err(|error| FileError::corrupt(format!("H.264's setup: {error}")))?)
+        }
+        (Kind::Audio, "A_OPUS") => {
+            let channels = entry.audio.as_ref().map_or(1, |audio| *audio.channels);
+            if channels > 2 {
+                return Err(FileError::Unsupported(
+                    "Opus of more than two channels: mix it down to stereo",
+                ));
+            }
+            TrackSource::opus(if channels == 2 { 2 } else { 1 })
+        }
+        (_, codec) => {
+            let codec = if codec.starts_with("A_AAC") {
+                "AAC"
+            } else {
+                codec
+            };
+            return Err(FileError::Codec {
+                track: *entry.track_number,
+                kind,
+                codec: codec.chars().take(64).collect(),
+                advice: advice_for(kind),
+            });
+        }
+    };
+    Ok(source)
+}

@@ -1,0 +1,75 @@
+//! What can be wrong with a file.
+
+use std::io;
+
+use portunus_rtp::RtpError;
+use thiserror::Error;
+
+use crate::track::Kind;
+
+/// Why a file is not played, or not any further.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The name may not be used.
+    #[error("the file name {0:?} is empty, has a NUL or goes up by '..'")]
+    Path(String),
+    /// It is a folder, a pipe or a device.
+    #[error("not a regular file")]
+    NotAFile,
+    /// Reading failed.
+    #[error("cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// No container that is known.
+    #[error("neither Ogg, WebM, Matroska nor MP4, and not named .alaw or .mulaw")]
+    UnknownType,
+    /// A track that was asked for has a codec that WebRTC cannot carry, or that is not supported.
+    #[error("track {track} ({kind}) is {codec}: {advice}")]
+    Codec {
+        /// The track's number in the file, from 1.
+        track: u64,
+        /// What it is.
+        kind: Kind,
+        /// Its codec, as the container names it.
+        codec: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// A form of the container that is not supported.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// There is no track of the kinds asked for.
+    #[error("no {0} track in it")]
+    NoTrack(&'static str),
+    /// There is not a single frame in it.
+    #[error("no media in it")]
+    Empty,
+    /// It ends in the middle of something.
+    #[error("truncated after {0} bytes")]
+    Truncated(u64),
+    /// It contradicts its format.
+    #[error("corrupt: {0}")]
+    Corrupt(String),
+    /// Something in it is longer than what is read.
+    #[error("{what} of {len} bytes is longer than {max}")]
+    TooLong {
+        /// What it is.
+        what: &'static str,
+        /// Its length in bytes, as the file says.
+        len: u64,
+        /// The most that is read, in bytes.
+        max: u64,
+    },
+}
+
+impl FileError {
+    pub(crate) fn corrupt(what: impl Into<String>) -> Self {
+        Self::Corrupt(what.into())
+    }
+}
+
+impl From<RtpError> for FileError {
+    fn from(error: RtpError) -> Self {
+        Self::Corrupt(format!("a frame: {error}"))
+    }
+}

@@ -1,0 +1,322 @@
+//! A file that is being played: packets with the times at which they are due.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use portunus_rtp::header::FIXED_HEADER_LEN;
+use portunus_rtp::packetize::Packetizer;
+use portunus_rtp::{Fields, Pt, Ssrc, write_header};
+
+use crate::FileError;
+use crate::demux::{self, Demux, Frame, Input, Nanos};
+use crate::schedule::{Schedule, rtp_ticks};
+use crate::track::{Kind, Track};
+
+/// Payload types that are given to tracks, by their index, unless they have a static one or
+/// [`MediaFile::set_identity`] says otherwise.
+const FIRST_PT: u8 = 96;
+
+/// What of a file is played, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Its first audio track.
+    pub audio: bool,
+    /// Its first video track.
+    pub video: bool,
+    /// From the start again at the end, for ever.
+    pub looping: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            audio: true,
+            video: true,
+            looping: true,
+        }
+    }
+}
+
+impl OpenOptions {
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
+        let audio = self.audio.then_some(Kind::Audio);
+        audio.into_iter().chain(self.video.then_some(Kind::Video))
+    }
+
+    pub(crate) fn wanted(&self) -> &'static str {
+        match (self.audio, self.video) {
+            (true, false) => "audio",
+            (false, true) => "video",
+            _ => "audio or video",
+        }
+    }
+}
+
+/// A packet and when it is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedPacket<'a> {
+    /// The index of its track.
+    pub track: usize,
+    /// When it is due, from the start of playing on. It goes on rising over loops and seeks; packets of
+    /// different tracks may come a little out of order, as they lie in the file.
+    pub at: Duration,
+    /// The RTP packet.
+    pub bytes: &'a [u8],
+}
+
+/// A file that is being read packet by packet. All of it is blocking.
+#[derive(Debug)]
+pub struct MediaFile {
+    demux: Box<dyn Demux>,
+    looping: bool,
+    tracks: Vec<Track>,
+    streams: Vec<Stream>,
+    schedule: Schedule,
+    /// Where the file's first frame is on its own time line, once it has been read.
+    start: Option<Nanos>,
+    /// The current pass began at the file's start.
+    from_start: bool,
+    frame: Frame,
+    /// After a seek: no frame before a keyframe of the video track, if there is one.
+    waits_for_keyframe: bool,
+    /// Nothing comes any more.
+    ended: bool,
+    queue: Queue,
+}
+
+/// The packets of a frame, one behind the other.
+#[derive(Debug, Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    packets: Vec<Range<usize>>,
+    next: usize,
+    track: usize,
+    at: Duration,
+}
+
+/// The RTP stream of a track.
+#[derive(Debug)]
+struct Stream {
+    packetizer: Packetizer,
+    clock_rate: u32,
+    kind: Kind,
+    pt: Pt,
+    ssrc: Ssrc,
+    sequence: u16,
+    /// The timestamp at time 0.
+    timestamp: u32,
+    /// No packet was sent yet.
+    is_new: bool,
+}
+
+impl MediaFile {
+    /// Opens a file and reads its headers. The name's end tells raw G.711 (`.alaw`, `.mulaw`) from the
+    /// rest, whose types are told by what they begin with.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
+        // Opening a pipe would wait for its other end.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(FileError::NotAFile);
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        Self::from_reader(File::open(path)?, extension.unwrap_or(""), options)
+    }
+
+    /// The same for anything that can be read and sought in; `extension` is that of the file's name.
+    pub fn from_reader(
+        reader: impl Read + Seek + Send + 'static,
+        extension: &str,
+        options: &OpenOptions,
+    ) -> Result<Self, FileError> {
+        let input = Input::new(Box::new(reader))?;
+        let demux = demux::open(input, extension, options)?;
+        let tracks: Vec<_> = demux.tracks().iter().map(|it| it.track.clone()).collect();
+        let streams = demux.tracks().iter().zip(FIRST_PT..).map(|(source, pt)| {
+            let codec = source.track.codec;
+            Stream {
+                packetizer: Packetizer::new(source.format.clone()),
+                clock_rate: codec.clock_rate(),
+                kind: codec.kind(),
+                pt: Pt(codec.static_pt().unwrap_or(pt)),
+                ssrc: Ssrc(rand::random()),
+                // Below 2^15, so that no receiver of SRTP misses the first roll-over.
+                sequence: rand::random::<u16>() >> 1,
+                timestamp: rand::random(),
+                is_new: true,
+            }
+        });
+        Ok(Self {
+            streams: streams.collect(),
+            schedule: Schedule::new(tracks.iter().map(|track| track.codec.kind() == Kind::Audio)),
+            start: None,
+            from_start: true,
+            frame: Frame::default(),
+            waits_for_keyframe: false,
+            ended: false,
+            queue: Queue::default(),
+            looping: options.looping,
+            tracks,
+            demux,
+        })
+    }
+
+    /// The tracks that are played: at most one of each kind.
+    pub fn tracks(&self) -> &[Track] {
+        &self.tracks
+    }
+
+    /// How long the file lasts, if it says so.
+    pub fn duration(&self) -> Option<Duration> {
+        let nanos = u64::try_from(self.demux.duration()?).ok()?;
+        Some(Duration::from_nanos(nanos))
+    }
+
+    /// Sets the payload type and the source of a track's packets.
+    pub fn set_identity(&mut self, track: usize, pt: Pt, ssrc: Ssrc) {
+        if let Some(stream) = self.streams.get_mut(track) {
+            (stream.pt, stream.ssrc) = (pt, ssrc);
+        }
+    }
+
+    /// The next packet; nothing at the end of a file that does not loop. After an error nothing comes
+    /// until [`MediaFile::seek`].
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the packet borrows from the file"
+    )]
+    pub fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>> {
+        while self.queue.next >= self.queue.packets.len() {
+            match self.read_frame() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        let queue = &mut self.queue;
+        let range = queue.packets.get(queue.next).cloned().unwrap_or(0..0);
+        queue.next += 1;
+        Some(Ok(TimedPacket {
+            track: queue.track,
+            at: queue.at,
+            bytes: queue.bytes.get(range).unwrap_or_default(),
+        }))
+    }
+
+    /// Goes on at another place of the file: at the last keyframe at or before `to`, or, where there is
+    /// only audio, at the packet that is there. Times and timestamps of packets go on rising.
+    pub fn seek(&mut self, to: Duration) -> Result<(), FileError> {
+        let to = Nanos::try_from(to.as_nanos()).unwrap_or(Nanos::MAX);
+        // Packets that were not taken give their sequence numbers back.
+        let unsent = self.queue.packets.len().saturating_sub(self.queue.next);
+        if let Some(stream) = self.streams.get_mut(self.queue.track) {
+            stream.sequence = stream.sequence.wrapping_sub(unsent as u16);
+        }
+        self.queue.packets.clear();
+        self.queue.next = 0;
+        self.demux.seek(to)?;
+        self.ended = false;
+        self.from_start = to == 0;
+        let has_video = self.streams.iter().any(|it| it.kind == Kind::Video);
+        self.waits_for_keyframe = has_video && to > 0;
+        let origin = if has_video || to == 0 { None } else { Some(to) };
+        self.schedule.begin_pass(origin);
+        Ok(())
+    }
+
+    /// How much was played since the start, the last loop or the last seek.
+    pub fn played(&self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.schedule.played()).unwrap_or(0))
+    }
+
+    /// Reads frames until one makes packets; false at the end.
+    fn read_frame(&mut self) -> Result<bool, FileError> {
+        if self.ended {
+            return Ok(false);
+        }
+        let frame = &mut self.frame;
+        if !self.demux.read(frame)? {
+            if self.schedule.played() == 0 && self.from_start {
+                return Err(FileError::Empty);
+            }
+            if !self.looping {
+                self.ended = true;
+                return Ok(false);
+            }
+            self.demux.seek(0)?;
+            self.from_start = true;
+            self.waits_for_keyframe = false;
+            self.schedule.begin_pass(self.start);
+            return Ok(true);
+        }
+        let stream = self.streams.get_mut(frame.track);
+        let stream = stream.ok_or_else(|| FileError::corrupt("a frame of no track"))?;
+        if self.waits_for_keyframe {
+            if stream.kind != Kind::Video || !frame.keyframe {
+                return Ok(true);
+            }
+            self.waits_for_keyframe = false;
+        }
+        if self.schedule.is_before_origin(frame) {
+            return Ok(true);
+        }
+        let place = self
+            .schedule
+            .place(frame)
+            .map_err(|_| FileError::corrupt("a frame's time"))?;
+        if self.from_start {
+            self.start.get_or_insert(frame.at);
+        }
+        self.queue.track = frame.track;
+        self.queue.at = Duration::from_nanos(u64::try_from(place.at).unwrap_or(0));
+        stream.packetize(frame, place.presented, &mut self.queue)?;
+        Ok(true)
+    }
+}
+
+impl Stream {
+    fn packetize(
+        &mut self,
+        frame: &Frame,
+        presented: Nanos,
+        queue: &mut Queue,
+    ) -> Result<(), FileError> {
+        queue.bytes.clear();
+        queue.packets.clear();
+        queue.next = 0;
+        let is_audio = self.kind == Kind::Audio;
+        let mut fields = Fields {
+            marker: false,
+            padding: false,
+            pt: self.pt,
+            sequence: self.sequence,
+            timestamp: self
+                .timestamp
+                .wrapping_add(rtp_ticks(presented, self.clock_rate)),
+            ssrc: self.ssrc,
+        };
+        let mut written = Ok(());
+        self.packetizer
+            .packetize(&frame.data, frame.keyframe, |payload, last| {
+                // Of audio the marker begins a talk spurt: the first packet.
+                fields.marker = if is_audio { self.is_new } else { last };
+                self.is_new = false;
+                let mut header = [0; FIXED_HEADER_LEN];
+                let extensions = std::iter::empty::<(u8, &[u8])>();
+                if let Err(error) = write_header(&mut header, &fields, extensions) {
+                    written = Err(error);
+                }
+                let from = queue.bytes.len();
+                queue.bytes.extend_from_slice(&header);
+                queue.bytes.extend_from_slice(payload);
+                queue.packets.push(from..queue.bytes.len());
+                fields.sequence = fields.sequence.wrapping_add(1);
+            })?;
+        self.sequence = fields.sequence;
+        Ok(written?)
+    }
+}

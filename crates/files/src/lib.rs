@@ -1,0 +1,25 @@
+//! Media files as RTP packets with times.
+//!
+//! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, cuts its frames into
+//! RTP packets and says when each is due, for ever if it loops. It has no clock and no task: who plays
+//! the file sleeps until a packet is due. Memory is bounded whatever the file claims: by the longest
+//! frame taken ([`MAX_FRAME`]) and the longest index ([`MAX_INDEX`]).
+#![forbid(unsafe_code)]
+
+mod demux;
+mod error;
+mod file;
+mod path;
+mod schedule;
+mod track;
+
+pub use error::FileError;
+pub use file::{MediaFile, OpenOptions, TimedPacket};
+pub use path::checked_path;
+pub use track::{Codec, Kind, Track};
+
+/// The longest frame that is read, in bytes.
+pub const MAX_FRAME: u64 = 8 << 20;
+
+/// The longest index or header of a container that is read, in bytes.
+pub const MAX_INDEX: u64 = 64 << 20;

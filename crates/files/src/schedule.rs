@@ -1,0 +1,202 @@
+//! From the times in a file to times and RTP timestamps that go on for ever.
+//!
+//! All is counted in whole nanoseconds and converted once a frame, so nothing adds up over hours.
+
+use crate::demux::{Frame, Nanos};
+
+/// A frame that is this much off from where the one before ended is where the file says; below, audio
+/// goes on without a gap: WebM rounds times to milliseconds.
+const TOLERANCE: Nanos = 12_000_000;
+
+/// A file whose times go forward by more than this between two frames is taken to be corrupt.
+const LONGEST_GAP: Nanos = 3_600 * 1_000_000_000;
+
+/// What a frame lasts if nothing tells.
+const FALLBACK: Nanos = 20_000_000;
+
+/// Where a frame goes on the endless time line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// When it is due.
+    pub at: Nanos,
+    /// What its RTP timestamp says.
+    pub presented: Nanos,
+}
+
+/// Joins passes through a file, and parts of it, to one time line.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// Where the current pass began on the endless time line.
+    base: Nanos,
+    /// What time of the file that is; the first frame of a pass says it.
+    origin: Option<Nanos>,
+    /// The latest end of all frames so far.
+    end: Nanos,
+    /// The latest time of a frame of this pass.
+    latest: Nanos,
+    tracks: Vec<TrackState>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct TrackState {
+    is_audio: bool,
+    /// Where the last frame ended, in this pass.
+    end: Option<Nanos>,
+    /// The last frame's time, and the time from the one before.
+    last: Option<Nanos>,
+    step: Nanos,
+}
+
+/// The file's times make no sense.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Senseless;
+
+impl Schedule {
+    /// For tracks that are audio or not.
+    pub fn new(is_audio: impl Iterator<Item = bool>) -> Self {
+        let state = |is_audio| TrackState {
+            is_audio,
+            ..TrackState::default()
+        };
+        Self {
+            base: 0,
+            origin: None,
+            end: 0,
+            latest: 0,
+            tracks: is_audio.map(state).collect(),
+        }
+    }
+
+    /// The file is read from another place on, or from the start again: what comes goes after all that
+    /// was. `origin` is the time of the file that this begins with, the first frame's if not told.
+    pub fn begin_pass(&mut self, origin: Option<Nanos>) {
+        self.base = self.end;
+        self.origin = origin;
+        for track in &mut self.tracks {
+            track.end = None;
+            track.last = None;
+        }
+    }
+
+    /// How much of the file has been played since [`Schedule::begin_pass`].
+    pub fn played(&self) -> Nanos {
+        self.end.saturating_sub(self.base)
+    }
+
+    /// Whether the frame is before what the pass begins with.
+    pub fn is_before_origin(&self, frame: &Frame) -> bool {
+        self.origin.is_some_and(|origin| frame.at < origin)
+    }
+
+    /// Where the frame goes.
+    pub fn place(&mut self, frame: &Frame) -> Result<Place, Senseless> {
+        let origin = match self.origin {
+            Some(origin) => origin,
+            None => {
+                self.latest = frame.at;
+                *self.origin.insert(frame.at)
+            }
+        };
+        if frame.at.saturating_sub(self.latest.max(origin)) > LONGEST_GAP {
+            return Err(Senseless);
+        }
+        self.latest = self.latest.max(frame.at);
+        let shift = self.base.checked_sub(origin).ok_or(Senseless)?;
+        let at = frame.at.checked_add(shift).ok_or(Senseless)?;
+        let presented = frame.presented.checked_add(shift).ok_or(Senseless)?;
+        let track = self.tracks.get_mut(frame.track).ok_or(Senseless)?;
+        let presented = match track.end {
+            Some(end) if track.is_audio && (presented - end).abs() < TOLERANCE => end,
+            _ => presented,
+        };
+        if let Some(last) = track.last
+            && at > last
+        {
+            track.step = at - last;
+        }
+        track.last = Some(at);
+        let duration = match frame.duration {
+            told @ 1.. => told.min(LONGEST_GAP),
+            _ if track.step > 0 => track.step,
+            _ => FALLBACK,
+        };
+        let end = presented.checked_add(duration).ok_or(Senseless)?;
+        track.end = Some(end);
+        self.end = self.end.max(end);
+        Ok(Place {
+            at: at.max(0),
+            presented,
+        })
+    }
+}
+
+/// A time in units of an RTP clock, wrapping as timestamps do.
+pub(crate) fn rtp_ticks(time: Nanos, clock_rate: u32) -> u32 {
+    let scaled = i128::from(time) * i128::from(clock_rate);
+    // The remainder by 2^32 is what a timestamp is.
+    ((scaled + 500_000_000).div_euclid(1_000_000_000)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+
+    fn frame(track: usize, at: Nanos, duration: Nanos) -> Frame {
+        Frame {
+            track,
+            at,
+            presented: at,
+            duration,
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn passes_follow_one_another() {
+        let mut schedule = Schedule::new([false, true].into_iter());
+        for pass in 0..3 {
+            let video = schedule.place(&frame(0, 7 * MS, 40 * MS)).unwrap();
+            let audio = schedule.place(&frame(1, 10 * MS, 20 * MS)).unwrap();
+            assert_eq!(video.at, pass * 40 * MS);
+            assert_eq!(audio.at, video.at + 3 * MS);
+            schedule.begin_pass(None);
+        }
+    }
+
+    #[test]
+    fn rounded_audio_times_are_made_even() {
+        let mut schedule = Schedule::new([true].into_iter());
+        for (index, at) in [0, 20, 41, 60, 80, 101].into_iter().enumerate() {
+            let place = schedule.place(&frame(0, at * MS, 20 * MS)).unwrap();
+            assert_eq!(place.presented, index as Nanos * 20 * MS);
+        }
+        // A real gap stays.
+        let place = schedule.place(&frame(0, 500 * MS, 20 * MS)).unwrap();
+        assert_eq!(place.presented, 500 * MS);
+    }
+
+    #[test]
+    fn times_that_make_no_sense() {
+        let mut schedule = Schedule::new([true].into_iter());
+        schedule.place(&frame(0, 0, 0)).unwrap();
+        assert_eq!(schedule.place(&frame(0, Nanos::MAX, 0)), Err(Senseless));
+        assert_eq!(schedule.place(&frame(7, 0, 0)), Err(Senseless));
+        let mut schedule = Schedule::new([true].into_iter());
+        schedule.place(&frame(0, Nanos::MIN, 0)).unwrap_err();
+    }
+
+    #[test]
+    fn ticks_are_exact_after_years() {
+        let ten_years = 10 * 365 * 86_400 * 1_000_000_000;
+        let frames = ten_years / (20 * MS);
+        assert_eq!(
+            rtp_ticks(frames * 20 * MS, 48_000),
+            (frames as u64 * 960) as u32
+        );
+        assert_eq!(rtp_ticks(-20 * MS, 48_000), 0_u32.wrapping_sub(960));
+    }
+}
