@@ -81,7 +81,8 @@ fn show(
     options: &load::Options,
     scenario: impl FnOnce(&Progress) -> Result<RunRecord, ScenarioError>,
 ) -> Result<(), ScenarioError> {
-    let progress = Progress::start(&options.target.janus);
+    let target = &options.target;
+    let progress = Progress::start(target.name.as_ref().unwrap_or(&target.janus));
     let record = scenario(&progress)?;
     for warning in &record.summary.warnings {
         progress.keep(&format!("warning: {warning}"));

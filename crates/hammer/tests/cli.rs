@@ -128,7 +128,7 @@ fn traffic_that_cannot_be_made_is_explained() {
 fn a_server_that_ends_at_once_is_shown_with_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let server = "x=echo core {core} of {ip}; exit 3";
+    let server = "x=sh -c 'echo core {core} of {ip}; exit 3'";
     let output = hammer(&[
         "lab",
         "--ceiling",

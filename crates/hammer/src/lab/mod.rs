@@ -64,9 +64,9 @@ pub struct Options {
 }
 
 const AFTER_HELP: &str = "\
-COMMAND is given to sh. It may hold {ip} (the address to serve at), {core} (the server's first core), {cores} (how many
-it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml and {dir}/janus/. Two commands are known by
-name:
+COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} (the address to serve at), {core} (the
+server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml and
+{dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml
   debian-janus    janus --configs-folder {dir}/janus
 
@@ -257,7 +257,7 @@ impl Lab<'_> {
         let died = server.stop();
         for run in &mut runs {
             run.server.name.clone_from(&spec.name);
-            run.server.command = Some(spec.command.clone());
+            run.server.command = Some(spec.to_text());
             run.server.cores.clone_from(cores);
             if let Some(status) = died {
                 let warning = format!("the server ended by itself during the run, with {status}");

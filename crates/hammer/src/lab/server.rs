@@ -122,7 +122,7 @@ impl Server {
             source,
         };
         let mut command = inside(&link.server, cores).map_err(spawn)?;
-        command.args(["sh", "-c", &fill(&spec.command)]);
+        command.args(spec.command.iter().map(|word| fill(word)));
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
         let mut server = Self {
             process: Process::start(&mut command).map_err(spawn)?,

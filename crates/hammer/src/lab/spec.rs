@@ -14,8 +14,8 @@ pub struct Named {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerSpec {
     pub(super) name: String,
-    /// With placeholders.
-    pub(super) command: String,
+    /// Program and arguments, with placeholders.
+    pub(super) command: Vec<String>,
     /// With placeholders.
     pub(super) url: String,
 }
@@ -34,6 +34,9 @@ pub enum SpecError {
     /// Two servers would be mixed up in the reports.
     #[error("two servers have the name {0}")]
     Twice(String),
+    /// A command cannot be split into words.
+    #[error("--server {0}=…: a quotation mark is missing its other one")]
+    Quotes(String),
     /// A URL is of no server.
     #[error("--url {0}=…: there is no --server {0}=…")]
     NoServer(String),
@@ -63,6 +66,20 @@ impl FromStr for Named {
     }
 }
 
+impl ServerSpec {
+    /// The command in one line.
+    pub(super) fn to_text(&self) -> String {
+        let words = self
+            .command
+            .iter()
+            .map(|word| match word.contains(char::is_whitespace) {
+                true => format!("'{word}'"),
+                false => word.clone(),
+            });
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Joins servers and their URLs.
 pub(super) fn servers(commands: &[Named], urls: &[Named]) -> Result<Vec<ServerSpec>, SpecError> {
     let mut servers: Vec<ServerSpec> = Vec::new();
@@ -71,11 +88,11 @@ pub(super) fn servers(commands: &[Named], urls: &[Named]) -> Result<Vec<ServerSp
             return Err(SpecError::Twice(name.clone()));
         }
         let known = KNOWN.iter().find(|(known, _)| known == value);
+        let command = known.map_or(value.as_str(), |(_, command)| command);
+        let words = shlex::split(command).filter(|words| !words.is_empty());
         servers.push(ServerSpec {
             name: name.clone(),
-            command: known
-                .map_or(value.as_str(), |(_, command)| command)
-                .to_owned(),
+            command: words.ok_or_else(|| SpecError::Quotes(name.clone()))?,
             url: URL.to_owned(),
         });
     }
@@ -119,11 +136,11 @@ mod tests {
 
     #[test]
     fn known_commands_and_urls_are_filled_in() {
-        let commands = named(&["janus=debian-janus", "mine=./server --at {ip}=1"]);
+        let commands = named(&["janus=debian-janus", "mine=./server --at '{ip} 1'"]);
         let servers = servers(&commands, &named(&["mine=http://{ip}:8088/janus"])).unwrap();
-        assert_eq!(servers[0].command, "janus --configs-folder {dir}/janus");
+        assert_eq!(servers[0].to_text(), "janus --configs-folder {dir}/janus");
         assert_eq!(servers[0].url, "ws://{ip}:8188/");
-        assert_eq!(servers[1].command, "./server --at {ip}=1");
+        assert_eq!(servers[1].command, ["./server", "--at", "{ip} 1"]);
         assert_eq!(servers[1].url, "http://{ip}:8088/janus");
     }
 
@@ -134,6 +151,8 @@ mod tests {
         }
         let twice = servers(&named(&["a=x", "a=y"]), &[]);
         assert_eq!(twice, Err(SpecError::Twice("a".into())));
+        let quotes = servers(&named(&["a=x 'y"]), &[]);
+        assert_eq!(quotes, Err(SpecError::Quotes("a".into())));
         let none = servers(&named(&["a=x"]), &named(&["b=ws://{ip}/"]));
         assert_eq!(none, Err(SpecError::NoServer("b".into())));
         for url in ["{ip}:1", "ftp://{ip}/", "ws://name:1/", "ws://{ip}:99999/"] {

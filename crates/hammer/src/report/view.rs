@@ -50,6 +50,16 @@ pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
     sections
 }
 
+/// A bit rate as it may be typed.
+fn short(bps: Option<u64>) -> Option<String> {
+    let bps = bps.filter(|bps| *bps > 0)?;
+    match (bps % 1_000_000, bps % 1_000) {
+        (0, _) => Some(format!("{}M", bps / 1_000_000)),
+        (_, 0) => Some(format!("{}k", bps / 1_000)),
+        _ => None,
+    }
+}
+
 impl<'a> Section<'a> {
     fn add(&mut self, run: &'a RunRecord) {
         match self
@@ -100,6 +110,9 @@ impl<'a> Section<'a> {
             let value = match value {
                 Value::String(text) => text.clone(),
                 Value::Bool(true) => String::new(),
+                Value::Number(bps) if name.ends_with("bitrate") => {
+                    short(bps.as_u64()).unwrap_or(bps.to_string())
+                }
                 other => other.to_string(),
             };
             words.push(format!("--{name} {value}").trim_end().to_owned());
