@@ -9,7 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_media::testing::Requested;
+pub use portunus_media::testing::Requested;
 use portunus_media::{Event, MediaPlane, PeerEvent, PeerId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

@@ -85,6 +85,13 @@ impl Session {
         Ok(restart)
     }
 
+    /// Forgets a remote offer that will not be answered; what was agreed on before stays.
+    pub fn discard_remote_offer(&mut self) {
+        if matches!(self.state, State::RemoteOffer(_)) {
+            self.state = State::Stable;
+        }
+    }
+
     /// Answers the remote offer with a plugin's description; gives the SDP text and what was agreed on.
     ///
     /// m-lines that the description lacks are rejected, and so are those without a codec that was offered.

@@ -267,6 +267,21 @@ impl Connections {
         Some(restarted)
     }
 
+    /// Forgets an offer of the client that will not be answered, and the peer that it was to be the first of.
+    pub(super) fn discard_offer(&mut self) {
+        let Some(connection) = &mut self.current else {
+            return;
+        };
+        if connection.session.signaling() != Signaling::HaveRemoteOffer {
+            return;
+        }
+        if connection.negotiated.is_none() {
+            self.close();
+        } else {
+            connection.session.discard_remote_offer();
+        }
+    }
+
     /// Takes candidates of the client, or keeps them until they can be used.
     pub(super) fn trickle(&mut self, candidates: Vec<Candidate>) {
         let settled = self.current.as_ref().is_some_and(|connection| {

@@ -1,0 +1,364 @@
+//! A client's handle: its requests, and what happens to its PeerConnection.
+
+use std::sync::Arc;
+
+use portunus_core::{
+    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
+};
+use serde_json::{Value, json};
+
+use crate::Shared;
+use crate::id::Id;
+use crate::publisher::{Configure, Join};
+use crate::refusal::Refusal;
+use crate::room::Room;
+use crate::subscriber::{SubscriberConfigure, SubscriberJoin, Switch};
+
+/// A handle as long as its client is there.
+pub(crate) struct Attached {
+    handle: Handle,
+    shared: Arc<Shared>,
+    role: Role,
+}
+
+/// What the handle has joined as; it does so once in its life.
+enum Role {
+    Fresh,
+    Participant(Arc<Room>, Id),
+    Subscriber(Arc<Room>),
+    /// A subscription that was left.
+    Left,
+}
+
+/// The requests that are answered by events.
+const ASYNCHRONOUS: [&str; 12] = [
+    "join",
+    "joinandconfigure",
+    "configure",
+    "publish",
+    "unpublish",
+    "leave",
+    "start",
+    "pause",
+    "subscribe",
+    "unsubscribe",
+    "update",
+    "switch",
+];
+
+impl Attached {
+    pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
+        Attached {
+            handle,
+            shared,
+            role: Role::Fresh,
+        }
+    }
+
+    /// Answers by events.
+    fn request(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
+        let is_join = matches!(name, "join" | "joinandconfigure");
+        match &self.role {
+            Role::Fresh if is_join => self.join(name, message),
+            Role::Fresh => Err(Refusal::JoinFirst),
+            _ if is_join => Err(Refusal::AlreadyJoined),
+            Role::Participant(room, id) => {
+                let (room, id) = (room.clone(), id.clone());
+                self.participant(&room, &id, name, message)
+            }
+            Role::Subscriber(room) => {
+                let room = room.clone();
+                self.subscriber(&room, name, message)
+            }
+            Role::Left => Err(Refusal::NotInRoom),
+        }
+    }
+
+    fn join(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let ids = self.shared.ids;
+        let room = self.shared.rooms.get(&ids.required(fields, "room")?)?;
+        let mut state = room.lock();
+        if state.destroyed {
+            return Err(Refusal::NoSuchRoom(room.id.clone()));
+        }
+        state.options.check_pin(fields)?;
+        match fields.required_string("ptype")? {
+            "publisher" => {
+                let join = Join::read(fields, ids)?;
+                let configure = match name {
+                    "join" => None,
+                    _ => Some(Configure::read(fields)?),
+                };
+                let id = state.join(&self.handle, join, ids)?;
+                let jsep = message.jsep.as_ref();
+                let key = self.handle.id();
+                let configured = configure
+                    .map(|configure| state.configure(&id, key, &configure, jsep))
+                    .transpose();
+                let configured = match configured {
+                    Ok(configured) => configured,
+                    Err(refusal) => {
+                        state.undo_join(&id);
+                        return Err(refusal);
+                    }
+                };
+                let (members, jsep) = match configured {
+                    Some(configured) => (configured.members, configured.jsep),
+                    None => (Object::new(), None),
+                };
+                let joined = state.joined(&id).with_all(members);
+                self.push(message, joined, jsep);
+                drop(state);
+                self.role = Role::Participant(room, id);
+                Ok(())
+            }
+            "subscriber" => {
+                if message.jsep.is_some() {
+                    return Err(Refusal::Invalid("A subscriber does not offer"));
+                }
+                let join = SubscriberJoin::read(fields, ids)?;
+                let (attached, offer) = state.join_subscriber(&self.handle, join)?;
+                self.push(message, attached, Some(offer));
+                drop(state);
+                self.role = Role::Subscriber(room);
+                Ok(())
+            }
+            _ => Err(Refusal::value("ptype", "publisher or subscriber")),
+        }
+    }
+
+    fn participant(
+        &mut self,
+        room: &Room,
+        id: &Id,
+        name: &str,
+        message: &Message,
+    ) -> Result<(), Refusal> {
+        let mut state = room.lock();
+        let key = self.handle.id();
+        let media = state.person(id, key)?.media.is_some();
+        match name {
+            "publish" | "configure" => {
+                if name == "publish" && media {
+                    return Err(Refusal::AlreadyPublished);
+                }
+                let configure = Configure::read(Fields(&message.body))?;
+                let jsep = message.jsep.as_ref();
+                let configured = state.configure(id, key, &configure, jsep)?;
+                let event = state
+                    .event()
+                    .with("configured", "ok")
+                    .with_all(configured.members);
+                self.push(message, event, configured.jsep);
+                if configured.tell {
+                    state.tell_published(id);
+                }
+            }
+            "unpublish" => {
+                state.media_ended(id)?;
+                self.push(message, state.event().with("unpublished", "ok"), None);
+                self.handle.close_pc();
+            }
+            "leave" => {
+                state.leave(id, key)?;
+                self.push(message, state.event().with("leaving", "ok"), None);
+                self.handle.close_pc();
+            }
+            _ => return Err(Refusal::Invalid("Not a request of participants")),
+        }
+        Ok(())
+    }
+
+    fn subscriber(&mut self, room: &Room, name: &str, message: &Message) -> Result<(), Refusal> {
+        let mut state = room.lock();
+        let key = self.handle.id();
+        if !state.subscribers.contains_key(&key) {
+            return Err(Refusal::NotInRoom);
+        }
+        let answer = match &message.jsep {
+            Some(jsep) if jsep.kind == JsepKind::Offer => {
+                state.offer_lost(key);
+                return Err(Refusal::WrongSdpType("type"));
+            }
+            Some(jsep) => Some(&jsep.description),
+            None => None,
+        };
+        if let Some(answer) = answer {
+            state.accept(key, answer)?;
+        }
+        let fields = Fields(&message.body);
+        let ids = self.shared.ids;
+        let transaction = Some(message.transaction.as_str());
+        let outcome = match name {
+            "start" | "pause" => {
+                state.pause(key, name == "pause")?;
+                let done = if name == "pause" { "paused" } else { "started" };
+                Ok(Some((state.event().with(done, "ok").into(), None)))
+            }
+            "configure" => SubscriberConfigure::read(fields)
+                .and_then(|configure| state.configure_subscriber(key, &configure)),
+            "subscribe" | "unsubscribe" | "update" => state.change(key, fields, ids, name),
+            "switch" => {
+                Switch::read(fields, ids).and_then(|switch| state.switch(key, switch, transaction))
+            }
+            "leave" => {
+                state.leave_subscriber(key);
+                self.push(message, state.event().with("left", "ok"), None);
+                self.handle.close_pc();
+                self.role = Role::Left;
+                return Ok(());
+            }
+            _ => Err(Refusal::Invalid("Not a request of subscribers")),
+        };
+        let outcome = outcome.map(|event| {
+            if let Some((event, offer)) = event {
+                self.push(message, event, offer);
+            }
+        });
+        if answer.is_some() {
+            state.offer_due(key);
+        }
+        outcome
+    }
+
+    fn push(&self, message: &Message, data: impl Into<Value>, jsep: Option<LocalJsep>) {
+        self.handle.push(Some(&message.transaction), data, jsep);
+    }
+
+    /// Takes the client out of its room.
+    fn go(&mut self) {
+        let key = self.handle.id();
+        match std::mem::replace(&mut self.role, Role::Left) {
+            Role::Participant(room, id) => {
+                let mut state = room.lock();
+                state.kicked.remove(&key);
+                // Whoever is not in the room any more has nothing to leave.
+                let _ = state.leave(&id, key);
+            }
+            Role::Subscriber(room) => room.lock().leave_subscriber(key),
+            Role::Fresh | Role::Left => {}
+        }
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let fields = Fields(&message.body);
+        let name = match fields.required_string("request") {
+            Ok(name) => name.to_ascii_lowercase(),
+            Err(error) => return self.refuse(&message, &error.into()),
+        };
+        if let Some(reply) = self.shared.manage(&name, fields) {
+            self.discard_offer(&message);
+            return reply;
+        }
+        if !ASYNCHRONOUS.contains(&name.as_str()) {
+            return self.refuse(&message, &Refusal::UnknownRequest(name));
+        }
+        if let Err(refusal) = self.request(&name, &message) {
+            self.discard_offer(&message);
+            self.push(&message, refusal.to_json(), None);
+        }
+        Reply::Ack(None)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        let key = self.handle.id();
+        match &self.role {
+            Role::Participant(room, id) => {
+                let mut state = room.lock();
+                if state.person(id, key).is_err() {
+                    return;
+                }
+                match event {
+                    HandleEvent::Up => {
+                        if state.media_up(id) {
+                            state.tell_published(id);
+                        }
+                    }
+                    HandleEvent::SlowLink {
+                        from_client: true, ..
+                    } => {
+                        let bitrate = state.people.get(id).map(|person| person.bitrate);
+                        let event = Object::new()
+                            .with("videoroom", "slow_link")
+                            .with_some("current-bitrate", bitrate);
+                        self.handle.push(None, event, None);
+                    }
+                    HandleEvent::Data(message) => state.relay_data(id, key, message),
+                    // A PeerConnection that was never agreed on has nothing that ends.
+                    HandleEvent::Hangup(_) => drop(state.media_ended(id)),
+                    HandleEvent::SlowLink { .. }
+                    | HandleEvent::Media { .. }
+                    | HandleEvent::Layer { .. }
+                    | HandleEvent::Remb(_)
+                    | HandleEvent::DataChannel { .. } => {}
+                }
+            }
+            Role::Subscriber(room) => match event {
+                HandleEvent::Layer { route, layer } => {
+                    room.lock().layer_changed(key, route, layer);
+                }
+                HandleEvent::SlowLink {
+                    from_client: false, ..
+                } => {
+                    let event = json!({ "videoroom": "slow_link" });
+                    self.handle.push(None, event, None);
+                }
+                HandleEvent::Hangup(_) => room.lock().subscriber_hung_up(key),
+                HandleEvent::Up
+                | HandleEvent::SlowLink { .. }
+                | HandleEvent::Media { .. }
+                | HandleEvent::Remb(_)
+                | HandleEvent::Data(_)
+                | HandleEvent::DataChannel { .. } => {}
+            },
+            Role::Fresh | Role::Left => {}
+        }
+    }
+
+    fn query(&self) -> Value {
+        let key = self.handle.id();
+        match &self.role {
+            Role::Participant(room, id) => {
+                let mut state = room.lock();
+                match state.person(id, key) {
+                    Ok(person) => person.state(&room.id),
+                    Err(_) => json!({ "type": "publisher", "destroyed": 1 }),
+                }
+            }
+            Role::Subscriber(room) => room
+                .lock()
+                .subscriber_state(key)
+                .unwrap_or_else(|| json!({ "type": "subscriber", "destroyed": 1 })),
+            Role::Fresh | Role::Left => json!({ "type": "none" }),
+        }
+    }
+
+    fn detach(&mut self) {
+        self.go();
+    }
+}
+
+impl Attached {
+    fn refuse(&self, message: &Message, refusal: &Refusal) -> Reply {
+        self.discard_offer(message);
+        Reply::Success(refusal.to_json())
+    }
+
+    /// An offer that came with a request that is refused leaves nothing behind.
+    fn discard_offer(&self, message: &Message) {
+        let offers = |jsep: &portunus_core::Jsep| jsep.kind == JsepKind::Offer;
+        if message.jsep.as_ref().is_some_and(offers) {
+            self.handle.discard_offer();
+        }
+    }
+}
+
+/// A plugin's fault ends the handle without a word: it does not stay in the room.
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.go();
+    }
+}

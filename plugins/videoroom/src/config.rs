@@ -1,0 +1,92 @@
+//! The plugin's part of the configuration.
+
+use std::path::PathBuf;
+
+use portunus_core::Fields;
+use serde_json::{Map, Value};
+
+use crate::id::{Id, Ids};
+use crate::options::RoomOptions;
+
+/// What the plugin can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VideoRoomConfig {
+    /// Needed to create rooms, and to see private ones.
+    pub admin_key: Option<String>,
+    /// Ids of rooms and participants are text.
+    pub string_ids: bool,
+    /// The file that permanent rooms are written to; none: there are none.
+    pub save: Option<PathBuf>,
+    /// The rooms that are there from the start.
+    pub rooms: Vec<ConfiguredRoom>,
+}
+
+/// A room of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredRoom {
+    pub(crate) id: Id,
+    pub(crate) options: RoomOptions,
+}
+
+impl ConfiguredRoom {
+    /// The names of the keys that a room may have.
+    pub const KEYS: [&'static str; 28] = [
+        "room",
+        "description",
+        "is_private",
+        "secret",
+        "pin",
+        "require_pvtid",
+        "signed_tokens",
+        "require_e2ee",
+        "publishers",
+        "bitrate",
+        "bitrate_cap",
+        "fir_freq",
+        "audiocodec",
+        "videocodec",
+        "vp9_profile",
+        "h264_profile",
+        "opus_fec",
+        "opus_dtx",
+        "audiolevel_ext",
+        "audiolevel_event",
+        "audio_active_packets",
+        "audio_level_average",
+        "videoorient_ext",
+        "playoutdelay_ext",
+        "transport_wide_cc_ext",
+        "rec_dir",
+        "lock_record",
+        "notify_joining",
+    ];
+
+    /// Reads a section; its `room` is a number, or text with `string_ids`. The error says what is wrong with it.
+    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, String> {
+        if let Some(key) = members
+            .keys()
+            .find(|key| !Self::KEYS.contains(&key.as_str()))
+        {
+            return Err(format!("unknown key {key:?}"));
+        }
+        let ids = Ids::of(string_ids);
+        let fields = Fields(members);
+        let id = ids.wanted(fields, "room").map_err(|e| e.to_string())?;
+        let id = id.ok_or("a room needs an id (room)")?;
+        let options = RoomOptions::read(fields).map_err(|refusal| refusal.to_string())?;
+        Ok(ConfiguredRoom { id, options })
+    }
+
+    /// The section that it is read from.
+    pub fn to_members(&self) -> Map<String, Value> {
+        let mut members = Map::new();
+        members.insert("room".to_owned(), self.id.to_json());
+        members.extend(self.options.to_members());
+        members
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+}

@@ -1,0 +1,55 @@
+//! Playout delays as requests set them.
+
+/// The longest delay that the header extension can say, in units of 10 ms (12 bits).
+const LONGEST: u16 = 4_095;
+
+/// The least and the greatest delay, in units of 10 ms; they count once both are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Delay {
+    min: Option<u16>,
+    max: Option<u16>,
+}
+
+impl Delay {
+    /// Each drags the other along where they would cross; a negative one turns both off.
+    pub(crate) fn set(&mut self, min: Option<i64>, max: Option<i64>) {
+        let wishes = [min, max];
+        if wishes.iter().flatten().any(|wish| *wish < 0) {
+            *self = Delay::default();
+            return;
+        }
+        let delay = |wish: i64| u16::try_from(wish).unwrap_or(LONGEST).min(LONGEST);
+        if let Some(min) = min.map(delay) {
+            self.min = Some(min);
+            self.max = Some(self.max.unwrap_or(min).max(min));
+        }
+        if let Some(max) = max.map(delay) {
+            self.max = Some(max);
+            self.min = Some(self.min.unwrap_or(max).min(max));
+        }
+    }
+
+    /// Both, if they are set.
+    pub(crate) fn range(self) -> Option<(u16, u16)> {
+        self.min.zip(self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_drags_the_other_along() {
+        let mut delay = Delay::default();
+        assert_eq!(delay.range(), None);
+        delay.set(Some(10), None);
+        assert_eq!(delay.range(), Some((10, 10)));
+        delay.set(None, Some(5));
+        assert_eq!(delay.range(), Some((5, 5)));
+        delay.set(Some(1), Some(90_000));
+        assert_eq!(delay.range(), Some((1, 4_095)));
+        delay.set(None, Some(-1));
+        assert_eq!(delay.range(), None);
+    }
+}

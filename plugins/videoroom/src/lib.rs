@@ -1,0 +1,116 @@
+//! The Video Room plugin, `janus.plugin.videoroom`: rooms in which many publish and many watch. It only programs
+//! routes of the media graph; packets never pass through it.
+#![forbid(unsafe_code)]
+
+mod attached;
+mod config;
+mod delay;
+mod fir;
+mod id;
+mod manage;
+mod members;
+mod options;
+mod participant;
+mod publisher;
+mod refusal;
+mod registry;
+mod room;
+mod saved;
+mod subscriber;
+
+use std::sync::Arc;
+
+use portunus_core::{Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
+use serde_json::Value;
+
+pub use config::{ConfiguredRoom, VideoRoomConfig};
+pub use id::Id;
+pub use saved::SavedError;
+
+use crate::id::Ids;
+use crate::refusal::Refusal;
+use crate::registry::Registry;
+use crate::saved::Saved;
+
+/// The plugin, with its rooms.
+#[derive(Debug)]
+pub struct VideoRoom {
+    shared: Arc<Shared>,
+}
+
+/// What all handles of the plugin share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    ids: Ids,
+    admin_key: Option<String>,
+    rooms: Registry,
+    saved: Option<Arc<Saved>>,
+}
+
+impl VideoRoom {
+    /// The plugin with the rooms of its configuration; an error if the saved rooms cannot be read.
+    pub fn new(config: VideoRoomConfig) -> Result<Self, SavedError> {
+        let VideoRoomConfig {
+            admin_key,
+            string_ids,
+            save,
+            rooms: configured,
+        } = config;
+        let ids = Ids::of(string_ids);
+        let saved = match save {
+            Some(path) => Some(Saved::open(path, string_ids, &configured)?),
+            None => None,
+        };
+        let configured = match &saved {
+            Some(saved) => saved.with(configured),
+            None => configured,
+        };
+        let rooms = Registry::default();
+        for room in configured {
+            match rooms.create(Some(room.id), ids, room.options, None) {
+                Ok(room) => fir::start(&room),
+                Err(error) => tracing::warn!("a configured room is left out: {error}"),
+            }
+        }
+        let shared = Shared {
+            ids,
+            admin_key,
+            rooms,
+            saved: saved.map(Arc::new),
+        };
+        Ok(VideoRoom {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl Plugin for VideoRoom {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "janus.plugin.videoroom",
+            name: "Video Room plugin",
+            description: "Rooms in which many publish and many watch.",
+            version: 10,
+            version_string: "0.0.10",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(attached::Attached::new(handle, self.shared.clone()))
+    }
+
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let reply = match request.as_object().map(Fields) {
+            None => Err(Refusal::NotAnObject),
+            Some(fields) => fields
+                .required_string("request")
+                .map_err(Refusal::from)
+                .and_then(|name| {
+                    let unknown = || Refusal::UnknownRequest(name.to_owned());
+                    let name = name.to_ascii_lowercase();
+                    self.shared.manage(&name, fields).ok_or_else(unknown)
+                }),
+        };
+        Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+    }
+}

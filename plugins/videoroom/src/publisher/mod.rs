@@ -1,0 +1,10 @@
+//! Participants: joining, publishing and leaving.
+
+mod answer;
+mod configure;
+mod data;
+mod join;
+mod leave;
+
+pub(crate) use configure::Configure;
+pub(crate) use join::Join;

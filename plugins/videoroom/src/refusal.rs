@@ -1,0 +1,108 @@
+//! Why a request is refused: codes and texts.
+
+use portunus_core::{FieldError, JsepError, Object};
+use serde_json::Value;
+
+use crate::id::Id;
+
+/// Why a request is refused; the text is what the client reads.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("The request is not a JSON object")]
+    NotAnObject,
+    #[error("Unknown request ({0})")]
+    UnknownRequest(String),
+    /// The request makes no sense for who sends it, or there is no such thing yet.
+    #[error("{0}")]
+    Invalid(&'static str),
+    #[error("Join a room first")]
+    JoinFirst,
+    #[error("This handle has joined a room already")]
+    AlreadyJoined,
+    #[error("No such room ({0})")]
+    NoSuchRoom(Id),
+    #[error("No longer in the room")]
+    NotInRoom,
+    #[error("Room {0} already exists")]
+    RoomExists(Id),
+    #[error("No such feed ({0})")]
+    NoSuchFeed(String),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// A member has the right type, but not a value that can be.
+    #[error("Invalid value ({name}: {reason})")]
+    Value { name: String, reason: &'static str },
+    #[error("Recording is not available yet")]
+    Recording,
+    #[error("Unexpected {0} of this side's description")]
+    WrongSdpType(&'static str),
+    #[error("The maximum of {0} publishers is reached")]
+    PublishersFull(u64),
+    #[error("Unauthorized ({0})")]
+    Unauthorized(&'static str),
+    #[error("Already published")]
+    AlreadyPublished,
+    #[error("Not published")]
+    NotPublished,
+    #[error("The id {0} is taken")]
+    IdExists(Id),
+    #[error("{0}")]
+    Sdp(String),
+    #[error("Feeds with and without end-to-end encryption cannot be mixed")]
+    MixedFeeds,
+    #[error("{0}")]
+    Unknown(&'static str),
+}
+
+impl Refusal {
+    pub(crate) fn value(name: &str, reason: &'static str) -> Self {
+        Refusal::Value {
+            name: name.to_owned(),
+            reason,
+        }
+    }
+
+    /// The `error_code` on the wire.
+    pub(crate) const fn code(&self) -> u16 {
+        match self {
+            Refusal::NotAnObject => 422,
+            Refusal::UnknownRequest(_) | Refusal::Invalid(_) => 423,
+            Refusal::JoinFirst => 424,
+            Refusal::AlreadyJoined => 425,
+            Refusal::NoSuchRoom(_) | Refusal::NotInRoom => 426,
+            Refusal::RoomExists(_) => 427,
+            Refusal::NoSuchFeed(_) => 428,
+            Refusal::Field(FieldError::Missing(_)) => 429,
+            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
+            | Refusal::Value { .. }
+            | Refusal::Recording => 430,
+            Refusal::WrongSdpType(_) => 431,
+            Refusal::PublishersFull(_) => 432,
+            Refusal::Unauthorized(_) => 433,
+            Refusal::AlreadyPublished => 434,
+            Refusal::NotPublished => 435,
+            Refusal::IdExists(_) => 436,
+            Refusal::Sdp(_) => 437,
+            Refusal::MixedFeeds => 438,
+            Refusal::Unknown(_) => 499,
+        }
+    }
+
+    /// What the client gets.
+    pub(crate) fn to_json(&self) -> Value {
+        Object::new()
+            .with("videoroom", "event")
+            .with("error_code", self.code())
+            .with("error", self.to_string())
+            .into()
+    }
+}
+
+impl From<JsepError> for Refusal {
+    fn from(error: JsepError) -> Self {
+        match error {
+            JsepError::Closing => Refusal::Unknown("The former PeerConnection is being closed"),
+            error => Refusal::Sdp(error.to_string()),
+        }
+    }
+}

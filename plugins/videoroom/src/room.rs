@@ -1,0 +1,217 @@
+//! A room: who is in it, and telling them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portunus_core::{Fields, HandleId, Mid, Object};
+use serde_json::{Value, json};
+
+use crate::id::Id;
+use crate::options::RoomOptions;
+use crate::participant::{Participant, Published, Stream};
+use crate::refusal::Refusal;
+use crate::subscriber::Subscriber;
+
+/// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) id: Id,
+    state: Mutex<RoomState>,
+}
+
+/// What is in a room.
+#[derive(Debug)]
+pub(crate) struct RoomState {
+    pub(crate) id: Id,
+    pub(crate) options: RoomOptions,
+    pub(crate) access: Access,
+    pub(crate) destroyed: bool,
+    pub(crate) people: HashMap<Id, Participant>,
+    /// Those whose media is up, in the order in which it came up.
+    active: BTreeMap<u64, Id>,
+    by_private_id: HashMap<u32, Id>,
+    /// Who was thrown out and still holds the handle.
+    pub(crate) kicked: HashMap<HandleId, Id>,
+    pub(crate) subscribers: HashMap<HandleId, Subscriber>,
+    /// Participants with a PeerConnection.
+    publishing: u64,
+    next_place: u64,
+}
+
+/// Who may join.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) checked: bool,
+    pub(crate) tokens: HashSet<String>,
+}
+
+impl Room {
+    pub(crate) fn new(id: Id, options: RoomOptions, tokens: Option<Vec<String>>) -> Self {
+        let access = Access {
+            checked: tokens.is_some(),
+            tokens: tokens.into_iter().flatten().collect(),
+        };
+        Room {
+            state: Mutex::new(RoomState {
+                id: id.clone(),
+                options,
+                access,
+                destroyed: false,
+                people: HashMap::new(),
+                active: BTreeMap::new(),
+                by_private_id: HashMap::new(),
+                kicked: HashMap::new(),
+                subscribers: HashMap::new(),
+                publishing: 0,
+                next_place: 0,
+            }),
+            id,
+        }
+    }
+
+    /// What is in it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, RoomState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RoomState {
+    /// A message of the room, without what it says.
+    pub(crate) fn event(&self) -> Object {
+        Object::new()
+            .with("videoroom", "event")
+            .with("room", self.id.to_json())
+    }
+
+    /// Tells everybody.
+    pub(crate) fn tell_all(&self, event: impl Into<Value>) {
+        let event = event.into();
+        for person in self.people.values() {
+            person.handle.push(None, event.clone(), None);
+        }
+    }
+
+    /// Tells everybody but `subject`.
+    pub(crate) fn tell_others(&self, subject: &Id, event: impl Into<Value>) {
+        let event = event.into();
+        let others = self.people.values().filter(|person| person.id != *subject);
+        for person in others {
+            person.handle.push(None, event.clone(), None);
+        }
+    }
+
+    /// Tells others what `id` publishes now, if its media is up.
+    pub(crate) fn tell_published(&self, id: &Id) {
+        let published = self.people.get(id).and_then(|p| p.published(false));
+        if let Some(published) = published {
+            self.tell_others(id, self.event().with("publishers", json!([published])));
+        }
+    }
+
+    /// Adds somebody, whose ids are free.
+    pub(crate) fn add(&mut self, person: Participant) {
+        self.by_private_id
+            .insert(person.private_id, person.id.clone());
+        self.people.insert(person.id.clone(), person);
+    }
+
+    /// A private id that nobody has.
+    pub(crate) fn new_private_id(&self) -> u32 {
+        loop {
+            let id = rand::random();
+            if id != 0 && !self.by_private_id.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Takes somebody out whose media is gone already.
+    pub(crate) fn remove(&mut self, id: &Id) -> Option<Participant> {
+        let person = self.people.remove(id)?;
+        self.by_private_id.remove(&person.private_id);
+        for key in &person.subscriptions {
+            if let Some(subscriber) = self.subscribers.get_mut(key) {
+                subscriber.owner = None;
+            }
+        }
+        Some(person)
+    }
+
+    /// The participant whose private id it is.
+    pub(crate) fn owner_of(&self, private_id: u64) -> Option<&Id> {
+        self.by_private_id.get(&u32::try_from(private_id).ok()?)
+    }
+
+    /// The participant that `handle` has joined as.
+    pub(crate) fn person(
+        &mut self,
+        id: &Id,
+        handle: HandleId,
+    ) -> Result<&mut Participant, Refusal> {
+        let person = self.people.get_mut(id);
+        person
+            .filter(|person| person.handle.id() == handle)
+            .ok_or(Refusal::NotInRoom)
+    }
+
+    /// The one that a request names as `id`.
+    pub(crate) fn named(&self, id: &Id) -> Result<&Participant, Refusal> {
+        self.people
+            .get(id)
+            .ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
+    }
+
+    /// Those whose media is up, in the order in which it came up.
+    pub(crate) fn publishers(&self) -> impl Iterator<Item = &Participant> {
+        self.active.values().filter_map(|id| self.people.get(id))
+    }
+
+    /// Checks that there is room for one more publisher.
+    pub(crate) fn check_limit(&self) -> Result<(), Refusal> {
+        match self.publishing < self.options.publishers {
+            true => Ok(()),
+            false => Err(Refusal::PublishersFull(self.options.publishers)),
+        }
+    }
+
+    /// Somebody has a PeerConnection from now on.
+    pub(crate) fn start_media(&mut self, id: &Id, media: Published) {
+        if let Some(person) = self.people.get_mut(id)
+            && person.media.replace(media).is_none()
+        {
+            self.publishing += 1;
+        }
+    }
+
+    /// A PeerConnection is up; false if it was before.
+    pub(crate) fn media_up(&mut self, id: &Id) -> bool {
+        let media = self.people.get_mut(id).and_then(|p| p.media.as_mut());
+        let Some(media) = media.filter(|media| media.active.is_none()) else {
+            return false;
+        };
+        media.active = Some(self.next_place);
+        self.active.insert(self.next_place, id.clone());
+        self.next_place += 1;
+        true
+    }
+
+    /// Takes out what somebody publishes.
+    pub(crate) fn take_media(&mut self, id: &Id) -> Option<Published> {
+        let media = self.people.get_mut(id)?.media.take()?;
+        self.publishing = self.publishing.saturating_sub(1);
+        if let Some(place) = media.active {
+            self.active.remove(&place);
+        }
+        Some(media)
+    }
+
+    /// A stream of somebody whose media is up.
+    pub(crate) fn stream(&self, feed: &Id, mid: Mid) -> Option<&Stream> {
+        self.people.get(feed)?.up()?.stream(mid)
+    }
+
+    /// Checks that a request may manage the room.
+    pub(crate) fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
+        self.options.check_secret(fields)
+    }
+}

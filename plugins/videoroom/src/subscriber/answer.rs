@@ -1,0 +1,108 @@
+//! Starting, pausing and ending what a subscription receives.
+
+use portunus_core::media::{DataMessage, Layer, RouteId};
+use portunus_core::sdp::{Description, Kind};
+use portunus_core::{HandleId, Object};
+
+use super::{Due, Exchange, Source, Subscriber};
+use crate::refusal::Refusal;
+use crate::room::RoomState;
+
+impl RoomState {
+    /// Takes the client's answer.
+    pub(crate) fn accept(&mut self, key: HandleId, answer: &Description) -> Result<(), Refusal> {
+        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
+        subscriber.exchange = Exchange::Settled;
+        for (line, answered) in subscriber.lines.iter_mut().zip(&answer.media) {
+            let takes = line.kind == Kind::Data || answered.direction.receives();
+            line.ready = line.source != Source::None && !answered.rejected && takes;
+        }
+        self.relay(key);
+        Ok(())
+    }
+
+    /// Offers what was kept back until the last offer was answered.
+    pub(crate) fn offer_due(&mut self, key: HandleId) {
+        let due = self.subscribers.get(&key).map(|subscriber| subscriber.due);
+        if due.is_some_and(|due| due.offer || due.restart) {
+            self.renegotiate(key, None);
+        }
+    }
+
+    /// Stops or resumes all media.
+    pub(crate) fn pause(&mut self, key: HandleId, paused: bool) -> Result<(), Refusal> {
+        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
+        subscriber.paused = paused;
+        self.relay(key);
+        Ok(())
+    }
+
+    /// The PeerConnection is gone: nothing is received any more until the client subscribes again.
+    pub(crate) fn subscriber_hung_up(&mut self, key: HandleId) {
+        self.clear_lines(key);
+        if let Some(subscriber) = self.subscribers.get_mut(&key) {
+            subscriber.lines.clear();
+            subscriber.exchange = Exchange::None;
+            subscriber.due = Due::default();
+        }
+    }
+
+    /// The client's offer took the place of ours, which nobody will answer now.
+    pub(crate) fn offer_lost(&mut self, key: HandleId) {
+        if let Some(subscriber) = self.subscribers.get_mut(&key)
+            && subscriber.exchange == Exchange::Offered
+        {
+            subscriber.exchange = Exchange::Settled;
+            subscriber.due.offer = true;
+        }
+    }
+
+    /// A route relays another layer: the client is told.
+    pub(crate) fn layer_changed(&mut self, key: HandleId, route: RouteId, layer: Layer) {
+        let event = self.event();
+        let Some(subscriber) = self.subscribers.get_mut(&key) else {
+            return;
+        };
+        let handle = subscriber.handle.clone();
+        let Some(line) = subscriber.fed_by(route) else {
+            return;
+        };
+        let before = std::mem::replace(&mut line.now, layer);
+        let mid = line.mid;
+        let Source::Track { feed, mid: from } = line.source.clone() else {
+            return;
+        };
+        let Some(stream) = self.stream(&feed, from) else {
+            return;
+        };
+        let (simulcast, svc) = (stream.simulcast, stream.svc);
+        let tell = |name: &str, before: Option<u8>, now: Option<u8>| {
+            if let Some(now) = now.filter(|_| before != now) {
+                handle.push(None, layer_event(&event, mid.as_str(), name, now), None);
+            }
+        };
+        if simulcast {
+            tell("substream", before.substream, layer.substream);
+            tell("temporal", before.temporal, layer.temporal);
+        } else if svc {
+            tell("spatial_layer", before.spatial, layer.spatial);
+            tell("temporal_layer", before.temporal, layer.temporal);
+        }
+    }
+}
+
+impl Subscriber {
+    /// Sends a message of a publisher on data m-line `index`.
+    pub(crate) fn send_data(&self, index: usize, message: &DataMessage) {
+        let open = !self.paused && !self.cut_off;
+        let line = self.lines.get(index).filter(|line| line.ready && line.send);
+        if line.is_some() && open {
+            self.handle.send_data(message.clone());
+        }
+    }
+}
+
+/// What the client is told of a layer.
+pub(super) fn layer_event(event: &Object, mid: &str, name: &str, layer: u8) -> Object {
+    event.clone().with("mid", mid).with(name, layer)
+}

@@ -1,0 +1,342 @@
+//! What a subscription receives: streams come, go, and take the m-lines of others.
+
+use std::collections::BTreeSet;
+
+use portunus_core::media::Layer;
+use portunus_core::sdp::Kind;
+use portunus_core::{FieldError, Fields, HandleId, LocalJsep, Mid, Object};
+use serde_json::Value;
+
+use super::want::{Unwant, Want, Wish};
+use super::{Exchange, Format, Line, MAX_LINES, Source};
+use crate::id::{Id, Ids};
+use crate::participant::Published;
+use crate::refusal::Refusal;
+use crate::room::RoomState;
+
+/// What a request comes to: the event that answers it, with an offer. None: that comes later by itself.
+pub(crate) type Outcome = Result<Option<(Value, Option<LocalJsep>)>, Refusal>;
+
+/// A stream that is going to be received.
+#[derive(Debug)]
+pub(super) struct Planned {
+    feed: Id,
+    mid: Mid,
+    kind: Kind,
+    /// Its place among the publisher's streams.
+    stream: usize,
+    want: Want,
+}
+
+impl RoomState {
+    /// The requests `subscribe`, `unsubscribe` and `update`.
+    pub(crate) fn change(
+        &mut self,
+        key: HandleId,
+        fields: Fields<'_>,
+        ids: Ids,
+        name: &str,
+    ) -> Outcome {
+        let missing = |name: &str| FieldError::Missing(name.to_owned());
+        let (wants, unwants) = match name {
+            "subscribe" => {
+                let wants = Want::list(fields, "streams", ids)?;
+                (wants.ok_or_else(|| missing("streams"))?, Vec::new())
+            }
+            "unsubscribe" => {
+                let unwants = Unwant::list(fields, "streams", ids)?;
+                (Vec::new(), unwants.ok_or_else(|| missing("streams"))?)
+            }
+            _ => {
+                let wants = Want::list(fields, "subscribe", ids)?;
+                let unwants = Unwant::list(fields, "unsubscribe", ids)?;
+                if wants.is_none() && unwants.is_none() {
+                    return Err(missing("subscribe").into());
+                }
+                (wants.unwrap_or_default(), unwants.unwrap_or_default())
+            }
+        };
+        let planned = self.plan(wants)?;
+        self.check_same_e2ee(key, &planned)?;
+        let mut changed = false;
+        for unwant in &unwants {
+            changed |= self.unsubscribe(key, unwant);
+        }
+        for planned in planned {
+            changed |= self.subscribe(key, planned)?;
+        }
+        self.offer_changes(key, changed)
+    }
+
+    /// Answers a request that may have changed what there is to offer.
+    pub(super) fn offer_changes(&mut self, key: HandleId, changed: bool) -> Outcome {
+        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
+        if !changed && !subscriber.due.offer {
+            return Ok(Some((self.updated().into(), None)));
+        }
+        if subscriber.exchange == Exchange::Offered {
+            subscriber.due.offer = true;
+            let updating = Object::new()
+                .with("videoroom", "updating")
+                .with("room", self.id.to_json());
+            return Ok(Some((updating.into(), None)));
+        }
+        let offer = self.offer(key)?;
+        let updated = self.updated().with("streams", self.summaries(key));
+        Ok(Some((updated.into(), Some(offer))))
+    }
+
+    /// The streams that are wanted, if all feeds and m-lines are known. Disabled ones are left out.
+    pub(super) fn plan(&self, wants: Vec<Want>) -> Result<Vec<Planned>, Refusal> {
+        let mut planned = Vec::new();
+        for want in wants {
+            let published = self.published(&want.feed)?;
+            let mut streams: Vec<_> = published.streams.iter().collect();
+            if let Some(mid) = &want.mid {
+                streams.retain(|stream| stream.mid.as_str() == mid);
+                if streams.is_empty() {
+                    return Err(Refusal::NoSuchFeed(format!("{} mid {mid}", want.feed)));
+                }
+            }
+            for stream in streams.into_iter().filter(|stream| !stream.disabled) {
+                planned.push(Planned {
+                    feed: want.feed.clone(),
+                    mid: stream.mid,
+                    kind: stream.kind,
+                    stream: stream.index,
+                    want: want.clone(),
+                });
+            }
+        }
+        Ok(planned)
+    }
+
+    /// What somebody publishes, whose media has to be up.
+    pub(super) fn published(&self, feed: &Id) -> Result<&Published, Refusal> {
+        let publisher = self.named(feed)?;
+        publisher
+            .up()
+            .ok_or_else(|| Refusal::NoSuchFeed(feed.to_string()))
+    }
+
+    /// Whether all feeds are encrypted end to end, if they all are or none is.
+    pub(super) fn e2ee_of(&self, planned: &[Planned]) -> Result<Option<bool>, Refusal> {
+        let mut e2ee = None;
+        for planned in planned {
+            let this = self.published(&planned.feed)?.e2ee;
+            if e2ee.is_some_and(|e2ee| e2ee != this) {
+                return Err(Refusal::MixedFeeds);
+            }
+            e2ee = Some(this);
+        }
+        Ok(e2ee)
+    }
+
+    fn check_same_e2ee(&mut self, key: HandleId, planned: &[Planned]) -> Result<(), Refusal> {
+        let wanted = self.e2ee_of(planned)?;
+        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
+        let Some(wanted) = wanted else { return Ok(()) };
+        if subscriber.has_sources() && subscriber.e2ee != wanted {
+            return Err(Refusal::MixedFeeds);
+        }
+        subscriber.e2ee = wanted;
+        Ok(())
+    }
+
+    /// Takes a stream into an m-line; says whether that has to be offered.
+    pub(super) fn subscribe(&mut self, key: HandleId, planned: Planned) -> Result<bool, Refusal> {
+        let Planned {
+            feed,
+            mid,
+            kind,
+            stream,
+            want,
+        } = planned;
+        let publisher = self.people.get_mut(&feed).and_then(|p| p.media.as_mut());
+        let stream = publisher.and_then(|media| media.streams.get_mut(stream));
+        let subscriber = self.subscribers.get_mut(&key);
+        let (Some(stream), Some(subscriber)) = (stream, subscriber) else {
+            return Err(Refusal::NoSuchFeed(feed.to_string()));
+        };
+        let data = subscriber.lines.iter().position(|l| l.kind == Kind::Data);
+        if let Some(index) = data.filter(|_| kind == Kind::Data) {
+            stream.receivers.insert((key, index));
+            let Some(line) = subscriber.lines.get_mut(index) else {
+                return Ok(false);
+            };
+            return Ok(match &mut line.source {
+                Source::Data(feeds) => {
+                    if !feeds.contains(&feed) {
+                        feeds.push(feed);
+                    }
+                    false
+                }
+                Source::None | Source::Track { .. } => {
+                    line.source = Source::Data(vec![feed]);
+                    true
+                }
+            });
+        }
+        let free = |line: &Line| {
+            line.source == Source::None && line.kind == kind && line.format.codec == stream.codec
+        };
+        let index = match subscriber.lines.iter().position(free) {
+            Some(index) => index,
+            None => subscriber.lines.len(),
+        };
+        if index == subscriber.lines.len() {
+            let own = Mid::new(&index.to_string()).filter(|_| index < MAX_LINES);
+            let own = own.ok_or(Refusal::Unknown("Too many streams in one subscription"))?;
+            subscriber.lines.push(Line::new(kind, own));
+        }
+        let Some(line) = subscriber.lines.get_mut(index) else {
+            return Ok(false);
+        };
+        line.source = match kind {
+            Kind::Data => Source::Data(vec![feed]),
+            Kind::Audio | Kind::Video => Source::Track { feed, mid },
+        };
+        line.format.codec = stream.codec;
+        line.crossrefid = want.crossrefid;
+        line.send = want.send;
+        line.ready = false;
+        line.wish = Wish::default();
+        if kind == Kind::Video {
+            line.wish.apply(&want.layers);
+        }
+        stream.receivers.insert((key, index));
+        Ok(true)
+    }
+
+    /// Lets streams go; says whether that has to be offered.
+    fn unsubscribe(&mut self, key: HandleId, unwant: &Unwant) -> bool {
+        let Some(subscriber) = self.subscribers.get(&key) else {
+            return false;
+        };
+        let lines = subscriber.lines.iter().enumerate();
+        if let Some(sub_mid) = &unwant.sub_mid {
+            let found = subscriber.line(sub_mid);
+            return found.is_some_and(|index| self.clear_line(key, index));
+        }
+        let Some(feed) = &unwant.feed else {
+            return false;
+        };
+        let is_mid = |mid: &Mid| unwant.mid.as_deref().is_none_or(|m| m == mid.as_str());
+        let data_mid = self.people.get(feed).and_then(|p| p.media.as_ref());
+        let data_mid = data_mid
+            .and_then(|media| media.data().next())
+            .map(|s| s.mid);
+        let concerned: Vec<usize> = lines
+            .filter(|(_, line)| match &line.source {
+                Source::None => false,
+                Source::Track { feed: from, mid } => from == feed && is_mid(mid),
+                Source::Data(feeds) => feeds.contains(feed) && data_mid.as_ref().is_none_or(is_mid),
+            })
+            .map(|(index, _)| index)
+            .collect();
+        let mut changed = false;
+        for index in concerned {
+            changed |= self.let_go(key, index, feed);
+        }
+        changed
+    }
+
+    /// Takes `feed` off an m-line; says whether the m-line has nothing to send any more.
+    fn let_go(&mut self, key: HandleId, index: usize, feed: &Id) -> bool {
+        self.forget_receiver(feed, key, index);
+        let Some(subscriber) = self.subscribers.get_mut(&key) else {
+            return false;
+        };
+        let Some(line) = subscriber.lines.get_mut(index) else {
+            return false;
+        };
+        if let Source::Data(feeds) = &mut line.source {
+            feeds.retain(|known| known != feed);
+            if !feeds.is_empty() {
+                return false;
+            }
+        }
+        line.end_route(&subscriber.handle);
+        line.clear();
+        true
+    }
+
+    /// Takes everything off an m-line; false if there was nothing.
+    fn clear_line(&mut self, key: HandleId, index: usize) -> bool {
+        let subscriber = self.subscribers.get(&key);
+        let source = subscriber
+            .and_then(|s| s.lines.get(index))
+            .map(|l| &l.source);
+        let feeds = match source {
+            None | Some(Source::None) => return false,
+            Some(Source::Track { feed, .. }) => vec![feed.clone()],
+            Some(Source::Data(feeds)) => feeds.clone(),
+        };
+        for feed in &feeds {
+            self.let_go(key, index, feed);
+        }
+        true
+    }
+
+    /// Takes everything off all m-lines.
+    pub(super) fn clear_lines(&mut self, key: HandleId) {
+        let lines = self.subscribers.get(&key).map_or(0, |s| s.lines.len());
+        for index in 0..lines {
+            self.clear_line(key, index);
+        }
+    }
+
+    pub(super) fn forget_receiver(&mut self, feed: &Id, key: HandleId, index: usize) {
+        let media = self.people.get_mut(feed).and_then(|p| p.media.as_mut());
+        for stream in media.into_iter().flat_map(|media| &mut media.streams) {
+            stream.receivers.remove(&(key, index));
+        }
+    }
+
+    /// Takes what a publisher sent, which is gone, off all subscriptions.
+    pub(crate) fn media_gone(&mut self, feed: &Id, media: &Published) {
+        let mut concerned = BTreeSet::new();
+        let receivers = media.streams.iter().flat_map(|stream| &stream.receivers);
+        for (key, index) in receivers {
+            if self.let_go(*key, *index, feed) {
+                concerned.insert(*key);
+            }
+        }
+        for key in concerned {
+            match self.subscribers.get_mut(&key) {
+                Some(subscriber) if !subscriber.autoupdate => subscriber.due.offer = true,
+                Some(_) => self.renegotiate(key, None),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Planned {
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+impl Line {
+    fn new(kind: Kind, mid: Mid) -> Self {
+        Line {
+            kind,
+            mid,
+            source: Source::None,
+            format: Format::default(),
+            crossrefid: None,
+            send: true,
+            ready: false,
+            wish: Wish::default(),
+            now: Layer::default(),
+            route: None,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.source = Source::None;
+        self.ready = false;
+        self.now = Layer::default();
+    }
+}

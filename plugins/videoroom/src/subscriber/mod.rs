@@ -1,0 +1,121 @@
+//! A subscription: one PeerConnection that receives any number of streams of a room.
+
+mod answer;
+mod change;
+mod configure;
+mod join;
+mod offer;
+mod relay;
+mod show;
+mod switch;
+mod want;
+
+use portunus_core::media::{Layer, RouteId, RouteOptions};
+use portunus_core::sdp::{CodecName, Kind};
+use portunus_core::{ExtensionKind, Handle, HandleId, Mid};
+
+use crate::id::Id;
+use crate::subscriber::want::Wish;
+
+pub(crate) use configure::SubscriberConfigure;
+pub(crate) use join::SubscriberJoin;
+pub(crate) use switch::Switch;
+
+/// The most m-lines of a subscription.
+const MAX_LINES: usize = 1_000;
+
+/// Someone who receives; one handle.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    pub(crate) handle: Handle,
+    /// The participant whose private id it gave.
+    pub(crate) owner: Option<Id>,
+    private_id: Option<u64>,
+    /// Streams are named by their publishers in `a=msid`.
+    use_msid: bool,
+    /// New offers are made without being asked for when a publisher goes.
+    autoupdate: bool,
+    /// What its first feed was like.
+    e2ee: bool,
+    /// The m-lines in their order.
+    lines: Vec<Line>,
+    exchange: Exchange,
+    due: Due,
+    paused: bool,
+    /// Its owner was thrown out: nothing is relayed any more.
+    pub(crate) cut_off: bool,
+}
+
+/// How far offer and answer are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exchange {
+    /// There is no PeerConnection.
+    None,
+    /// Our offer waits for its answer.
+    Offered,
+    /// The last offer was answered.
+    Settled,
+}
+
+/// What has to be offered as soon as that is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Due {
+    offer: bool,
+    restart: bool,
+}
+
+/// An m-line.
+#[derive(Debug)]
+struct Line {
+    kind: Kind,
+    mid: Mid,
+    source: Source,
+    format: Format,
+    /// The client's name for it.
+    crossrefid: Option<String>,
+    send: bool,
+    /// The client has accepted it.
+    ready: bool,
+    wish: Wish,
+    now: Layer,
+    route: Option<Relayed>,
+}
+
+/// Where the media of an m-line comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    /// Nowhere; the m-line only keeps its place.
+    None,
+    /// A stream of a publisher.
+    Track { feed: Id, mid: Mid },
+    /// The data channels of publishers.
+    Data(Vec<Id>),
+}
+
+/// How an m-line is offered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Format {
+    codec: Option<CodecName>,
+    fmtp: Option<String>,
+    /// Those of the header extensions that depend on the source.
+    extensions: Vec<(ExtensionKind, u8)>,
+}
+
+/// The route that feeds an m-line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Relayed {
+    route: RouteId,
+    from: (HandleId, Mid),
+    options: RouteOptions,
+}
+
+impl Subscriber {
+    fn line(&self, mid: &str) -> Option<usize> {
+        self.lines.iter().position(|line| line.mid.as_str() == mid)
+    }
+
+    /// Whether it receives anything.
+    fn has_sources(&self) -> bool {
+        self.lines.iter().any(|line| line.source != Source::None)
+    }
+}

@@ -1,0 +1,117 @@
+//! What is told of a subscription.
+
+use std::collections::HashMap;
+
+use portunus_core::sdp::CodecName;
+use portunus_core::{HandleId, Object};
+use serde_json::{Value, json};
+
+use super::{Exchange, Line, Source, Subscriber};
+use crate::id::Id;
+use crate::participant::{Participant, Stream, medium};
+use crate::room::RoomState;
+
+impl RoomState {
+    /// The summaries of all m-lines of a subscription.
+    pub(super) fn summaries(&self, key: HandleId) -> Vec<Value> {
+        let lines = self.subscribers.get(&key).map(|s| s.lines.as_slice());
+        let lines = lines.unwrap_or_default().iter().enumerate();
+        lines
+            .map(|(index, line)| line.summary(index, &self.people))
+            .collect()
+    }
+
+    /// A subscription's state, for administrators.
+    pub(crate) fn subscriber_state(&self, key: HandleId) -> Option<Value> {
+        let subscriber = self.subscribers.get(&key)?;
+        let state = subscriber.state().with("streams", self.summaries(key));
+        let state = Object::new()
+            .with("type", "subscriber")
+            .with("room", self.id.to_json())
+            .with_all(state)
+            .with("hangingup", 0)
+            .with("destroyed", 0);
+        Some(state.into())
+    }
+}
+
+impl Subscriber {
+    fn state(&self) -> Object {
+        Object::new()
+            .with_some("private_id", self.private_id)
+            .with("answered", self.exchange == Exchange::Settled)
+            .with("pending_offer", self.due.offer)
+            .with("pending_restart", self.due.restart)
+            .with("paused", self.paused)
+            .with_some("e2ee", self.e2ee.then_some(true))
+    }
+}
+
+impl Line {
+    fn summary(&self, index: usize, people: &HashMap<Id, Participant>) -> Value {
+        let track = self.track(people);
+        let data = match &self.source {
+            Source::Data(feeds) => Some(feeds),
+            Source::None | Source::Track { .. } => None,
+        };
+        let head = Object::new()
+            .with("type", medium(self.kind))
+            .with("active", track.is_some() || data.is_some())
+            .with("mindex", index)
+            .with("mid", self.mid.as_str())
+            .with_some("crossrefid", self.crossrefid.as_deref())
+            .with("ready", self.ready)
+            .with("send", self.send);
+        if let Some(feeds) = data {
+            let ids: Vec<_> = feeds.iter().map(Id::to_json).collect();
+            return head
+                .with("sources", ids.len())
+                .with("source_ids", ids)
+                .into();
+        }
+        let Some((publisher, stream)) = track else {
+            return head.into();
+        };
+        let delay = self.wish.delay.range().or(stream.delay.range());
+        head.with("feed_id", publisher.id.to_json())
+            .with_some("feed_display", publisher.display.as_deref())
+            .with_some("feed_metadata", publisher.metadata.clone())
+            .with("feed_mid", stream.mid.as_str())
+            .with_some("feed_description", stream.description.as_deref())
+            .with_some("codec", stream.codec.map(CodecName::name))
+            .with_some("h264-profile", stream.h264_profile.as_deref())
+            .with_some("vp9-profile", stream.vp9_profile.as_deref())
+            .with_some(
+                "playout-delay",
+                delay.map(|(min, max)| json!({ "min-delay": min, "max-delay": max })),
+            )
+            .with_all(self.layers(stream))
+            .into()
+    }
+
+    fn layers(&self, stream: &Stream) -> Object {
+        let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
+        let (wish, layer) = (&self.wish, self.now);
+        if stream.simulcast {
+            let fallback = u64::try_from(wish.fallback.as_micros()).unwrap_or(u64::MAX);
+            let simulcast = json!({
+                "substream": now(layer.substream),
+                "substream-target": wish.substream,
+                "temporal-layer": now(layer.temporal),
+                "temporal-layer-target": wish.temporal,
+                "fallback": fallback,
+            });
+            return Object::new().with("simulcast", simulcast);
+        }
+        if stream.svc {
+            let svc = json!({
+                "spatial-layer": now(layer.spatial),
+                "target-spatial-layer": wish.spatial_layer,
+                "temporal-layer": now(layer.temporal),
+                "target-temporal-layer": wish.temporal_layer,
+            });
+            return Object::new().with("svc", svc);
+        }
+        Object::new()
+    }
+}

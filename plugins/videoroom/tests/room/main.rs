@@ -1,0 +1,15 @@
+//! The Video Room, through a gateway without a network.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod changing;
+mod manage;
+mod moderation;
+mod publishing;
+mod refusals;
+mod subscribing;
+mod world;
