@@ -9,8 +9,9 @@ use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::{Gateway, Plugin, ServerFacts};
 use portunus_echotest::EchoTest;
 use portunus_media::{MediaError, MediaPlane};
-use portunus_streaming::{SavedError, Streaming};
+use portunus_streaming::Streaming;
 use portunus_videocall::VideoCall;
+use portunus_videoroom::VideoRoom;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
@@ -33,7 +34,9 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Transport(#[from] StartError),
     #[error(transparent)]
-    Mountpoints(#[from] SavedError),
+    Mountpoints(#[from] portunus_streaming::SavedError),
+    #[error(transparent)]
+    Rooms(#[from] portunus_videoroom::SavedError),
 }
 
 /// Runs the server until a signal ends it.
@@ -45,7 +48,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         Ok(plugins) => plugins,
         Err(error) => {
             media.shutdown();
-            return Err(error.into());
+            return Err(error);
         }
     };
     let gateway = Gateway::new(
@@ -82,7 +85,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     Ok(())
 }
 
-async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plugin>>, SavedError> {
+async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plugin>>, RunError> {
     let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
     if config.echotest.enabled {
         plugins.push(Arc::new(EchoTest));
@@ -93,6 +96,9 @@ async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plug
     if config.streaming_plugin.enabled {
         let streaming = Streaming::start(config.streaming.clone(), media.clone()).await?;
         plugins.push(Arc::new(streaming));
+    }
+    if config.videoroom_plugin.enabled {
+        plugins.push(Arc::new(VideoRoom::new(config.videoroom.clone())?));
     }
     Ok(plugins)
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use portunus_core::Fields;
+use portunus_core::{FieldError, Fields};
 use serde_json::{Map, Value};
 
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
+use crate::refusal::Refusal;
 
 /// What the plugin can be told.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,51 +30,17 @@ pub struct ConfiguredRoom {
 }
 
 impl ConfiguredRoom {
-    /// The names of the keys that a room may have.
-    pub const KEYS: [&'static str; 28] = [
-        "room",
-        "description",
-        "is_private",
-        "secret",
-        "pin",
-        "require_pvtid",
-        "signed_tokens",
-        "require_e2ee",
-        "publishers",
-        "bitrate",
-        "bitrate_cap",
-        "fir_freq",
-        "audiocodec",
-        "videocodec",
-        "vp9_profile",
-        "h264_profile",
-        "opus_fec",
-        "opus_dtx",
-        "audiolevel_ext",
-        "audiolevel_event",
-        "audio_active_packets",
-        "audio_level_average",
-        "videoorient_ext",
-        "playoutdelay_ext",
-        "transport_wide_cc_ext",
-        "rec_dir",
-        "lock_record",
-        "notify_joining",
-    ];
-
-    /// Reads a section; its `room` is a number, or text with `string_ids`. The error says what is wrong with it.
-    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, String> {
-        if let Some(key) = members
-            .keys()
-            .find(|key| !Self::KEYS.contains(&key.as_str()))
-        {
-            return Err(format!("unknown key {key:?}"));
+    /// Reads a section; its `room` is a number, or text with `string_ids`.
+    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, RoomProblem> {
+        if let Some(key) = members.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let text = format!("unknown key; there are {}", KEYS.join(", "));
+            return Err(RoomProblem::new(key, text));
         }
         let ids = Ids::of(string_ids);
         let fields = Fields(members);
-        let id = ids.wanted(fields, "room").map_err(|e| e.to_string())?;
-        let id = id.ok_or("a room needs an id (room)")?;
-        let options = RoomOptions::read(fields).map_err(|refusal| refusal.to_string())?;
+        let id = ids.wanted(fields, "room").map_err(Refusal::from)?;
+        let id = id.ok_or_else(|| Refusal::from(FieldError::Missing("room".to_owned())))?;
+        let options = RoomOptions::read(fields)?;
         Ok(ConfiguredRoom { id, options })
     }
 
@@ -90,3 +57,69 @@ impl ConfiguredRoom {
         &self.id
     }
 }
+
+/// What is wrong with a section of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct RoomProblem {
+    /// The key that it is about.
+    pub key: String,
+    text: String,
+}
+
+impl RoomProblem {
+    fn new(key: &str, text: String) -> Self {
+        RoomProblem {
+            key: key.to_owned(),
+            text,
+        }
+    }
+}
+
+/// What was expected, for people who write a configuration.
+impl From<Refusal> for RoomProblem {
+    fn from(refusal: Refusal) -> Self {
+        match &refusal {
+            Refusal::Field(FieldError::Missing(name)) => {
+                RoomProblem::new(name, format!("{name} is missing"))
+            }
+            Refusal::Field(FieldError::Type { name, wanted }) => {
+                RoomProblem::new(name, format!("expected {wanted}"))
+            }
+            Refusal::Value { name, reason } => RoomProblem::new(name, (*reason).to_owned()),
+            refusal => RoomProblem::new("room", refusal.to_string()),
+        }
+    }
+}
+
+/// The names of the keys that a room may have.
+const KEYS: [&str; 28] = [
+    "room",
+    "description",
+    "is_private",
+    "secret",
+    "pin",
+    "require_pvtid",
+    "signed_tokens",
+    "require_e2ee",
+    "publishers",
+    "bitrate",
+    "bitrate_cap",
+    "fir_freq",
+    "audiocodec",
+    "videocodec",
+    "vp9_profile",
+    "h264_profile",
+    "opus_fec",
+    "opus_dtx",
+    "audiolevel_ext",
+    "audiolevel_event",
+    "audio_active_packets",
+    "audio_level_average",
+    "videoorient_ext",
+    "playoutdelay_ext",
+    "transport_wide_cc_ext",
+    "rec_dir",
+    "lock_record",
+    "notify_joining",
+];

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use portunus_core::{Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
-pub use config::{ConfiguredRoom, VideoRoomConfig};
+pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig};
 pub use id::Id;
 pub use saved::SavedError;
 

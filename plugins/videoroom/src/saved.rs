@@ -153,7 +153,8 @@ impl Content {
         });
         let rooms = list("room").into_iter().flatten().map(|room| {
             let members = room.as_object().ok_or("a room is not a section")?;
-            ConfiguredRoom::read(members, string_ids)
+            let room = ConfiguredRoom::read(members, string_ids);
+            room.map_err(|problem| format!("{}: {problem}", problem.key))
         });
         Ok(Content {
             removed: removed.collect(),

@@ -15,6 +15,7 @@ use portunus_api::ApiConfig;
 use portunus_core::CoreConfig;
 use portunus_media::MediaConfig;
 use portunus_streaming::{ConfiguredMountpoint, StreamingConfig};
+use portunus_videoroom::{ConfiguredRoom, VideoRoomConfig};
 use tracing_subscriber::EnvFilter;
 
 use announced::Announced;
@@ -40,6 +41,8 @@ pub(crate) struct Config {
     pub(crate) videocall: PluginConfig,
     pub(crate) streaming_plugin: PluginConfig,
     pub(crate) streaming: StreamingConfig,
+    pub(crate) videoroom_plugin: PluginConfig,
+    pub(crate) videoroom: VideoRoomConfig,
 }
 
 /// How the server logs.
@@ -88,6 +91,8 @@ impl Default for Config {
             videocall: PluginConfig { enabled: true },
             streaming_plugin: PluginConfig { enabled: true },
             streaming: StreamingConfig::default(),
+            videoroom_plugin: PluginConfig { enabled: true },
+            videoroom: VideoRoomConfig::default(),
         }
     }
 }
@@ -139,6 +144,8 @@ impl Config {
             videocall,
             streaming_plugin,
             streaming,
+            videoroom_plugin,
+            videoroom,
         } = self;
         keys.section("server", |keys| visit_core(core, keys));
         keys.section("media", |keys| visit_media(media, announced, keys));
@@ -161,8 +168,10 @@ impl Config {
             keys.section("echotest", |keys| visit_plugin(echotest, keys));
             keys.section("videocall", |keys| visit_plugin(videocall, keys));
             keys.section("streaming", |keys| visit_plugin(streaming_plugin, keys));
+            keys.section("videoroom", |keys| visit_plugin(videoroom_plugin, keys));
         });
         keys.section("streaming", |keys| visit_streaming(streaming, keys));
+        keys.section("videoroom", |keys| visit_videoroom(videoroom, keys));
     }
 }
 
@@ -354,6 +363,31 @@ fn visit_streaming(streaming: &mut StreamingConfig, keys: &mut impl Keys) {
             Ok(mountpoint)
         },
         ConfiguredMountpoint::to_members,
+    );
+}
+
+fn visit_videoroom(videoroom: &mut VideoRoomConfig, keys: &mut impl Keys) {
+    keys.key("admin_key", &mut videoroom.admin_key);
+    keys.key("string_ids", &mut videoroom.string_ids);
+    keys.key("save", &mut videoroom.save);
+    let string_ids = videoroom.string_ids;
+    let mistake = |key: &str, text: String| EntryMistake {
+        within: None,
+        key: key.to_owned(),
+        text,
+    };
+    keys.sections(
+        "room",
+        &mut videoroom.rooms,
+        |members, former| {
+            let room = ConfiguredRoom::read(members, string_ids);
+            let room = room.map_err(|problem| mistake(&problem.key, problem.to_string()))?;
+            match former.iter().any(|other| other.id() == room.id()) {
+                true => Err(mistake("room", "another room has this id".to_owned())),
+                false => Ok(room),
+            }
+        },
+        ConfiguredRoom::to_members,
     );
 }
 

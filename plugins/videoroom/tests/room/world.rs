@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::media::{Event, PeerId};
+use portunus_core::media::{Event, PeerId, SourceRef};
 use portunus_core::testing::{Line, Requested, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
@@ -20,8 +20,6 @@ pub struct World {
 /// Someone who publishes.
 pub struct Publisher {
     pub client: TestClient,
-    pub id: u64,
-    pub private_id: u64,
     pub peer: PeerId,
     /// The answer to its offer.
     pub answer: String,
@@ -89,8 +87,6 @@ impl World {
         assert_eq!(client.next().await["janus"], "webrtcup");
         Publisher {
             client,
-            id: joined["id"].as_u64().unwrap(),
-            private_id: joined["private_id"].as_u64().unwrap(),
             peer,
             answer: answer.unwrap()["sdp"].as_str().unwrap().to_owned(),
         }
@@ -143,9 +139,12 @@ impl World {
         let own = routes.iter().filter(|route| route.to.peer == viewer.peer);
         let mut routes: Vec<_> = own
             .map(|route| {
+                let SourceRef::Track(from) = route.from else {
+                    panic!("a route from no publisher: {route:?}");
+                };
                 (
-                    route.from.peer,
-                    route.from.mid.to_string(),
+                    from.peer,
+                    from.mid.to_string(),
                     route.to.mid.to_string(),
                     route.options.enabled,
                 )
