@@ -2,7 +2,7 @@
 
 use crate::ceiling::UNDISTURBED;
 use crate::figures::percent;
-use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample, Step};
+use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample};
 
 /// How much of a core the hypervisor may take.
 const STOLEN: f64 = 0.02;
@@ -37,7 +37,7 @@ fn of(run: &RunRecord) -> Vec<String> {
     }
     let failed = run.steps.iter().find(|step| !step.carried);
     if let Some(failed) = failed {
-        let samples = within(run, failed);
+        let samples: Vec<&Sample> = run.samples_of(failed).collect();
         let busy = mean(&samples, |sample| {
             highest(&sample.server.as_ref()?.core_busy_share)
         });
@@ -54,14 +54,6 @@ fn of(run: &RunRecord) -> Vec<String> {
         doubts.push(format!("the hypervisor took {} of a core", percent(stolen)));
     }
     doubts
-}
-
-fn within<'a>(run: &'a RunRecord, step: &Step) -> Vec<&'a Sample> {
-    let whole = |sample: &&Sample| {
-        let start = sample.at_s - sample.length_s;
-        start >= step.start_s - 0.1 && sample.at_s <= step.end_s + 0.1
-    };
-    run.samples.iter().filter(whole).collect()
 }
 
 fn mean(samples: &[&Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {

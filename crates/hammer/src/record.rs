@@ -416,6 +416,17 @@ impl Report {
     }
 }
 
+impl RunRecord {
+    /// The samples that lie within `step`.
+    pub fn samples_of(&self, step: &Step) -> impl Iterator<Item = &Sample> {
+        // Samples and steps are cut at slightly different moments.
+        let (from, to) = (step.start_s - 0.1, step.end_s + 0.1);
+        let within =
+            move |sample: &&Sample| sample.at_s - sample.length_s >= from && sample.at_s <= to;
+        self.samples.iter().filter(within)
+    }
+}
+
 impl Delays {
     /// Sorts `delays_us` and takes the percentiles; none of nothing.
     pub fn of(delays_us: &mut [f64]) -> Option<Self> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::record::{Ceiling, Report, RunRecord, Scenario, Step, Summary};
+use crate::record::{Ceiling, Report, RunRecord, Sample, Scenario, Step, Summary};
 
 /// All runs of one scenario with the same options.
 #[derive(Debug)]
@@ -129,19 +129,36 @@ impl Group<'_> {
 
     /// A figure of the steps by participants: the median over the rounds.
     pub(super) fn steps(&self, figure: impl Fn(&Step) -> Option<f64>) -> Vec<(f64, f64)> {
-        let mut by_participants: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for step in self.runs.iter().flat_map(|run| &run.steps) {
-            if let Some(value) = figure(step).filter(|value| value.is_finite()) {
-                by_participants
-                    .entry(step.participants)
-                    .or_default()
-                    .push(value);
+        self.by_participants(|_, step| figure(step))
+    }
+
+    /// A figure of the seconds within each step, by participants: its mean, and the median over the rounds.
+    pub(super) fn seconds_of_steps(
+        &self,
+        figure: impl Fn(&Sample) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
+        self.by_participants(|run, step| {
+            let values: Vec<f64> = run.samples_of(step).filter_map(&figure).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        })
+    }
+
+    fn by_participants(
+        &self,
+        figure: impl Fn(&RunRecord, &Step) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
+        let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for run in &self.runs {
+            for step in &run.steps {
+                if let Some(value) = figure(run, step).filter(|value| value.is_finite()) {
+                    values.entry(step.participants).or_default().push(value);
+                }
             }
         }
-        let points = by_participants.into_iter();
-        let points = points
-            .filter_map(|(n, values)| Some((f64::from(n), Spread::of(values.into_iter())?.median)));
-        points.collect()
+        let median = |(n, values): (u32, Vec<f64>)| {
+            Some((f64::from(n), Spread::of(values.into_iter())?.median))
+        };
+        values.into_iter().filter_map(median).collect()
     }
 
     /// What the server said of itself.

@@ -65,61 +65,58 @@ fn time_note(section: &Section<'_>) -> String {
 }
 
 fn over_participants(section: &Section<'_>) -> Vec<Chart> {
-    let delays = [
-        (
-            Style::Dotted,
-            steps(section, Style::Dotted, |s| Some(s.delay?.p50_us)),
-        ),
-        (
-            Style::Dashed,
-            steps(section, Style::Dashed, |s| Some(s.delay?.p99_us)),
-        ),
-    ];
-    let delays: Vec<Series> = delays.into_iter().flat_map(|(_, series)| series).collect();
-    let line = section
-        .ceiling_bps()
-        .map(|bps| (bps.median, "ceiling".to_owned()));
     let throughput = steps(section, Style::Dotted, |s| Some(s.received_bps));
+    let delivery = steps(section, Style::Dotted, |s| Some(s.delivered_share * 100.0));
+    let cpu = steps(section, Style::Dotted, |s| s.server_cpu_cores);
     let memory = steps(section, Style::Dotted, |s| {
         Some(s.server_pss_bytes.or(s.server_rss_bytes)? as f64)
     });
-    let efficiency = steps(section, Style::Dotted, |s| {
-        Some(s.received_bps / s.server_cpu_cores.filter(|c| *c > 0.01)?)
+    let p50 = steps(section, Style::Dotted, |s| Some(s.delay?.p50_us));
+    let p99 = steps(section, Style::Dashed, |s| Some(s.delay?.p99_us));
+    let efficiency = |s: &Step| Some(s.received_bps / s.server_cpu_cores.filter(|c| *c > 0.01)?);
+    let from = seconds_of_steps(section, Style::Dotted, |s| {
+        Some(s.link.as_ref()?.from_server_bps)
     });
+    let to = seconds_of_steps(section, Style::Dashed, |s| {
+        Some(s.link.as_ref()?.to_server_bps)
+    });
+    let load = steps(section, Style::Dotted, |s| s.load_cpu_cores);
     let mut charts = vec![
-        rate("Throughput", "UDP payload that arrived", throughput, line),
-        delivered(steps(section, Style::Dotted, |s| {
-            Some(s.delivered_share * 100.0)
-        })),
-        plain(
-            "Server CPU",
-            "cores",
-            steps(section, Style::Dotted, |s| s.server_cpu_cores),
+        rate(
+            "Throughput",
+            "UDP payload that arrived",
+            throughput,
+            ceiling(section),
         ),
-        size(
-            "Server memory",
-            "resident; shared pages in proportion",
-            memory,
-        ),
-        delay("Added delay", "median; dashed: 99 % are below", delays),
+        delivered(delivery),
+        plain("Server CPU", "cores", cpu),
+        size("Server memory", MEMORY, memory),
+        delay("Added delay", TWO_DELAYS, join(p50, p99)),
         rate(
             "Throughput for each core used",
             "UDP payload by CPU time",
-            efficiency,
+            steps(section, Style::Dotted, efficiency),
             None,
         ),
+        rate("Bandwidth of the link", BOTH_WAYS, join(from, to), None),
+        plain("hammer's own CPU", "cores", load),
     ];
     for chart in &mut charts {
-        let x: Vec<f64> = chart
-            .plot
-            .series
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|(x, _)| *x)
-            .collect();
+        let x: Vec<f64> = values(&chart.plot.series, |(x, _)| *x).collect();
         chart.plot.x = participants_axis(section, &x);
     }
     charts
+}
+
+const MEMORY: &str = "resident; shared pages in proportion";
+const TWO_DELAYS: &str = "median; dashed: 99 % are below";
+const BOTH_WAYS: &str = "all headers counted; dashed: to the server";
+/// A sample that is cut short by the start or end of a step says little about a second.
+const SHORT_S: f64 = 0.3;
+
+fn ceiling(section: &Section<'_>) -> Option<(f64, String)> {
+    let bps = section.ceiling_bps()?.median;
+    Some((bps, "ceiling".to_owned()))
 }
 
 /// Logarithmic if one server carries many times what another does: on a linear axis that one would be
@@ -141,75 +138,52 @@ fn participants_axis(section: &Section<'_>, x: &[f64]) -> Axis {
 }
 
 fn over_time(section: &Section<'_>) -> Vec<Chart> {
-    let p50 = samples(section, Style::Solid, |s| Some(s.delay?.p50_us));
-    let p99 = samples(section, Style::Dashed, |s| Some(s.delay?.p99_us));
+    let participants = samples(section, Style::Solid, |s| Some(s.participants.into()));
+    let throughput = samples(section, Style::Solid, |s| {
+        Some(s.received_bytes as f64 * 8.0 / s.length_s)
+    });
+    let cpu = samples(section, Style::Solid, |s| {
+        Some(s.server.as_ref()?.cpu_cores)
+    });
+    let memory = samples(section, Style::Solid, |s| {
+        let server = s.server.as_ref()?;
+        Some(server.pss_bytes.unwrap_or(server.rss_bytes) as f64)
+    });
     let from = samples(section, Style::Solid, |s| {
         Some(s.link.as_ref()?.from_server_bps)
     });
     let to = samples(section, Style::Dashed, |s| {
         Some(s.link.as_ref()?.to_server_bps)
     });
-    let memory = samples(section, Style::Solid, |s| {
-        let server = s.server.as_ref()?;
-        Some(server.pss_bytes.unwrap_or(server.rss_bytes) as f64)
-    });
+    let p50 = samples(section, Style::Solid, |s| Some(s.delay?.p50_us));
+    let p99 = samples(section, Style::Dashed, |s| Some(s.delay?.p99_us));
     let joins = samples(section, Style::Solid, |s| {
-        (s.joined > 0).then(|| f64::from(s.joined) / s.length_s)
+        Some(f64::from(s.joined) / s.length_s)
     });
-    let line = section
-        .ceiling_bps()
-        .map(|bps| (bps.median, "ceiling".to_owned()));
-    let throughput = samples(section, Style::Solid, |s| {
-        Some(s.received_bytes as f64 * 8.0 / s.length_s.max(1e-3))
-    });
-    let join_delay = samples(section, Style::Solid, |s| Some(s.join_delay?.p50_us));
-    let join_tail = samples(section, Style::Dashed, |s| Some(s.join_delay?.p99_us));
+    let join_p50 = samples(section, Style::Dotted, |s| Some(s.join_delay?.p50_us));
+    let join_p99 = samples(section, Style::Dashed, |s| Some(s.join_delay?.p99_us));
+    let gap = samples(section, Style::Solid, |s| s.longest_gap_ms);
+    let load = samples(section, Style::Solid, |s| Some(s.load.as_ref()?.cpu_cores));
     vec![
-        plain(
-            "Participants",
-            "with media",
-            samples(section, Style::Solid, |s| Some(s.participants.into())),
-        ),
-        rate("Throughput", "UDP payload that arrived", throughput, line),
-        plain(
-            "Server CPU",
-            "cores",
-            samples(section, Style::Solid, |s| {
-                Some(s.server.as_ref()?.cpu_cores)
-            }),
-        ),
-        size(
-            "Server memory",
-            "resident; shared pages in proportion",
-            memory,
-        ),
+        plain("Participants", "with media", participants),
         rate(
-            "Bandwidth of the link",
-            "all headers counted; dashed: to the server",
-            join(from, to),
-            None,
+            "Throughput",
+            "UDP payload that arrived",
+            throughput,
+            ceiling(section),
         ),
-        delay(
-            "Added delay",
-            "median; dashed: 99 % are below",
-            join(p50, p99),
-        ),
+        plain("Server CPU", "cores", cpu),
+        size("Server memory", MEMORY, memory),
+        rate("Bandwidth of the link", BOTH_WAYS, join(from, to), None),
+        delay("Added delay", TWO_DELAYS, join(p50, p99)),
         plain("Joins", "a second", joins),
         delay(
             "Time to join",
             "to the first packet: median; dashed: 99 % are below",
-            join(join_delay, join_tail),
+            join(join_p50, join_p99),
         ),
-        plain(
-            "Longest gap",
-            "ms without media, of any participant",
-            samples(section, Style::Solid, |s| s.longest_gap_ms),
-        ),
-        plain(
-            "hammer's own CPU",
-            "cores",
-            samples(section, Style::Solid, |s| Some(s.load.as_ref()?.cpu_cores)),
-        ),
+        plain("Longest gap", "ms without media, of any participant", gap),
+        plain("hammer's own CPU", "cores", load),
     ]
 }
 
@@ -227,6 +201,20 @@ fn steps(
     series.collect()
 }
 
+fn seconds_of_steps(
+    section: &Section<'_>,
+    style: Style,
+    figure: impl Fn(&Sample) -> Option<f64>,
+) -> Vec<Series> {
+    let groups = section.servers.iter().enumerate();
+    let series = groups.map(|(at, group)| Series {
+        colour: at % COLOURS,
+        style,
+        points: group.seconds_of_steps(&figure),
+    });
+    series.collect()
+}
+
 fn samples(
     section: &Section<'_>,
     style: Style,
@@ -240,6 +228,7 @@ fn samples(
             .map_or(&[][..], |run: &&RunRecord| &run.samples);
         let points = samples
             .iter()
+            .filter(|sample| sample.length_s >= SHORT_S)
             .filter_map(|sample| Some((sample.at_s, figure(sample)?)));
         Series {
             colour: at % COLOURS,

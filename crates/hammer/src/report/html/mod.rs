@@ -300,7 +300,7 @@ mod tests {
         // The only addresses are names of namespaces.
         let addresses = page.matches("http").count();
         assert_eq!(addresses, page.matches("xmlns=\"http").count());
-        assert_eq!(page.matches("<svg ").count(), 16);
+        assert_eq!(page.matches("<svg ").count(), 18);
         assert!(!page.contains("#0102"), "all colours are the style sheet's");
     }
 
