@@ -6,6 +6,7 @@
 //! left, then asks [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`].
 #![forbid(unsafe_code)]
 
+pub mod bandwidth;
 pub mod connection;
 pub mod data;
 mod demux;

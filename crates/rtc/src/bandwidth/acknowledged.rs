@@ -1,0 +1,142 @@
+//! How much arrives: the acknowledged rate.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{DataRate, PacketResult};
+
+/// Arrivals older than this do not count.
+const WINDOW: Duration = Duration::from_millis(500);
+/// While the link is full its rate shows within this time, whatever the sender's rhythm.
+const RECENT: Duration = Duration::from_millis(200);
+/// Packets that a rate is made of, at least and at most.
+const PACKETS: (usize, usize) = (8, 1_024);
+/// Shorter times say nothing of a rate.
+const MIN_TIME: Duration = Duration::from_millis(20);
+
+/// The rate of what arrived lately.
+#[derive(Debug, Default)]
+pub(super) struct Acknowledged {
+    arrived: VecDeque<Arrived>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Arrived {
+    sent: Duration,
+    at: Duration,
+    bytes: u32,
+}
+
+impl Acknowledged {
+    /// Takes packets that arrived, in the order of arrival.
+    pub fn push(&mut self, packet: &PacketResult) {
+        let Some(at) = packet.arrival else { return };
+        if self.arrived.back().is_some_and(|last| at < last.at) {
+            // A packet that was told late; its bytes are few among so many.
+            return;
+        }
+        if self.arrived.len() == PACKETS.1 {
+            self.arrived.pop_front();
+        }
+        self.arrived.push_back(Arrived {
+            sent: packet.sent,
+            at,
+            bytes: packet.bytes,
+        });
+        while let Some(first) = self.arrived.front()
+            && at.saturating_sub(first.at) > WINDOW
+        {
+            self.arrived.pop_front();
+        }
+    }
+
+    /// The rate of the last half second: not more than what was sent in that time, since a queue that
+    /// empties at once arrives faster than the link is.
+    pub fn rate(&self) -> Option<DataRate> {
+        self.rate_of(self.arrived.len())
+    }
+
+    /// The rate of the last 200 ms: that of the link if it is full.
+    pub fn rate_of_full_link(&self) -> Option<DataRate> {
+        let last = self.arrived.back()?.at;
+        let recent = self.arrived.iter().rev();
+        let count = recent
+            .take_while(|p| last.saturating_sub(p.at) <= RECENT)
+            .count();
+        self.rate_of(count.max(PACKETS.0))
+    }
+
+    /// Forgets what was before a pause.
+    pub fn reset(&mut self) {
+        self.arrived.clear();
+    }
+
+    fn rate_of(&self, count: usize) -> Option<DataRate> {
+        let packets = || self.arrived.iter().rev().take(count);
+        let (last, first) = (packets().next()?, packets().next_back()?);
+        if packets().count() < PACKETS.0 {
+            return None;
+        }
+        let bytes: u64 = packets().map(|packet| u64::from(packet.bytes)).sum();
+        // The first one's bytes arrived before the time that is measured began, the last one's were
+        // sent when the time of sending was over.
+        let arrived = bytes.saturating_sub(first.bytes.into());
+        let arrival_time = last.at.saturating_sub(first.at);
+        let earliest = packets().map(|packet| packet.sent).min()?;
+        let latest = packets().max_by_key(|packet| packet.sent)?;
+        let sent = bytes.saturating_sub(latest.bytes.into());
+        let send_time = latest.sent.saturating_sub(earliest);
+        let arrived = DataRate::of(arrived, arrival_time.max(MIN_TIME))?;
+        let sent = DataRate::of(sent, send_time.max(MIN_TIME))?;
+        Some(arrived.min(sent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn push(acknowledged: &mut Acknowledged, sent_us: u64, at_us: u64) {
+        acknowledged.push(&PacketResult {
+            sent: Duration::from_micros(sent_us),
+            arrival: Some(Duration::from_micros(at_us)),
+            bytes: 1_000,
+            ..PacketResult::default()
+        });
+    }
+
+    #[test]
+    fn it_is_the_rate_of_the_window() {
+        let mut acknowledged = Acknowledged::default();
+        assert_eq!(acknowledged.rate(), None);
+        for n in 0..500 {
+            push(&mut acknowledged, n * 10_000, n * 10_000 + 50_000);
+        }
+        assert_eq!(acknowledged.rate(), Some(DataRate::kbps(800)));
+    }
+
+    #[test]
+    fn a_full_link_shows_soon() {
+        let mut acknowledged = Acknowledged::default();
+        for n in 0..100 {
+            push(&mut acknowledged, n * 4_000, n * 4_000);
+        }
+        for n in 0..10 {
+            push(&mut acknowledged, 400_000 + n * 4_000, 400_000 + n * 20_000);
+        }
+        let whole = acknowledged.rate().unwrap();
+        let recent = acknowledged.rate_of_full_link().unwrap();
+        assert!(whole > DataRate::kbps(1_000), "{whole:?}");
+        assert!(recent < DataRate::kbps(600), "{recent:?}");
+    }
+
+    #[test]
+    fn a_queue_that_empties_at_once_is_not_a_fast_link() {
+        let mut acknowledged = Acknowledged::default();
+        for n in 0..50 {
+            push(&mut acknowledged, n * 10_000, 600_000 + n * 10);
+        }
+        assert!(acknowledged.rate().unwrap() <= DataRate::kbps(850));
+    }
+}

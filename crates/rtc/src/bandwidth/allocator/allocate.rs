@@ -1,0 +1,374 @@
+//! The allocator: decisions from estimates and tracks.
+
+use std::time::{Duration, Instant};
+
+use smallvec::SmallVec;
+
+use super::hold::{Excess, Hold, Raises};
+use super::ladder::Ladder;
+use super::share::{Claim, divide};
+use super::{Decision, Reason, Target, Track, TrackKind};
+use crate::bandwidth::{DataRate, Estimate};
+
+/// The share of the estimate that tracks get: the rest is for retransmissions and RTCP.
+const FOR_TRACKS: f64 = 0.95;
+/// A step up has to fit with this factor.
+const MARGIN: f64 = 1.15;
+/// What a video track is taken to want before it was measured.
+const UNMEASURED: DataRate = DataRate::kbps(1_500);
+/// The publisher of a single layer may send this much more than it does, and this much at least.
+const GROWTH: f64 = 1.5;
+const LEAST_SHARE: DataRate = DataRate::kbps(100);
+/// If so many times the budget flows, the rest is cut.
+const CUT: f64 = 1.5;
+/// The next look, as long as something is not as it could be.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// Divides what a link carries among the tracks of one viewer.
+#[derive(Debug, Default)]
+pub struct Allocator {
+    states: Vec<State>,
+    decisions: Vec<Decision>,
+    hold: Hold,
+    excess: Excess,
+    wanted: DataRate,
+    next: Option<Instant>,
+}
+
+/// What is remembered of a video track.
+#[derive(Debug)]
+struct State {
+    media: usize,
+    /// What it was given; none yet, or not since the client wanted it again.
+    target: Option<Target>,
+    most: Target,
+    raises: Raises,
+}
+
+type Steps = SmallVec<[usize; 8]>;
+
+/// What an update works with.
+struct Round {
+    /// The video tracks that are measured and wanted.
+    claims: SmallVec<[Claim; 8]>,
+    /// What is there for them.
+    budget: DataRate,
+    /// The part of it that may be used at present.
+    present: DataRate,
+    /// What audio takes.
+    audio: DataRate,
+    /// Where they would be if nothing was held.
+    could: Steps,
+    /// Where they are to be.
+    steps: Steps,
+    /// Where they are while a queue is emptied.
+    flows: Steps,
+    cut: bool,
+}
+
+impl Allocator {
+    /// Decides anew: the estimate, a track or what its source sends may have changed. The decisions are
+    /// in the order of `tracks`.
+    pub fn update(&mut self, estimate: &Estimate, tracks: &[Track], now: Instant) -> &[Decision] {
+        self.states
+            .retain(|state| tracks.iter().any(|track| track.media == state.media));
+        let round = self.round(estimate, tracks, now);
+        self.decisions.clear();
+        for (index, track) in tracks.iter().enumerate() {
+            let decision = round.decision(index, track);
+            self.decisions.push(decision);
+        }
+        let below = |(claim, step): (&Claim, &usize)| *step < claim.ladder.top();
+        let pending = round.claims.iter().zip(&round.flows).any(below)
+            || self.excess.is_any()
+            || self
+                .decisions
+                .iter()
+                .any(|d| d.reason == Reason::Unmeasured);
+        self.next = pending.then_some(now + AGAIN);
+        self.wanted = round.wanted(&self.decisions);
+        &self.decisions
+    }
+
+    /// The decisions of the last update.
+    pub fn decisions(&self) -> &[Decision] {
+        &self.decisions
+    }
+
+    /// What the viewer's tracks would take if the link carried it, with room to spare: what probes look
+    /// for.
+    pub fn wanted(&self) -> DataRate {
+        self.wanted
+    }
+
+    /// When the next update is due, if nothing else changes.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn round(&mut self, estimate: &Estimate, tracks: &[Track], now: Instant) -> Round {
+        let audio = tracks
+            .iter()
+            .filter(|track| track.kind == TrackKind::Audio && track.wanted);
+        let audio: DataRate = audio.map(|track| track.rates.total()).sum();
+        let budget = estimate.rate.times(FOR_TRACKS) - audio;
+        let present = estimate.budget.times(FOR_TRACKS) - audio;
+        let mut claims: SmallVec<[Claim; 8]> = SmallVec::new();
+        for (track, input) in tracks.iter().enumerate() {
+            claims.extend(self.claim(track, input));
+        }
+        let could = divide(&claims, budget, MARGIN);
+        let steps = self.choose(&mut claims, &could, budget, estimate, now);
+        let mut round = Round {
+            claims,
+            budget,
+            present,
+            audio,
+            could,
+            flows: steps.clone(),
+            steps,
+            cut: false,
+        };
+        if estimate.is_emptying() {
+            round.empty_queue();
+        }
+        let sent: DataRate = round.claims.iter().map(Claim::present_rate).sum();
+        round.cut = estimate.is_emptying() || sent > budget.times(CUT);
+        round
+    }
+
+    /// The claim of a track; none unless it is a video track that is wanted and measured.
+    fn claim(&mut self, track: usize, input: &Track) -> Option<Claim> {
+        if input.kind != TrackKind::Video {
+            return None;
+        }
+        let state = self
+            .states
+            .iter_mut()
+            .position(|state| state.media == input.media);
+        if state.is_none() {
+            self.states.push(State {
+                media: input.media,
+                target: None,
+                most: input.most,
+                raises: Raises::default(),
+            });
+        }
+        let last = self.states.len().checked_sub(1)?;
+        let state = self.states.get_mut(state.unwrap_or(last))?;
+        if !input.wanted {
+            state.target = None;
+            return None;
+        }
+        if std::mem::replace(&mut state.most, input.most) != input.most {
+            state.raises = Raises::default();
+            self.hold.end();
+        }
+        let ladder = Ladder::new(&input.rates, input.most);
+        if ladder.steps.is_empty() {
+            return None;
+        }
+        Some(Claim {
+            track,
+            media: input.media,
+            priority: input.priority,
+            current: state.target.and_then(|target| ladder.at_most(target)),
+            most: ladder.top(),
+            ladder,
+        })
+    }
+
+    /// The step of each claim, and what is to be remembered of it.
+    fn choose(
+        &mut self,
+        claims: &mut [Claim],
+        could: &Steps,
+        budget: DataRate,
+        estimate: &Estimate,
+        now: Instant,
+    ) -> Steps {
+        let flows: DataRate = claims.iter().map(Claim::present_rate).sum();
+        let excess = self.excess.has_to_go(flows, budget, estimate, now);
+        let is_new = claims.iter().any(|claim| claim.current.is_none());
+        let steps = if excess || is_new {
+            // Nobody rises while others have to give way.
+            let fits = divide(claims, budget, 1.0);
+            let step = |(claim, fits): (&Claim, usize)| {
+                claim.current.map_or(fits, |current| current.min(fits))
+            };
+            claims.iter().zip(fits).map(step).collect()
+        } else if !self.hold.is_over(now) || estimate.is_emptying() || estimate.is_probing {
+            claims
+                .iter()
+                .map(|claim| claim.current.unwrap_or(0))
+                .collect()
+        } else {
+            self.raise(claims, could, budget, now)
+        };
+        for (claim, step) in claims.iter().zip(&steps) {
+            let state = self
+                .states
+                .iter_mut()
+                .find(|state| state.media == claim.media);
+            let (Some(state), Some(next)) = (state, claim.ladder.steps.get(*step)) else {
+                continue;
+            };
+            state.target = Some(next.target);
+            match claim.current {
+                Some(current) if *step > current => state.raises.raised(now),
+                Some(current) if *step < current => {
+                    if excess {
+                        state.raises.lowered(now);
+                    }
+                }
+                _ => continue,
+            }
+            self.hold.begin(now);
+        }
+        steps
+    }
+
+    /// What every claim may rise to; where none rises all stay as they are.
+    fn raise(
+        &mut self,
+        claims: &mut [Claim],
+        could: &Steps,
+        budget: DataRate,
+        now: Instant,
+    ) -> Steps {
+        let mut held = false;
+        for (claim, could) in claims.iter_mut().zip(could) {
+            let state = self.states.iter().find(|state| state.media == claim.media);
+            let allowed = state.is_none_or(|state| state.raises.are_allowed(now));
+            if let Some(current) = claim.current.filter(|current| current < could && !allowed) {
+                claim.most = current;
+                held = true;
+            }
+        }
+        let steps = if held {
+            divide(claims, budget, MARGIN)
+        } else {
+            could.clone()
+        };
+        let rises = |(claim, step): (&Claim, &usize)| claim.current.is_some_and(|c| *step > c);
+        if claims.iter().zip(&steps).any(rises) {
+            return steps;
+        }
+        claims
+            .iter()
+            .map(|claim| claim.current.unwrap_or(0))
+            .collect()
+    }
+}
+
+impl Round {
+    /// A queue is emptied: everyone goes down to what fits, within the same decisions.
+    fn empty_queue(&mut self) {
+        for (claim, step) in self.claims.iter_mut().zip(&self.steps) {
+            claim.most = *step;
+        }
+        self.flows = divide(&self.claims, self.present, 1.0);
+    }
+
+    fn decision(&self, index: usize, track: &Track) -> Decision {
+        let nothing = |target, rate, reason| Decision {
+            media: track.media,
+            target,
+            rate,
+            reason,
+            cut: false,
+            share: None,
+        };
+        if !track.wanted {
+            return nothing(None, DataRate::ZERO, Reason::NotWanted);
+        }
+        if track.kind == TrackKind::Audio {
+            return nothing(Some(track.most), track.rates.total(), Reason::Audio);
+        }
+        let Some(at) = self.claims.iter().position(|claim| claim.track == index) else {
+            // What it will take is not known: the least, until it is.
+            let least = Target {
+                encoding: 0,
+                spatial: 0,
+                ..track.most
+            };
+            return nothing(Some(least), DataRate::ZERO, Reason::Unmeasured);
+        };
+        let known = (
+            self.claims.get(at),
+            self.flows.get(at),
+            self.steps.get(at),
+            self.could.get(at),
+        );
+        let (Some(claim), Some(&flows), Some(&step), Some(&could)) = known else {
+            return nothing(Some(track.most), DataRate::ZERO, Reason::Unmeasured);
+        };
+        let ladder = &claim.ladder;
+        let reason = if flows < step {
+            Reason::EmptyingQueue
+        } else if step == ladder.top() && ladder.is_bounded {
+            Reason::ClientBound
+        } else if step == ladder.top() && step > 0 {
+            Reason::Best
+        } else if could > step {
+            Reason::Holding
+        } else if step > 0 || self.lowest() <= self.budget {
+            if step == ladder.top() {
+                Reason::Best
+            } else {
+                Reason::Bandwidth
+            }
+        } else {
+            Reason::Least
+        };
+        Decision {
+            media: track.media,
+            target: ladder.steps.get(flows).map(|step| step.target),
+            rate: ladder.rate(flows),
+            reason,
+            cut: self.cut,
+            share: self.share(claim),
+        }
+    }
+
+    /// What all claims take at least.
+    fn lowest(&self) -> DataRate {
+        self.claims.iter().map(|claim| claim.ladder.rate(0)).sum()
+    }
+
+    /// A single layer cannot be chosen from, but its publisher can be asked for less: an equal part of
+    /// what the tracks with layers leave.
+    fn share(&self, claim: &Claim) -> Option<DataRate> {
+        let is_single = |claim: &Claim| claim.ladder.steps.len() == 1 && !claim.ladder.is_bounded;
+        if !is_single(claim) {
+            return None;
+        }
+        let layered = self
+            .claims
+            .iter()
+            .zip(&self.steps)
+            .filter(|(claim, _)| !is_single(claim));
+        let taken: DataRate = layered.map(|(claim, step)| claim.ladder.rate(*step)).sum();
+        let singles = self.claims.iter().filter(|claim| is_single(claim)).count();
+        let share = (self.budget - taken).times(1.0 / singles.max(1) as f64);
+        Some(share.max(LEAST_SHARE))
+    }
+
+    fn wanted(&self, decisions: &[Decision]) -> DataRate {
+        let claimed = self.claims.iter().zip(&self.steps).map(|(claim, step)| {
+            let top = claim.ladder.rate(claim.ladder.top());
+            match *step < claim.ladder.top() {
+                true => top.times(MARGIN),
+                false if claim.ladder.steps.len() == 1 => top.times(GROWTH),
+                false => top,
+            }
+        });
+        let unmeasured = decisions.iter().filter(|d| d.reason == Reason::Unmeasured);
+        let unmeasured: DataRate = unmeasured.map(|_| UNMEASURED).sum();
+        let wanted = claimed.sum::<DataRate>() + unmeasured.min(UNMEASURED.times(2.0)) + self.audio;
+        wanted.times(1.02 / FOR_TRACKS)
+    }
+}
+
+#[cfg(test)]
+mod tests;

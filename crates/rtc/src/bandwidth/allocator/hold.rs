@@ -1,0 +1,138 @@
+//! Hysteresis: when something may change, and when it has to.
+
+use std::time::{Duration, Instant};
+
+use crate::bandwidth::{DataRate, Estimate};
+
+/// Between two changes that nothing forces.
+const HOLD: Duration = Duration::from_secs(5);
+/// A raise that has to be taken back within the first time failed: the next one waits for at least the
+/// second, twice as long each time, up to the third.
+const FAILED: Duration = Duration::from_secs(12);
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+/// More than the estimate is borne for this time while there is no sign of a queue: the rates of
+/// layers vary, and a decrease without a queue is often a false alarm that a probe corrects.
+const BORNE: Duration = Duration::from_millis(2_500);
+/// Signs that it cannot be borne.
+const QUEUE: Duration = Duration::from_millis(100);
+const LOSS: f64 = 0.1;
+const FAR_ABOVE: f64 = 1.5;
+/// As long as the estimate does not fall, so much above it is taken for the usual variation.
+const VARIATION: f64 = 1.1;
+
+/// What is above the estimate, and since when.
+#[derive(Debug, Default)]
+pub(super) struct Excess {
+    since: Option<Instant>,
+}
+
+impl Excess {
+    /// Whether something has to give way. `flows` is what is sent, `budget` what may be.
+    pub fn has_to_go(
+        &mut self,
+        flows: DataRate,
+        budget: DataRate,
+        estimate: &Estimate,
+        now: Instant,
+    ) -> bool {
+        if flows <= budget {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert(now);
+        let borne = now.saturating_duration_since(since);
+        estimate.queue > QUEUE
+            || estimate.loss > LOSS
+            || flows > budget.times(FAR_ABOVE)
+            || (flows > budget.times(VARIATION) && borne >= BORNE)
+    }
+
+    /// Whether anything is.
+    pub fn is_any(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
+/// When the tracks of a viewer may change.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    until: Option<Instant>,
+}
+
+impl Hold {
+    /// Something changed.
+    pub fn begin(&mut self, now: Instant) {
+        self.until = Some(now + HOLD);
+    }
+
+    /// The client asked for something else: nothing is held.
+    pub fn end(&mut self) {
+        self.until = None;
+    }
+
+    pub fn is_over(&self, now: Instant) -> bool {
+        self.until.is_none_or(|until| until <= now)
+    }
+}
+
+/// The raises of a track.
+#[derive(Debug, Default)]
+pub(super) struct Raises {
+    last: Option<Instant>,
+    backoff: Option<Duration>,
+    not_before: Option<Instant>,
+}
+
+impl Raises {
+    /// The track was raised.
+    pub fn raised(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+
+    /// The track had to be lowered.
+    pub fn lowered(&mut self, now: Instant) {
+        let Some(raised) = self.last.take() else {
+            return;
+        };
+        if now.saturating_duration_since(raised) > FAILED {
+            self.backoff = None;
+            return;
+        }
+        let backoff = self
+            .backoff
+            .map_or(BACKOFF.0, |backoff| (backoff * 2).min(BACKOFF.1));
+        self.backoff = Some(backoff);
+        self.not_before = Some(now + backoff);
+    }
+
+    /// Whether it may be raised.
+    pub fn are_allowed(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|at| at <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raise_that_fails_again_and_again_is_tried_less_and_less() {
+        let (mut raises, mut now) = (Raises::default(), Instant::now());
+        let mut waits = Vec::new();
+        for _ in 0..5 {
+            raises.raised(now);
+            now += Duration::from_secs(1);
+            raises.lowered(now);
+            let lowered = now;
+            while !raises.are_allowed(now) {
+                now += Duration::from_secs(1);
+            }
+            waits.push((now - lowered).as_secs());
+        }
+        assert_eq!(waits, [10, 20, 40, 60, 60]);
+        raises.raised(now);
+        now += FAILED * 2;
+        raises.lowered(now);
+        assert!(raises.are_allowed(now), "it had held");
+    }
+}

@@ -1,0 +1,200 @@
+//! The choices that a track has, the worst first.
+
+use smallvec::SmallVec;
+
+use super::{LayerRates, Layering, Target};
+use crate::bandwidth::DataRate;
+
+/// A choice and what it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Step {
+    pub target: Target,
+    pub rate: DataRate,
+}
+
+/// The steps of a track.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ladder {
+    pub steps: SmallVec<[Step; 6]>,
+    /// The source sends more than the client wants.
+    pub is_bounded: bool,
+}
+
+impl Ladder {
+    /// What a source offers within the bounds that the client set.
+    ///
+    /// Above the lowest encoding or spatial layer half the frame rate is the least that is worth
+    /// anything: a small moving picture is better than a large one that jerks.
+    pub fn new(rates: &LayerRates, most: Target) -> Self {
+        let mut ladder = Self::default();
+        for (index, layers) in (0_u8..).zip(&rates.rates) {
+            let (target, bound) = match rates.layering {
+                Layering::Encodings => (
+                    Target {
+                        encoding: index,
+                        ..most
+                    },
+                    most.encoding,
+                ),
+                Layering::Spatial => (
+                    Target {
+                        spatial: index,
+                        ..most
+                    },
+                    most.spatial,
+                ),
+            };
+            let offered = || {
+                (0_u8..)
+                    .zip(layers)
+                    .filter(|(_, rate)| rate.is_some())
+                    .map(|(t, _)| t)
+            };
+            let (count, highest) = (
+                offered().count(),
+                offered().filter(|t| *t <= most.temporal).max(),
+            );
+            for temporal in offered() {
+                if index > bound || temporal > most.temporal {
+                    ladder.is_bounded = true;
+                    continue;
+                }
+                let jerks = usize::from(temporal) + 2 < count;
+                if index > 0 && jerks && !ladder.steps.is_empty() {
+                    continue;
+                }
+                let rate = taken(rates, index, temporal);
+                // The highest stands for all there may be.
+                let temporal = if Some(temporal) == highest {
+                    most.temporal
+                } else {
+                    temporal
+                };
+                let target = Target { temporal, ..target };
+                ladder.steps.push(Step { target, rate });
+            }
+        }
+        ladder
+    }
+
+    /// The step at or below a target.
+    pub fn at_most(&self, target: Target) -> Option<usize> {
+        let key = |target: Target| (target.encoding, target.spatial, target.temporal);
+        let position = self
+            .steps
+            .iter()
+            .rposition(|step| key(step.target) <= key(target));
+        position.or_else(|| (!self.steps.is_empty()).then_some(0))
+    }
+
+    /// What a step takes.
+    pub fn rate(&self, step: usize) -> DataRate {
+        self.steps
+            .get(step)
+            .map_or(DataRate::ZERO, |step| step.rate)
+    }
+
+    /// The best step.
+    pub fn top(&self) -> usize {
+        self.steps.len().saturating_sub(1)
+    }
+}
+
+/// What flows with this layer: its temporal layers up to this one, in SVC of the lower layers too.
+fn taken(rates: &LayerRates, index: u8, temporal: u8) -> DataRate {
+    let lowest = match rates.layering {
+        Layering::Encodings => index,
+        Layering::Spatial => 0,
+    };
+    let layers = rates.rates.iter().take(usize::from(index) + 1);
+    let layers = layers.skip(usize::from(lowest));
+    let rates = layers.flat_map(|layers| layers.iter().take(usize::from(temporal) + 1));
+    rates.flatten().copied().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Target = Target {
+        encoding: 2,
+        spatial: 2,
+        temporal: 2,
+    };
+
+    fn rates(layering: Layering, kbps: [[u64; 3]; 3]) -> LayerRates {
+        let rate = |kbps| (kbps > 0).then(|| DataRate::kbps(kbps));
+        let rates = kbps.map(|layers| layers.map(rate));
+        LayerRates { layering, rates }
+    }
+
+    fn steps(ladder: &Ladder) -> Vec<(u8, u8, u8, u64)> {
+        let step = |step: &Step| {
+            let Target {
+                encoding,
+                spatial,
+                temporal,
+            } = step.target;
+            (encoding, spatial, temporal, step.rate.as_bps() / 1_000)
+        };
+        ladder.steps.iter().map(step).collect()
+    }
+
+    #[test]
+    fn simulcast_has_a_step_for_each_rate_that_does_not_jerk() {
+        let rates = rates(
+            Layering::Encodings,
+            [[80, 30, 40], [250, 100, 150], [900, 300, 600]],
+        );
+        let ladder = Ladder::new(&rates, ALL);
+        let expected = [
+            (0, 2, 0, 80),
+            (0, 2, 1, 110),
+            (0, 2, 2, 150),
+            (1, 2, 1, 350),
+            (1, 2, 2, 500),
+            (2, 2, 1, 1_200),
+            (2, 2, 2, 1_800),
+        ];
+        assert_eq!(steps(&ladder), expected);
+        assert!(!ladder.is_bounded);
+    }
+
+    #[test]
+    fn svc_takes_all_layers_below() {
+        let rates = rates(Layering::Spatial, [[60, 40, 0], [200, 100, 0], [0, 0, 0]]);
+        let ladder = Ladder::new(&rates, ALL);
+        let expected = [
+            (2, 0, 0, 60),
+            (2, 0, 2, 100),
+            (2, 1, 0, 260),
+            (2, 1, 2, 400),
+        ];
+        assert_eq!(steps(&ladder), expected);
+    }
+
+    #[test]
+    fn the_clients_bounds_hold() {
+        let rates = rates(
+            Layering::Encodings,
+            [[100, 50, 0], [400, 100, 0], [900, 300, 0]],
+        );
+        let most = Target {
+            encoding: 1,
+            temporal: 0,
+            ..ALL
+        };
+        let ladder = Ladder::new(&rates, most);
+        assert_eq!(steps(&ladder), [(0, 2, 0, 100), (1, 2, 0, 400)]);
+        assert!(ladder.is_bounded);
+    }
+
+    #[test]
+    fn a_target_that_is_gone_becomes_the_next_below() {
+        let rates = rates(Layering::Encodings, [[100, 0, 0], [0; 3], [900, 0, 0]]);
+        let ladder = Ladder::new(&rates, ALL);
+        assert_eq!(ladder.at_most(Target { encoding: 1, ..ALL }), Some(0));
+        assert_eq!(ladder.at_most(ALL), Some(1));
+        assert_eq!(Ladder::default().at_most(ALL), None);
+    }
+}

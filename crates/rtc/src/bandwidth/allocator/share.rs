@@ -1,0 +1,151 @@
+//! Dividing a rate among ladders.
+
+use smallvec::SmallVec;
+
+use super::ladder::Ladder;
+use crate::bandwidth::DataRate;
+
+/// A track that takes part.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// Its place in the list of tracks, and its m-line.
+    pub track: usize,
+    pub media: usize,
+    /// The higher first.
+    pub priority: u8,
+    pub ladder: Ladder,
+    /// The step it has; none if it is new.
+    pub current: Option<usize>,
+    /// The highest step that it may get.
+    pub most: usize,
+}
+
+impl Claim {
+    /// What it takes at present.
+    pub fn present_rate(&self) -> DataRate {
+        self.current
+            .map_or(DataRate::ZERO, |step| self.ladder.rate(step))
+    }
+
+    /// What a step costs: more than it takes if it is higher than the present one, so that it is left
+    /// alone until there is room to spare.
+    fn cost(&self, step: usize, margin: f64) -> DataRate {
+        let rate = self.ladder.rate(step);
+        let raised = self.current.is_some_and(|current| step > current);
+        if raised { rate.times(margin) } else { rate }
+    }
+}
+
+/// The step for each claim. Everyone gets the lowest, even if that is more than there is; the rest goes
+/// to the highest priority first, step by step and in turn among equals.
+pub(super) fn divide(claims: &[Claim], total: DataRate, margin: f64) -> SmallVec<[usize; 8]> {
+    let mut steps: SmallVec<[usize; 8]> = SmallVec::from_elem(0, claims.len());
+    let lowest: DataRate = claims.iter().map(|claim| claim.ladder.rate(0)).sum();
+    let mut left = total - lowest;
+    let mut priorities: SmallVec<[u8; 8]> = claims.iter().map(|claim| claim.priority).collect();
+    priorities.sort_unstable_by(|a, b| b.cmp(a));
+    priorities.dedup();
+    for priority in priorities {
+        let mut rises = true;
+        while std::mem::take(&mut rises) {
+            for (claim, step) in claims.iter().zip(&mut steps) {
+                if claim.priority != priority {
+                    continue;
+                }
+                let before = claim.cost(*step, margin);
+                // A step that costs no more than the one before is passed through.
+                let next = (*step + 1..=claim.most)
+                    .find(|next| claim.cost(*next, margin) <= before + left);
+                if let Some(next) = next {
+                    left = (left + before) - claim.cost(next, margin);
+                    *step = next;
+                    rises = true;
+                }
+            }
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing)]
+    use super::super::{LayerRates, Layering, Target};
+    use super::*;
+    use proptest::prelude::*;
+
+    const ALL: Target = Target {
+        encoding: 2,
+        spatial: 2,
+        temporal: 2,
+    };
+
+    fn claim(priority: u8, kbps: [u64; 3], current: Option<usize>) -> Claim {
+        let rate = |kbps| [Some(DataRate::kbps(kbps)), None, None];
+        let rates = LayerRates {
+            layering: Layering::Encodings,
+            rates: kbps.map(rate),
+        };
+        let ladder = Ladder::new(&rates, ALL);
+        let most = ladder.top();
+        Claim {
+            track: 0,
+            media: 0,
+            priority,
+            ladder,
+            current,
+            most,
+        }
+    }
+
+    fn divided(claims: &[Claim], kbps: u64) -> Vec<usize> {
+        divide(claims, DataRate::kbps(kbps), 1.15).to_vec()
+    }
+
+    const USUAL: [u64; 3] = [150, 500, 1_800];
+
+    #[test]
+    fn equals_rise_in_turn() {
+        let claims = [
+            claim(0, USUAL, None),
+            claim(0, USUAL, None),
+            claim(0, USUAL, None),
+        ];
+        assert_eq!(divided(&claims, 100), [0, 0, 0]);
+        assert_eq!(divided(&claims, 1_200), [1, 1, 0]);
+        assert_eq!(divided(&claims, 1_600), [1, 1, 1]);
+        assert_eq!(divided(&claims, 3_000), [2, 1, 1]);
+    }
+
+    #[test]
+    fn the_highest_priority_comes_first_but_all_get_the_lowest() {
+        let claims = [claim(0, USUAL, None), claim(5, USUAL, None)];
+        assert_eq!(divided(&claims, 700), [0, 1]);
+        assert_eq!(divided(&claims, 2_000), [0, 2]);
+        assert_eq!(divided(&claims, 2_300), [1, 2]);
+    }
+
+    #[test]
+    fn a_higher_step_needs_room_to_spare_and_a_present_one_does_not() {
+        assert_eq!(divided(&[claim(0, USUAL, Some(1))], 510), [1]);
+        assert_eq!(divided(&[claim(0, USUAL, Some(0))], 510), [0]);
+        assert_eq!(divided(&[claim(0, USUAL, Some(0))], 576), [1]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_more_is_given_than_there_is_but_for_the_lowest(
+            kbps in proptest::collection::vec(proptest::array::uniform3(1_u64..3_000), 1..12),
+            priorities in proptest::collection::vec(0_u8..3, 12),
+            total in 0_u64..20_000,
+        ) {
+            let claims: Vec<Claim> =
+                kbps.iter().zip(&priorities).map(|(kbps, p)| claim(*p, *kbps, None)).collect();
+            let steps = divide(&claims, DataRate::kbps(total), 1.0);
+            let given: DataRate =
+                claims.iter().zip(&steps).map(|(claim, step)| claim.ladder.rate(*step)).sum();
+            let lowest: DataRate = claims.iter().map(|claim| claim.ladder.rate(0)).sum();
+            prop_assert!(given <= DataRate::kbps(total).max(lowest));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Feedback in; estimates and probes out.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::rtcp::Twcc;
+
+use super::estimator::Estimator;
+use super::prober::Prober;
+use super::{DataRate, Estimate, Limit, PacketResult, Padding, SentLog};
+
+/// The receiver's own estimate holds for this time beside ours.
+const RECEIVER_HOLDS: Duration = Duration::from_secs(10);
+/// An estimate that changed by less than this share is not told.
+const NEWS: f64 = 0.03;
+/// If nothing was reported for the first time, packets that are sent are watched; if they are not
+/// reported within the second, feedback is missing.
+const WATCH: Duration = Duration::from_millis(500);
+const MISSING: Duration = Duration::from_millis(700);
+
+/// The bandwidth to one peer.
+///
+/// Polled like a connection: after feedback and timeouts, [`Bandwidth::poll_padding`] says what is to be
+/// sent as a probe and [`Bandwidth::poll_estimate`] what changed.
+#[derive(Debug)]
+pub struct Bandwidth {
+    estimator: Estimator,
+    prober: Prober,
+    clock: ArrivalClock,
+    receiver: Option<(DataRate, Instant)>,
+    told: Option<Estimate>,
+    watch: Watch,
+    /// The packets of one feedback message.
+    results: Vec<PacketResult>,
+}
+
+/// Whether feedback still comes.
+#[derive(Debug, Clone, Copy)]
+enum Watch {
+    Idle,
+    /// Feedback came; so many packets had been sent.
+    Since {
+        packets: u64,
+        at: Instant,
+    },
+    /// More were sent after it.
+    Awaited {
+        at: Instant,
+    },
+}
+
+impl Default for Bandwidth {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Bandwidth {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self {
+            estimator: Estimator::new(),
+            prober: Prober::new(),
+            clock: ArrivalClock::default(),
+            receiver: None,
+            told: None,
+            watch: Watch::Idle,
+            results: Vec::new(),
+        }
+    }
+
+    /// Takes a transport-wide feedback message on packets of `log`.
+    pub fn feedback(&mut self, log: &mut SentLog, message: &Twcc<'_>, now: Instant) {
+        let mut results = std::mem::take(&mut self.results);
+        results.clear();
+        for status in message.statuses() {
+            let arrival = status.arrival.map(|at| self.clock.extend(at));
+            if let Some(reported) = log.report(status.sequence, arrival.is_some(), now) {
+                results.push(PacketResult::new(reported, arrival));
+            }
+        }
+        if !results.is_empty() {
+            results
+                .iter()
+                .for_each(|packet| self.prober.reported(packet));
+            let before = self.estimator.estimate().rate;
+            self.estimator.update(&mut results, log.clock(now), now);
+            let estimate = self.estimator.estimate();
+            if estimate.rate < before || estimate.is_emptying() {
+                self.prober.decreased(now);
+            }
+            self.watch = Watch::Since {
+                packets: log.packets(),
+                at: now + WATCH,
+            };
+        }
+        self.results = results;
+        self.take_probe(now);
+    }
+
+    /// Takes the receiver's own estimate (REMB).
+    pub fn receiver_estimate(&mut self, rate: DataRate, now: Instant) {
+        self.receiver = Some((rate, now));
+    }
+
+    /// The bitrate that would be used if the link carried it: for as long as it is above the estimate,
+    /// probes look for more.
+    pub fn want(&mut self, wanted: DataRate, now: Instant) {
+        self.prober.want(wanted, now);
+    }
+
+    /// The present estimate.
+    pub fn estimate(&self, now: Instant) -> Estimate {
+        let mut estimate = self.estimator.estimate();
+        estimate.is_probing = self.prober.is_probing();
+        let receiver = self.receiver.filter(|(rate, at)| {
+            *rate < estimate.rate && now.saturating_duration_since(*at) < RECEIVER_HOLDS
+        });
+        if let Some((rate, _)) = receiver {
+            estimate.rate = rate;
+            estimate.budget = estimate.budget.min(rate);
+            estimate.limit = Limit::Receiver;
+        }
+        estimate
+    }
+
+    /// The estimate, if it changed enough to be of interest.
+    pub fn poll_estimate(&mut self, now: Instant) -> Option<Estimate> {
+        let estimate = self.estimate(now);
+        let news = self.told.is_none_or(|told| {
+            differs(told.rate, estimate.rate) || differs(told.budget, estimate.budget)
+        });
+        news.then(|| *self.told.insert(estimate))
+    }
+
+    /// Padding that is to leave now, as packets that `log` records; ask again until there is none.
+    pub fn poll_padding(&mut self, log: &SentLog, now: Instant) -> Option<Padding> {
+        let estimate = self.estimate(now).rate;
+        self.prober.poll(estimate, log, now)
+    }
+
+    /// When [`Bandwidth::poll_padding`] or [`Bandwidth::handle_timeout`] has something to do.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let watch = match self.watch {
+            Watch::Idle => None,
+            Watch::Since { at, .. } | Watch::Awaited { at } => Some(at),
+        };
+        let probe = self.prober.poll_timeout(self.estimator.estimate().rate);
+        [watch, probe].into_iter().flatten().min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, log: &SentLog, now: Instant) {
+        self.take_probe(now);
+        match self.watch {
+            Watch::Since { packets, at } if at <= now => {
+                self.watch = if log.packets() > packets {
+                    Watch::Awaited { at: now + MISSING }
+                } else {
+                    Watch::Idle
+                };
+            }
+            Watch::Awaited { at } if at <= now => {
+                self.estimator.feedback_missing(now);
+                self.prober.decreased(now);
+                self.watch = Watch::Since {
+                    packets: log.packets(),
+                    at: now + WATCH,
+                };
+            }
+            Watch::Idle | Watch::Since { .. } | Watch::Awaited { .. } => {}
+        }
+    }
+
+    fn take_probe(&mut self, now: Instant) {
+        if let Some(result) = self.prober.take_result(now) {
+            self.estimator.probed(&result, now);
+        }
+    }
+}
+
+/// The receiver's clock, which starts again after some days, as one that does not.
+#[derive(Debug, Default)]
+struct ArrivalClock {
+    last: Option<Duration>,
+}
+
+impl ArrivalClock {
+    fn extend(&mut self, at: Duration) -> Duration {
+        let period = Twcc::CLOCK_PERIOD;
+        let Some(last) = self.last else {
+            // Times before the first one stay positive.
+            return *self.last.insert(at + period);
+        };
+        let rounds = u32::try_from(last.as_micros() / period.as_micros()).unwrap_or(1);
+        let same = period.saturating_mul(rounds) + at;
+        let candidates = [same.checked_sub(period), Some(same), Some(same + period)];
+        let nearest = candidates
+            .into_iter()
+            .flatten()
+            .min_by_key(|at| at.abs_diff(last));
+        *self.last.insert(nearest.unwrap_or(same))
+    }
+}
+
+fn differs(before: DataRate, after: DataRate) -> bool {
+    let difference = before.as_bps().abs_diff(after.as_bps());
+    difference as f64 > before.as_bps() as f64 * NEWS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_goes_on_where_the_receivers_starts_again() {
+        let mut clock = ArrivalClock::default();
+        let end = Twcc::CLOCK_PERIOD - Duration::from_millis(10);
+        let first = clock.extend(end);
+        let second = clock.extend(Duration::from_millis(5));
+        assert_eq!(second - first, Duration::from_millis(15));
+        let back = clock.extend(end);
+        assert_eq!(back, first);
+    }
+}

@@ -1,0 +1,202 @@
+//! The estimate: what delay, losses and probes say together.
+
+use std::time::{Duration, Instant};
+
+use super::acknowledged::Acknowledged;
+use super::aimd::Aimd;
+use super::groups::Groups;
+use super::loss::{LossLimit, Rates};
+use super::probe::ProbeResult;
+use super::queue::Queue;
+use super::trend::{Trend, Usage};
+use super::{DataRate, Estimate, Limit, PacketResult};
+
+/// The estimate before anything is known, and the least there is.
+const START: DataRate = DataRate::kbps(300);
+const LEAST: DataRate = DataRate::kbps(30);
+/// After a pause of the feedback the past says nothing of the delay.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Overuse is doubted if the queue is shorter than this while less than this share of the estimate
+/// arrives: what does not fill a link does not lengthen its queue.
+const SHORT_QUEUE: Duration = Duration::from_millis(50);
+const UNFILLED: f64 = 0.7;
+/// A queue that is longer is emptied before anything else, until it is shorter than the second.
+const LONG_QUEUE: Duration = Duration::from_millis(150);
+const EMPTIED_QUEUE: Duration = Duration::from_millis(60);
+/// It is to be empty after this time, for which at least a share of the estimate is left, ...
+const EMPTY_WITHIN: f64 = 1.0;
+const LEFT_WHILE_EMPTYING: f64 = 0.25;
+/// ... and if it is not after this time, it is not ours: the route is longer, or others fill it.
+const NOT_OURS: Duration = Duration::from_secs(4);
+/// Before anything was measured.
+const USUAL_ROUND_TRIP: Duration = Duration::from_millis(100);
+/// While feedback is missing.
+const WITHOUT_FEEDBACK: f64 = 0.5;
+
+/// What is known of the way to a peer that sends transport-wide feedback.
+#[derive(Debug)]
+pub(super) struct Estimator {
+    groups: Groups,
+    trend: Trend,
+    acknowledged: Acknowledged,
+    queue: Queue,
+    aimd: Aimd,
+    loss: LossLimit,
+    round_trip: Duration,
+    last_feedback: Option<Instant>,
+    /// Since when a long queue is emptied.
+    emptying: Option<Instant>,
+    limit: Limit,
+}
+
+impl Estimator {
+    pub fn new() -> Self {
+        Self {
+            groups: Groups::default(),
+            trend: Trend::default(),
+            acknowledged: Acknowledged::default(),
+            queue: Queue::default(),
+            aimd: Aimd::new(START),
+            loss: LossLimit::default(),
+            round_trip: USUAL_ROUND_TRIP,
+            last_feedback: None,
+            emptying: None,
+            limit: Limit::Start,
+        }
+    }
+
+    /// The present estimate.
+    pub fn estimate(&self) -> Estimate {
+        let rate = self.rate();
+        Estimate {
+            rate,
+            budget: rate.times(self.left()),
+            queue: self.queue.delay(),
+            loss: self.loss.share(),
+            round_trip: self.round_trip,
+            limit: self.limit,
+            is_probing: false,
+        }
+    }
+
+    /// Takes the packets of a feedback message; `clock` is the present on the clock of their sending.
+    pub fn update(&mut self, packets: &mut [PacketResult], clock: Duration, now: Instant) {
+        let last = self.last_feedback.replace(now);
+        if last.is_some_and(|last| now.saturating_duration_since(last) > PAUSE) {
+            self.groups = Groups::default();
+            self.trend = Trend::default();
+            self.acknowledged.reset();
+        }
+        packets.sort_unstable_by_key(|packet| (packet.arrival.is_none(), packet.arrival));
+        for packet in packets.iter().filter(|packet| packet.arrival.is_some()) {
+            self.acknowledged.push(packet);
+            if let Some(delta) = self.groups.push(packet) {
+                self.trend.push(&delta);
+            }
+        }
+        self.queue.push(packets);
+        let newest = packets
+            .iter()
+            .filter(|p| p.arrival.is_some())
+            .map(|p| p.sent)
+            .max();
+        if let Some(newest) = newest {
+            self.round_trip = clock.saturating_sub(newest);
+        }
+        let before = self.rate();
+        self.update_delay(now);
+        self.update_losses(packets, now);
+        self.update_queue(now);
+        if self.rate() != before {
+            self.limit = match self.loss.rate() {
+                Some(loss) if loss < self.aimd.rate() => Limit::Loss,
+                _ => Limit::Delay,
+            };
+        }
+    }
+
+    /// Takes the outcome of a probe. It only ever raises the estimate: a cluster is too short to say
+    /// that a link has become slower.
+    pub fn probed(&mut self, result: &ProbeResult, now: Instant) {
+        let Some(passed) = result.passed else { return };
+        if self.trend.usage() == Usage::Over || self.emptying.is_some() {
+            return;
+        }
+        self.loss.passed(passed);
+        if passed > self.aimd.rate() {
+            self.aimd.set(passed, now);
+            self.limit = Limit::Probe;
+        }
+    }
+
+    /// No feedback came although packets were sent.
+    pub fn feedback_missing(&mut self, now: Instant) {
+        self.aimd
+            .set(self.rate().times(WITHOUT_FEEDBACK).max(LEAST), now);
+        self.limit = Limit::NoFeedback;
+    }
+
+    fn update_delay(&mut self, now: Instant) {
+        let mut usage = self.trend.usage();
+        let mut acknowledged = self.acknowledged.rate();
+        if usage == Usage::Over {
+            let unfilled = acknowledged.is_some_and(|rate| rate < self.rate().times(UNFILLED));
+            if unfilled && self.queue.delay() < SHORT_QUEUE {
+                usage = Usage::Under;
+            } else {
+                acknowledged = self.acknowledged.rate_of_full_link();
+            }
+        }
+        self.aimd.update(usage, acknowledged, self.round_trip, now);
+    }
+
+    fn update_losses(&mut self, packets: &[PacketResult], now: Instant) {
+        let count = |lost: bool| {
+            let counted = packets
+                .iter()
+                .filter(|p| !p.late && p.arrival.is_none() == lost);
+            u32::try_from(counted.count()).unwrap_or(u32::MAX)
+        };
+        for _ in packets.iter().filter(|packet| packet.late) {
+            self.loss.came_late();
+        }
+        let lost = count(true);
+        let rates = Rates {
+            current: self.rate(),
+            delay_based: self.aimd.rate(),
+            acknowledged: self.acknowledged.rate(),
+        };
+        let total = lost.saturating_add(count(false));
+        self.loss.update((lost, total), rates, self.round_trip, now);
+    }
+
+    fn update_queue(&mut self, now: Instant) {
+        let delay = self.queue.delay();
+        match self.emptying {
+            None if delay > LONG_QUEUE => self.emptying = Some(now),
+            Some(_) if delay < EMPTIED_QUEUE => self.emptying = None,
+            Some(since) if now.saturating_duration_since(since) > NOT_OURS => {
+                self.emptying = None;
+                self.queue.rebase();
+            }
+            _ => {}
+        }
+    }
+
+    fn rate(&self) -> DataRate {
+        let delay = self.aimd.rate();
+        self.loss
+            .rate()
+            .map_or(delay, |loss| loss.min(delay))
+            .max(LEAST)
+    }
+
+    /// The share of the estimate that is left while a queue is emptied.
+    fn left(&self) -> f64 {
+        if self.emptying.is_none() {
+            return 1.0;
+        }
+        let share = 1.0 - self.queue.delay().as_secs_f64() / EMPTY_WITHIN;
+        share.clamp(LEFT_WHILE_EMPTYING, 1.0)
+    }
+}

@@ -1,0 +1,179 @@
+//! The loss-based rate (draft-ietf-rmcat-gcc-02 section 6).
+
+use std::time::{Duration, Instant};
+
+use super::DataRate;
+
+/// Losses are counted over this time and this many packets at least.
+const WINDOW: Duration = Duration::from_millis(300);
+const PACKETS: u32 = 20;
+/// Up to the first share of losses the rate grows, above the second it shrinks.
+const TOLERATED: f64 = 0.02;
+const TOO_MANY: f64 = 0.1;
+/// Where so many are lost, what arrives is what the link carries.
+const MOST: f64 = 0.3;
+/// Growth from one window to the next: 8 % a second.
+const INCREASE: f64 = 1.08;
+/// It does not grow further than this beyond what is acknowledged: more is for probes to find.
+const ABOVE_ACKNOWLEDGED: f64 = 1.5;
+
+/// What losses are judged with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rates {
+    /// What all limits together allow.
+    pub current: DataRate,
+    /// What the delay allows: once losses allow as much, they limit no longer.
+    pub delay_based: DataRate,
+    /// What arrives.
+    pub acknowledged: Option<DataRate>,
+}
+
+/// The rate that the losses allow. Only what the transport itself lost counts: gaps that the publisher
+/// left in its stream are none here, as every packet is numbered anew.
+#[derive(Debug, Default)]
+pub(super) struct LossLimit {
+    /// None as long as losses do not limit.
+    limit: Option<DataRate>,
+    lost: u32,
+    total: u32,
+    since: Option<Instant>,
+    decreased: Option<Instant>,
+    share: f64,
+}
+
+impl LossLimit {
+    /// The rate; none if losses do not limit it.
+    pub fn rate(&self) -> Option<DataRate> {
+        self.limit
+    }
+
+    /// The share of packets lost in the last window.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// A packet that had been told lost came after all.
+    pub fn came_late(&mut self) {
+        self.lost = self.lost.saturating_sub(1);
+    }
+
+    /// A probe showed that `rate` passes.
+    pub fn passed(&mut self, rate: DataRate) {
+        if self.share < TOLERATED {
+            self.limit = self.limit.map(|limit| limit.max(rate));
+        }
+    }
+
+    /// Takes the packets of a feedback message, `lost` of `total`.
+    pub fn update(
+        &mut self,
+        (lost, total): (u32, u32),
+        rates: Rates,
+        round_trip: Duration,
+        now: Instant,
+    ) {
+        self.lost = self.lost.saturating_add(lost);
+        self.total = self.total.saturating_add(total);
+        let since = *self.since.get_or_insert(now);
+        if self.total < PACKETS || now.saturating_duration_since(since) < WINDOW {
+            return;
+        }
+        self.share = f64::from(self.lost) / f64::from(self.total);
+        (self.lost, self.total, self.since) = (0, 0, Some(now));
+        let waited = self
+            .decreased
+            .is_none_or(|at| now >= at + WINDOW + round_trip);
+        if self.share <= TOLERATED {
+            self.grow(now.saturating_duration_since(since), rates);
+        } else if self.share > TOO_MANY && waited {
+            let rate = rates.current.times(1.0 - self.share / 2.0);
+            let carried = rates.acknowledged.filter(|_| self.share > MOST);
+            self.limit = Some(carried.map_or(rate, |carried| rate.min(carried)));
+            self.decreased = Some(now);
+        }
+    }
+
+    fn grow(&mut self, elapsed: Duration, rates: Rates) {
+        let Some(limit) = self.limit else { return };
+        let seconds = elapsed.min(Duration::from_secs(1)).as_secs_f64();
+        let grown = limit.times(INCREASE.powf(seconds)) + DataRate::kbps(1);
+        let most = rates
+            .acknowledged
+            .map(|rate| rate.times(ABOVE_ACKNOWLEDGED));
+        let limit = most.map_or(grown, |most| grown.min(most)).max(limit);
+        self.limit = (limit < rates.delay_based).then_some(limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(50);
+    const CURRENT: DataRate = DataRate::kbps(1_000);
+
+    fn rates(current: DataRate, acknowledged: DataRate) -> Rates {
+        Rates {
+            current,
+            delay_based: CURRENT,
+            acknowledged: Some(acknowledged),
+        }
+    }
+
+    fn run(limit: &mut LossLimit, now: &mut Instant, lost: u32, times: u32) {
+        for _ in 0..times {
+            *now += Duration::from_millis(100);
+            let current = limit.rate().unwrap_or(CURRENT);
+            limit.update((lost, 100), rates(current, current), RTT, *now);
+        }
+    }
+
+    #[test]
+    fn few_losses_limit_nothing_and_many_do() {
+        let (mut limit, mut now) = (LossLimit::default(), Instant::now());
+        run(&mut limit, &mut now, 1, 50);
+        assert_eq!(limit.rate(), None);
+        run(&mut limit, &mut now, 8, 50);
+        assert_eq!(limit.rate(), None);
+        run(&mut limit, &mut now, 20, 3);
+        assert_eq!(limit.rate(), Some(DataRate::kbps(900)));
+        run(&mut limit, &mut now, 8, 50);
+        assert_eq!(
+            limit.rate(),
+            Some(DataRate::kbps(900)),
+            "neither few nor many"
+        );
+    }
+
+    #[test]
+    fn a_link_that_loses_most_is_as_fast_as_what_arrives() {
+        let (mut limit, now) = (LossLimit::default(), Instant::now());
+        let arrives = rates(CURRENT, DataRate::kbps(300));
+        limit.update((0, 10), arrives, RTT, now);
+        let later = now + Duration::from_millis(400);
+        limit.update((80, 100), arrives, RTT, later);
+        assert_eq!(limit.rate(), Some(DataRate::kbps(300)));
+    }
+
+    #[test]
+    fn without_losses_it_grows_until_it_limits_no_longer() {
+        let (mut limit, mut now) = (LossLimit::default(), Instant::now());
+        run(&mut limit, &mut now, 20, 4);
+        run(&mut limit, &mut now, 0, 100);
+        assert_eq!(limit.rate(), None);
+        run(&mut limit, &mut now, 20, 4);
+        let limited = limit.rate();
+        for _ in 0..50 {
+            now += Duration::from_millis(100);
+            limit.update((0, 100), rates(CURRENT, DataRate::kbps(200)), RTT, now);
+        }
+        assert_eq!(
+            limit.rate(),
+            limited,
+            "while little is sent nothing is known"
+        );
+        limit.passed(DataRate::kbps(2_000));
+        run(&mut limit, &mut now, 0, 4);
+        assert_eq!(limit.rate(), None);
+    }
+}

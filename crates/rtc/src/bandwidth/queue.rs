@@ -1,0 +1,104 @@
+//! How long packets wait on the way: the delay above the least that was seen lately.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::PacketResult;
+
+/// The least delay is that of so many periods, so that a longer route and clocks that drift are
+/// forgotten after a while.
+const PERIODS: usize = 6;
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The queue of the way, by the delay from sending to arrival. The two clocks differ by an unknown
+/// constant: only differences count.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// The start of each period, and the least delay in it, in microseconds.
+    least: VecDeque<(Duration, i64)>,
+    delay: Duration,
+}
+
+impl Queue {
+    /// Takes the packets of a feedback message. What the last of them waited is what counts.
+    pub fn push(&mut self, packets: &[PacketResult]) {
+        let Some((last, arrival)) = packets
+            .iter()
+            .filter_map(|packet| Some((packet, packet.arrival?)))
+            .max_by_key(|(packet, _)| packet.seq)
+        else {
+            return;
+        };
+        let delays = packets
+            .iter()
+            .filter_map(|packet| Some(micros(packet.arrival?) - micros(packet.sent)));
+        let Some(least) = delays.min() else { return };
+        match self.least.back_mut() {
+            Some((since, period)) if last.sent.saturating_sub(*since) < PERIOD => {
+                *period = least.min(*period);
+            }
+            _ => {
+                if self.least.len() == PERIODS {
+                    self.least.pop_front();
+                }
+                self.least.push_back((last.sent, least));
+            }
+        }
+        let base = self.least.iter().map(|(_, delay)| *delay).min();
+        let above = micros(arrival) - micros(last.sent) - base.unwrap_or(0);
+        self.delay = Duration::from_micros(u64::try_from(above).unwrap_or(0));
+    }
+
+    /// What the last packets waited.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// The route may have changed: the present delay is the least from now on.
+    pub fn rebase(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(seq: u64, sent: u64, arrival: u64) -> PacketResult {
+        PacketResult {
+            seq: portunus_rtp::SeqNo(seq),
+            sent: Duration::from_millis(sent),
+            arrival: Some(Duration::from_millis(arrival)),
+            ..PacketResult::default()
+        }
+    }
+
+    #[test]
+    fn the_delay_above_the_least_counts_whatever_the_clocks_say() {
+        let mut queue = Queue::default();
+        queue.push(&[packet(0, 100_000, 7)]);
+        assert_eq!(queue.delay(), Duration::ZERO);
+        queue.push(&[packet(1, 100_100, 107), packet(2, 100_110, 417)]);
+        assert_eq!(queue.delay(), Duration::from_millis(300));
+        queue.push(&[packet(3, 100_200, 207)]);
+        assert_eq!(queue.delay(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_longer_route_is_the_new_least_after_a_while() {
+        let mut queue = Queue::default();
+        let mut longest = 0;
+        for n in 0..600 {
+            let more = if n < 100 { 0 } else { 80 };
+            queue.push(&[packet(n, n * 100, n * 100 + 20 + more)]);
+            if queue.delay() > Duration::ZERO {
+                longest = n;
+            }
+        }
+        assert!((340..450).contains(&longest), "{longest}");
+    }
+}

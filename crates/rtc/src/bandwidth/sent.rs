@@ -1,0 +1,237 @@
+//! What was sent when, until transport-wide feedback tells what became of it.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtp::SeqNo;
+
+/// Slots of a log that begins; a power of two. It holds a second of 2 Mbit/s.
+const FIRST_SLOTS: usize = 256;
+/// Slots at most (64 KiB). What is sent while these are all awaited is forgotten.
+const MAX_SLOTS: usize = 8_192;
+/// A packet that is not reported on for this long is not worth more room.
+const AWAITED: Duration = Duration::from_secs(1);
+/// After this time a report is not believed: the number was used again meanwhile.
+const FORGOTTEN: Duration = Duration::from_secs(20);
+/// Time is kept in 2^12 ns, 32 bits of it: 4.9 h.
+const TICK_SHIFT: u32 = 12;
+
+/// The packets of a transport that carried a transport-wide number.
+///
+/// Recording one costs a store of eight bytes. The log grows while more packets are awaited than it
+/// holds, up to a bound, and never shrinks.
+#[derive(Debug)]
+pub struct SentLog {
+    epoch: Instant,
+    /// Indexed by the low bits of the number.
+    slots: Vec<Slot>,
+    last: Option<SeqNo>,
+    last_sent: Option<Instant>,
+    bytes: u64,
+    packets: u64,
+}
+
+/// A packet that feedback tells about for the first time, or anew because it came after all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// Its transport-wide number.
+    pub seq: SeqNo,
+    /// When it left, on a clock that starts with the log.
+    pub sent: Duration,
+    /// Its size.
+    pub bytes: u32,
+    /// It had been reported lost before.
+    pub late: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// When it left, in ticks.
+    at: u32,
+    seq: u16,
+    /// Size and what was reported; 0 if the slot is empty.
+    size: u16,
+}
+
+const ARRIVED: u16 = 0x8000;
+const LOST: u16 = 0x4000;
+const SIZE: u16 = 0x3fff;
+
+impl SentLog {
+    /// An empty log, which takes no room yet.
+    pub fn new(epoch: Instant) -> Self {
+        Self {
+            epoch,
+            slots: Vec::new(),
+            last: None,
+            last_sent: None,
+            bytes: 0,
+            packets: 0,
+        }
+    }
+
+    /// A packet of `bytes` leaves with the transport-wide number `seq`. Numbers that were skipped are
+    /// not taken for lost.
+    #[inline]
+    pub fn record(&mut self, seq: u16, bytes: usize, now: Instant) {
+        let slot = Slot {
+            at: self.ticks(now) as u32,
+            seq,
+            size: bytes.clamp(1, usize::from(SIZE)) as u16,
+        };
+        let index = usize::from(seq) & self.slots.len().wrapping_sub(1);
+        match self.slots.get_mut(index) {
+            Some(place) if !place.is_awaited(slot.at) => *place = slot,
+            _ => self.grow(slot),
+        }
+        self.last = Some(self.last.map_or(SeqNo(seq.into()), |l| l.nearest(seq)));
+        self.last_sent = Some(now);
+        self.bytes += u64::from(slot.size);
+        self.packets += 1;
+    }
+
+    /// Feedback says that the packet with number `seq` arrived or was lost. None if that is no news, or
+    /// the packet is not known.
+    pub fn report(&mut self, seq: u16, arrived: bool, now: Instant) -> Option<Reported> {
+        let (now, last) = (self.ticks(now), self.last?);
+        let index = usize::from(seq) & self.slots.len().wrapping_sub(1);
+        let slot = self.slots.get_mut(index)?;
+        let age = u64::from((now as u32).wrapping_sub(slot.at));
+        let known = slot.seq == seq && slot.size != 0 && age < ticks(FORGOTTEN);
+        let told = slot.size & (ARRIVED | LOST);
+        if !known || told == ARRIVED || (told == LOST && !arrived) {
+            return None;
+        }
+        let bytes = slot.size & SIZE;
+        slot.size = bytes | if arrived { ARRIVED } else { LOST };
+        Some(Reported {
+            seq: last.nearest(seq),
+            sent: duration(now.saturating_sub(age)),
+            bytes: bytes.into(),
+            late: told == LOST,
+        })
+    }
+
+    /// The number of the last packet.
+    pub fn last(&self) -> Option<SeqNo> {
+        self.last
+    }
+
+    /// When the last packet left.
+    pub fn last_sent(&self) -> Option<Instant> {
+        self.last_sent
+    }
+
+    /// Bytes of all packets so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Packets so far.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// An instant on the clock of [`Reported::sent`].
+    pub fn clock(&self, instant: Instant) -> Duration {
+        duration(self.ticks(instant))
+    }
+
+    fn ticks(&self, instant: Instant) -> u64 {
+        ticks(instant.saturating_duration_since(self.epoch))
+    }
+
+    /// Makes room for `slot`: the place that it would take is empty, missing or awaited.
+    #[cold]
+    fn grow(&mut self, slot: Slot) {
+        let slots = self.slots.len();
+        if slots < MAX_SLOTS {
+            let old = std::mem::take(&mut self.slots);
+            self.slots = vec![Slot::default(); (slots * 2).max(FIRST_SLOTS)];
+            for slot in old.into_iter().filter(|slot| slot.size != 0) {
+                self.put(slot);
+            }
+        }
+        self.put(slot);
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let index = usize::from(slot.seq) & self.slots.len().wrapping_sub(1);
+        if let Some(place) = self.slots.get_mut(index) {
+            *place = slot;
+        }
+    }
+}
+
+impl Slot {
+    /// Whether a report on the packet is still expected.
+    fn is_awaited(self, now: u32) -> bool {
+        self.size != 0
+            && self.size & (ARRIVED | LOST) == 0
+            && u64::from(now.wrapping_sub(self.at)) < ticks(AWAITED)
+    }
+}
+
+const fn ticks(duration: Duration) -> u64 {
+    (duration.as_secs() * 1_000_000_000 + duration.subsec_nanos() as u64) >> TICK_SHIFT
+}
+
+const fn duration(ticks: u64) -> Duration {
+    Duration::from_nanos(ticks << TICK_SHIFT)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_packet_is_reported_once_and_once_more_if_it_came_late() {
+        let now = Instant::now();
+        let mut log = SentLog::new(now);
+        log.record(65_535, 1_200, now + MS);
+        log.record(0, 300, now + 2 * MS);
+        let later = now + 50 * MS;
+        let first = log.report(65_535, true, later).unwrap();
+        assert_eq!((first.seq, first.bytes), (SeqNo(65_535), 1_200));
+        assert!(first.sent.abs_diff(MS) < Duration::from_micros(5));
+        assert_eq!(log.report(65_535, true, later), None);
+        assert!(!log.report(0, false, later).unwrap().late);
+        assert_eq!(log.report(0, false, later), None);
+        let late = log.report(0, true, later).unwrap();
+        assert_eq!((late.seq, late.late), (SeqNo(65_536), true));
+        assert_eq!(log.report(1, true, later), None, "never sent");
+        assert_eq!((log.bytes(), log.packets()), (1_500, 2));
+    }
+
+    #[test]
+    fn it_grows_while_reports_are_awaited_and_no_further() {
+        let now = Instant::now();
+        let mut log = SentLog::new(now);
+        let seqs = || (0..20_000_u32).map(|seq| seq as u16);
+        for seq in seqs() {
+            log.record(seq, 100, now);
+        }
+        assert_eq!(log.slots.len(), MAX_SLOTS);
+        let known = seqs().filter(|seq| log.report(*seq, true, now).is_some());
+        assert_eq!(known.count(), MAX_SLOTS);
+
+        let mut log = SentLog::new(now);
+        for seq in seqs() {
+            let at = now + MS * u32::from(seq);
+            log.record(seq, 100, at);
+            log.report(seq.wrapping_sub(100), true, at);
+        }
+        assert_eq!(log.slots.len(), FIRST_SLOTS);
+    }
+
+    #[test]
+    fn a_number_that_was_used_again_is_not_mistaken() {
+        let now = Instant::now();
+        let mut log = SentLog::new(now);
+        log.record(7, 100, now);
+        assert_eq!(log.report(7, true, now + FORGOTTEN), None);
+        assert_eq!(log.report(7 + 256, true, now), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! A link that carries only so much: a queue in front of a constant rate.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::bandwidth::DataRate;
+
+/// How a bottleneck treats datagrams.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BottleneckLink {
+    /// What it carries.
+    pub rate: DataRate,
+    /// Bytes that wait at most; what comes then is dropped.
+    pub queue: usize,
+    /// From the end of the queue to the arrival.
+    pub delay: Duration,
+    /// Further delay, evenly distributed from zero up to this. Datagrams do not overtake each other.
+    pub jitter: Duration,
+    /// Share of datagrams that are lost on top, 0.0 to 1.0.
+    pub loss: f64,
+}
+
+impl BottleneckLink {
+    /// A link of this rate: 25 ms, a queue of 64 KiB, no jitter and no losses.
+    pub const fn of(rate: DataRate) -> Self {
+        Self {
+            rate,
+            queue: 65_536,
+            delay: Duration::from_millis(25),
+            jitter: Duration::ZERO,
+            loss: 0.0,
+        }
+    }
+}
+
+/// A bottleneck with what is in it, from whichever flow.
+#[derive(Debug)]
+pub struct Bottleneck<T> {
+    link: BottleneckLink,
+    rng: StdRng,
+    /// The time up to which datagrams have left the queue.
+    at: Instant,
+    waiting: VecDeque<(usize, T)>,
+    waiting_bytes: usize,
+    /// How long the first one still takes.
+    first: Duration,
+    in_flight: VecDeque<(Instant, T)>,
+    dropped: u64,
+}
+
+impl<T> Bottleneck<T> {
+    /// An empty link. The same `seed` treats the same datagrams alike.
+    pub fn new(seed: u64, link: BottleneckLink, now: Instant) -> Self {
+        Self {
+            link,
+            rng: StdRng::seed_from_u64(seed),
+            at: now,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            first: Duration::ZERO,
+            in_flight: VecDeque::new(),
+            dropped: 0,
+        }
+    }
+
+    /// The link is another from now on; the datagram that is leaving takes as long as it would have.
+    pub fn set_link(&mut self, link: BottleneckLink, now: Instant) {
+        self.advance(now);
+        self.link = link;
+    }
+
+    /// Sends a datagram of `bytes`.
+    pub fn send(&mut self, now: Instant, bytes: usize, datagram: T) {
+        self.advance(now);
+        if self.waiting_bytes + bytes > self.link.queue || self.rng.random_bool(self.link.loss) {
+            self.dropped += 1;
+            return;
+        }
+        if self.waiting.is_empty() {
+            self.at = now;
+            self.first = self.link.rate.time_for(bytes as u64);
+        }
+        self.waiting_bytes += bytes;
+        self.waiting.push_back((bytes, datagram));
+    }
+
+    /// Takes a datagram that has arrived.
+    pub fn receive(&mut self, now: Instant) -> Option<T> {
+        self.advance(now);
+        self.in_flight.front().filter(|(at, _)| *at <= now)?;
+        self.in_flight.pop_front().map(|(_, datagram)| datagram)
+    }
+
+    /// When a datagram arrives or leaves the queue.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let arrival = self.in_flight.front().map(|(at, _)| *at);
+        let leaves = (!self.waiting.is_empty()).then(|| self.at + self.first);
+        [arrival, leaves].into_iter().flatten().min()
+    }
+
+    /// How long a datagram waits that is sent now.
+    pub fn queue_delay(&mut self, now: Instant) -> Duration {
+        self.advance(now);
+        self.link.rate.time_for(self.waiting_bytes as u64)
+    }
+
+    /// Datagrams that found no room or were lost.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn advance(&mut self, now: Instant) {
+        while !self.waiting.is_empty() {
+            let done = self.at + self.first;
+            if done > now {
+                self.first = done.saturating_duration_since(now.max(self.at));
+                self.at = self.at.max(now);
+                return;
+            }
+            self.at = done;
+            let Some((bytes, datagram)) = self.waiting.pop_front() else {
+                return;
+            };
+            self.waiting_bytes -= bytes;
+            let jitter = self.link.jitter.mul_f64(self.rng.random_range(0.0..=1.0));
+            let before = self.in_flight.back().map_or(done, |(at, _)| *at);
+            let arrival = (done + self.link.delay + jitter).max(before);
+            self.in_flight.push_back((arrival, datagram));
+            if let Some((bytes, _)) = self.waiting.front() {
+                self.first = self.link.rate.time_for(*bytes as u64);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn arrivals(link: &mut Bottleneck<u32>, start: Instant) -> Vec<(u32, u128)> {
+        let mut arrivals = Vec::new();
+        while let Some(at) = link.poll_timeout() {
+            while let Some(n) = link.receive(at) {
+                arrivals.push((n, (at - start).as_millis()));
+            }
+        }
+        arrivals
+    }
+
+    #[test]
+    fn datagrams_wait_for_those_before_them() {
+        let start = Instant::now();
+        let link = BottleneckLink::of(DataRate::kbps(800));
+        let mut bottleneck = Bottleneck::new(1, link, start);
+        for n in 0..3 {
+            bottleneck.send(start, 1_000, n);
+        }
+        assert_eq!(bottleneck.queue_delay(start), 30 * MS);
+        assert_eq!(
+            bottleneck.queue_delay(start + 5 * MS),
+            30 * MS,
+            "one is leaving"
+        );
+        assert_eq!(
+            arrivals(&mut bottleneck, start),
+            [(0, 35), (1, 45), (2, 55)]
+        );
+    }
+
+    #[test]
+    fn another_rate_holds_for_what_waits() {
+        let start = Instant::now();
+        let mut bottleneck = Bottleneck::new(1, BottleneckLink::of(DataRate::kbps(800)), start);
+        for n in 0..3 {
+            bottleneck.send(start, 1_000, n);
+        }
+        bottleneck.set_link(BottleneckLink::of(DataRate::kbps(80)), start + 5 * MS);
+        assert_eq!(
+            arrivals(&mut bottleneck, start),
+            [(0, 35), (1, 135), (2, 235)]
+        );
+    }
+
+    #[test]
+    fn a_full_queue_drops_what_comes() {
+        let start = Instant::now();
+        let link = BottleneckLink {
+            queue: 2_500,
+            ..BottleneckLink::of(DataRate::kbps(800))
+        };
+        let mut bottleneck = Bottleneck::new(1, link, start);
+        for n in 0..5 {
+            bottleneck.send(start, 1_000, n);
+        }
+        assert_eq!(bottleneck.dropped(), 3);
+        assert_eq!(arrivals(&mut bottleneck, start).len(), 2);
+    }
+}
