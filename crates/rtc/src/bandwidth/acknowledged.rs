@@ -7,8 +7,10 @@ use super::{DataRate, PacketResult};
 
 /// Arrivals older than this do not count.
 const WINDOW: Duration = Duration::from_millis(500);
-/// While the link is full its rate shows within this time, whatever the sender's rhythm.
+/// While the link is full its rate shows within this time.
 const RECENT: Duration = Duration::from_millis(200);
+/// Who waits for longer waited in a queue.
+const QUEUED: Duration = Duration::from_millis(10);
 /// Packets that a rate is made of, at least and at most.
 const PACKETS: (usize, usize) = (8, 1_024);
 /// Shorter times say nothing of a rate.
@@ -25,11 +27,13 @@ struct Arrived {
     sent: Duration,
     at: Duration,
     bytes: u32,
+    /// It waited in a queue.
+    queued: bool,
 }
 
 impl Acknowledged {
-    /// Takes packets that arrived, in the order of arrival.
-    pub fn push(&mut self, packet: &PacketResult) {
+    /// Takes a packet that arrived, in the order of arrival, and how long it waited on the way.
+    pub fn push(&mut self, packet: &PacketResult, waited: Duration) {
         let Some(at) = packet.arrival else { return };
         if self.arrived.back().is_some_and(|last| at < last.at) {
             // A packet that was told late; its bytes are few among so many.
@@ -42,6 +46,7 @@ impl Acknowledged {
             sent: packet.sent,
             at,
             bytes: packet.bytes,
+            queued: waited >= QUEUED,
         });
         while let Some(first) = self.arrived.front()
             && at.saturating_sub(first.at) > WINDOW
@@ -56,14 +61,13 @@ impl Acknowledged {
         self.rate_of(self.arrived.len())
     }
 
-    /// The rate of the last 200 ms: that of the link if it is full.
+    /// The rate of the packets that waited, up to the last one: that of the link, since it was not idle
+    /// meanwhile. None if the last one did not wait, or too few did to tell.
     pub fn rate_of_full_link(&self) -> Option<DataRate> {
         let last = self.arrived.back()?.at;
         let recent = self.arrived.iter().rev();
-        let count = recent
-            .take_while(|p| last.saturating_sub(p.at) <= RECENT)
-            .count();
-        self.rate_of(count.max(PACKETS.0))
+        let waited = recent.take_while(|p| p.queued && last.saturating_sub(p.at) <= RECENT);
+        self.rate_of(waited.count())
     }
 
     /// Forgets what was before a pause.
@@ -74,7 +78,7 @@ impl Acknowledged {
     fn rate_of(&self, count: usize) -> Option<DataRate> {
         let packets = || self.arrived.iter().rev().take(count);
         let (last, first) = (packets().next()?, packets().next_back()?);
-        if packets().count() < PACKETS.0 {
+        if count < PACKETS.0 || packets().count() < PACKETS.0 {
             return None;
         }
         let bytes: u64 = packets().map(|packet| u64::from(packet.bytes)).sum();
@@ -98,12 +102,14 @@ mod tests {
     use super::*;
 
     fn push(acknowledged: &mut Acknowledged, sent_us: u64, at_us: u64) {
-        acknowledged.push(&PacketResult {
+        let packet = PacketResult {
             sent: Duration::from_micros(sent_us),
             arrival: Some(Duration::from_micros(at_us)),
             bytes: 1_000,
             ..PacketResult::default()
-        });
+        };
+        let waited = Duration::from_micros(at_us - sent_us);
+        acknowledged.push(&packet, waited);
     }
 
     #[test]
@@ -122,13 +128,14 @@ mod tests {
         for n in 0..100 {
             push(&mut acknowledged, n * 4_000, n * 4_000);
         }
-        for n in 0..10 {
-            push(&mut acknowledged, 400_000 + n * 4_000, 400_000 + n * 20_000);
+        assert_eq!(acknowledged.rate_of_full_link(), None);
+        for n in 0..12 {
+            push(&mut acknowledged, 400_000 + n * 4_000, 410_000 + n * 20_000);
         }
         let whole = acknowledged.rate().unwrap();
-        let recent = acknowledged.rate_of_full_link().unwrap();
+        let full = acknowledged.rate_of_full_link();
         assert!(whole > DataRate::kbps(1_000), "{whole:?}");
-        assert!(recent < DataRate::kbps(600), "{recent:?}");
+        assert_eq!(full, Some(DataRate::kbps(400)));
     }
 
     #[test]

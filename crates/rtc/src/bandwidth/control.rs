@@ -111,7 +111,7 @@ impl Bandwidth {
     /// The present estimate.
     pub fn estimate(&self, now: Instant) -> Estimate {
         let mut estimate = self.estimator.estimate();
-        estimate.is_probing = self.prober.is_probing();
+        estimate.is_probing = self.prober.is_probing(estimate.rate);
         let receiver = self.receiver.filter(|(rate, at)| {
             *rate < estimate.rate && now.saturating_duration_since(*at) < RECEIVER_HOLDS
         });

@@ -20,11 +20,12 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// arrives: what does not fill a link does not lengthen its queue.
 const SHORT_QUEUE: Duration = Duration::from_millis(50);
 const UNFILLED: f64 = 0.7;
-/// A queue that is longer is emptied before anything else, until it is shorter than the second.
-const LONG_QUEUE: Duration = Duration::from_millis(150);
-const EMPTIED_QUEUE: Duration = Duration::from_millis(60);
+/// A queue that is longer is overuse without waiting for a trend. It is emptied before anything else,
+/// until it is shorter than the second.
+const LONG_QUEUE: Duration = Duration::from_millis(100);
+const EMPTIED_QUEUE: Duration = Duration::from_millis(50);
 /// It is to be empty after this time, for which at least a share of the estimate is left, ...
-const EMPTY_WITHIN: f64 = 1.0;
+const EMPTY_WITHIN: f64 = 0.5;
 const LEFT_WHILE_EMPTYING: f64 = 0.25;
 /// ... and if it is not after this time, it is not ours: the route is longer, or others fill it.
 const NOT_OURS: Duration = Duration::from_secs(4);
@@ -87,14 +88,18 @@ impl Estimator {
             self.trend = Trend::default();
             self.acknowledged.reset();
         }
+        self.queue.push(packets);
         packets.sort_unstable_by_key(|packet| (packet.arrival.is_none(), packet.arrival));
-        for packet in packets.iter().filter(|packet| packet.arrival.is_some()) {
-            self.acknowledged.push(packet);
+        for packet in packets.iter() {
+            let Some(arrival) = packet.arrival else {
+                continue;
+            };
+            let waited = self.queue.waited(packet.sent, arrival);
+            self.acknowledged.push(packet, waited);
             if let Some(delta) = self.groups.push(packet) {
                 self.trend.push(&delta);
             }
         }
-        self.queue.push(packets);
         let newest = packets
             .iter()
             .filter(|p| p.arrival.is_some())
@@ -137,17 +142,26 @@ impl Estimator {
     }
 
     fn update_delay(&mut self, now: Instant) {
-        let mut usage = self.trend.usage();
-        let mut acknowledged = self.acknowledged.rate();
-        if usage == Usage::Over {
-            let unfilled = acknowledged.is_some_and(|rate| rate < self.rate().times(UNFILLED));
-            if unfilled && self.queue.delay() < SHORT_QUEUE {
-                usage = Usage::Under;
-            } else {
-                acknowledged = self.acknowledged.rate_of_full_link();
-            }
-        }
+        let usage = self.usage();
+        let acknowledged = match usage {
+            Usage::Over => self.acknowledged.rate_of_full_link(),
+            Usage::Normal | Usage::Under => self.acknowledged.rate(),
+        };
         self.aimd.update(usage, acknowledged, self.round_trip, now);
+    }
+
+    /// What the trend says, unless the queue itself says otherwise.
+    fn usage(&self) -> Usage {
+        let (delay, grows) = (self.queue.delay(), self.queue.grows());
+        let arrives = self.acknowledged.rate();
+        let unfilled = arrives.is_some_and(|rate| rate < self.rate().times(UNFILLED));
+        match self.trend.usage() {
+            _ if delay > LONG_QUEUE && grows => Usage::Over,
+            // It gets shorter already.
+            _ if delay > LONG_QUEUE => Usage::Under,
+            Usage::Over if !grows || (unfilled && delay < SHORT_QUEUE) => Usage::Under,
+            usage => usage,
+        }
     }
 
     fn update_losses(&mut self, packets: &[PacketResult], now: Instant) {

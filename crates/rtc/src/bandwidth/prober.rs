@@ -26,6 +26,8 @@ pub(super) struct Prober {
     cluster: Option<Cluster>,
     next: Option<Instant>,
     first: bool,
+    /// The last attempt went well.
+    climbs: bool,
 }
 
 impl Prober {
@@ -36,6 +38,7 @@ impl Prober {
             cluster: None,
             next: None,
             first: true,
+            climbs: false,
         }
     }
 
@@ -48,12 +51,13 @@ impl Prober {
     /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.
     pub fn decreased(&mut self, now: Instant) {
         self.cluster = None;
+        self.climbs = false;
         self.next = Some(now + AFTER_DECREASE);
     }
 
-    /// Whether a probe is under way.
-    pub fn is_probing(&self) -> bool {
-        self.cluster.is_some()
+    /// Whether a probe is under way or follows at once.
+    pub fn is_probing(&self, estimate: DataRate) -> bool {
+        self.cluster.is_some() || (self.climbs && self.wants_more(estimate))
     }
 
     /// When [`Prober::poll`] has something to do. `estimate` is the present one.
@@ -88,10 +92,9 @@ impl Prober {
     pub fn take_result(&mut self, now: Instant) -> Option<ProbeResult> {
         let result = self.cluster.as_ref()?.result(now)?;
         self.cluster = None;
-        let went_well = result
-            .passed
-            .is_some_and(|passed| passed >= result.target.times(GO_ON));
-        self.next = Some(if went_well { now } else { now + INTERVAL });
+        let passed = result.passed.unwrap_or_default();
+        self.climbs = passed >= result.target.times(GO_ON);
+        self.next = Some(if self.climbs { now } else { now + INTERVAL });
         Some(result)
     }
 

@@ -17,6 +17,7 @@ pub(super) struct Queue {
     /// The start of each period, and the least delay in it, in microseconds.
     least: VecDeque<(Duration, i64)>,
     delay: Duration,
+    before: Duration,
 }
 
 impl Queue {
@@ -44,9 +45,20 @@ impl Queue {
                 self.least.push_back((last.sent, least));
             }
         }
+        self.before = self.delay;
+        self.delay = self.waited(last.sent, arrival);
+    }
+
+    /// What a packet waited.
+    pub fn waited(&self, sent: Duration, arrival: Duration) -> Duration {
         let base = self.least.iter().map(|(_, delay)| *delay).min();
-        let above = micros(arrival) - micros(last.sent) - base.unwrap_or(0);
-        self.delay = Duration::from_micros(u64::try_from(above).unwrap_or(0));
+        let above = base.map_or(0, |base| micros(arrival) - micros(sent) - base);
+        Duration::from_micros(u64::try_from(above).unwrap_or(0))
+    }
+
+    /// Whether it is not shorter than it was.
+    pub fn grows(&self) -> bool {
+        self.delay >= self.before
     }
 
     /// What the last packets waited.

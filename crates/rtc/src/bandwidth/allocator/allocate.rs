@@ -31,6 +31,9 @@ pub struct Allocator {
     decisions: Vec<Decision>,
     hold: Hold,
     excess: Excess,
+    /// More flowed than there was when a queue became long. (One that a keyframe leaves behind empties by
+    /// itself.)
+    emptying: bool,
     wanted: DataRate,
     next: Option<Instant>,
 }
@@ -129,11 +132,11 @@ impl Allocator {
             steps,
             cut: false,
         };
-        if estimate.is_emptying() {
+        if self.emptying {
             round.empty_queue();
         }
         let sent: DataRate = round.claims.iter().map(Claim::present_rate).sum();
-        round.cut = estimate.is_emptying() || sent > budget.times(CUT);
+        round.cut = self.emptying || sent > budget.times(CUT);
         round
     }
 
@@ -189,6 +192,7 @@ impl Allocator {
     ) -> Steps {
         let flows: DataRate = claims.iter().map(Claim::present_rate).sum();
         let excess = self.excess.has_to_go(flows, budget, estimate, now);
+        self.emptying = estimate.is_emptying() && (self.emptying || excess);
         let is_new = claims.iter().any(|claim| claim.current.is_none());
         let steps = if excess || is_new {
             // Nobody rises while others have to give way.
@@ -215,7 +219,9 @@ impl Allocator {
             };
             state.target = Some(next.target);
             match claim.current {
-                Some(current) if *step > current => state.raises.raised(now),
+                Some(current) if *step > current => {
+                    state.raises.raised(claim.ladder.rate(*step), now)
+                }
                 Some(current) if *step < current => {
                     if excess {
                         state.raises.lowered(now);
@@ -239,9 +245,12 @@ impl Allocator {
         let mut held = false;
         for (claim, could) in claims.iter_mut().zip(could) {
             let state = self.states.iter().find(|state| state.media == claim.media);
-            let allowed = state.is_none_or(|state| state.raises.are_allowed(now));
-            if let Some(current) = claim.current.filter(|current| current < could && !allowed) {
-                claim.most = current;
+            let Some((state, current)) = state.zip(claim.current) else {
+                continue;
+            };
+            let allowed = |step: &usize| state.raises.allow(claim.ladder.rate(*step), now);
+            if current < *could && !allowed(could) {
+                claim.most = (current + 1..*could).rev().find(allowed).unwrap_or(current);
                 held = true;
             }
         }

@@ -10,6 +10,8 @@ const HOLD: Duration = Duration::from_secs(5);
 /// second, twice as long each time, up to the third.
 const FAILED: Duration = Duration::from_secs(12);
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+/// Steps of less than this share of one that failed may be tried nevertheless.
+const NEAR: f64 = 0.8;
 /// More than the estimate is borne for this time while there is no sign of a queue: the rates of
 /// layers vary, and a decrease without a queue is often a false alarm that a probe corrects.
 const BORNE: Duration = Duration::from_millis(2_500);
@@ -78,20 +80,22 @@ impl Hold {
 /// The raises of a track.
 #[derive(Debug, Default)]
 pub(super) struct Raises {
-    last: Option<Instant>,
+    /// The last one: when, and to which rate.
+    last: Option<(Instant, DataRate)>,
     backoff: Option<Duration>,
-    not_before: Option<Instant>,
+    /// Until when not to rise to which rate.
+    refused: Option<(Instant, DataRate)>,
 }
 
 impl Raises {
-    /// The track was raised.
-    pub fn raised(&mut self, now: Instant) {
-        self.last = Some(now);
+    /// The track was raised to a step of `rate`.
+    pub fn raised(&mut self, rate: DataRate, now: Instant) {
+        self.last = Some((now, rate));
     }
 
     /// The track had to be lowered.
     pub fn lowered(&mut self, now: Instant) {
-        let Some(raised) = self.last.take() else {
+        let Some((raised, rate)) = self.last.take() else {
             return;
         };
         if now.saturating_duration_since(raised) > FAILED {
@@ -102,12 +106,13 @@ impl Raises {
             .backoff
             .map_or(BACKOFF.0, |backoff| (backoff * 2).min(BACKOFF.1));
         self.backoff = Some(backoff);
-        self.not_before = Some(now + backoff);
+        self.refused = Some((now + backoff, rate.times(NEAR)));
     }
 
-    /// Whether it may be raised.
-    pub fn are_allowed(&self, now: Instant) -> bool {
-        self.not_before.is_none_or(|at| at <= now)
+    /// Whether it may be raised to a step of `rate`.
+    pub fn allow(&self, rate: DataRate, now: Instant) -> bool {
+        self.refused
+            .is_none_or(|(until, refused)| until <= now || rate < refused)
     }
 }
 
@@ -118,21 +123,23 @@ mod tests {
     #[test]
     fn a_raise_that_fails_again_and_again_is_tried_less_and_less() {
         let (mut raises, mut now) = (Raises::default(), Instant::now());
+        let rate = DataRate::kbps(1_000);
         let mut waits = Vec::new();
         for _ in 0..5 {
-            raises.raised(now);
+            raises.raised(rate, now);
             now += Duration::from_secs(1);
             raises.lowered(now);
             let lowered = now;
-            while !raises.are_allowed(now) {
+            assert!(raises.allow(rate.times(0.7), now), "far below what failed");
+            while !raises.allow(rate.times(0.9), now) {
                 now += Duration::from_secs(1);
             }
             waits.push((now - lowered).as_secs());
         }
         assert_eq!(waits, [10, 20, 40, 60, 60]);
-        raises.raised(now);
+        raises.raised(rate, now);
         now += FAILED * 2;
         raises.lowered(now);
-        assert!(raises.are_allowed(now), "it had held");
+        assert!(raises.allow(rate, now), "it had held");
     }
 }

@@ -1,0 +1,298 @@
+//! A viewer: what a server does for it, and what it receives.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use portunus_rtc::bandwidth::{
+    Allocator, Bandwidth, DataRate, Decision, Estimate, LayerMeter, LayerRates, Layering, SentLog,
+    Target, Track, TrackKind,
+};
+use portunus_rtc::streams::ArrivalLog;
+use portunus_rtp::Ssrc;
+use portunus_rtp::rtcp::{Compound, Packet, TwccWriter, WritePacket};
+
+use crate::publisher::{Frame, Publisher};
+
+const PACKET: usize = 1_200;
+const PADDING: usize = 255;
+const AUDIO_INTERVAL: Duration = Duration::from_millis(20);
+const AUDIO_BYTES: usize = 100;
+const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
+const RETURN_DELAY: Duration = Duration::from_millis(25);
+
+/// What goes over the link.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram {
+    pub flow: usize,
+    pub seq: u16,
+    pub bytes: usize,
+    /// The picture that it is of, and how many packets that has.
+    pub picture: Option<(u64, usize)>,
+}
+
+pub struct Viewer {
+    pub publisher: Publisher,
+    pub most: Target,
+    pub wanted: bool,
+    pub audio: bool,
+    /// Feedback gets lost on its way back.
+    pub deaf: bool,
+    flow: usize,
+    // The server's side.
+    log: SentLog,
+    pub bandwidth: Bandwidth,
+    pub allocator: Allocator,
+    meter: LayerMeter,
+    seq: u16,
+    next_audio: Instant,
+    next_update: Instant,
+    relayed: Relayed,
+    padding: u64,
+    // The receiver's side.
+    arrivals: ArrivalLog,
+    next_feedback: Instant,
+    feedback: VecDeque<(Instant, Vec<u8>)>,
+    incomplete: BTreeMap<u64, usize>,
+    // What came of it.
+    /// When which layers were decided on.
+    pub decided: Vec<(Instant, Decision)>,
+    /// When which encoding or spatial layer began to be relayed.
+    pub switched: Vec<(Instant, u8)>,
+    pub received: Vec<(Instant, usize)>,
+    /// When pictures were complete.
+    pub pictures: Vec<Instant>,
+}
+
+/// What the selector relays: an encoding, or spatial layers up to this one.
+#[derive(Debug, Default)]
+struct Relayed {
+    layer: Option<u8>,
+    temporal: u8,
+    asked: Option<Instant>,
+}
+
+impl Viewer {
+    pub fn new(flow: usize, publisher: Publisher, now: Instant) -> Self {
+        Self {
+            publisher,
+            most: Target::ALL,
+            wanted: true,
+            audio: true,
+            deaf: false,
+            flow,
+            log: SentLog::new(now),
+            bandwidth: Bandwidth::new(),
+            allocator: Allocator::default(),
+            meter: LayerMeter::default(),
+            seq: 0,
+            next_audio: now,
+            next_update: now,
+            relayed: Relayed::default(),
+            padding: 0,
+            arrivals: ArrivalLog::new(now),
+            next_feedback: now + FEEDBACK_INTERVAL,
+            feedback: VecDeque::new(),
+            incomplete: BTreeMap::new(),
+            decided: Vec::new(),
+            switched: Vec::new(),
+            received: Vec::new(),
+            pictures: Vec::new(),
+        }
+    }
+
+    pub fn estimate(&self, now: Instant) -> Estimate {
+        self.bandwidth.estimate(now)
+    }
+
+    /// Bytes of padding sent so far.
+    pub fn padding(&self) -> u64 {
+        self.padding
+    }
+
+    /// The server's side at `now`: what it sends.
+    pub fn serve(&mut self, now: Instant) -> Vec<Datagram> {
+        let mut out = Vec::new();
+        while self.feedback.front().is_some_and(|(at, _)| *at <= now) {
+            let (_, bytes) = self.feedback.pop_front().unwrap();
+            for packet in Compound::new(&bytes) {
+                if let Packet::Twcc(twcc) = packet.unwrap() {
+                    self.bandwidth.feedback(&mut self.log, &twcc, now);
+                }
+            }
+        }
+        if self.bandwidth.poll_timeout().is_some_and(|at| at <= now) {
+            self.bandwidth.handle_timeout(&self.log, now);
+        }
+        let news = self.bandwidth.poll_estimate(now).is_some();
+        let due = self.allocator.poll_timeout().is_some_and(|at| at <= now);
+        if news || due || self.next_update <= now {
+            self.next_update = now + Duration::from_secs(1);
+            self.allocate(now);
+        }
+        for frame in self.publisher.poll(now) {
+            self.meter.record(frame.layer, frame.temporal, frame.bytes);
+            self.relay(&frame, now, &mut out);
+        }
+        if self.audio && self.next_audio <= now {
+            self.next_audio += AUDIO_INTERVAL;
+            self.send(AUDIO_BYTES, None, now, &mut out);
+        }
+        while let Some(padding) = self.bandwidth.poll_padding(&self.log, now) {
+            for _ in 0..padding.bytes.div_ceil(PADDING) {
+                self.padding += PADDING as u64;
+                self.send(PADDING, None, now, &mut out);
+            }
+        }
+        out
+    }
+
+    /// The receiver's side: a datagram arrives.
+    pub fn arrive(&mut self, datagram: Datagram, at: Instant) {
+        self.arrivals.record(datagram.seq, at);
+        self.received.push((at, datagram.bytes));
+        let Some((number, packets)) = datagram.picture else {
+            return;
+        };
+        let missing = self.incomplete.entry(number).or_insert(packets);
+        *missing -= 1;
+        if *missing == 0 {
+            self.pictures.push(at);
+        }
+    }
+
+    /// The receiver's side at `now`: feedback that is due is on its way back.
+    pub fn report(&mut self, now: Instant) {
+        if self.next_feedback > now {
+            return;
+        }
+        self.next_feedback += FEEDBACK_INTERVAL;
+        while !self.arrivals.is_empty() {
+            let (count, base, arrivals) = self.arrivals.take();
+            let sources = (Ssrc(1), Ssrc(2));
+            let (writer, rest) = TwccWriter::new(sources, count, base, arrivals, 1_100).unwrap();
+            let mut bytes = vec![0; 1_100];
+            let len = writer.write_into(&mut bytes).unwrap();
+            bytes.truncate(len);
+            let reported = arrivals.len() - rest.len();
+            self.arrivals.put_back(reported);
+            if !self.deaf {
+                self.feedback.push_back((now + RETURN_DELAY, bytes));
+            }
+        }
+    }
+
+    fn allocate(&mut self, now: Instant) {
+        let video = Track {
+            media: 1,
+            kind: TrackKind::Video,
+            priority: 0,
+            rates: self.meter.rates(self.publisher.layering, now),
+            most: self.most,
+            wanted: self.wanted,
+        };
+        let audio = Track {
+            media: 0,
+            kind: TrackKind::Audio,
+            rates: LayerRates::single(DataRate::kbps(40)),
+            wanted: self.audio,
+            ..video
+        };
+        let estimate = self.bandwidth.estimate(now);
+        let decision = self.allocator.update(&estimate, &[audio, video], now)[1];
+        self.bandwidth.want(self.allocator.wanted(), now);
+        let last = self
+            .decided
+            .last()
+            .map(|(_, last)| (last.target, last.reason));
+        if last != Some((decision.target, decision.reason)) {
+            self.decided.push((now, decision));
+        }
+        self.select(&decision, now);
+    }
+
+    /// The selector learns of a decision.
+    fn select(&mut self, decision: &Decision, now: Instant) {
+        let Some(target) = decision.target else {
+            self.relayed.layer = None;
+            return;
+        };
+        let wanted = self.layer(target);
+        self.relayed.temporal = target.temporal;
+        let current = self.relayed.layer;
+        match self.publisher.layering {
+            Layering::Encodings if decision.cut && current.is_some_and(|c| c > wanted) => {
+                self.relayed.layer = None;
+            }
+            Layering::Spatial if current.is_some_and(|c| c > wanted) => {
+                self.relayed.layer = Some(wanted);
+                self.switched.push((now, wanted));
+            }
+            Layering::Encodings | Layering::Spatial => {}
+        }
+    }
+
+    fn relay(&mut self, frame: &Frame, now: Instant, out: &mut Vec<Datagram>) {
+        let decision = self.allocator.decisions().get(1).copied();
+        let Some(target) = decision.and_then(|decision| decision.target) else {
+            return;
+        };
+        let wanted = self.layer(target);
+        if self.relayed.layer.is_none_or(|layer| layer != wanted) {
+            if frame.keyframe
+                && (frame.layer == wanted || self.publisher.layering == Layering::Spatial)
+            {
+                self.relayed.layer = Some(wanted);
+                self.switched.push((now, wanted));
+            } else if self
+                .relayed
+                .asked
+                .is_none_or(|at| now >= at + Duration::from_millis(500))
+            {
+                self.relayed.asked = Some(now);
+                self.publisher.request_keyframe(wanted, now);
+            }
+        }
+        let Some(layer) = self.relayed.layer else {
+            return;
+        };
+        let relayed = match self.publisher.layering {
+            Layering::Encodings => frame.layer == layer,
+            Layering::Spatial => frame.layer <= layer,
+        };
+        if relayed && frame.temporal <= self.relayed.temporal {
+            let packets = frame.bytes.div_ceil(PACKET);
+            let number = frame.number * 4 + u64::from(frame.layer);
+            for n in 0..packets {
+                let bytes = (frame.bytes - n * PACKET).min(PACKET);
+                self.send(bytes, Some((number, packets)), now, out);
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        bytes: usize,
+        picture: Option<(u64, usize)>,
+        now: Instant,
+        out: &mut Vec<Datagram>,
+    ) {
+        let seq = self.seq;
+        self.seq = seq.wrapping_add(1);
+        self.log.record(seq, bytes, now);
+        let flow = self.flow;
+        out.push(Datagram {
+            flow,
+            seq,
+            bytes,
+            picture,
+        });
+    }
+
+    fn layer(&self, target: Target) -> u8 {
+        let top = (self.publisher.kbps.len() - 1) as u8;
+        match self.publisher.layering {
+            Layering::Encodings => target.encoding.min(top),
+            Layering::Spatial => target.spatial.min(top),
+        }
+    }
+}
