@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use portunus_core::sdp::Kind;
+
 use crate::room::Room;
 
 /// Starts asking, if the room wants that; ends when the room does, or when it wants another interval.
@@ -25,7 +27,9 @@ async fn ask(room: Weak<Room>, interval: u64) {
             return;
         }
         for publisher in state.publishers() {
-            publisher.handle.request_keyframe();
+            let streams = publisher.up().into_iter().flat_map(|media| &media.streams);
+            let video = streams.filter(|stream| stream.kind == Kind::Video && stream.is_open());
+            video.for_each(|stream| publisher.handle.request_keyframe_on(stream.mid));
         }
     }
 }

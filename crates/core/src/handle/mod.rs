@@ -173,6 +173,13 @@ impl Handle {
         }
     }
 
+    /// Asks the client for a keyframe on m-line `mid`.
+    pub fn request_keyframe_on(&self, mid: Mid) {
+        if let Some(track) = self.track(mid) {
+            self.shared.context.media.request_source_keyframe(track);
+        }
+    }
+
     /// Sends a message on the data channel with its label, which is opened if there is none.
     pub fn send_data(&self, message: DataMessage) {
         if let Some(peer) = self.peer() {

@@ -287,7 +287,7 @@ impl RoomState {
                     keyframe |= setting.apply(stream) && setting.keyframe;
                 }
                 if keyframe && stream.kind == Kind::Video {
-                    person.handle.request_keyframe();
+                    person.handle.request_keyframe_on(stream.mid);
                 }
                 let mid = stream.mid.as_str();
                 let text = configure.descriptions.iter().find(|(m, _)| m == mid);

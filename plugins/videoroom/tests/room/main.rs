@@ -6,6 +6,10 @@
     clippy::panic
 )]
 
+mod changing;
+mod manage;
+mod moderation;
 mod publishing;
+mod refusals;
 mod subscribing;
 mod world;

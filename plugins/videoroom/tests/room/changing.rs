@@ -1,0 +1,311 @@
+//! Subscriptions whose streams come, go and change places.
+
+use portunus_core::testing::{Line, jsep};
+use serde_json::{Value, json};
+
+use crate::world::{AV, ROOM, World, ask, code};
+
+const AV_OUT: [&str; 2] = ["sendonly", "sendonly"];
+
+fn updated(streams: Option<&Value>) -> Value {
+    let mut event = json!({ "videoroom": "updated", "room": ROOM });
+    if let Some(streams) = streams {
+        event["streams"] = streams.clone();
+    }
+    event
+}
+
+#[tokio::test]
+async fn many_feeds_share_one_connection() {
+    let world = World::new(json!({})).await;
+    let al = world.publisher(1, &AV).await;
+    let bo = world.publisher(2, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let subscribe = json!({ "request": "subscribe", "streams": [{ "feed": 2 }] });
+    let told = viewer.change(subscribe).await;
+    assert_eq!(told["videoroom"], "updated");
+    let feeds: Vec<_> = told["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| {
+            (
+                s["feed_id"].as_u64(),
+                s["mid"].as_str(),
+                s["ready"].as_bool(),
+            )
+        })
+        .collect();
+    let stream = |feed, mid, ready| (Some(feed), Some(mid), Some(ready));
+    assert_eq!(
+        feeds,
+        [
+            stream(1, "0", true),
+            stream(1, "1", true),
+            stream(2, "2", false),
+            stream(2, "3", false)
+        ]
+    );
+    // What there was goes on; what is new waits for the answer.
+    assert_eq!(world.routes(&viewer).len(), 2);
+    viewer.start().await;
+    let route = |peer, from: &str, to: &str| (peer, from.to_owned(), to.to_owned(), true);
+    assert_eq!(
+        world.routes(&viewer),
+        [
+            route(al.peer, "0", "0"),
+            route(al.peer, "1", "1"),
+            route(bo.peer, "0", "2"),
+            route(bo.peer, "1", "3")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn places_of_streams_that_went_are_taken_again() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let _bo = world.publisher(2, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    for _ in 0..20 {
+        let told = viewer
+            .change(json!({ "request": "unsubscribe", "streams": [{ "feed": 1, "mid": "1" }] }))
+            .await;
+        assert_eq!(told["streams"][1]["active"], false);
+        assert!(told["streams"][1].get("feed_id").is_none());
+        assert_eq!(viewer.directions(), ["sendonly", "inactive"]);
+        assert_eq!(world.routes(&viewer).len(), 1);
+        viewer.start().await;
+        let told = viewer
+            .change(json!({ "request": "subscribe", "streams": [{ "feed": 2, "mid": "1" }] }))
+            .await;
+        assert_eq!(told["streams"].as_array().unwrap().len(), 2);
+        assert_eq!(told["streams"][1]["feed_id"], 2);
+        viewer.start().await;
+        viewer
+            .change(json!({ "request": "update",
+                "unsubscribe": [{ "sub_mid": "1" }], "subscribe": [{ "feed": 1, "mid": "1" }] }))
+            .await;
+        assert_eq!(viewer.directions(), AV_OUT);
+        viewer.start().await;
+    }
+}
+
+#[tokio::test]
+async fn changes_wait_for_the_answer_to_the_last_offer() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let _bo = world.publisher(2, &AV).await;
+    let mut viewer = world
+        .viewer(json!({ "streams": [{ "feed": 1, "mid": "0" }] }))
+        .await;
+    let subscribe = |feed: u64, mid: &str| json!({ "request": "subscribe", "streams": [{ "feed": feed, "mid": mid }] });
+    viewer.change(subscribe(1, "1")).await;
+    let updating = json!({ "videoroom": "updating", "room": ROOM });
+    assert_eq!(ask(&mut viewer.client, subscribe(2, "0")).await, updating);
+    assert_eq!(ask(&mut viewer.client, subscribe(2, "1")).await, updating);
+    viewer.start().await;
+    let told = viewer.offered().await;
+    assert_eq!(told["streams"].as_array().unwrap().len(), 4);
+    viewer.start().await;
+    viewer.client.expect_silence().await;
+    assert_eq!(world.routes(&viewer).len(), 4);
+    // Nothing changes.
+    let nobody =
+        json!({ "request": "unsubscribe", "streams": [{ "feed": 9 }, { "sub_mid": "x" }] });
+    assert_eq!(ask(&mut viewer.client, nobody).await, updated(None));
+}
+
+#[tokio::test]
+async fn subscriptions_let_go_of_publishers_who_go() {
+    let world = World::new(json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    let _bo = world.publisher(2, &AV).await;
+    al.client.event().await;
+    let mut both = world
+        .viewer(json!({ "streams": [{ "feed": 1 }, { "feed": 2 }] }))
+        .await;
+    let quiet = json!({ "streams": [{ "feed": 1 }, { "feed": 2 }], "autoupdate": false });
+    let mut quiet = world.viewer(quiet).await;
+    let mut pending = world
+        .joining_viewer(json!({ "streams": [{ "feed": 1 }] }))
+        .await;
+    al.client
+        .message(json!({ "request": "unpublish" }), None)
+        .await;
+    both.offered().await;
+    let directions = ["inactive", "inactive", "sendonly", "sendonly"];
+    assert_eq!(both.directions(), directions);
+    both.start().await;
+    assert_eq!(world.routes(&both).len(), 2);
+    quiet.client.expect_silence().await;
+    assert_eq!(world.routes(&quiet).len(), 2);
+    // It gets the offer with the next change, also if that changes nothing itself.
+    let nobody = json!({ "request": "unsubscribe", "streams": [{ "feed": 9 }] });
+    quiet.change(nobody).await;
+    assert_eq!(quiet.directions(), directions);
+    // Who has not answered yet is told after that.
+    pending.start().await;
+    pending.offered().await;
+    assert_eq!(pending.directions(), ["inactive", "inactive"]);
+}
+
+#[tokio::test]
+async fn a_renegotiation_of_the_publisher_shows_in_the_next_offer() {
+    let world = World::new(json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let mut offer = jsep("offer", "pub1", &AV);
+    let sdp = offer["sdp"].as_str().unwrap();
+    let video = sdp.find("m=video").unwrap();
+    let sdp = format!(
+        "{}{}",
+        &sdp[..video],
+        sdp[video..].replace("a=sendrecv", "a=recvonly")
+    );
+    offer["sdp"] = sdp.into();
+    al.client
+        .message(json!({ "request": "configure" }), Some(offer))
+        .await;
+    assert_eq!(al.client.event().await["streams"][1]["disabled"], true);
+    viewer.client.expect_silence().await;
+    assert_eq!(world.routes(&viewer).len(), 1);
+    viewer
+        .change(json!({ "request": "configure", "update": true }))
+        .await;
+    assert_eq!(viewer.directions(), ["sendonly", "inactive"]);
+    viewer.start().await;
+    // The m-line that nobody sends on is not offered to those who come.
+    let late = world
+        .joining_viewer(json!({ "streams": [{ "feed": 1 }] }))
+        .await;
+    assert_eq!(late.told["streams"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn sources_are_switched_without_a_negotiation() {
+    let world = World::new(json!({})).await;
+    let al = world.publisher(1, &AV).await;
+    let bo = world
+        .publisher_with(
+            json!({ "id": 2, "display": "Bo" }),
+            jsep("offer", "bobo", &AV),
+        )
+        .await;
+    let mut viewer = world
+        .viewer(json!({ "streams": [{ "feed": 1, "send": false, "substream": 0 }] }))
+        .await;
+    let video = json!({ "request": "switch", "streams": [
+        { "feed": 2, "mid": "1", "sub_mid": "1" },
+        { "feed": 1, "mid": "0", "sub_mid": "0" },
+        { "feed": 2, "mid": "1", "sub_mid": "0" },
+        { "feed": 2, "mid": "0", "sub_mid": "7" },
+    ]});
+    let switched = ask(&mut viewer.client, video).await;
+    assert_eq!(
+        (
+            &switched["switched"],
+            &switched["changes"],
+            &switched["room"]
+        ),
+        (&json!("ok"), &json!(1), &json!(ROOM))
+    );
+    assert_eq!(switched["streams"][1]["feed_id"], 2);
+    let route = |peer, mid: &str, open| (peer, mid.to_owned(), mid.to_owned(), open);
+    let routes = [route(al.peer, "0", false), route(bo.peer, "1", true)];
+    assert_eq!(world.routes(&viewer), routes);
+    assert_eq!(
+        world.state(&bo.client).await["streams"][1]["subscribers"],
+        1
+    );
+    assert_eq!(
+        world.state(&al.client).await["streams"][1]["subscribers"],
+        0
+    );
+    // The old form: everything, by kind and codec.
+    let all = json!({ "request": "switch", "feed": 2 });
+    let switched = ask(&mut viewer.client, all).await;
+    assert_eq!(
+        (&switched["changes"], &switched["id"], &switched["display"]),
+        (&json!(1), &json!(2), &json!("Bo"))
+    );
+    assert_eq!(world.routes(&viewer)[0], route(bo.peer, "0", true));
+    // Onto an m-line that is not in use: that has to be offered first.
+    let unsubscribe = json!({ "request": "unsubscribe", "streams": [{ "sub_mid": "1" }] });
+    viewer.change(unsubscribe).await;
+    viewer.start().await;
+    let back =
+        json!({ "request": "switch", "streams": [{ "feed": 1, "mid": "1", "sub_mid": "1" }] });
+    let told = viewer.change(back).await;
+    assert_eq!(told["videoroom"], "updated");
+    assert_eq!(viewer.client.event().await["switched"], "ok");
+    assert_eq!(viewer.directions(), AV_OUT);
+    viewer.start().await;
+    assert_eq!(world.routes(&viewer)[1], route(al.peer, "1", true));
+}
+
+#[tokio::test]
+async fn ice_is_restarted_by_request() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let ufrag = |sdp: &str| {
+        let line = sdp.lines().find(|line| line.starts_with("a=ice-ufrag:"));
+        line.unwrap().to_owned()
+    };
+    let before = ufrag(&viewer.offer);
+    let restart = json!({ "request": "configure", "restart": true });
+    let told = viewer.change(restart.clone()).await;
+    assert_eq!(told["configured"], "ok");
+    assert_ne!(ufrag(&viewer.offer), before);
+    // Another one before the answer is made up for afterwards, and not answered now.
+    viewer.client.message(restart, None).await;
+    viewer.client.expect_silence().await;
+    let before = ufrag(&viewer.offer);
+    viewer.start().await;
+    viewer.offered().await;
+    assert_ne!(ufrag(&viewer.offer), before);
+    viewer.start().await;
+}
+
+#[tokio::test]
+async fn an_offer_of_the_subscriber_is_refused_and_ours_can_be_had_again() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let subscribe = json!({ "request": "subscribe", "streams": [{ "feed": 1, "mid": "0" }] });
+    viewer.change(subscribe).await;
+    let offer = jsep("offer", "mine", &[Line::Audio, Line::Video, Line::Audio]);
+    viewer
+        .client
+        .message(json!({ "request": "start" }), Some(offer))
+        .await;
+    assert_eq!(code(&viewer.client.event().await), 431);
+    viewer
+        .change(json!({ "request": "configure", "update": true }))
+        .await;
+    viewer.start().await;
+    assert_eq!(world.routes(&viewer).len(), 3);
+}
+
+#[tokio::test]
+async fn encrypted_and_plain_feeds_are_not_mixed() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut offer = jsep("offer", "bobo", &AV);
+    offer["e2ee"] = true.into();
+    let _bo = world.publisher_with(json!({ "id": 2 }), offer).await;
+    let mut client = world.attach().await;
+    let join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber",
+                       "streams": [{ "feed": 1 }, { "feed": 2 }] });
+    assert_eq!(code(&ask(&mut client, join).await), 438);
+    let join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber",
+                       "streams": [{ "feed": 2 }] });
+    client.message(join, None).await;
+    let (_, offer) = client.event_with_jsep().await;
+    assert_eq!(offer.unwrap()["e2ee"], true);
+    let subscribe = json!({ "request": "subscribe", "streams": [{ "feed": 1 }] });
+    assert_eq!(code(&ask(&mut client, subscribe).await), 438);
+    let switch = json!({ "request": "switch", "feed": 1 });
+    assert_eq!(code(&ask(&mut client, switch).await), 438);
+}

@@ -1,0 +1,274 @@
+//! Making, changing, listing and saving rooms.
+
+use portunus_core::Mid;
+use portunus_core::media::{SourceRef, TrackRef};
+use portunus_videoroom::{ConfiguredRoom, VideoRoomConfig};
+use serde_json::{Value, json};
+
+use crate::world::{AV, ROOM, World, ask, code, sync};
+
+fn room(members: Value) -> ConfiguredRoom {
+    let members = members.as_object().unwrap().clone();
+    let string_ids = members["room"].is_string();
+    ConfiguredRoom::read(&members, string_ids).unwrap()
+}
+
+async fn list(world: &World, members: Value) -> Vec<Value> {
+    let mut client = world.attach().await;
+    let mut request = json!({ "request": "list" });
+    crate::world::merge(&mut request, members);
+    let reply = sync(&mut client, request).await;
+    assert_eq!(reply["videoroom"], "success", "{reply}");
+    reply["list"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn rooms_are_made_changed_and_ended() {
+    let world = World::empty(VideoRoomConfig::default());
+    let mut client = world.attach().await;
+    let created = sync(&mut client, json!({ "request": "CREATE", "secret": "s" })).await;
+    assert_eq!(
+        (&created["videoroom"], &created["permanent"]),
+        (&json!("created"), &json!(false))
+    );
+    let id = created["room"].as_u64().unwrap();
+    let exists = json!({ "request": "exists", "room": id });
+    let known = json!({ "videoroom": "success", "room": id, "exists": true });
+    assert_eq!(sync(&mut client, exists.clone()).await, known);
+    assert_eq!(
+        code(&sync(&mut client, json!({ "request": "create", "room": id })).await),
+        427
+    );
+    let edit = json!({ "request": "edit", "room": id, "secret": "s", "new_description": "New",
+        "new_pin": "p", "new_bitrate": 100_000, "new_publishers": 9, "new_secret": "t" });
+    let edited = json!({ "videoroom": "edited", "room": id, "permanent": false });
+    assert_eq!(sync(&mut client, edit).await, edited);
+    let entry = &list(&world, json!({})).await[0];
+    let changed = [
+        &entry["description"],
+        &entry["pin_required"],
+        &entry["bitrate"],
+        &entry["max_publishers"],
+    ];
+    assert_eq!(
+        changed,
+        [&json!("New"), &json!(true), &json!(100_000), &json!(9)]
+    );
+    let destroy = |secret: &str| json!({ "request": "destroy", "room": id, "secret": secret });
+    assert_eq!(code(&sync(&mut client, destroy("s")).await), 433);
+    assert_eq!(
+        sync(&mut client, destroy("t")).await["videoroom"],
+        "destroyed"
+    );
+    assert_eq!(sync(&mut client, exists).await["exists"], false);
+}
+
+#[tokio::test]
+async fn lists_say_what_rooms_are_like() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    assert_eq!(
+        list(&world, json!({})).await,
+        [json!({
+            "room": ROOM, "description": "Room 1234", "pin_required": false, "is_private": false,
+            "max_publishers": 3, "bitrate": 0, "fir_freq": 0, "require_pvtid": false,
+            "require_e2ee": false, "dummy_publisher": false, "notify_joining": false,
+            "audiocodec": "opus", "videocodec": "vp8", "opus_fec": true, "record": false,
+            "lock_record": false, "num_participants": 1, "audiolevel_ext": true,
+            "audiolevel_event": false, "videoorient_ext": true, "playoutdelay_ext": true,
+            "transport_wide_cc_ext": true,
+        })]
+    );
+}
+
+#[tokio::test]
+async fn the_admin_key_makes_rooms_and_sees_private_ones() {
+    let config = VideoRoomConfig {
+        admin_key: Some("k".into()),
+        rooms: vec![
+            room(json!({ "room": 1, "is_private": true })),
+            room(json!({ "room": 2, "description": "Two" })),
+        ],
+        ..VideoRoomConfig::default()
+    };
+    let world = World::empty(config);
+    assert_eq!(list(&world, json!({})).await.len(), 1);
+    let all = list(&world, json!({ "admin_key": "k" })).await;
+    assert_eq!(
+        (&all[0]["room"], &all[1]["description"]),
+        (&json!(1), &json!("Two"))
+    );
+    let mut client = world.attach().await;
+    let create = |key: Value| json!({ "request": "create", "room": 3, "admin_key": key });
+    assert_eq!(
+        code(&sync(&mut client, json!({ "request": "create" })).await),
+        429
+    );
+    assert_eq!(code(&sync(&mut client, create(json!("x"))).await), 433);
+    assert_eq!(code(&sync(&mut client, create(json!(1))).await), 430);
+    assert_eq!(sync(&mut client, create(json!("k"))).await["room"], 3);
+    let wrong = json!({ "request": "list", "admin_key": "x" });
+    assert_eq!(code(&sync(&mut client, wrong).await), 433);
+}
+
+#[tokio::test]
+async fn permanent_rooms_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = || VideoRoomConfig {
+        save: Some(folder.path().join("rooms.toml")),
+        rooms: vec![
+            room(json!({ "room": 1 })),
+            room(json!({ "room": 2, "pin": "old" })),
+        ],
+        ..VideoRoomConfig::default()
+    };
+    let world = World::empty(config());
+    let mut client = world.attach().await;
+    for (request, answer) in [
+        (
+            json!({ "request": "create", "room": 3, "secret": "s\"\n", "audiocodec": "pcma" }),
+            "created",
+        ),
+        (
+            json!({ "request": "edit", "room": 2, "new_pin": "new" }),
+            "edited",
+        ),
+        (json!({ "request": "destroy", "room": 1 }), "destroyed"),
+    ] {
+        let mut request = request;
+        request["permanent"] = true.into();
+        let reply = sync(&mut client, request).await;
+        assert_eq!(
+            (&reply["videoroom"], &reply["permanent"]),
+            (&json!(answer), &json!(true))
+        );
+    }
+    sync(&mut client, json!({ "request": "create", "room": 4 })).await;
+    let world = World::empty(config());
+    let mut rooms = list(&world, json!({})).await;
+    rooms.sort_by_key(|room| room["room"].as_u64());
+    let ids: Vec<_> = rooms
+        .iter()
+        .map(|room| room["room"].as_u64().unwrap())
+        .collect();
+    assert_eq!(ids, [2, 3]);
+    assert_eq!(rooms[1]["audiocodec"], "pcma");
+    let mut client = world.attach().await;
+    let join =
+        |pin: &str| json!({ "request": "join", "room": 2, "ptype": "publisher", "pin": pin });
+    assert_eq!(code(&ask(&mut client, join("old")).await), 433);
+    assert_eq!(ask(&mut client, join("new")).await["videoroom"], "joined");
+    let destroy = json!({ "request": "destroy", "room": 3, "secret": "s\"\n", "permanent": true });
+    assert_eq!(sync(&mut client, destroy).await["permanent"], true);
+}
+
+#[tokio::test]
+async fn a_room_that_cannot_be_saved_is_there_all_the_same() {
+    let config = VideoRoomConfig {
+        save: Some("/nowhere/rooms.toml".into()),
+        ..VideoRoomConfig::default()
+    };
+    let world = World::empty(config);
+    let mut client = world.attach().await;
+    let create = json!({ "request": "create", "room": 1, "permanent": true });
+    let created = json!({ "videoroom": "created", "room": 1, "permanent": false });
+    assert_eq!(sync(&mut client, create).await, created);
+    assert_eq!(list(&world, json!({})).await.len(), 1);
+}
+
+#[tokio::test]
+async fn ids_can_be_text() {
+    let config = VideoRoomConfig {
+        string_ids: true,
+        rooms: vec![room(json!({ "room": "hall" }))],
+        ..VideoRoomConfig::default()
+    };
+    let world = World::empty(config);
+    let mut client = world.attach().await;
+    assert_eq!(
+        code(&sync(&mut client, json!({ "request": "create", "room": 1 })).await),
+        430
+    );
+    let created = sync(&mut client, json!({ "request": "create" })).await;
+    assert_eq!(created["room"].as_str().unwrap().len(), 36);
+    let join = json!({ "request": "join", "room": "hall", "ptype": "publisher", "id": "al" });
+    let joined = ask(&mut client, join).await;
+    assert_eq!(
+        (&joined["room"], &joined["id"]),
+        (&json!("hall"), &json!("al"))
+    );
+}
+
+#[tokio::test]
+async fn tokens_let_participants_in() {
+    let world = World::new(json!({ "allowed": ["a"] })).await;
+    let mut admin = world.attach().await;
+    let mut allowed = async |action: &str, tokens: Value| {
+        let request =
+            json!({ "request": "allowed", "room": ROOM, "action": action, "allowed": tokens });
+        sync(&mut admin, request).await
+    };
+    assert_eq!(code(&world.join(json!({})).await.1), 433);
+    assert_eq!(code(&world.join(json!({ "token": "b" })).await.1), 433);
+    let added = allowed("add", json!(["b", "b", "c"])).await;
+    let known = json!({ "videoroom": "success", "room": ROOM, "allowed": ["a", "b", "c"] });
+    assert_eq!(added, known);
+    assert_eq!(
+        world.join(json!({ "token": "b" })).await.1["videoroom"],
+        "joined"
+    );
+    assert_eq!(
+        allowed("remove", json!(["b", "x"])).await["allowed"],
+        json!(["a", "c"])
+    );
+    assert_eq!(code(&world.join(json!({ "token": "b" })).await.1), 433);
+    let disabled = json!({ "videoroom": "success", "room": ROOM });
+    assert_eq!(allowed("disable", json!([])).await, disabled);
+    assert_eq!(world.join(json!({})).await.1["videoroom"], "joined");
+    assert_eq!(
+        allowed("enable", json!([])).await["allowed"],
+        json!(["a", "c"])
+    );
+    assert_eq!(code(&world.join(json!({})).await.1), 433);
+    assert_eq!(code(&allowed("dance", json!([])).await), 430);
+}
+
+#[tokio::test]
+async fn participants_are_listed() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let (mut bo, _) = world.join(json!({ "id": 2, "display": "Bo" })).await;
+    let list = json!({ "request": "listparticipants", "room": ROOM });
+    let reply = sync(&mut bo, list).await;
+    assert_eq!(
+        (&reply["videoroom"], &reply["room"]),
+        (&json!("participants"), &json!(ROOM))
+    );
+    let mut people = reply["participants"].as_array().unwrap().clone();
+    people.sort_by_key(|person| person["id"].as_u64());
+    assert_eq!(
+        people,
+        [
+            json!({ "id": 1, "publisher": true, "talking": false }),
+            json!({ "id": 2, "display": "Bo", "publisher": false }),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn keyframes_are_asked_for_now_and_then() {
+    let world = World::new(json!({ "fir_freq": 5 })).await;
+    let al = world.publisher(1, &AV).await;
+    let video = SourceRef::Track(TrackRef {
+        peer: al.peer,
+        mid: Mid::new("1").unwrap(),
+    });
+    let asked = || {
+        let keyframes = world.requested().keyframes;
+        assert!(keyframes.iter().all(|source| *source == video));
+        keyframes.len()
+    };
+    let before = asked();
+    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+    assert_eq!(asked() - before, 2);
+}
