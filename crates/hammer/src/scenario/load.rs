@@ -53,7 +53,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rate)]
     pub join_rate: f64,
     /// Joins under way at a time
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub joins_at_a_time: u32,
     /// The share of participants that decrypt and check all that they get; the others count
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]

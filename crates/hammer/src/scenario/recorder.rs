@@ -11,6 +11,9 @@ use crate::progress::Progress;
 use crate::record::{DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
 use crate::usage::Sampler;
 
+/// A sample of less would say nothing.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// Above this share of its time hammer itself may be what limits the figures.
 const OWN_LIMIT: f64 = 0.9;
 
@@ -70,8 +73,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Takes a sample of the time since the last one.
+    /// Takes a sample of the time since the last one, if that is any time.
     pub(super) async fn sample(&mut self) -> Result<(), ScenarioError> {
+        if self.last.elapsed() < SHORTEST {
+            return Ok(());
+        }
         let mut window = self.crowd.load().window().await;
         let usage = self.sampler.sample()?;
         let now = Instant::now();

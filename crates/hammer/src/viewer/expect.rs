@@ -31,12 +31,12 @@ impl Expectation {
         });
     }
 
-    /// A viewer of `source` got its first packet.
-    pub(super) fn join(&mut self, source: Option<usize>) {
+    /// A viewer of `source` got its first packets: so many.
+    pub(super) fn join(&mut self, source: Option<usize>, packets: u64) {
         if let Some(view) = source.and_then(|source| self.sources.get_mut(source)) {
             view.viewers += 1;
-            // The one that it has got is expected, too.
-            view.before += view.sent.packets().saturating_sub(1);
+            // Those that it has got are expected, too.
+            view.before += view.sent.packets().saturating_sub(packets);
         }
     }
 
@@ -74,10 +74,10 @@ mod tests {
         let mut expectation = Expectation::default();
         expectation.add_source(Arc::clone(&sent));
         send(10);
-        expectation.join(Some(0));
+        expectation.join(Some(0), 1);
         send(5);
         assert_eq!(expectation.take(), 6);
-        expectation.join(Some(0));
+        expectation.join(Some(0), 1);
         send(10);
         assert_eq!(expectation.take(), 21);
         expectation.leave(Some(0));
@@ -85,7 +85,7 @@ mod tests {
         assert!(rounding <= 1, "{rounding}");
         send(10);
         assert_eq!(expectation.take(), 10);
-        expectation.join(None);
+        expectation.join(None, 1);
         assert_eq!(expectation.take(), 0);
     }
 }

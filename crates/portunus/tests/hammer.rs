@@ -1,0 +1,223 @@
+//! The load generator against the binary, and against Debian's Janus where that is installed: what it
+//! says of a light load is known.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use portunus_hammer::progress::Progress;
+use portunus_hammer::record::RunRecord;
+use portunus_hammer::scenario::{echo, streaming};
+use tempfile::TempDir;
+
+/// Longer than anything should take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const VIEWERS: u32 = 20;
+
+#[derive(Debug, Parser)]
+struct Streaming {
+    #[command(flatten)]
+    options: streaming::Options,
+}
+
+#[derive(Debug, Parser)]
+struct Echo {
+    #[command(flatten)]
+    options: echo::Options,
+}
+
+/// A running server, which ends with the test.
+struct Server {
+    child: Child,
+    url: String,
+    pages: String,
+    _folder: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn portunus() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("portunus.toml");
+    let listen = "bind = [\"127.0.0.1\"]\nport = 0\n";
+    let text = format!("[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n");
+    fs::write(&path, text).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_portunus"))
+        .env_remove("PORTUNUS_LOG")
+        .arg("--config")
+        .arg(path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut row = |name: &str| loop {
+        let line = lines.next().expect("the banner").unwrap();
+        if let Some(row) = line.trim_start().strip_prefix(name) {
+            return row.trim().to_owned();
+        }
+    };
+    Server {
+        pages: row("Web pages"),
+        url: row("WebSocket"),
+        child,
+        _folder: folder,
+    }
+}
+
+/// Debian's Janus on this machine's own address: it does not offer loopback ones. None if either is
+/// missing here.
+fn debian_janus() -> Option<Server> {
+    let libraries = PathBuf::from("/usr/lib/x86_64-linux-gnu/janus");
+    let plugins = libraries.join("plugins");
+    let program = Path::new("/usr/bin/janus");
+    if !program.exists() || !plugins.join("libjanus_streaming.so").exists() {
+        return None;
+    }
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("198.51.100.1:9").ok()?;
+    let ip = socket.local_addr().unwrap().ip();
+    let port = TcpListener::bind((ip, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let (dir, libraries) = (folder.path().display(), libraries.display());
+    let core = format!(
+        "general: {{ configs_folder = \"{dir}\"\n plugins_folder = \"{libraries}/plugins\"\n \
+         transports_folder = \"{libraries}/transports\"\n debug_level = 2 }}\n\
+         transports: {{ disable = \"libjanus_http.so,libjanus_pfunix.so\" }}\n"
+    );
+    write("janus.jcfg", &core);
+    let sockets = format!("general: {{ ws = true\n ws_port = {port}\n ws_ip = \"{ip}\" }}\n");
+    write("janus.transport.websockets.jcfg", &sockets);
+    write("janus.plugin.streaming.jcfg", "general: { }\n");
+    write("janus.plugin.echotest.jcfg", "general: { }\n");
+    let child = Command::new(program)
+        .arg("--configs-folder")
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let server = Server {
+        child,
+        url: format!("ws://{ip}:{port}"),
+        pages: String::new(),
+        _folder: folder,
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while TcpStream::connect((ip, port)).is_err() {
+        assert!(Instant::now() < deadline, "janus does not listen");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(server)
+}
+
+/// All joined, and all that was sent arrived, in order, once and soon.
+fn is_sound(record: &RunRecord, viewers: u32) {
+    let RunRecord { steps, summary, .. } = record;
+    let first = steps.first().expect("a step");
+    assert_eq!(summary.failed_joins, 0, "{summary:?}");
+    assert_eq!(first.participants, viewers, "{summary:?}");
+    assert!(first.delivered_share > 0.99, "{first:?}");
+    assert!(first.received_bps > 0.0);
+    let delay = first.delay.expect("some decrypt");
+    assert!(delay.count > 0 && delay.min_us > 0.0, "{delay:?}");
+    // A machine that runs other tests beside may be late, but not by that much.
+    assert!(delay.p50_us < 100_000.0, "{delay:?}");
+    let findings = record.samples.iter().map(|sample| {
+        (
+            sample.reordered_packets,
+            sample.repeated_packets,
+            sample.refused_packets,
+        )
+    });
+    for findings in findings {
+        assert_eq!(findings, (0, 0, 0));
+    }
+}
+
+fn stream(server: &Server, more: &[&str]) -> RunRecord {
+    let viewers = VIEWERS.to_string();
+    let mut line = vec!["hammer", "--janus", &server.url, "--viewers", &viewers];
+    line.extend(["--duration", "2", "--settle", "0.5", "--bitrate", "500k"]);
+    line.extend(["--check-share", "0.2"]);
+    line.extend(more);
+    let options = Streaming::parse_from(line).options;
+    streaming::run(&options, &Progress::start("test")).unwrap()
+}
+
+#[test]
+fn viewers_of_a_mountpoint_get_all_that_is_sent() {
+    let server = portunus();
+    let record = stream(
+        &server,
+        &["--audio-bitrate", "32k", "--sizes", "almost-equal"],
+    );
+    is_sound(&record, VIEWERS);
+    assert_eq!(
+        record.server.version.as_deref(),
+        Some(env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn others_that_come_and_go_change_nothing() {
+    let server = portunus();
+    let record = stream(&server, &["--storm", "20", "--churn", "5"]);
+    is_sound(&record, VIEWERS);
+    assert!(record.steps.len() == 3, "{:?}", record.steps);
+    assert!(record.summary.joins >= 50, "{:?}", record.summary);
+}
+
+#[test]
+fn viewers_come_by_whep() {
+    let server = portunus();
+    let url = format!("{}whep/{{id}}", server.pages);
+    is_sound(&stream(&server, &["--whep", &url]), VIEWERS);
+}
+
+#[test]
+fn peers_get_back_what_they_send() {
+    let server = portunus();
+    let line = [
+        "hammer",
+        "--janus",
+        &server.url,
+        "--peers",
+        "5",
+        "--bitrate",
+        "500k",
+    ];
+    let line = line
+        .into_iter()
+        .chain(["--duration", "2", "--settle", "0.5"]);
+    let options = Echo::parse_from(line).options;
+    let record = echo::run(&options, &Progress::start("test")).unwrap();
+    is_sound(&record, 5);
+}
+
+#[test]
+fn debians_janus_is_measured_as_well() {
+    let Some(server) = debian_janus() else {
+        eprintln!("janus is not installed here");
+        return;
+    };
+    let record = stream(&server, &[]);
+    is_sound(&record, VIEWERS);
+    assert_eq!(record.server.name, "Janus WebRTC Server");
+}
