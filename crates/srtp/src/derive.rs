@@ -63,7 +63,9 @@ impl Prf {
             return Err(length);
         }
         let algorithm = match profile {
-            Profile::AeadAes128Gcm | Profile::Aes128CmSha1_80 => &AES_128,
+            Profile::AeadAes128Gcm | Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => {
+                &AES_128
+            }
             Profile::AeadAes256Gcm => &AES_256,
         };
         let key = UnboundCipherKey::new(algorithm, master_key)

@@ -9,10 +9,13 @@ pub enum Profile {
     AeadAes256Gcm,
     /// `AES_CM_128_HMAC_SHA1_80`
     Aes128CmSha1_80,
+    /// `AES_CM_128_HMAC_SHA1_32`: its short tag is of RTP only (RFC 5764 section 4.1.2).
+    Aes128CmSha1_32,
 }
 
 impl Profile {
-    /// All profiles, most preferred (cheapest to seal) first.
+    /// The profiles that DTLS offers and takes, most preferred (cheapest to seal) first. The one with a
+    /// short tag is not among them: it is for keys from elsewhere.
     pub const PREFERENCE: [Profile; 3] = [
         Profile::AeadAes128Gcm,
         Profile::AeadAes256Gcm,
@@ -22,7 +25,7 @@ impl Profile {
     /// Length of the master key, in bytes; the session's cipher key is as long.
     pub const fn key_len(self) -> usize {
         match self {
-            Profile::AeadAes128Gcm | Profile::Aes128CmSha1_80 => 16,
+            Profile::AeadAes128Gcm | Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => 16,
             Profile::AeadAes256Gcm => 32,
         }
     }
@@ -31,15 +34,24 @@ impl Profile {
     pub const fn salt_len(self) -> usize {
         match self {
             Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 12,
-            Profile::Aes128CmSha1_80 => 14,
+            Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => 14,
         }
     }
 
-    /// Length of the authentication tag, in bytes.
+    /// Length of the authentication tag of an RTP packet, in bytes.
     pub const fn tag_len(self) -> usize {
         match self {
             Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 16,
             Profile::Aes128CmSha1_80 => 10,
+            Profile::Aes128CmSha1_32 => 4,
+        }
+    }
+
+    /// Length of the authentication tag of an RTCP packet, in bytes.
+    pub const fn rtcp_tag_len(self) -> usize {
+        match self {
+            Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => 16,
+            Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => 10,
         }
     }
 
@@ -50,7 +62,7 @@ impl Profile {
 
     /// By how many bytes sealing lengthens an RTCP packet: the tag and the index.
     pub const fn rtcp_overhead(self) -> usize {
-        self.tag_len() + 4
+        self.rtcp_tag_len() + 4
     }
 
     /// The number in the `use_srtp` extension.
@@ -59,10 +71,11 @@ impl Profile {
             Profile::AeadAes128Gcm => 0x0007,
             Profile::AeadAes256Gcm => 0x0008,
             Profile::Aes128CmSha1_80 => 0x0001,
+            Profile::Aes128CmSha1_32 => 0x0002,
         }
     }
 
-    /// The profile with number `id`.
+    /// The profile with number `id`, of those that DTLS takes.
     pub fn from_iana_id(id: u16) -> Option<Self> {
         Self::PREFERENCE
             .into_iter()
@@ -75,10 +88,11 @@ impl Profile {
             Profile::AeadAes128Gcm => "SRTP_AEAD_AES_128_GCM",
             Profile::AeadAes256Gcm => "SRTP_AEAD_AES_256_GCM",
             Profile::Aes128CmSha1_80 => "SRTP_AES128_CM_SHA1_80",
+            Profile::Aes128CmSha1_32 => "SRTP_AES128_CM_SHA1_32",
         }
     }
 
-    /// The profile that OpenSSL calls `name`.
+    /// The profile that OpenSSL calls `name`, of those that DTLS takes.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::PREFERENCE
             .into_iter()

@@ -79,7 +79,7 @@ impl Sealer {
     ) -> Result<usize, SealError> {
         let capacity = buf.len();
         let room = SealError::Room { len, capacity };
-        if self.profile == Profile::Aes128CmSha1_80 && !tail.is_empty() {
+        if matches!(self.rtp, Transform::Cm(_)) && !tail.is_empty() {
             let whole = len + tail.len();
             let room = buf.get_mut(len..whole).ok_or(room)?;
             room.copy_from_slice(tail);

@@ -56,7 +56,7 @@ impl Transform {
         match profile {
             Profile::AeadAes128Gcm => Self::gcm(&aead::AES_128_GCM, cipher, keys.salt),
             Profile::AeadAes256Gcm => Self::gcm(&aead::AES_256_GCM, cipher, keys.salt),
-            Profile::Aes128CmSha1_80 => {
+            Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => {
                 let key = UnboundCipherKey::new(&cipher::AES_128, cipher)
                     .and_then(EncryptingKey::ctr)
                     .map_err(|_| KeyError::Refused)?;

@@ -16,4 +16,4 @@ pub(crate) use numbering::{Numbering, Sent};
 pub(crate) use packet::{Layers, Packet, Vp8Ids};
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
-pub(crate) use source::{Messages, Source, SourceFormat, SourceKey};
+pub(crate) use source::{KeyframeRequests, Messages, Source, SourceFormat, SourceKey};

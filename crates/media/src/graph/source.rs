@@ -157,21 +157,25 @@ impl Source {
     }
 }
 
-/// Keyframe requests to a source: merged, and at most one in [`KeyframeRequests::SPACING`] an encoding.
+/// Keyframe requests to a source: merged, and at most one in a time an encoding.
 #[derive(Debug, Default)]
 pub(crate) struct KeyframeRequests {
     last: [Option<Instant>; ENCODINGS],
 }
 
 impl KeyframeRequests {
-    const SPACING: Duration = Duration::from_millis(300);
+    /// For peers, which are asked at once.
+    pub(crate) const TO_PEERS: Duration = Duration::from_millis(300);
+    /// On the way to an ingest of another worker, which itself puts off what comes too often: less than
+    /// a keyframe takes to come.
+    pub(crate) const TO_INGESTS: Duration = Duration::from_millis(2);
 
     /// Somebody wants a keyframe; says whether it is to be asked for now.
-    pub(crate) fn ask(&mut self, encoding: u8, now: Instant) -> bool {
+    pub(crate) fn ask(&mut self, encoding: u8, spacing: Duration, now: Instant) -> bool {
         let Some(last) = self.last.get_mut(usize::from(encoding)) else {
             return false;
         };
-        if last.is_some_and(|last| now.saturating_duration_since(last) < Self::SPACING) {
+        if last.is_some_and(|last| now.saturating_duration_since(last) < spacing) {
             return false;
         }
         *last = Some(now);
@@ -187,10 +191,14 @@ mod tests {
     fn keyframe_requests_are_merged() {
         let start = Instant::now();
         let mut requests = KeyframeRequests::default();
-        assert!(requests.ask(0, start));
-        assert!(!requests.ask(0, start + Duration::from_millis(299)));
-        assert!(requests.ask(1, start));
-        assert!(requests.ask(0, start + Duration::from_millis(300)));
-        assert!(!requests.ask(9, start));
+        let mut ask = |encoding, ms| {
+            let now = start + Duration::from_millis(ms);
+            requests.ask(encoding, KeyframeRequests::TO_PEERS, now)
+        };
+        assert!(ask(0, 0));
+        assert!(!ask(0, 299));
+        assert!(ask(1, 299));
+        assert!(ask(0, 300));
+        assert!(!ask(9, 300));
     }
 }

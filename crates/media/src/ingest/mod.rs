@@ -8,6 +8,7 @@ mod feed;
 mod options;
 mod parameter_sets;
 mod plane;
+mod protection;
 mod skew;
 mod socket;
 mod status;
@@ -21,6 +22,7 @@ pub use options::{
     SrtpSuite,
 };
 pub use parameter_sets::{ParameterSets, ParameterSetsError};
+pub(crate) use protection::Protection;
 pub(crate) use skew::Skew;
 pub use socket::{IngestBind, IngestError, IngestSocket};
 pub use status::IngestStatus;

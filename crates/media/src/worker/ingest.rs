@@ -17,7 +17,7 @@ use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
     Continuity, IngestFeed, IngestId, IngestMedia, IngestSocket, IngestStatus, PacketReceiver,
-    Skew, Upstream,
+    Protection, Skew, Upstream,
 };
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
@@ -70,6 +70,7 @@ pub(super) struct Ingest {
 
 /// One stream of an ingest.
 pub(super) struct Encoding {
+    pub(super) protection: Option<Protection>,
     pub(super) continuity: Continuity,
     pub(super) inspector: Inspector,
     pub(super) skew: Option<Skew>,
@@ -145,6 +146,7 @@ impl Worker {
         }
         let skew = matches!(&options.media, IngestMedia::Rtp(rtp) if rtp.skew);
         let stream = || Encoding {
+            protection: options.srtp.clone().map(Protection::new),
             continuity: Continuity::new(clock_rate, options.collision),
             inspector: Inspector::default(),
             skew: skew.then(|| Skew::new(clock_rate, format.is_video)),

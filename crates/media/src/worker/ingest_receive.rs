@@ -220,7 +220,13 @@ impl Ingest {
             return None;
         };
         let stream = self.encodings.get_mut(usize::from(encoding))?;
-        let mut header = Header::parse(datagram).ok()?;
+        let (mut header, datagram) = match &mut stream.protection {
+            Some(protection) => {
+                let (header, len) = protection.open(datagram, now)?;
+                (header, datagram.get_mut(..len)?)
+            }
+            None => (Header::parse(datagram).ok()?, datagram),
+        };
         let mut place = stream.continuity.accept(&header, now).ok()?;
         if place.restarted || stream.continuity.lost() > 0 || self.status.ssrc().is_none() {
             self.status.set_lost(stream.continuity.lost());

@@ -14,7 +14,7 @@ use super::Worker;
 use super::peer::{Peer, Route};
 use super::ring::Passed;
 use crate::command::Command;
-use crate::graph::{Packet, Selection, Source, SourceKey, Stamp};
+use crate::graph::{KeyframeRequests, Packet, Selection, Source, SourceKey, Stamp};
 use crate::sys::{Destination, MediaSocket, SendBatch};
 use crate::{Event, Layer, SourceRef, TrackRef};
 
@@ -216,19 +216,32 @@ impl Worker {
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
-        if !source.format.is_video || !source.keyframes.ask(encoding, now) {
+        if !source.format.is_video {
             return;
         }
-        let source = source.is;
-        if source.worker() != self.parts.index {
-            let request = Command::SourceKeyframe { source, encoding };
-            self.send_to(source.worker(), request);
-            return;
+        let (is, requests) = (source.is, &mut source.keyframes);
+        match is {
+            SourceRef::Ingest(_) if is.worker() != self.parts.index => {
+                if !requests.ask(encoding, KeyframeRequests::TO_INGESTS, now) {
+                    return;
+                }
+            }
+            // It puts off what comes too often.
+            SourceRef::Ingest(ingest) => return self.ask_ingest(ingest, encoding),
+            SourceRef::Track(track) => {
+                if !requests.ask(encoding, KeyframeRequests::TO_PEERS, now) {
+                    return;
+                }
+                if is.worker() == self.parts.index {
+                    return self.ask_peer(track, encoding);
+                }
+            }
         }
-        match source {
-            SourceRef::Track(track) => self.ask_peer(track, encoding),
-            SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
-        }
+        let source = is;
+        self.send_to(
+            source.worker(),
+            Command::SourceKeyframe { source, encoding },
+        );
     }
 
     /// Somebody needs keyframes of whatever the source has.

@@ -171,6 +171,7 @@ proptest! {
             }
             if random % 11 == 0 && place.newest {
                 stream.continuity.leave_out();
+                highest = highest.max(Some(place.seq.0 - 1));
                 continue;
             }
             prop_assert!(given.insert(place.seq), "{place:?}");
