@@ -10,6 +10,8 @@
 
 mod peer;
 mod server;
+mod stage;
 
 pub use peer::{Packet, Peer};
 pub use server::{Caller, Server};
+pub use stage::{Sender, Stage, Viewer, listen, vp8};

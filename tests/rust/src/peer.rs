@@ -15,7 +15,8 @@ use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, SeqNo};
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
 use portunus_sdp::{AnswerOptions, Description, LocalTransport, SdpType, Session};
-use rand::Rng;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tokio::net::UdpSocket;
 use tokio::time::{sleep_until, timeout};
 
@@ -32,6 +33,9 @@ pub struct Peer {
     session: Session,
     negotiated: Option<Negotiated>,
     sent: Vec<u64>,
+    /// What loses datagrams on their way here: the share of them, and how many it were.
+    losing: Option<(StdRng, f64)>,
+    lost: u64,
     /// The RTP packets that have come.
     pub packets: Vec<Packet>,
     /// What the transport has said.
@@ -98,6 +102,8 @@ impl Peer {
             session: Session::new(session, random),
             negotiated: None,
             sent: Vec::new(),
+            losing: None,
+            lost: 0,
             packets: Vec::new(),
             events: Vec::new(),
         }
@@ -164,6 +170,16 @@ impl Peer {
     pub async fn connect(&mut self) {
         let up = |event: &TransportEvent| matches!(event, TransportEvent::Connected { .. });
         self.run_until(|peer| peer.events.iter().any(up)).await;
+    }
+
+    /// From now on, loses a share of what comes, at random.
+    pub fn lose(&mut self, share: f64, seed: u64) {
+        self.losing = Some((StdRng::seed_from_u64(seed), share));
+    }
+
+    /// Datagrams that were lost that way.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Sends an RTP packet on m-line `media`.
@@ -252,7 +268,13 @@ impl Peer {
         tokio::select! {
             received = self.socket.recv_from(&mut buf) => {
                 let (len, remote) = received.unwrap();
-                self.receive(remote, &mut buf[..len]);
+                if let Some((rng, share)) = &mut self.losing
+                    && rng.random_bool(*share)
+                {
+                    self.lost += 1;
+                } else {
+                    self.receive(remote, &mut buf[..len]);
+                }
             }
             () = sleep_until(deadline.into()) => self.connection.handle_timeout(Instant::now()),
         }
@@ -274,7 +296,7 @@ impl Peer {
     }
 }
 
-fn credentials() -> IceCredentials {
+pub(crate) fn credentials() -> IceCredentials {
     let random = rand::rng().random::<u64>();
     IceCredentials {
         ufrag: format!("u{random:016x}"),

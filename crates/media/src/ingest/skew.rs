@@ -107,6 +107,10 @@ impl Skew {
                 ..Adjustment::default()
             };
         }
+        if advance <= 0 {
+            // Pictures are moved as a whole.
+            return Adjustment::default();
+        }
         self.correct(time)
     }
 

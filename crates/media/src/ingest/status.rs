@@ -107,8 +107,11 @@ impl IngestStatus {
         add(&self.refused, 1);
     }
 
-    pub(crate) fn set_lost(&self, lost: u64) {
-        self.lost.store(lost, Ordering::Relaxed);
+    /// The losses of one of its streams were `before`, and are `now`.
+    pub(crate) fn change_lost(&self, before: u64, now: u64) {
+        if before != now {
+            add(&self.lost, now.wrapping_sub(before));
+        }
     }
 
     pub(crate) fn set_ssrc(&self, ssrc: Ssrc) {

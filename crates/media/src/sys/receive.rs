@@ -65,7 +65,7 @@ impl ReceiveBatch {
         let buffers = self.data.chunks_exact_mut(MESSAGE_BYTES);
         let parts = buffers.zip(&mut self.addresses).zip(&mut self.controls);
         let slots = self.iovecs.iter_mut().zip(&mut self.headers);
-        for (((buffer, address), control), (iovec, header)) in parts.zip(slots) {
+        for (((buffer, address), control), (iovec, header)) in parts.zip(slots).take(messages) {
             iovec.iov_base = buffer.as_mut_ptr().cast();
             iovec.iov_len = buffer.len();
             let message = &mut header.msg_hdr;

@@ -23,11 +23,14 @@ use portunus_sdp::negotiated::{
 };
 use tokio::sync::mpsc;
 
-use crate::command::Command;
+use crate::command::{Command, NewIngest};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::MediaSocket;
 use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
-use crate::{PeerEvent, RouteOptions, TrackRef};
+use crate::{
+    IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef,
+    TrackRef,
+};
 
 /// Between two frames.
 const FRAME: Duration = Duration::from_millis(33);
@@ -59,6 +62,34 @@ impl FanOut {
 
     /// Connects a publisher and `viewers` viewers.
     pub fn new(viewers: usize) -> Self {
+        let mut this = Self::start();
+        let mut publisher = this.connect(0, true);
+        std::mem::swap(&mut this.publisher, &mut publisher);
+        this.add_viewers(viewers, track(0).into());
+        this
+    }
+
+    /// Connects `viewers` viewers of an ingest, which is fed by [`FanOut::take_in`].
+    pub fn of_ingest(viewers: usize, options: IngestOptions, keep: Option<KeyframeCache>) -> Self {
+        let mut this = Self::start();
+        let id = IngestId {
+            worker: 0,
+            serial: 500_000,
+        };
+        let status = Arc::new(IngestStatus::new(this.now));
+        let new = NewIngest {
+            id,
+            options,
+            status,
+        };
+        this.inbox.send(Command::AddIngest(Box::new(new)));
+        let source = id.into();
+        this.inbox.send(Command::KeepKeyframe { source, keep });
+        this.add_viewers(viewers, source);
+        this
+    }
+
+    fn start() -> Self {
         let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
         let local = socket.local();
         let poll = Poll::new().expect("a poll");
@@ -90,7 +121,7 @@ impl FanOut {
         });
         worker.keep_datagrams();
         let publisher = Side::new("publisher", client(0), true, DtlsRole::Client);
-        let mut this = Self {
+        Self {
             worker,
             inbox,
             local,
@@ -99,26 +130,70 @@ impl FanOut {
             next: SeqNo(1),
             timestamp: 0,
             _events: events,
-        };
-        let mut publisher = this.connect(0, true);
-        std::mem::swap(&mut this.publisher, &mut publisher);
+        }
+    }
+
+    fn add_viewers(&mut self, viewers: usize, from: SourceRef) {
         for viewer in 1..=viewers {
-            this.connect(viewer, false);
+            self.connect(viewer, false);
             let route = RouteId {
                 worker: 0,
                 serial: 1_000_000 + viewer as u64,
             };
             let options = RouteOptions::default();
-            this.inbox.send(Command::AddRoute {
+            self.inbox.send(Command::AddRoute {
                 route,
-                from: track(0).into(),
+                from,
                 to: track(viewer),
                 options,
             });
         }
-        this.worker.drop_datagrams();
-        this.settle();
-        this
+        self.worker.drop_datagrams();
+        self.settle();
+    }
+
+    /// The datagrams of one frame, as they come to an ingest.
+    pub fn plain_frame(&mut self, keyframe: bool, packets: usize, bytes: usize) -> Vec<Vec<u8>> {
+        self.timestamp = self.timestamp.wrapping_add(3_000);
+        let packet = |n: usize| {
+            let mut datagram = vec![0; bytes + 12];
+            let fields = Fields {
+                marker: n + 1 == packets,
+                padding: false,
+                pt: Pt(96),
+                sequence: self.next.wire(),
+                timestamp: self.timestamp,
+                ssrc: Ssrc(8_000),
+            };
+            let header = write_header(&mut datagram, &fields, []).expect("room");
+            let start = &mut datagram[header..];
+            match (n, keyframe) {
+                (0, true) => {
+                    start[..11].copy_from_slice(&[0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0])
+                }
+                (0, false) => start[..2].copy_from_slice(&[0x10, 0x11]),
+                (_, _) => {}
+            }
+            self.next = SeqNo(self.next.0 + 1);
+            datagram
+        };
+        (0..packets).map(packet).collect()
+    }
+
+    /// Takes datagrams of an ingest in, and relays them.
+    pub fn take_in(&mut self, datagrams: &mut [Vec<u8>]) {
+        self.now += FRAME;
+        for datagram in datagrams {
+            self.worker.take_ingested(0, 0, datagram, self.now);
+        }
+        self.worker.relay_fresh(self.now);
+        self.worker.flush();
+    }
+
+    /// Takes a datagram of an ingest's RTCP port in.
+    pub fn take_in_rtcp(&mut self, datagram: &[u8]) {
+        let from = client(0);
+        self.worker.take_ingest_rtcp(0, from, datagram, self.now);
     }
 
     /// The datagrams of one frame, as the publisher sends them: `packets` of `bytes` payload bytes.

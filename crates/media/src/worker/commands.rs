@@ -127,9 +127,9 @@ impl Worker {
                 }
             }
             Command::SourceGone { source } => self.end_source(source),
-            Command::AddIngest(ingest) => self.add_ingest(*ingest, now),
+            Command::AddIngest(ingest) => self.add_ingest(*ingest),
             Command::SetIngestEnabled { ingest, enabled } => {
-                self.set_ingest_enabled(ingest, enabled);
+                self.set_ingest_enabled(ingest, enabled, now);
             }
             Command::RemoveIngest { ingest } => self.remove_ingest(ingest),
             Command::KeepKeyframe { source, keep } => self.keep_keyframe(source, keep),

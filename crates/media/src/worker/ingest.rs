@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Token};
@@ -13,6 +13,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::ingest_feedback::Telling;
 use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
@@ -35,6 +36,7 @@ pub(super) struct Ingests {
     pub(super) ready: Vec<usize>,
     /// Slots of the ingests that are fed by the control plane.
     pub(super) fed: Vec<usize>,
+    pub(super) telling: Telling,
 }
 
 /// A socket of an ingest.
@@ -62,6 +64,8 @@ pub(super) struct Ingest {
     pub(super) extensions: ExtensionMap,
     pub(super) encodings: [Encoding; ENCODINGS],
     pub(super) upstream: Upstream,
+    /// There may be something new to tell.
+    pub(super) upstream_changed: bool,
     pub(super) feed: Option<PacketReceiver>,
     pub(super) ports: SmallVec<[usize; 4]>,
     /// The port that reports go out by.
@@ -103,7 +107,7 @@ impl Ingests {
 }
 
 impl Worker {
-    pub(super) fn add_ingest(&mut self, new: NewIngest, now: Instant) {
+    pub(super) fn add_ingest(&mut self, new: NewIngest) {
         let NewIngest {
             id,
             options,
@@ -160,6 +164,7 @@ impl Worker {
             extensions,
             encodings: [stream(), stream(), stream()],
             upstream: Upstream::new(Ssrc(rand::random())),
+            upstream_changed: false,
             feed: None,
             ports: SmallVec::new(),
             rtcp: None,
@@ -189,13 +194,11 @@ impl Worker {
         {
             // Every message displaces the one before.
             let last = KeyframeCache {
-                max_age: std::time::Duration::ZERO,
+                max_age: Duration::ZERO,
                 max_bytes: 0,
             };
             self.keep_keyframe(SourceRef::Ingest(id), Some(last));
         }
-        // What viewers wanted before there was an ingest.
-        self.want_keyframes(source, now);
     }
 
     fn open_port(&mut self, slot: usize, socket: IngestSocket, role: Role) {
@@ -224,7 +227,7 @@ impl Worker {
         self.ingests.mark_ready(index);
     }
 
-    pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool) {
+    pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool, now: Instant) {
         let Some(ingest) = self.ingests.get_mut(id) else {
             return;
         };
@@ -232,9 +235,10 @@ impl Worker {
             for encoding in &mut ingest.encodings {
                 encoding.continuity.resume();
             }
-            for encoding in 0..ENCODINGS as u8 {
-                ingest.upstream.want_keyframe(encoding);
-            }
+            let source = ingest.source;
+            ingest.enabled = true;
+            self.want_keyframes(source, now);
+            return;
         }
         ingest.enabled = enabled;
     }

@@ -9,19 +9,32 @@ use crate::command::Command;
 use crate::graph::SourceKey;
 use crate::ingest::IngestId;
 
+/// When sources are to be told something.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Telling {
+    /// That is to be found out.
+    #[default]
+    Changed,
+    /// Not before something changes.
+    Nothing,
+    At(Instant),
+}
+
 /// Room for all that a source is told at a time.
 const DATAGRAM: usize = 256;
 
 impl Ingests {
     /// When there is something to tell a source.
-    pub(super) fn timeout(&self, now: Instant) -> Option<Instant> {
-        let due = |(_, ingest): (usize, &super::ingest::Ingest)| {
-            ingest
-                .upstream
-                .poll_timeout(now)
-                .filter(|_| ingest.rtcp.is_some())
-        };
-        self.slots.iter().filter_map(due).min()
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        match self.telling {
+            Telling::Changed | Telling::Nothing => None,
+            Telling::At(at) => Some(at),
+        }
+    }
+
+    /// A source may be to be told something new.
+    pub(super) fn changed(&mut self) {
+        self.telling = Telling::Changed;
     }
 }
 
@@ -30,36 +43,47 @@ impl Worker {
     pub(super) fn ask_ingest(&mut self, id: IngestId, encoding: u8) {
         if let Some(ingest) = self.ingests.get_mut(id) {
             ingest.upstream.want_keyframe(encoding);
+            self.ingests.changed();
         }
     }
 
     /// Tells sources what is due.
     pub(super) fn tell_ingests(&mut self, now: Instant) {
+        match self.ingests.telling {
+            Telling::Nothing => return,
+            Telling::At(at) if at > now => return,
+            Telling::At(_) | Telling::Changed => {}
+        }
+        let mut next: Option<Instant> = None;
         for (_, ingest) in &mut self.ingests.slots {
-            if ingest
-                .upstream
-                .poll_timeout(now)
-                .is_none_or(|due| due > now)
-            {
-                continue;
-            }
             let Some(port) = ingest.rtcp.and_then(|port| self.ingests.ports.get(port)) else {
                 continue;
             };
+            let Some(due) = ingest.upstream.poll_timeout(now) else {
+                continue;
+            };
+            if due > now {
+                next = Some(next.map_or(due, |next| next.min(due)));
+                continue;
+            }
             let mut datagram = [0; DATAGRAM];
             let Some(told) = ingest.upstream.poll_transmit(now, &mut datagram) else {
                 continue;
             };
+            for _ in 0..told.keyframes {
+                ingest.status.asked_for_keyframe();
+            }
             let sent = datagram
                 .get(..told.len)
                 .map(|out| port.socket.send(out, told.to));
             if let Some(Err(error)) = sent {
                 tracing::debug!(%error, to = %told.to, "an ingest's source cannot be told");
             }
-            for _ in 0..told.keyframes {
-                ingest.status.asked_for_keyframe();
+            if let Some(due) = ingest.upstream.poll_timeout(now) {
+                next = Some(next.map_or(due, |next| next.min(due)));
             }
         }
+        self.ingests.telling = next.map_or(Telling::Nothing, Telling::At);
     }
 
     /// A viewer says what it can take: so do the sources hear that it watches.
@@ -92,6 +116,7 @@ impl Worker {
         }
         if let Some(ingest) = self.ingests.get_mut(id) {
             ingest.upstream.viewer_takes(bitrate, now);
+            self.ingests.changed();
             return;
         }
         // It lives elsewhere: its worker is told the lowest, once a second.

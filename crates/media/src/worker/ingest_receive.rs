@@ -1,5 +1,6 @@
 //! Packets of ingests: from the socket or the feed to the source.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -116,7 +117,13 @@ impl Worker {
     }
 
     /// Takes a packet or message of an ingest.
-    fn take_ingested(&mut self, slot: usize, encoding: u8, datagram: &mut [u8], now: Instant) {
+    pub(crate) fn take_ingested(
+        &mut self,
+        slot: usize,
+        encoding: u8,
+        datagram: &mut [u8],
+        now: Instant,
+    ) {
         let Some(ingest) = self.ingests.slots.get_mut(slot) else {
             return;
         };
@@ -144,13 +151,16 @@ impl Worker {
         if first && !source.fresh.is_empty() {
             self.fresh_sources.push(key);
         }
+        if std::mem::take(&mut ingest.upstream_changed) {
+            self.ingests.changed();
+        }
     }
 
     /// Takes a datagram of an ingest's RTCP port: whoever sends it is who to answer.
-    fn take_ingest_rtcp(
+    pub(crate) fn take_ingest_rtcp(
         &mut self,
         slot: usize,
-        remote: std::net::SocketAddr,
+        remote: SocketAddr,
         datagram: &[u8],
         now: Instant,
     ) {
@@ -167,6 +177,7 @@ impl Worker {
         }
         ingest.upstream.latch(remote);
         ingest.status.latch();
+        self.ingests.changed();
         for packet in Compound::new(datagram) {
             let Ok(Rtcp::SenderReport(report)) = packet else {
                 continue;
@@ -227,13 +238,13 @@ impl Ingest {
             }
             None => (Header::parse(datagram).ok()?, datagram),
         };
+        let (ssrc, lost) = (stream.continuity.ssrc(), stream.continuity.lost());
         let mut place = stream.continuity.accept(&header, now).ok()?;
-        if place.restarted || stream.continuity.lost() > 0 || self.status.ssrc().is_none() {
-            self.status.set_lost(stream.continuity.lost());
-        }
-        if place.restarted || self.status.ssrc() != Some(header.ssrc) {
+        self.status.change_lost(lost, stream.continuity.lost());
+        if ssrc != Some(header.ssrc) {
             self.status.set_ssrc(header.ssrc);
             self.upstream.set_ssrc(encoding, header.ssrc);
+            self.upstream_changed = true;
         }
         if let Some(skew) = &mut stream.skew
             && place.newest

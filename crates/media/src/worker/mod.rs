@@ -177,7 +177,7 @@ impl Worker {
             .next()
             .map(|at| at.saturating_duration_since(now));
         let retry = (!self.backlog.is_empty()).then_some(Duration::from_millis(5));
-        let ingests = self.ingests.timeout(now);
+        let ingests = self.ingests.timeout();
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
         [timers, retry, ingests]
             .into_iter()

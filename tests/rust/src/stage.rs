@@ -1,0 +1,197 @@
+//! A media plane without a gateway: viewers of ingests, and what feeds those.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use portunus_media::{
+    IngestBind, IngestSocket, MediaConfig, MediaPlane, PeerEvent, PeerId, PeerOptions,
+    RouteOptions, SourceRef, TrackRef,
+};
+use portunus_rtp::header::{Fields, write_header};
+use portunus_rtp::{Pt, Ssrc};
+use portunus_sdp::{CodecName, Direction, Kind, MediaOffer};
+use portunus_sdp::{Description, LocalTransport, OfferOptions, SdpType, Session};
+use tokio::sync::mpsc;
+
+use crate::Peer;
+use crate::peer::credentials;
+
+/// A media plane on the loopback interface.
+#[derive(Debug)]
+pub struct Stage {
+    /// It.
+    pub media: MediaPlane,
+    /// What it tells.
+    pub events: mpsc::Receiver<PeerEvent>,
+}
+
+/// A viewer: its PeerConnection, and the server's side of it.
+#[derive(Debug)]
+pub struct Viewer {
+    /// The viewer's side.
+    pub peer: Peer,
+    /// The server's name for it.
+    pub id: PeerId,
+    /// Its m-lines.
+    pub tracks: Vec<TrackRef>,
+}
+
+impl Stage {
+    /// A media plane with `workers`.
+    pub fn start(workers: usize) -> Self {
+        let config = MediaConfig {
+            workers,
+            pin: false,
+            port: 0,
+            bind: vec!["127.0.0.1".parse().unwrap()],
+            ..MediaConfig::default()
+        };
+        let (media, events) = MediaPlane::start(config).expect("a media plane");
+        Stage { media, events }
+    }
+
+    /// A viewer on `worker` that is offered `lines`, and not connected yet.
+    pub async fn viewer(&self, worker: usize, lines: &[(Kind, Option<CodecName>)]) -> Viewer {
+        let ice = credentials();
+        let id = self.media.create_peer(PeerOptions {
+            ice: ice.clone(),
+            controlling: true,
+            worker: Some(worker),
+        });
+        let local = LocalTransport {
+            ice,
+            fingerprint: self.media.fingerprint().clone(),
+            candidates: self.media.candidates(id).to_vec(),
+            full_trickle: false,
+            ice_lite: false,
+            address: self.media.address(),
+            session_id: 2,
+        };
+        let media = lines.iter().map(|(kind, codec)| {
+            let direction = match kind {
+                Kind::Data => Direction::SendRecv,
+                _ => Direction::SendOnly,
+            };
+            let mut line = MediaOffer::new(*kind, direction);
+            if let Some(codec) = codec {
+                line.add_codec(*codec, None, None);
+            }
+            line
+        });
+        let offer = Description::offer(OfferOptions {
+            media: media.collect(),
+            ..Default::default()
+        });
+        let mut session = Session::new(local, rand::random());
+        let offer = session.local_offer(offer).unwrap();
+        let mut peer = Peer::answering().await;
+        let answer = peer.answer(&offer);
+        let answer = session.parse(&answer, SdpType::Answer).unwrap();
+        let negotiated = session.accept_answer(answer).unwrap();
+        let track = |mid| TrackRef { peer: id, mid };
+        let tracks = negotiated.media.iter().map(|m| track(m.mid)).collect();
+        self.media.negotiate(id, negotiated);
+        Viewer { peer, id, tracks }
+    }
+
+    /// A connected viewer on `worker` of `source`, by one VP8 m-line.
+    pub async fn watch(&self, worker: usize, source: impl Into<SourceRef>) -> Viewer {
+        let mut viewer = self
+            .viewer(worker, &[(Kind::Video, Some(CodecName::Vp8))])
+            .await;
+        let options = RouteOptions::default();
+        self.media.route(source, viewer.tracks[0], options);
+        viewer.peer.connect().await;
+        viewer
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.media.shutdown();
+    }
+}
+
+/// A socket for an ingest.
+pub fn listen() -> IngestSocket {
+    let bind = IngestBind {
+        interface: Some("127.0.0.1".to_owned()),
+        ..IngestBind::new(0)
+    };
+    IngestSocket::bind(bind).unwrap()
+}
+
+/// What sends RTP to an ingest.
+#[derive(Debug)]
+pub struct Sender {
+    /// Its socket.
+    pub socket: UdpSocket,
+    to: SocketAddr,
+    /// Who it is.
+    pub ssrc: u32,
+    /// The next sequence number.
+    pub sequence: u16,
+    /// The next timestamp.
+    pub timestamp: u32,
+}
+
+impl Sender {
+    /// A sender to `to`.
+    pub fn new(to: SocketAddr, ssrc: u32) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let patience = Some(Duration::from_secs(10));
+        socket.set_read_timeout(patience).unwrap();
+        Sender {
+            socket,
+            to,
+            ssrc,
+            sequence: ssrc as u16,
+            timestamp: ssrc.wrapping_mul(77),
+        }
+    }
+
+    /// The bytes of the next packet.
+    pub fn packet(&mut self, marker: bool, payload: &[u8]) -> Vec<u8> {
+        let fields = Fields {
+            marker,
+            padding: false,
+            pt: Pt(96),
+            sequence: self.sequence,
+            timestamp: self.timestamp,
+            ssrc: Ssrc(self.ssrc),
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut packet = vec![0; 64];
+        let header = write_header(&mut packet, &fields, []).unwrap();
+        packet.truncate(header);
+        packet.extend_from_slice(payload);
+        packet
+    }
+
+    /// Sends a datagram.
+    pub fn send(&self, datagram: &[u8]) {
+        self.socket.send_to(datagram, self.to).unwrap();
+    }
+
+    /// Sends a picture of VP8 in `packets` packets; each tells its number behind the VP8 headers.
+    pub fn picture(&mut self, keyframe: bool, packets: u8) {
+        for n in 0..packets {
+            let payload = vp8(keyframe, n, self.sequence);
+            let packet = self.packet(n + 1 == packets, &payload);
+            self.send(&packet);
+        }
+        self.timestamp = self.timestamp.wrapping_add(3_000);
+    }
+}
+
+/// A VP8 payload, as far as anybody looks at it.
+pub fn vp8(keyframe: bool, n: u8, tag: u16) -> Vec<u8> {
+    let mut payload = match (n, keyframe) {
+        (0, true) => vec![0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0],
+        (0, false) => vec![0x10, 0x11, 0, 0],
+        (_, _) => vec![0x00, 0x55],
+    };
+    payload.extend_from_slice(&tag.to_be_bytes());
+    payload.extend([n; 40]);
+    payload
+}

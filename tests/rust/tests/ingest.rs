@@ -1,0 +1,433 @@
+//! Ingests, end to end: real sockets on the loopback interface, and viewers of our own stack.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use portunus_media::ingest::{DataIngest, RtpIngest};
+use portunus_media::{
+    IngestFeed, IngestMedia, IngestOptions, KeyframeCache, RouteOptions, packet_feed,
+};
+use portunus_rtp::Ssrc;
+use portunus_rtp::rtcp::{Compound, Packet as Rtcp, SenderInfo, SenderReportWriter, WritePacket};
+use portunus_sdp::negotiated::Codec;
+use portunus_sdp::{CodecName, Kind};
+use portunus_tests::{Peer, Sender, Stage, listen};
+
+fn vp8(feed: IngestFeed) -> IngestOptions {
+    IngestOptions::rtp(Codec::Vp8, 90_000, feed)
+}
+
+/// The bytes by which a test's packets are told apart.
+fn tags(peer: &Peer) -> Vec<u16> {
+    let tag = |payload: &Vec<u8>| {
+        let at = match payload[..2] {
+            [0x10, 0x10] => 11,
+            [0x10, 0x11] => 4,
+            _ => 2,
+        };
+        u16::from_be_bytes([payload[at], payload[at + 1]])
+    };
+    peer.packets.iter().map(|p| tag(&p.payload)).collect()
+}
+
+/// Checks that no number is missing and that time goes on.
+fn assert_continuous(peer: &Peer) {
+    for pair in peer.packets.windows(2) {
+        assert_eq!(pair[1].seq, pair[0].seq + 1, "{:?}", peer.packets);
+        let step = pair[1].timestamp.wrapping_sub(pair[0].timestamp) as i32;
+        assert!((0..900_000).contains(&step), "{pair:?}");
+    }
+}
+
+/// Sends pictures until `peer` gets one.
+async fn started(sender: &mut Sender, peer: &mut Peer) {
+    for _ in 0..200 {
+        sender.picture(true, 1);
+        let until = Instant::now() + Duration::from_millis(20);
+        peer.run_until(|peer| !peer.packets.is_empty() || Instant::now() > until)
+            .await;
+        if !peer.packets.is_empty() {
+            return;
+        }
+    }
+    panic!("nothing came");
+}
+
+fn report(ssrc: u32, timestamp: u32) -> Vec<u8> {
+    let info = SenderInfo {
+        ntp: 5 << 32,
+        rtp: timestamp,
+        packets: 1,
+        octets: 1,
+    };
+    let report = SenderReportWriter {
+        ssrc: Ssrc(ssrc),
+        info,
+        blocks: &[],
+    };
+    let mut out = vec![0; report.size()];
+    report.write_into(&mut out).unwrap();
+    out
+}
+
+/// Waits for a keyframe request; the stream that it is for.
+fn keyframe_request(socket: &UdpSocket) -> u32 {
+    let mut buf = [0; 1_500];
+    loop {
+        let len = socket.recv(&mut buf).expect("a keyframe request");
+        for packet in Compound::new(&buf[..len]) {
+            if let Rtcp::Pli(pli) = packet.unwrap() {
+                return pli.media.0;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn viewers_of_all_workers_get_every_packet_in_order() {
+    let stage = Stage::start(2);
+    let socket = listen();
+    let mut sender = Sender::new(socket.local(), 65_500);
+    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    for worker in 0..2 {
+        let mut viewer = stage.watch(worker, ingest.id).await;
+        started(&mut sender, &mut viewer.peer).await;
+        let first = tags(&viewer.peer)[0];
+        for _ in 0..50 {
+            sender.picture(false, 4);
+        }
+        let last = sender.sequence.wrapping_sub(1);
+        let all = |peer: &mut Peer| tags(peer).last() == Some(&last);
+        viewer.peer.run_until(all).await;
+        let sent: Vec<u16> = (0..=last.wrapping_sub(first))
+            .map(|n| first.wrapping_add(n))
+            .collect();
+        assert_eq!(tags(&viewer.peer), sent);
+        assert_continuous(&viewer.peer);
+    }
+    assert_eq!(ingest.status.lost(), 0);
+    assert_eq!(ingest.status.ssrc(), Some(Ssrc(65_500)));
+    assert!(ingest.status.age() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn a_sender_that_restarts_is_one_stream_to_viewers() {
+    let stage = Stage::start(1);
+    let socket = listen();
+    let local = socket.local();
+    let mut options = vp8(IngestFeed::socket(socket));
+    options.collision = Duration::from_millis(200);
+    let ingest = stage.media.add_ingest(options);
+    let mut viewer = stage.watch(0, ingest.id).await;
+    let mut first = Sender::new(local, 1_000);
+    started(&mut first, &mut viewer.peer).await;
+    for n in 0..10 {
+        first.picture(n == 0, 2);
+    }
+    // Somebody else is not heard while the first sends.
+    let mut second = Sender::new(local, 40_000);
+    second.picture(true, 1);
+    let last = first.sequence - 1;
+    let got = |last: u16| move |peer: &mut Peer| tags(peer).last() == Some(&last);
+    viewer.peer.run_until(got(last)).await;
+    while ingest.status.refused() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let silent = Instant::now();
+    viewer
+        .peer
+        .run_until(|_| silent.elapsed() > Duration::from_millis(250))
+        .await;
+    for n in 0..10 {
+        second.picture(n == 0, 2);
+    }
+    let last = second.sequence - 1;
+    viewer.peer.run_until(got(last)).await;
+    assert_continuous(&viewer.peer);
+    assert_eq!(ingest.status.ssrc(), Some(Ssrc(40_000)));
+}
+
+#[tokio::test]
+async fn new_viewers_get_the_kept_keyframe_and_what_followed_without_asking_for_one() {
+    let stage = Stage::start(2);
+    let (socket, rtcp) = (listen(), listen());
+    let (local, rtcp_local) = (socket.local(), rtcp.local());
+    let feed = IngestFeed::Sockets {
+        rtp: vec![socket],
+        rtcp: Some(rtcp),
+    };
+    let mut options = vp8(feed);
+    options.worker = Some(0);
+    let ingest = stage.media.add_ingest(options);
+    let keep = KeyframeCache {
+        max_age: Duration::from_secs(10),
+        max_bytes: 0,
+    };
+    stage.media.keep_keyframe(ingest.id, Some(keep));
+    let mut sender = Sender::new(local, 3_000);
+    let control = Sender::new(rtcp_local, 1);
+    let pace = || std::thread::sleep(Duration::from_millis(1));
+    control.send(&report(3_000, 0));
+    sender.picture(false, 2);
+    let first = sender.sequence;
+    sender.picture(true, 5);
+    for _ in 0..20 {
+        pace();
+        sender.picture(false, 2);
+    }
+    while ingest.status.packets() < 47 {
+        tokio::task::yield_now().await;
+    }
+    for (pictures, worker) in [0, 1, 1].into_iter().enumerate() {
+        let mut viewer = stage.watch(worker, ingest.id).await;
+        let expected: Vec<u16> = (first..sender.sequence).collect();
+        let all = |peer: &mut Peer| peer.packets.len() >= expected.len();
+        viewer.peer.run_until(all).await;
+        assert_eq!(tags(&viewer.peer), expected, "worker {worker}");
+        assert_continuous(&viewer.peer);
+        // Each picture has its own time.
+        let mut times: Vec<u32> = viewer.peer.packets.iter().map(|p| p.timestamp).collect();
+        times.dedup();
+        assert_eq!(times.len(), 21 + pictures);
+        // What comes next goes on from there, for the next viewers too.
+        sender.picture(false, 1);
+        let more = |peer: &mut Peer| peer.packets.len() > expected.len();
+        viewer.peer.run_until(more).await;
+        assert_continuous(&viewer.peer);
+    }
+    assert_eq!(ingest.status.keyframes_asked(), 0);
+    assert!(ingest.status.rtcp_latched());
+}
+
+#[tokio::test]
+async fn a_paused_viewer_goes_on_with_the_kept_picture_and_without_a_gap() {
+    let stage = Stage::start(1);
+    let socket = listen();
+    let mut sender = Sender::new(socket.local(), 500);
+    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let keep = KeyframeCache {
+        max_age: Duration::ZERO,
+        max_bytes: 1 << 20,
+    };
+    stage.media.keep_keyframe(ingest.id, Some(keep));
+    let mut viewer = stage
+        .viewer(0, &[(Kind::Video, Some(CodecName::Vp8))])
+        .await;
+    let open = RouteOptions::default();
+    let shut = RouteOptions {
+        enabled: false,
+        ..RouteOptions::default()
+    };
+    let route = stage.media.route(ingest.id, viewer.tracks[0], open.clone());
+    viewer.peer.connect().await;
+    started(&mut sender, &mut viewer.peer).await;
+    stage.media.set_route(route, shut);
+    let taken = ingest.status.packets();
+    // The worker takes commands before packets.
+    for _ in 0..3 {
+        sender.picture(true, 3);
+        sender.picture(false, 2);
+    }
+    while ingest.status.packets() < taken + 15 {
+        tokio::task::yield_now().await;
+    }
+    stage.media.set_route(route, open);
+    let last = sender.sequence - 1;
+    let all = |peer: &mut Peer| tags(peer).last() == Some(&last);
+    viewer.peer.run_until(all).await;
+    let expected: Vec<u16> = (last - 4..=last).collect();
+    assert!(tags(&viewer.peer).ends_with(&expected));
+    assert_continuous(&viewer.peer);
+}
+
+#[tokio::test]
+async fn keyframes_are_asked_for_at_most_once_a_second_and_no_viewer_is_forgotten() {
+    let stage = Stage::start(2);
+    let (socket, rtcp) = (listen(), listen());
+    let (local, rtcp_local) = (socket.local(), rtcp.local());
+    let feed = IngestFeed::Sockets {
+        rtp: vec![socket],
+        rtcp: Some(rtcp),
+    };
+    let ingest = stage.media.add_ingest(vp8(feed));
+    let mut sender = Sender::new(local, 9_000);
+    let control = Sender::new(rtcp_local, 1);
+    sender.picture(false, 1);
+    control.send(&report(9_000, 0));
+    let _first = stage.watch(0, ingest.id).await;
+    assert_eq!(keyframe_request(&control.socket), 9_000);
+    let asked = Instant::now();
+    // A keyframe comes, and then viewers that have not seen it.
+    sender.picture(true, 1);
+    let _second = stage.watch(1, ingest.id).await;
+    let _third = stage.watch(0, ingest.id).await;
+    assert_eq!(keyframe_request(&control.socket), 9_000);
+    assert!(asked.elapsed() > Duration::from_millis(900));
+    stage.media.request_source_keyframe(ingest.id);
+    assert_eq!(keyframe_request(&control.socket), 9_000);
+    assert!(asked.elapsed() > Duration::from_millis(1_900));
+    assert_eq!(ingest.status.keyframes_asked(), 3);
+}
+
+#[tokio::test]
+async fn messages_reach_data_channels_and_the_last_one_new_viewers() {
+    let stage = Stage::start(2);
+    let socket = listen();
+    let sender = Sender::new(socket.local(), 0);
+    let data = DataIngest {
+        label: "news",
+        text: true,
+        keep_last: true,
+    };
+    let options = IngestOptions::data(data, IngestFeed::socket(socket));
+    let ingest = stage.media.add_ingest(options);
+    sender.send(b"old");
+    sender.send("first \u{20ac}".as_bytes());
+    sender.send(&[0xff, 0xfe]);
+    for worker in 0..2 {
+        let mut viewer = stage.viewer(worker, &[(Kind::Data, None)]).await;
+        let options = RouteOptions::default();
+        stage.media.route(ingest.id, viewer.tracks[0], options);
+        viewer.peer.connect().await;
+        let last = |text: &'static str| {
+            move |peer: &mut Peer| peer.texts("news").last().is_some_and(|last| *last == text)
+        };
+        viewer.peer.run_until(last("first \u{20ac}")).await;
+        sender.send(b"second");
+        viewer.peer.run_until(last("second")).await;
+        assert_eq!(viewer.peer.texts("news"), ["first \u{20ac}", "second"]);
+        sender.send("first \u{20ac}".as_bytes());
+        viewer.peer.run_until(last("first \u{20ac}")).await;
+    }
+    assert_eq!(ingest.status.refused(), 1);
+}
+
+#[tokio::test]
+async fn an_ingest_that_is_removed_leaves_its_viewers_to_another() {
+    let stage = Stage::start(2);
+    let (one, two) = (listen(), listen());
+    let (mut first, mut second) = (
+        Sender::new(one.local(), 10),
+        Sender::new(two.local(), 20_000),
+    );
+    let port = one.local();
+    let one = stage.media.add_ingest(vp8(IngestFeed::socket(one)));
+    let two = stage.media.add_ingest(vp8(IngestFeed::socket(two)));
+    let mut viewers = [stage.watch(0, one.id).await, stage.watch(1, one.id).await];
+    for viewer in &mut viewers {
+        started(&mut first, &mut viewer.peer).await;
+    }
+    stage.media.remove_ingest(one.id);
+    for viewer in &mut viewers {
+        let options = RouteOptions::default();
+        stage.media.route(two.id, viewer.tracks[0], options);
+    }
+    for viewer in &mut viewers {
+        viewer.peer.packets.drain(..viewer.peer.packets.len() - 1);
+        while tags(&viewer.peer).last().is_none_or(|tag| *tag < 20_000) {
+            second.picture(true, 1);
+            let until = Instant::now() + Duration::from_millis(20);
+            viewer.peer.run_until(|_| Instant::now() > until).await;
+        }
+        assert_continuous(&viewer.peer);
+    }
+    // Its port is free again.
+    let again = || UdpSocket::bind(port);
+    while again().is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
+    let stage = Stage::start(1);
+    let socket = listen();
+    let mut sender = Sender::new(socket.local(), 700);
+    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let mut viewer = stage.watch(0, ingest.id).await;
+    started(&mut sender, &mut viewer.peer).await;
+    stage.media.set_ingest_enabled(ingest.id, false);
+    let taken = ingest.status.packets();
+    std::thread::sleep(Duration::from_millis(20));
+    for _ in 0..5 {
+        sender.picture(true, 2);
+    }
+    while ingest.status.age() > Duration::from_millis(10) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ingest.status.packets(), taken);
+    stage.media.set_ingest_enabled(ingest.id, true);
+    let resumed = sender.sequence;
+    while tags(&viewer.peer).last().is_none_or(|tag| *tag < resumed) {
+        sender.picture(true, 1);
+        let until = Instant::now() + Duration::from_millis(20);
+        viewer.peer.run_until(|_| Instant::now() > until).await;
+    }
+    assert!(!tags(&viewer.peer).contains(&(resumed - 1)));
+    assert_continuous(&viewer.peer);
+}
+
+#[tokio::test]
+async fn the_control_plane_feeds_packets() {
+    let stage = Stage::start(2);
+    let (feed, packets) = packet_feed(1);
+    let mut options = vp8(IngestFeed::Packets(packets));
+    options.worker = Some(0);
+    let ingest = stage.media.add_ingest(options);
+    let mut viewer = stage.watch(1, ingest.id).await;
+    let mut sender = Sender::new("127.0.0.1:9".parse().unwrap(), 4_000);
+    for n in 0..200u16 {
+        let payload = portunus_tests::vp8(n == 0, u8::from(n > 0), sender.sequence);
+        let packet = sender.packet(true, &payload);
+        feed.send(0, &packet).unwrap();
+        sender.timestamp += 3_000;
+    }
+    assert!(feed.send(0, &[0; 2_000]).is_err());
+    let last = sender.sequence - 1;
+    let all = |peer: &mut Peer| tags(peer).last() == Some(&last);
+    viewer.peer.run_until(all).await;
+    assert_continuous(&viewer.peer);
+    stage.media.remove_ingest(ingest.id);
+    while feed.send(0, &[0x80; 12]).is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn parameter_sets_come_before_each_intra_picture() {
+    let stage = Stage::start(1);
+    let socket = listen();
+    let mut sender = Sender::new(socket.local(), 800);
+    let mut media = RtpIngest::new(Codec::H264, 90_000);
+    let sets = portunus_media::ingest::ParameterSets::from_sprop("Z0LAHg==,aM48gA==").unwrap();
+    media.h264_parameter_sets = Some(sets.clone());
+    let mut options = vp8(IngestFeed::socket(socket));
+    options.media = IngestMedia::Rtp(media);
+    let ingest = stage.media.add_ingest(options);
+    let mut viewer = stage
+        .viewer(0, &[(Kind::Video, Some(CodecName::H264))])
+        .await;
+    let options = RouteOptions::default();
+    stage.media.route(ingest.id, viewer.tracks[0], options);
+    viewer.peer.connect().await;
+    for n in 0..9u8 {
+        let payload = if n % 3 == 0 { [0x65, n] } else { [0x41, 0x9a] };
+        let packet = sender.packet(true, &payload);
+        sender.send(&packet);
+        sender.timestamp += 3_000;
+    }
+    viewer.peer.run_until(|peer| peer.packets.len() >= 12).await;
+    assert_continuous(&viewer.peer);
+    let packets = &viewer.peer.packets;
+    for picture in packets.chunks(4) {
+        assert_eq!(picture[0].payload, sets.payload());
+        assert_eq!(picture[1].payload[0], 0x65);
+        assert_eq!(picture[0].timestamp, picture[1].timestamp);
+    }
+}
