@@ -63,6 +63,9 @@ pub struct TimedPacket<'a> {
     /// When it is due, from the start of playing on. It goes on rising over loops and seeks; packets of
     /// different tracks may come a little out of order, as they lie in the file.
     pub at: Duration,
+    /// What its RTP timestamp stands for on the same time line: not `at` where pictures are decoded in
+    /// another order than they are shown.
+    pub presented: Duration,
     /// The RTP packet.
     pub bytes: &'a [u8],
 }
@@ -95,6 +98,7 @@ struct Queue {
     next: usize,
     track: usize,
     at: Duration,
+    presented: Duration,
 }
 
 /// The RTP stream of a track.
@@ -203,6 +207,7 @@ impl MediaFile {
         Some(Ok(TimedPacket {
             track: queue.track,
             at: queue.at,
+            presented: queue.presented,
             bytes: queue.bytes.get(range).unwrap_or_default(),
         }))
     }
@@ -272,7 +277,9 @@ impl MediaFile {
             self.start.get_or_insert(frame.at);
         }
         self.queue.track = frame.track;
-        self.queue.at = Duration::from_nanos(u64::try_from(place.at).unwrap_or(0));
+        let time = |nanos| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
+        self.queue.at = time(place.at);
+        self.queue.presented = time(place.presented);
         stream.packetize(frame, place.presented, &mut self.queue)?;
         Ok(true)
     }

@@ -195,7 +195,7 @@ fn packets_of(file: &mut MediaFile) -> Vec<Kept> {
     packets(file, 10).unwrap()
 }
 
-/// Three hours in virtual time: due times and timestamps stay together to the tick, sound and picture
+/// Hours in virtual time: due times and timestamps stay together to the tick, sound and picture
 /// to the rounding of their containers.
 #[test]
 fn hours_of_loops() {
@@ -204,7 +204,9 @@ fn hours_of_loops() {
         let mut first: HashMap<usize, (u32, Duration)> = HashMap::new();
         let mut last: HashMap<usize, (u64, u32)> = HashMap::new();
         let mut latest = Duration::ZERO;
-        while latest < Duration::from_secs(3 * 3_600) {
+        // Pictures take their time in debug builds.
+        let hours = if codecs.len() == 1 { 3 } else { 1 };
+        while latest < Duration::from_secs(hours * 3_600) {
             let packet = file.next().unwrap().unwrap();
             let (track, at) = (packet.track, packet.at);
             let timestamp = Header::parse(packet.bytes).unwrap().timestamp;

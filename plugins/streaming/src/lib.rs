@@ -10,6 +10,7 @@ mod config;
 mod id;
 mod manage;
 mod mountpoint;
+mod player;
 mod plugin;
 mod refusal;
 mod registry;

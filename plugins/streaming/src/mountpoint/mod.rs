@@ -2,6 +2,7 @@
 
 mod info;
 mod open;
+mod played;
 mod published;
 mod stream;
 
@@ -17,6 +18,7 @@ use crate::spec::{MountpointSpec, SourceSpec};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
+pub(crate) use played::Playing;
 pub(crate) use published::Published;
 pub(crate) use stream::{Age, Live, Ports, Stream};
 
@@ -128,16 +130,13 @@ impl Mountpoint {
     pub(crate) fn enable(&self, enabled: bool) {
         self.enabled.store(enabled, Ordering::Release);
         match &self.spec.source {
-            // A publisher's media is not ours to stop: the routes from it are closed.
-            SourceSpec::Whip(_) => {
+            // A publisher's media is not ours to stop, and a viewer's own goes on: the routes are closed.
+            SourceSpec::Whip(_) | SourceSpec::OnDemand(_) => {
                 for viewer in self.viewers() {
                     viewer.apply_settings(self);
                 }
             }
-            SourceSpec::Rtp(_)
-            | SourceSpec::Rtsp(_)
-            | SourceSpec::Live(_)
-            | SourceSpec::OnDemand(_) => {
+            SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Live(_) => {
                 self.feeding.enable(&self.media, enabled);
             }
         }

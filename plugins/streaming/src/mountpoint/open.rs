@@ -10,9 +10,10 @@ use portunus_core::media::ingest::{
 };
 use portunus_core::media::{KeyframeCache, MediaPlane};
 
-use super::{Details, Mountpoint, Ports, Stream, Watched};
+use super::{Details, Mountpoint, Ports, Stream, Watched, played};
 use crate::config::PortRange;
 use crate::id::MountpointId;
+use crate::player::Player;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{
@@ -25,7 +26,9 @@ const DATA_CHANNEL: &str = "JanusDataChannel";
 /// What feeds a mountpoint, and ends with it.
 #[derive(Debug, Default)]
 pub(super) struct Feeding {
-    ingests: Vec<IngestId>,
+    pub(super) ingests: Vec<IngestId>,
+    /// Of a file that plays for all.
+    pub(super) _player: Option<Player>,
 }
 
 impl Feeding {
@@ -55,8 +58,10 @@ pub(crate) async fn open(
             let streams = streams.map(|media| Stream::new(media, None)).collect();
             (streams, Feeding::default())
         }
-        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => {
-            let reason = "files and RTSP are not there yet".to_owned();
+        SourceSpec::Live(file) => played::open_live(file, &shared.media).await?,
+        SourceSpec::OnDemand(file) => (played::open_on_demand(file).await?, Feeding::default()),
+        SourceSpec::Rtsp(_) => {
+            let reason = "RTSP is not there yet".to_owned();
             return Err(Refusal::CannotCreate(reason));
         }
     };

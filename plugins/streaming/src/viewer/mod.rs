@@ -16,7 +16,7 @@ use portunus_core::{Fields, Handle, HandleEvent, LocalJsep, Message, Object, Plu
 use serde_json::{Value, json};
 
 use crate::manage;
-use crate::mountpoint::Mountpoint;
+use crate::mountpoint::{Mountpoint, Playing};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 
@@ -51,6 +51,8 @@ struct Watching {
     paused: bool,
     /// The client said that its media is encrypted end to end.
     e2ee: bool,
+    /// What is played for this viewer alone.
+    playing: Option<Playing>,
     /// The client made the offer: m-lines and payload types are its own.
     client_offered: bool,
 }

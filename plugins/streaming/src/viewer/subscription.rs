@@ -176,13 +176,19 @@ impl Watching {
         if self.phase != Phase::Up {
             return;
         }
-        let (mountpoint, paused) = (&self.mountpoint, self.paused);
+        if self.playing.is_none() {
+            self.playing = self.mountpoint.play();
+        }
+        let (mountpoint, paused, playing) = (&self.mountpoint, self.paused, &self.playing);
         for subscription in &mut self.subscriptions {
             let options = subscription.options(mountpoint, paused);
             match subscription.route {
                 Some(route) => handle.set_route(route, options),
                 None if subscription.wanted && subscription.accepted => {
-                    let of_stream = || subscription.stream_of(mountpoint)?.live().source;
+                    let of_stream = || match playing {
+                        Some(playing) => playing.source(subscription.stream),
+                        None => subscription.stream_of(mountpoint)?.live().source,
+                    };
                     subscription.route = of_stream()
                         .and_then(|source| handle.route_from(source, subscription.line, options));
                 }

@@ -212,6 +212,7 @@ impl Watching {
             subscriptions: Vec::new(),
             phase: Phase::Offered,
             paused: false,
+            playing: None,
             client_offered: false,
         }
     }

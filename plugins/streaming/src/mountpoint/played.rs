@@ -1,0 +1,192 @@
+//! Mountpoints that play files: `live` for all viewers together, `ondemand` for each from the start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use portunus_core::Mid;
+use portunus_core::media::ingest::{
+    Ingest, IngestFeed, IngestId, IngestOptions, PacketFeed, packet_feed,
+};
+use portunus_core::media::{KeyframeCache, MediaPlane, SourceRef};
+use portunus_core::sdp::Kind;
+use portunus_files::{Kind as TrackKind, MediaFile, OpenOptions, Track, checked_path};
+use tokio::task::spawn_blocking;
+
+use super::open::Feeding;
+use super::{Mountpoint, Stream};
+use crate::player::Player;
+use crate::refusal::Refusal;
+use crate::spec::{DataType, FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
+
+/// A new viewer of a file gets the picture since its last keyframe: files have them far apart.
+const KEYFRAMES: KeyframeCache = KeyframeCache {
+    max_age: Duration::from_secs(10),
+    max_bytes: 8 << 20,
+};
+
+/// Plays the file from now on, for all viewers.
+pub(super) async fn open_live(
+    spec: &FileSpec,
+    media: &MediaPlane,
+) -> Result<(Vec<Stream>, Feeding), Refusal> {
+    let file = open_file(spec).await?;
+    let streams = streams_of(&file, spec)?;
+    let (ingests, feeds) = add_ingests(&streams, media);
+    let streams = streams.into_iter().zip(&ingests);
+    let streams =
+        streams.map(|(stream, ingest)| stream.fed(ingest.id.into(), ingest.status.clone()));
+    let streams = streams.collect();
+    let feeding = Feeding {
+        ingests: ingests.iter().map(|ingest| ingest.id).collect(),
+        _player: Some(Player::start(file, feeds, &spec.filename)),
+    };
+    Ok((streams, feeding))
+}
+
+/// Looks at the file; it is played once for each viewer.
+pub(super) async fn open_on_demand(spec: &FileSpec) -> Result<Vec<Stream>, Refusal> {
+    streams_of(&open_file(spec).await?, spec)
+}
+
+/// A file that is played for one viewer; dropping it ends it.
+pub(crate) struct Playing {
+    ingests: Vec<IngestId>,
+    media: MediaPlane,
+    _player: Player,
+}
+
+impl Playing {
+    /// What carries the stream of this index.
+    pub(crate) fn source(&self, stream: usize) -> Option<SourceRef> {
+        self.ingests.get(stream).copied().map(SourceRef::from)
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        for ingest in &self.ingests {
+            self.media.remove_ingest(*ingest);
+        }
+    }
+}
+
+impl std::fmt::Debug for Playing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Playing({:?})", self.ingests)
+    }
+}
+
+impl Mountpoint {
+    /// Begins to play the file for one more viewer, if this is a mountpoint where each has its own.
+    pub(crate) fn play(&self) -> Option<Playing> {
+        let SourceSpec::OnDemand(spec) = &self.spec.source else {
+            return None;
+        };
+        let (ingests, feeds) = add_ingests(&self.streams, &self.media);
+        let path = PathBuf::from(&spec.filename);
+        Some(Playing {
+            ingests: ingests.iter().map(|ingest| ingest.id).collect(),
+            media: self.media.clone(),
+            _player: Player::open(path, options(spec), feeds),
+        })
+    }
+}
+
+fn options(spec: &FileSpec) -> OpenOptions {
+    OpenOptions {
+        audio: spec.audio,
+        video: spec.video.unwrap_or(true),
+        looping: true,
+    }
+}
+
+async fn open_file(spec: &FileSpec) -> Result<MediaFile, Refusal> {
+    let refuse = |error: &dyn std::fmt::Display| {
+        Refusal::CannotCreate(format!("the file {}: {error}", spec.filename))
+    };
+    let path = checked_path(&spec.filename).map_err(|error| refuse(&error))?;
+    let options = options(spec);
+    let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
+    opened
+        .map_err(|error| refuse(&error))?
+        .map_err(|error| refuse(&error))
+}
+
+/// The file's tracks as streams. What the mountpoint says of them has to fit.
+fn streams_of(file: &MediaFile, spec: &FileSpec) -> Result<Vec<Stream>, Refusal> {
+    let has = |kind| file.tracks().iter().any(|track| track.codec.kind() == kind);
+    if spec.video == Some(true) && !has(TrackKind::Video) {
+        let reason = format!("the file {}: no video track in it", spec.filename);
+        return Err(Refusal::CannotCreate(reason));
+    }
+    file.tracks()
+        .iter()
+        .map(|track| stream_of(track, spec))
+        .collect()
+}
+
+fn stream_of(track: &Track, spec: &FileSpec) -> Result<Stream, Refusal> {
+    let [audio, video] = &spec.offer;
+    let (kind, media, mid, offer) = match track.codec.kind() {
+        TrackKind::Audio => (Kind::Audio, MediaKind::Audio, "a", audio),
+        TrackKind::Video => (Kind::Video, MediaKind::Video, "v", video),
+    };
+    let refuse = |reason: String| Refusal::CannotCreate(format!("{}: {reason}", spec.filename));
+    let name = track.codec.name().to_ascii_lowercase();
+    let codec = StreamCodec::from_name(&name, kind);
+    let codec = codec.ok_or_else(|| refuse(format!("{name} cannot be offered")))?;
+    if let Some(wanted) = offer.codec.filter(|wanted| *wanted != codec) {
+        let wanted = wanted.name();
+        return Err(refuse(format!("the {kind:?} is {name}, not {wanted}")));
+    }
+    let mid = Mid::new(mid).ok_or_else(|| refuse("no mid".to_owned()))?;
+    let fmtp = offer.fmtp.clone().or_else(|| track.fmtp.clone());
+    let mut stream = bare(media, mid, media.name());
+    stream.pt = offer.pt.or(track.codec.static_pt());
+    stream.codec = Some(codec);
+    stream.fmtp = fmtp;
+    Ok(Stream::new(stream, None))
+}
+
+/// A stream without ports.
+pub(super) fn bare(kind: MediaKind, mid: Mid, label: &str) -> MediaSpec {
+    MediaSpec {
+        kind,
+        mid,
+        label: label.to_owned(),
+        msid: None,
+        port: 0,
+        more_ports: Vec::new(),
+        mcast: None,
+        iface: None,
+        rtcpport: None,
+        pt: None,
+        codec: None,
+        fmtp: None,
+        skew: false,
+        simulcast: false,
+        svc: false,
+        h264sps: None,
+        datatype: DataType::default(),
+        buffermsg: false,
+    }
+}
+
+/// An ingest for each stream, and what feeds it.
+fn add_ingests(streams: &[Stream], media: &MediaPlane) -> (Vec<Ingest>, Vec<PacketFeed>) {
+    let codecs = streams
+        .iter()
+        .filter_map(|stream| Some((stream.kind(), stream.spec.codec?)));
+    codecs
+        .map(|(kind, codec)| {
+            let (feed, receiver) = packet_feed(1);
+            let from = IngestFeed::Packets(receiver);
+            let options = IngestOptions::rtp(codec.codec(), codec.clock_rate(), from);
+            let ingest = media.add_ingest(options);
+            if kind == MediaKind::Video {
+                media.keep_keyframe(ingest.id, Some(KEYFRAMES));
+            }
+            (ingest, feed)
+        })
+        .unzip()
+}

@@ -1,0 +1,274 @@
+//! Plays a file: hands its packets to the media plane when they are due.
+//!
+//! Files are read ahead on the threads for what blocks, a batch at a time; the task that sleeps until packets are
+//! due never touches the disk.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use portunus_core::media::ingest::{FeedError, PacketFeed};
+use portunus_files::{FileError, MediaFile, OpenOptions};
+use tokio::task::{AbortHandle, JoinError, spawn_blocking};
+use tokio::time::{Instant, sleep_until};
+use tracing::{info, warn};
+
+/// How much is read at once.
+const AHEAD: Duration = Duration::from_millis(250);
+
+/// The same in bytes: what a fast file has in a few frames.
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// A player that is this late goes on from where it is instead of hurrying after the clock.
+const LATE: Duration = Duration::from_secs(1);
+
+/// How often viewers are told how the streams' times belong together.
+const REPORTS: Duration = Duration::from_secs(5);
+
+/// A damaged file that played at least this long before the damage is begun again.
+const WORTHWHILE: Duration = Duration::from_secs(1);
+
+/// A file being played; dropping it stops it.
+#[derive(Debug)]
+pub(crate) struct Player {
+    task: AbortHandle,
+}
+
+impl Player {
+    /// Plays `file`, the packets of each track into the feed at its index. The name is for the log.
+    pub(crate) fn start(file: MediaFile, feeds: Vec<PacketFeed>, name: &str) -> Self {
+        let name = name.to_owned();
+        Self::spawn(async move { play(file, &feeds, &name).await })
+    }
+
+    /// Opens the file first, away from here: for one that was opened before.
+    pub(crate) fn open(path: PathBuf, options: OpenOptions, feeds: Vec<PacketFeed>) -> Self {
+        Self::spawn(async move {
+            let name = path.display().to_string();
+            let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
+            match flatten(opened) {
+                Ok(file) if file.tracks().len() == feeds.len() => play(file, &feeds, &name).await,
+                Ok(_) => warn!(file = name, "the file has other tracks than before"),
+                Err(error) => warn!(file = name, %error, "cannot play"),
+            }
+        })
+    }
+
+    fn spawn(playing: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self {
+            task: tokio::spawn(playing).abort_handle(),
+        }
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Plays until the file or its viewers end.
+async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str) {
+    let clocks = file.tracks().iter().map(|track| track.codec.clock_rate());
+    let mut reports: Vec<_> = clocks.map(|_| Duration::ZERO).collect();
+    let mut clock = Clock::start();
+    let mut reading = spawn_blocking(move || Batch::read(file, Batch::default()));
+    let mut spare = Batch::default();
+    loop {
+        let (file, batch) = match reading.await {
+            Ok(read) => read,
+            Err(_) => return,
+        };
+        let ends = batch.ends;
+        reading = spawn_blocking(move || Batch::read(file, spare));
+        if let Some(error) = &batch.error {
+            warn!(file = name, %error, again = !ends, "cannot be played any further");
+        }
+        for packet in &batch.packets {
+            sleep_until(clock.due(packet.at)).await;
+            let (Some(feed), Some(report)) =
+                (feeds.get(packet.track), reports.get_mut(packet.track))
+            else {
+                continue;
+            };
+            if packet.at >= *report {
+                *report = packet.at.saturating_add(REPORTS);
+                // A report that finds no room comes again.
+                let _ = feed.sender_report(0, clock.ntp(packet.presented), packet.timestamp);
+            }
+            let bytes = batch.bytes.get(packet.range.clone()).unwrap_or_default();
+            if feed.send(0, bytes) == Err(FeedError::Gone) {
+                return;
+            }
+        }
+        if ends {
+            info!(file = name, "played to its end");
+            return;
+        }
+        spare = batch;
+    }
+}
+
+/// Times of the file on the clocks of this machine.
+struct Clock {
+    start: Instant,
+    wall: Duration,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            start: Instant::now(),
+            wall: wall.unwrap_or_default(),
+        }
+    }
+
+    /// When the file's time `at` is due.
+    fn due(&mut self, at: Duration) -> Instant {
+        let (due, now) = (self.start + at, Instant::now());
+        match now.checked_duration_since(due) {
+            Some(late) if late > LATE => {
+                self.start += late;
+                self.wall += late;
+                now
+            }
+            _ => due,
+        }
+    }
+
+    /// The file's time `at` as NTP has it (32.32 bits since 1900).
+    fn ntp(&self, at: Duration) -> u64 {
+        const FROM_1900_TO_1970: u64 = 2_208_988_800;
+        let since = self.wall.saturating_add(at);
+        let seconds = since.as_secs().wrapping_add(FROM_1900_TO_1970);
+        let fraction = (u64::from(since.subsec_nanos()) << 32) / 1_000_000_000;
+        (seconds << 32) | fraction
+    }
+}
+
+/// Packets that were read at once.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    packets: Vec<Packet>,
+    error: Option<FileError>,
+    /// Nothing comes after it.
+    ends: bool,
+}
+
+#[derive(Debug)]
+struct Packet {
+    track: usize,
+    at: Duration,
+    presented: Duration,
+    timestamp: u32,
+    range: Range<usize>,
+}
+
+impl Batch {
+    /// Fills `self` with what comes next. Blocks.
+    fn read(mut file: MediaFile, mut batch: Self) -> (MediaFile, Self) {
+        batch.bytes.clear();
+        batch.packets.clear();
+        batch.error = None;
+        batch.ends = false;
+        let mut until = None;
+        while batch.bytes.len() < AHEAD_BYTES {
+            match file.next() {
+                Some(Ok(packet)) => {
+                    let from = batch.bytes.len();
+                    batch.bytes.extend_from_slice(packet.bytes);
+                    batch.packets.push(Packet {
+                        track: packet.track,
+                        at: packet.at,
+                        presented: packet.presented,
+                        timestamp: timestamp(packet.bytes),
+                        range: from..batch.bytes.len(),
+                    });
+                    if packet.at >= *until.get_or_insert(packet.at + AHEAD) {
+                        break;
+                    }
+                }
+                Some(Err(error)) => {
+                    batch.error = Some(error);
+                    batch.ends = file.played() < WORTHWHILE || file.seek(Duration::ZERO).is_err();
+                    break;
+                }
+                None => {
+                    batch.ends = true;
+                    break;
+                }
+            }
+        }
+        (file, batch)
+    }
+}
+
+/// The timestamp of an RTP packet.
+fn timestamp(packet: &[u8]) -> u32 {
+    let bytes = packet.get(4..8).and_then(|bytes| bytes.first_chunk());
+    bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+/// A file that could not be opened because the server stops is as good as one that cannot be read.
+fn flatten(
+    opened: Result<Result<MediaFile, FileError>, JoinError>,
+) -> Result<MediaFile, FileError> {
+    opened.unwrap_or_else(|error| Err(FileError::Io(std::io::Error::other(error))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+
+    fn tone(seconds: usize, looping: bool) -> MediaFile {
+        let options = OpenOptions {
+            looping,
+            ..OpenOptions::default()
+        };
+        let samples = std::io::Cursor::new(vec![0xd5; seconds * 8_000]);
+        MediaFile::from_reader(samples, "alaw", &options).unwrap()
+    }
+
+    #[test]
+    fn batches_are_bounded_and_follow_one_another() {
+        let (mut file, mut batch) = Batch::read(tone(1, true), Batch::default());
+        let mut expected = Duration::ZERO;
+        for _ in 0..20 {
+            assert!((12..=14).contains(&batch.packets.len()));
+            for packet in &batch.packets {
+                assert_eq!(packet.at, expected);
+                assert_eq!(batch.bytes[packet.range.clone()].len(), 172);
+                expected += Duration::from_millis(20);
+            }
+            (file, batch) = Batch::read(file, batch);
+        }
+    }
+
+    #[test]
+    fn the_last_batch_says_so() {
+        let (file, batch) = Batch::read(tone(1, false), Batch::default());
+        assert!(!batch.ends);
+        let rest = (0..4).fold((file, batch), |(file, batch), _| Batch::read(file, batch));
+        assert!(rest.1.ends && rest.1.error.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_was_stopped_does_not_hurry() {
+        let mut clock = Clock::start();
+        let start = Instant::now();
+        assert_eq!(
+            clock.due(Duration::from_secs(1)),
+            start + Duration::from_secs(1)
+        );
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(clock.due(Duration::from_secs(2)), Instant::now());
+        let next = clock.due(Duration::from_secs(3));
+        assert_eq!(next, Instant::now() + Duration::from_secs(1));
+        let apart = clock.ntp(Duration::from_millis(1_500)) - clock.ntp(Duration::ZERO);
+        assert!(apart.abs_diff(3 << 31) < 8);
+    }
+}
