@@ -1,5 +1,6 @@
 //! Containers: from bytes to frames with times.
 
+mod boxes;
 mod input;
 mod mp4;
 mod ogg;

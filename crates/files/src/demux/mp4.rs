@@ -1,8 +1,9 @@
 //! MP4 (ISO/IEC 14496-12 and -14, -15): H.264, AV1, VP8, VP9 and Opus.
 
-use mp4_atom::{Atom, Codec as Entry, FourCC, Header, Moov, ReadFrom, Stbl, Trak};
+use mp4_atom::{FourCC, Header, ReadFrom, Stbl};
 use portunus_rtp::packetize::{ParameterSets, PayloadFormat};
 
+use super::boxes::{self, SampleEntry, Trak};
 use super::sample_table::{Cursor, Sample};
 use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
 use crate::track::{Codec, Kind, TrackSource};
@@ -13,20 +14,30 @@ const MAX_BOXES: u32 = 100_000;
 
 pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
     let moov = read_moov(&mut input)?;
+    let traks = boxes::traks(&moov)?;
+    let duration = traks
+        .iter()
+        .filter_map(|trak| nanos_of_ticks(i64::try_from(trak.duration).ok()?, trak.timescale));
+    let duration = duration.max().filter(|nanos| *nanos > 0);
     let mut sources = Vec::new();
     let mut tracks = Vec::new();
+    let mut traks: Vec<_> = traks.into_iter().map(Some).collect();
     for wanted in options.kinds() {
-        let Some(trak) = moov.trak.iter().find(|trak| kind_of(trak) == Some(wanted)) else {
-            continue;
-        };
-        let (source, track) = open_track(trak, wanted)?;
-        sources.push(source);
-        tracks.push(track);
+        let is_wanted = |trak: &Trak| kind_of(trak) == Some(wanted);
+        let found = traks
+            .iter_mut()
+            .find(|trak| trak.as_ref().is_some_and(is_wanted))
+            .and_then(Option::take);
+        if let Some(trak) = found {
+            let (source, track) = open_track(trak, wanted)?;
+            sources.push(source);
+            tracks.push(track);
+        }
     }
     if sources.is_empty() {
         return Err(FileError::NoTrack(options.wanted()));
     }
-    let fragmented = moov.mvex.is_some();
+    let fragmented = boxes::is_fragmented(&moov);
     for track in &mut tracks {
         track.advance()?;
         if track.next.is_none() && fragmented {
@@ -37,12 +48,8 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
     }
     // What edit lists cut off is sent all the same (decoders need it), so everything moves back.
     let shift = tracks.iter().map(|track| track.start).max().unwrap_or(0);
-    let duration = moov.trak.iter().filter_map(|trak| {
-        let header = &trak.mdia.mdhd;
-        nanos_of_ticks(i64::try_from(header.duration).ok()?, header.timescale)
-    });
     Ok(Box::new(Mp4 {
-        duration: duration.max().filter(|nanos| *nanos > 0),
+        duration,
         input,
         sources,
         tracks,
@@ -154,7 +161,7 @@ impl Demux for Mp4 {
 }
 
 /// Passes over boxes until the one with the index.
-fn read_moov(input: &mut Input) -> Result<Moov, FileError> {
+fn read_moov(input: &mut Input) -> Result<Vec<u8>, FileError> {
     for _ in 0..MAX_BOXES {
         if input.is_at_end() {
             break;
@@ -168,20 +175,19 @@ fn read_moov(input: &mut Input) -> Result<Moov, FileError> {
         })?;
         let rest = input.len().saturating_sub(input.position());
         let size = header.size.map_or(rest, |size| size as u64);
-        if header.kind != Moov::KIND {
+        if header.kind != boxes::MOOV {
             input.skip(size)?;
             continue;
         }
         let mut body = Vec::new();
         input.read_into(&mut body, size, MAX_INDEX, "the moov box")?;
-        return Moov::decode_body(&mut body.as_slice())
-            .map_err(|error| FileError::corrupt(format!("the moov box: {error}")));
+        return Ok(body);
     }
     Err(FileError::corrupt("there is no moov box"))
 }
 
 fn kind_of(trak: &Trak) -> Option<Kind> {
-    let handler = trak.mdia.hdlr.handler;
+    let handler = trak.handler;
     if handler == FourCC::new(b"vide") {
         Some(Kind::Video)
     } else if handler == FourCC::new(b"soun") {
@@ -191,18 +197,12 @@ fn kind_of(trak: &Trak) -> Option<Kind> {
     }
 }
 
-fn open_track(trak: &Trak, kind: Kind) -> Result<(TrackSource, TrackState), FileError> {
-    let table = &trak.mdia.minf.stbl;
-    let entry = table.stsd.codecs.first();
-    let entry = entry.ok_or_else(|| FileError::corrupt("a track without sample entry"))?;
-    let source = source_of(entry).ok_or_else(|| {
-        let codec = name_of(entry);
-        FileError::Codec {
-            track: u64::from(trak.tkhd.track_id),
-            kind,
-            advice: advice_for(kind),
-            codec,
-        }
+fn open_track(trak: Trak, kind: Kind) -> Result<(TrackSource, TrackState), FileError> {
+    let source = source_of(&trak.entry).map_err(|codec| FileError::Codec {
+        track: u64::from(trak.id),
+        kind,
+        codec,
+        advice: advice_for(kind),
     })?;
     if source.track.codec.kind() != kind {
         return Err(FileError::corrupt("a track of two kinds"));
@@ -212,17 +212,15 @@ fn open_track(trak: &Trak, kind: Kind) -> Result<(TrackSource, TrackState), File
             "Opus of more than two channels: mix it down to stereo",
         ));
     }
-    let timescale = trak.mdia.mdhd.timescale;
-    if timescale == 0 {
+    if trak.timescale == 0 {
         return Err(FileError::corrupt("a track with timescale 0"));
     }
-    let edits = trak.edts.as_ref().and_then(|edts| edts.elst.as_ref());
-    let start = edits
-        .and_then(|elst| elst.entries.iter().find_map(|entry| entry.media_time))
-        .and_then(|ticks| nanos_of_ticks(i64::try_from(ticks).ok()?, timescale));
+    let start = i64::try_from(trak.start)
+        .ok()
+        .and_then(|ticks| nanos_of_ticks(ticks, trak.timescale));
     let state = TrackState {
-        table: table.clone(),
-        timescale,
+        table: trak.table,
+        timescale: trak.timescale,
         start: start.unwrap_or(0),
         cursor: Cursor::default(),
         next: None,
@@ -239,19 +237,19 @@ pub(super) fn advice_for(kind: Kind) -> &'static str {
     }
 }
 
-fn source_of(entry: &Entry) -> Option<TrackSource> {
-    Some(match entry {
-        Entry::Avc1(entry) => h264(&entry.avcc),
-        Entry::Avc3(entry) => h264(&entry.avcc),
-        Entry::Av01(entry) => av1(entry.av1c.config_obus.clone()),
-        Entry::Vp08(_) => TrackSource::new(Codec::Vp8, PayloadFormat::Vp8),
-        Entry::Vp09(entry) => {
+/// How the samples are packetised; the codec's name if they cannot be.
+fn source_of(entry: &SampleEntry) -> Result<TrackSource, String> {
+    Ok(match entry {
+        SampleEntry::H264(config) => h264(config),
+        SampleEntry::Av1(config) => av1(config.config_obus.clone()),
+        SampleEntry::Vp8 => TrackSource::new(Codec::Vp8, PayloadFormat::Vp8),
+        SampleEntry::Vp9(config) => {
             let mut source = TrackSource::new(Codec::Vp9, PayloadFormat::Vp9);
-            source.track.fmtp = Some(format!("profile-id={}", entry.vpcc.profile));
+            source.track.fmtp = Some(format!("profile-id={}", config.profile));
             source
         }
-        Entry::Opus(entry) => TrackSource::opus(entry.dops.output_channel_count.max(1)),
-        _ => return None,
+        SampleEntry::Opus(head) => TrackSource::opus(head.output_channel_count.max(1)),
+        SampleEntry::Other(kind) => return Err(name_of(*kind)),
     })
 }
 
@@ -279,17 +277,17 @@ pub(super) fn h264(config: &mp4_atom::Avcc) -> TrackSource {
     source
 }
 
-fn name_of(entry: &Entry) -> String {
-    match entry {
-        Entry::Mp4a(_) => "AAC",
-        Entry::Mp3(_) => "MP3",
-        Entry::Flac(_) => "FLAC",
-        Entry::Ac3(_) => "AC-3",
-        Entry::Eac3(_) => "E-AC-3",
-        Entry::Hev1(_) | Entry::Hvc1(_) => "H.265",
-        Entry::Jpeg(_) => "JPEG",
-        Entry::Unknown(kind, _) => return format!("'{kind}'"),
-        _ => "an unsupported codec",
+fn name_of(kind: FourCC) -> String {
+    match &<[u8; 4]>::from(kind) {
+        b"mp4a" => "AAC",
+        b".mp3" => "MP3",
+        b"fLaC" => "FLAC",
+        b"ac-3" => "AC-3",
+        b"ec-3" => "E-AC-3",
+        b"hvc1" | b"hev1" => "H.265",
+        b"mp4v" => "MPEG-4 Visual",
+        b"jpeg" => "JPEG",
+        kind => return String::from_utf8_lossy(kind).escape_default().to_string(),
     }
     .to_owned()
 }

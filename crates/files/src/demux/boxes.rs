@@ -1,0 +1,135 @@
+//! The boxes of an MP4 index that are needed, and no others: what a file has besides is not even parsed.
+
+use mp4_atom::{
+    Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Mdhd, Moov,
+    Stbl, Stco, Stsc, Stss, Stsz, Stts, Tkhd, VpcC,
+};
+
+use crate::FileError;
+
+/// A track as the index describes it.
+pub(super) struct Trak {
+    pub id: u32,
+    pub handler: FourCC,
+    pub timescale: u32,
+    pub duration: u64,
+    /// Where the edit list begins, in units of the timescale.
+    pub start: u64,
+    pub entry: SampleEntry,
+    /// Without sample entries.
+    pub table: Stbl,
+}
+
+/// A sample entry: the codec and its setup.
+pub(super) enum SampleEntry {
+    H264(Avcc),
+    Av1(Av1c),
+    Vp8,
+    Vp9(VpcC),
+    Opus(Dops),
+    Other(FourCC),
+}
+
+/// Bytes of a sample entry before its boxes (ISO/IEC 14496-12 section 12.1.3 and 12.2.3).
+const VISUAL_ENTRY: usize = 78;
+const AUDIO_ENTRY: usize = 28;
+
+/// Whether the index says that there are fragments.
+pub(super) fn is_fragmented(moov: &[u8]) -> bool {
+    find(moov, b"mvex").is_some()
+}
+
+/// The tracks of the index.
+pub(super) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
+    boxes(moov)
+        .filter(|(kind, _)| *kind == FourCC::new(b"trak"))
+        .map(|(_, body)| trak(body))
+        .collect()
+}
+
+fn trak(body: &[u8]) -> Result<Trak, FileError> {
+    let mdia = required(body, b"mdia")?;
+    let header: Mdhd = decode(mdia)?;
+    let stbl = required(required(mdia, b"minf")?, b"stbl")?;
+    let edits = find(body, b"edts").and_then(|edts| find(edts, b"elst"));
+    let edits = edits.map(decode_body::<Elst>).transpose()?;
+    let start = edits.and_then(|elst| elst.entries.iter().find_map(|entry| entry.media_time));
+    Ok(Trak {
+        id: decode::<Tkhd>(body)?.track_id,
+        handler: decode::<Hdlr>(mdia)?.handler,
+        timescale: header.timescale,
+        duration: header.duration,
+        start: start.unwrap_or(0),
+        entry: sample_entry(required(stbl, b"stsd")?)?,
+        table: Stbl {
+            stts: decode::<Stts>(stbl)?,
+            ctts: optional::<Ctts>(stbl)?,
+            stss: optional::<Stss>(stbl)?,
+            stsc: decode::<Stsc>(stbl)?,
+            stsz: decode::<Stsz>(stbl)?,
+            stco: optional::<Stco>(stbl)?,
+            co64: optional::<Co64>(stbl)?,
+            ..Stbl::default()
+        },
+    })
+}
+
+/// The first sample entry; a track that has more is refused where they are used.
+fn sample_entry(stsd: &[u8]) -> Result<SampleEntry, FileError> {
+    // Version, flags, and the number of entries.
+    let entries = stsd.get(8..).unwrap_or_default();
+    let (kind, body) = boxes(entries)
+        .next()
+        .ok_or_else(|| FileError::corrupt("a track without sample entry"))?;
+    let video = body.get(VISUAL_ENTRY..).unwrap_or_default();
+    let audio = body.get(AUDIO_ENTRY..).unwrap_or_default();
+    Ok(match &<[u8; 4]>::from(kind) {
+        b"avc1" | b"avc3" => SampleEntry::H264(decode(video)?),
+        b"av01" => SampleEntry::Av1(decode(video)?),
+        b"vp08" => SampleEntry::Vp8,
+        b"vp09" => SampleEntry::Vp9(decode(video)?),
+        b"Opus" => SampleEntry::Opus(decode(audio)?),
+        _ => SampleEntry::Other(kind),
+    })
+}
+
+/// The boxes that lie one behind the other in `body`; what is malformed ends them.
+fn boxes(mut body: &[u8]) -> impl Iterator<Item = (FourCC, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = Header::decode_maybe(&mut body).ok()??;
+        let size = header.size.unwrap_or(body.remaining());
+        let (own, rest) = body.split_at_checked(size)?;
+        body = rest;
+        Some((header.kind, own))
+    })
+}
+
+fn find<'a>(body: &'a [u8], kind: &[u8; 4]) -> Option<&'a [u8]> {
+    let found = boxes(body).find(|(it, _)| *it == FourCC::new(kind));
+    found.map(|(_, own)| own)
+}
+
+fn required<'a>(body: &'a [u8], kind: &[u8; 4]) -> Result<&'a [u8], FileError> {
+    find(body, kind).ok_or_else(|| missing(FourCC::new(kind)))
+}
+
+fn missing(kind: FourCC) -> FileError {
+    FileError::corrupt(format!("there is no {kind} box where one has to be"))
+}
+
+/// The box of this type that is in `body`.
+fn decode<T: Atom>(body: &[u8]) -> Result<T, FileError> {
+    optional(body)?.ok_or_else(|| missing(T::KIND))
+}
+
+fn optional<T: Atom>(body: &[u8]) -> Result<Option<T>, FileError> {
+    find(body, &T::KIND.into()).map(decode_body).transpose()
+}
+
+fn decode_body<T: Atom>(mut own: &[u8]) -> Result<T, FileError> {
+    T::decode_body(&mut own)
+        .map_err(|error| FileError::corrupt(format!("the {} box: {error}", T::KIND)))
+}
+
+/// The type of the box that holds the index.
+pub(super) const MOOV: FourCC = Moov::KIND;
