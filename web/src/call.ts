@@ -7,7 +7,7 @@ export interface CallEvents {
   /** The connection came up, or went down with a reason. */
   connected(up: boolean, reason?: string): void;
   localTrack(track: MediaStreamTrack, on: boolean): void;
-  remoteTrack(track: MediaStreamTrack, on: boolean): void;
+  remoteTrack(track: MediaStreamTrack, on: boolean, mid: string): void;
   dataOpen(): void;
   data(data: unknown): void;
   /** The server loses packets of ours (`uplink`), or we lose packets of the server's. */
@@ -32,10 +32,10 @@ export class Call {
       // The reason is passed by janus.js though its types do not say so.
       webrtcState: ((up: boolean, reason?: string) => events.connected(up, reason)) as (up: boolean) => void,
       onlocaltrack: (track, on) => events.localTrack(track, on),
-      onremotetrack: (track, _mid, on, metadata) => {
+      onremotetrack: (track, mid, on, metadata) => {
         // A muted track is one from which nothing arrives for a moment, not one that ended.
         if (metadata?.reason === 'mute' || metadata?.reason === 'unmute') return;
-        events.remoteTrack(track, on);
+        events.remoteTrack(track, on, mid);
       },
       ondataopen: () => events.dataOpen(),
       ondata: (data: unknown) => events.data(data),
@@ -58,6 +58,30 @@ export class Call {
         jsep,
         success: () => resolve(),
         error: (reason) => reject(new Error(reason)),
+      });
+    });
+  }
+
+  /** Sends a request that the plugin answers at once. */
+  ask(body: Record<string, unknown>): Promise<Record<string, any>> {
+    return new Promise((resolve, reject) => {
+      this.handle.send({
+        message: body as { request: string },
+        success: (data: unknown) => resolve((data ?? {}) as Record<string, any>),
+        error: (reason) => reject(new Error(reason)),
+      });
+    });
+  }
+
+  /** Answers an offer, sending nothing. */
+  receive(jsep: Jsep): Promise<Jsep> {
+    const data = /^m=application [1-9]/m.test(jsep.sdp ?? '');
+    return new Promise((resolve, reject) => {
+      this.handle.createAnswer({
+        jsep,
+        tracks: data ? [{ type: 'data', capture: false }] : [],
+        success: resolve,
+        error: (reason: unknown) => reject(asError(reason)),
       });
     });
   }

@@ -102,13 +102,18 @@ const ROWS: [name: string, label: string, show: (figures: Figures) => string | u
   ['path', 'Path', ({ path }) => path],
 ];
 
+/** The rows that say nothing where nothing is sent. */
+const SENDING = ['bitrate-out', 'loss-out', 'size-out'];
+
 /** Shows figures as a list in `root`, and the layer, which only the plugin knows. */
 export class FiguresPanel {
+  private readonly rows: typeof ROWS;
   private readonly values = new Map<string, HTMLElement>();
   private timer?: ReturnType<typeof setInterval>;
 
-  constructor(root: HTMLElement) {
-    for (const [name, label] of [...ROWS, ['layer', 'Layer received'] as const]) {
+  constructor(root: HTMLElement, { receiveOnly = false } = {}) {
+    this.rows = ROWS.filter(([name]) => !(receiveOnly && SENDING.includes(name)));
+    for (const [name, label] of [...this.rows, ['layer', 'Layer received'] as const]) {
       const row = document.createElement('div');
       const term = document.createElement('dt');
       const value = document.createElement('dd');
@@ -129,7 +134,7 @@ export class FiguresPanel {
       const report = await peerConnection()?.getStats();
       if (!report || this.timer === undefined) return;
       const figures = sampler.read(report as unknown as Iterable<[string, Stat]>);
-      for (const [name, , show] of ROWS) this.set(name, show(figures));
+      for (const [name, , show] of this.rows) this.set(name, show(figures));
     };
     this.timer = setInterval(() => void tick(), 1000);
     void tick();

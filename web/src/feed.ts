@@ -1,0 +1,215 @@
+// The command lines that feed a mountpoint, ready to copy.
+
+/** A stream of a mountpoint, as `info` tells it. */
+export interface StreamInfo {
+  mid?: string;
+  type: 'audio' | 'video' | 'data';
+  label?: string;
+  codec?: string;
+  pt?: number;
+  /** Ports are told to those only who may manage the mountpoint. */
+  port?: number;
+  port2?: number;
+  port3?: number;
+  rtcpport?: number;
+  videosimulcast?: boolean;
+  videosvc?: boolean;
+}
+
+/** A mountpoint, as `info` tells it. */
+export interface MountpointInfo {
+  id: number | string;
+  description: string;
+  type: string;
+  enabled: boolean;
+  metadata?: string;
+  media?: StreamInfo[];
+  whip?: boolean;
+  publishing?: boolean;
+  rtsp?: boolean;
+  url?: string;
+  filename?: string;
+  secret?: string;
+  token?: string;
+  srtp?: boolean;
+}
+
+/** One way to feed a mountpoint. */
+export interface Feed {
+  tool: string;
+  /** What to copy. */
+  line: string;
+  /** What one has to know about it. */
+  note?: string;
+}
+
+/** Where the server is, as the page was asked for. */
+export interface Place {
+  /** `http://HOST:8088` */
+  origin: string;
+  /** The host alone, for addresses of RTP. */
+  host: string;
+}
+
+/** All ways to feed a mountpoint; none where the server fetches the media itself. */
+export function feeds(info: MountpointInfo, place: Place): Feed[] {
+  if (info.whip) return whip(info, place);
+  const streams = (info.media ?? []).filter((stream) => stream.port !== undefined);
+  return streams.length > 0 ? rtp(streams, place) : [];
+}
+
+/** Why there is nothing to show. */
+export function unfed(info: MountpointInfo): string {
+  if (info.rtsp) return `The server pulls it by RTSP${info.url ? ` from ${info.url}` : ''}.`;
+  if (info.filename) return `The server plays the file ${info.filename}.`;
+  return 'Its ports are shown to those who know its secret.';
+}
+
+const TEST_PICTURE = '-f lavfi -i testsrc2=size=1280x720:rate=30';
+const TEST_TONE = '-f lavfi -i sine=frequency=440:sample_rate=48000';
+
+function whip(info: MountpointInfo, { origin }: Place): Feed[] {
+  const url = `${origin}/whip/${encodeURIComponent(String(info.id))}`;
+  const token = info.token ?? info.secret;
+  const video = info.media?.find((stream) => stream.type === 'video');
+  const audio = info.media?.some((stream) => stream.type === 'audio') ?? false;
+  const tone = audio ? ` ${TEST_TONE}` : '';
+  const sound = audio ? ' -c:a libopus -ar 48000 -ac 2 -b:a 64k' : '';
+  const picture = ' -c:v libx264 -profile:v baseline -preset veryfast -tune zerolatency -pix_fmt yuv420p -bf 0 -g 60 -b:v 2M';
+  const inputs = video ? ` ${TEST_PICTURE}` : '';
+  const feeds: Feed[] = [
+    {
+      tool: 'OBS',
+      line: url,
+      note: `Settings → Stream: service WHIP, this as the server${token ? `, and the Bearer Token ${token}` : ''}.`,
+    },
+    {
+      tool: 'ffmpeg',
+      line: `ffmpeg -re${inputs}${tone}${video ? picture : ''}${sound} -f whip${token ? ` -authorization ${quote(token)}` : ''} ${quote(url)}`,
+      note: 'ffmpeg 8.0 or newer; it sends H.264 and Opus.',
+    },
+    {
+      tool: 'GStreamer',
+      line: [
+        'gst-launch-1.0',
+        video ? 'videotestsrc is-live=true ! video/x-raw,width=1280,height=720 ! queue ! s.video_0' : '',
+        audio ? 'audiotestsrc is-live=true wave=ticks ! queue ! s.audio_0' : '',
+        `whipclientsink name=s signaller::whip-endpoint=${quote(url)}`,
+        token ? `signaller::auth-token=${quote(token)}` : '',
+      ]
+        .filter(Boolean)
+        .join(' '),
+      note: 'With gst-plugins-rs.',
+    },
+  ];
+  return feeds;
+}
+
+/** ffmpeg's encoder of a codec, and what it needs so that viewers can join and repair. */
+const FFMPEG: Record<string, string> = {
+  vp8: '-c:v libvpx -deadline realtime -cpu-used 8 -b:v 2M -g 60',
+  vp9: '-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -row-mt 1 -b:v 2M -g 60 -strict experimental',
+  h264: '-c:v libx264 -profile:v baseline -preset veryfast -tune zerolatency -pix_fmt yuv420p -b:v 2M -g 60',
+  h265: '-c:v libx265 -preset veryfast -tune zerolatency -pix_fmt yuv420p -b:v 2M -g 60',
+  av1: '-c:v libsvtav1 -preset 12 -svtav1-params pred-struct=1 -b:v 2M -g 60 -strict experimental',
+  opus: '-c:a libopus -ar 48000 -ac 2 -b:a 64k',
+  pcmu: '-c:a pcm_mulaw -ar 8000 -ac 1',
+  pcma: '-c:a pcm_alaw -ar 8000 -ac 1',
+  g722: '-c:a g722 -ar 16000 -ac 1',
+};
+
+/** GStreamer's encoder and payloader of a codec. */
+const GSTREAMER: Record<string, string> = {
+  vp8: 'vp8enc deadline=1 cpu-used=8 target-bitrate=2000000 keyframe-max-dist=60 ! rtpvp8pay mtu=1200',
+  vp9: 'vp9enc deadline=1 cpu-used=8 target-bitrate=2000000 keyframe-max-dist=60 ! rtpvp9pay mtu=1200',
+  h264: 'videoconvert ! x264enc tune=zerolatency speed-preset=veryfast bitrate=2000 key-int-max=60 ! video/x-h264,profile=constrained-baseline ! rtph264pay mtu=1200 config-interval=-1 aggregate-mode=zero-latency',
+  h265: 'videoconvert ! x265enc tune=zerolatency speed-preset=veryfast bitrate=2000 key-int-max=60 ! rtph265pay mtu=1200 config-interval=-1',
+  av1: 'videoconvert ! av1enc usage-profile=realtime cpu-used=8 target-bitrate=2000 keyframe-max-dist=60 ! av1parse ! rtpav1pay mtu=1200',
+  opus: 'audioconvert ! audioresample ! opusenc bitrate=64000 ! rtpopuspay mtu=1200',
+  pcmu: 'audioconvert ! audioresample ! mulawenc ! rtppcmupay mtu=1200',
+  pcma: 'audioconvert ! audioresample ! alawenc ! rtppcmapay mtu=1200',
+  g722: 'audioconvert ! audioresample ! avenc_g722 ! rtpg722pay mtu=1200',
+};
+
+/** The frame sizes of the encodings of a simulcast stream, the lowest first. */
+const SIZES = ['320:180', '640:360', '1280:720'];
+
+function rtp(streams: StreamInfo[], { host }: Place): Feed[] {
+  const media = streams.filter((stream) => stream.type !== 'data');
+  const data = streams.filter((stream) => stream.type === 'data');
+  const feeds: Feed[] = [];
+  const known = (encoders: Record<string, string>) => media.filter((stream) => encoders[codecOf(stream)]);
+  const ffmpeg = known(FFMPEG);
+  if (ffmpeg.length > 0) {
+    const note = ffmpeg.some((stream) => codecOf(stream) === 'av1') ? 'AV1 over RTP needs ffmpeg 8.0 or newer.' : undefined;
+    feeds.push({ tool: 'ffmpeg', line: ffmpegLine(ffmpeg, host), note });
+  }
+  const gstreamer = known(GSTREAMER);
+  if (gstreamer.length > 0) {
+    const note = gstreamer.some((stream) => codecOf(stream) === 'av1') ? 'rtpav1pay is in gst-plugins-rs.' : undefined;
+    feeds.push({ tool: 'GStreamer', line: gstreamerLine(gstreamer, host), note });
+  }
+  const picture = media.find((stream) => stream.type === 'video' && stream.port);
+  if (picture) {
+    feeds.push({
+      tool: 'OBS',
+      line: `rtp://${bracketed(host)}:${picture.port}?pkt_size=1200`,
+      note:
+        'Settings → Output → Advanced → Recording: type Custom Output (FFmpeg), output to URL, this as the path, container rtp, ' +
+        `a ${codecOf(picture).toUpperCase()} encoder with a keyframe interval of 60, then Start Recording. Picture only; for picture and sound ` +
+        'from OBS use a mountpoint of type whip.',
+    });
+  }
+  for (const stream of data) {
+    feeds.push({ tool: 'Text', line: `printf hello | nc -u -w 1 ${host} ${stream.port}`, note: 'Each datagram is a message on the viewers’ data channels.' });
+  }
+  return feeds;
+}
+
+function ffmpegLine(streams: StreamInfo[], host: string): string {
+  const inputs = streams.map((stream) => (stream.type === 'video' ? TEST_PICTURE : TEST_TONE));
+  const outputs = streams.flatMap((stream, index) =>
+    portsOf(stream).map((port, layer, all) => {
+      const scale = all.length > 1 ? ` -vf scale=${SIZES[SIZES.length - all.length + layer]}` : '';
+      // The muxer sends its reports to the next port unless it is told otherwise.
+      const rtcp = stream.rtcpport ? `&rtcpport=${stream.rtcpport}` : '';
+      const pt = stream.pt === undefined ? '' : ` -payload_type ${stream.pt}`;
+      return `-map ${index}${scale} ${FFMPEG[codecOf(stream)]} -f rtp${pt} ${quote(`rtp://${bracketed(host)}:${port}?pkt_size=1200${rtcp}`)}`;
+    }),
+  );
+  return ['ffmpeg -re', ...inputs, ...outputs].join(' ');
+}
+
+function gstreamerLine(streams: StreamInfo[], host: string): string {
+  const branches = streams.flatMap((stream) =>
+    portsOf(stream).map((port, layer, all) => {
+      const [width, height] = (SIZES[SIZES.length - all.length + layer] ?? '1280:720').split(':');
+      const source =
+        stream.type === 'video'
+          ? `videotestsrc is-live=true ! video/x-raw,width=${width},height=${height},framerate=30/1`
+          : 'audiotestsrc is-live=true wave=ticks';
+      const pt = stream.pt === undefined ? '' : ` pt=${stream.pt}`;
+      return `${source} ! ${GSTREAMER[codecOf(stream)]}${pt} ! udpsink host=${host} port=${port}`;
+    }),
+  );
+  return ['gst-launch-1.0', ...branches].join(' ');
+}
+
+/** The ports of a stream, that of the lowest encoding first. */
+function portsOf(stream: StreamInfo): number[] {
+  const all = stream.videosimulcast ? [stream.port, stream.port2, stream.port3] : [stream.port];
+  return all.filter((port): port is number => !!port);
+}
+
+function codecOf(stream: StreamInfo): string {
+  return (stream.codec ?? '').toLowerCase();
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+}
+
+/** As a shell takes it for one word. */
+function quote(text: string): string {
+  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,237 @@
+// The streaming page: lists mountpoints, plays one, shows its figures and layers.
+import { Call, type CallEvents } from './call';
+import type { MountpointInfo, StreamInfo } from './feed';
+import { FiguresPanel } from './figures';
+import { LayerChoice } from './layers';
+import { MountpointList, type Listed } from './mountpoints';
+import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { connect, type Jsep, type Session } from './session';
+import { Tiles } from './tiles';
+
+/** How often the list is read again, in milliseconds. */
+const REFRESH = 3000;
+
+/** The plugin's codes of a PIN that is missing or wrong. */
+const PIN_NEEDED = [453, 457];
+
+const options = pageOptions();
+const tiles = new Tiles(element('tiles'));
+const figures = new FiguresPanel(element('figures'), { receiveOnly: true });
+const layers = new LayerChoice(element('layers'), (settings) => run(call?.send({ request: 'configure', ...settings })));
+const list = new MountpointList(element('streams'), element('none'), {
+  play: (mountpoint, pin) => void play(mountpoint, pin),
+  info: async (mountpoint, secret) => (await ask({ request: 'info', id: mountpoint.id, ...(secret && { secret }) }))['info'] as MountpointInfo,
+});
+const pause = element<HTMLButtonElement>('pause');
+
+let session: Session | null = null;
+let call: Call | null = null;
+/** What is played, and what its streams are. */
+let current: { mountpoint: Listed; streams: StreamInfo[] } | null = null;
+/** What is played once the former has stopped. */
+let next: { mountpoint: Listed; pin?: string } | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+element('stop').addEventListener('click', () => stop());
+pause.addEventListener('click', () => {
+  const paused = pause.getAttribute('aria-pressed') !== 'true';
+  run(call?.send({ request: paused ? 'pause' : 'start' }));
+});
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void refresh();
+});
+void refresh();
+
+/** Reads the list, now and every few seconds while the page is seen. */
+async function refresh(): Promise<void> {
+  clearTimeout(timer);
+  try {
+    const first = !call;
+    const { list: mountpoints } = await ask({ request: 'list' });
+    list.show(mountpoints as Listed[]);
+    list.playing(current?.mountpoint.id ?? null);
+    if (first) {
+      clearNotice();
+      status('Ready.');
+      playAsked(mountpoints as Listed[]);
+    }
+  } catch (error) {
+    if (!session) notice('error', serverAway(error));
+    else notice('error', `The mountpoints cannot be listed: ${message(error)}`);
+  }
+  if (!document.hidden) timer = setTimeout(() => void refresh(), REFRESH);
+}
+
+/** `?play=ID` plays at once; without a touch of the user there is no sound in most browsers. */
+function playAsked(mountpoints: Listed[]): void {
+  const id = new URLSearchParams(window.location.search).get('play');
+  const wanted = mountpoints.find((mountpoint) => String(mountpoint.id) === id);
+  if (wanted && !current) void play(wanted);
+}
+
+async function ask(body: Record<string, unknown>): Promise<Record<string, any>> {
+  const data = await (await attached()).ask(body);
+  if (data['error']) throw new Error(data['error']);
+  return data;
+}
+
+async function attached(): Promise<Call> {
+  session ??= await connect(options.transport, lostServer);
+  call ??= await Call.attach(session, 'janus.plugin.streaming', events);
+  return call;
+}
+
+async function play(mountpoint: Listed, pin?: string): Promise<void> {
+  clearNotice();
+  if (current) {
+    // One handle watches one mountpoint: the other follows when this one has ended.
+    next = { mountpoint, pin };
+    return stop();
+  }
+  current = { mountpoint, streams: mountpoint.media ?? [] };
+  status('Connecting…');
+  list.playing(mountpoint.id);
+  try {
+    const live = await attached();
+    const { info } = await live.ask({ request: 'info', id: mountpoint.id });
+    if (info?.media) current.streams = info.media;
+    await live.send({ request: 'watch', id: mountpoint.id, ...(pin && { pin }) });
+  } catch (error) {
+    failed(message(error));
+  }
+}
+
+function stop(): void {
+  run(call?.send({ request: 'stop' }));
+  call?.hangup();
+}
+
+const events: CallEvents = {
+  message: (data, jsep) => {
+    if (data['error']) return failed(data['error'], data['error_code']);
+    if (data['event'] === 'edited') return void refresh();
+    if (String(data['event']).startsWith('rtsp-')) {
+      notice('warning', data['event'] === 'rtsp-disconnected' ? 'The source is away; the server tries again.' : 'The source is back.');
+    }
+    if (jsep) void answer(jsep);
+    const result = data['result'] ?? {};
+    const text = layers.update(result);
+    if (text) figures.layer(text);
+    switch (result.status) {
+      case 'started':
+      case 'starting':
+        return showPaused(false);
+      case 'pausing':
+        return showPaused(true);
+      case 'stopped':
+        notice('info', 'The mountpoint is gone.');
+        break;
+      case 'kicked_all':
+        notice('info', 'The server has ended all viewers of this mountpoint.');
+        break;
+    }
+  },
+  connected: (up, reason) => {
+    if (up) status(`Playing; signalling over ${session?.transport}.`);
+    else if (current) status(`Disconnected: ${reason ?? 'no reason given'}.`);
+  },
+  localTrack: () => {},
+  remoteTrack: (track, on, mid) => tiles.track(track, on, mid, labelOf(mid)),
+  dataOpen: () => {},
+  data: (data) => line(typeof data === 'string' ? data : `${(data as ArrayBuffer).byteLength} bytes`),
+  slowLink: (uplink, lost) => {
+    if (!uplink) notice('warning', `${lost} packets from the server were lost lately.`);
+  },
+  ended,
+};
+
+async function answer(offer: Jsep): Promise<void> {
+  const live = call;
+  if (!live || !current) return;
+  try {
+    const ours = await live.receive(offer);
+    await live.send({ request: 'start' }, ours);
+    showPlayer(current.mountpoint, current.streams);
+    figures.start(() => live.peerConnection);
+  } catch (error) {
+    failed(`The offer could not be answered: ${message(error)}`);
+    stop();
+  }
+}
+
+function showPlayer(mountpoint: Listed, streams: StreamInfo[]): void {
+  element('player').hidden = false;
+  element('player-title').textContent = mountpoint.description;
+  element('messages').hidden = !streams.some((stream) => stream.type === 'data');
+  element('log').replaceChildren();
+  layers.show(streams);
+  showPaused(false);
+  element('player').scrollIntoView({ block: 'nearest' });
+}
+
+function showPaused(paused: boolean): void {
+  pause.setAttribute('aria-pressed', String(paused));
+  pause.textContent = paused ? 'Go on' : 'Pause';
+}
+
+function labelOf(mid: string): string {
+  const stream = current?.streams.find((stream) => stream.mid === mid);
+  return stream?.label ?? stream?.type ?? 'video';
+}
+
+function line(text: string): void {
+  const log = element('log');
+  const item = document.createElement('li');
+  item.className = 'received';
+  item.textContent = text;
+  log.append(item);
+  while (log.childElementCount > 100) log.firstElementChild?.remove();
+  log.scrollTop = log.scrollHeight;
+}
+
+function failed(text: string, code?: number): void {
+  const mountpoint = current?.mountpoint;
+  if (code !== undefined && PIN_NEEDED.includes(code) && mountpoint) {
+    notice('info', 'This mountpoint asks for a PIN.');
+    ended();
+    list.askPin(mountpoint.id);
+    return;
+  }
+  notice('error', `The server says: ${text}${code ? ` (${code})` : ''}`);
+  if (!call?.peerConnection) ended();
+}
+
+function ended(): void {
+  tiles.clear();
+  figures.stop();
+  element('player').hidden = true;
+  current = null;
+  list.playing(null);
+  status('Ready.');
+  if (next) {
+    const { mountpoint, pin } = next;
+    next = null;
+    void play(mountpoint, pin);
+  }
+}
+
+function lostServer(reason: string): void {
+  session = null;
+  call?.hangup();
+  call = null;
+  next = null;
+  ended();
+  notice('error', serverAway(reason));
+}
+
+function run(work: Promise<void> | undefined): void {
+  work?.catch((error: unknown) => notice('error', `That did not work: ${message(error)}`));
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function status(text: string): void {
+  element('status').textContent = text;
+}
