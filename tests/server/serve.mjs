@@ -1,8 +1,8 @@
 // Starts the server for a test in another language: prints its addresses as a line of JSON, and stops it when the
-// standard input ends.
+// standard input ends. SERVER_CONFIG is added to its configuration.
 import { startServer } from './index.mjs';
 
-const server = await startServer({ workers: 2 });
+const server = await startServer({ workers: 2, config: process.env.SERVER_CONFIG });
 console.log(JSON.stringify({ base: server.base, http: server.http, ws: server.ws }));
 process.stdin.resume();
 process.stdin.on('end', async () => {

@@ -165,7 +165,9 @@ impl Whip {
             }
             Ok((_, None)) => Err(internal("the plugin has not answered the offer")),
             Err(Failure::Plugin(code, text)) => match asked.refusal(code) {
-                Refusal::Unusable => self.nothing_in_common(asked, place).await,
+                Refusal::Unusable if asked.kind == Kind::Whep => {
+                    self.nothing_in_common(asked, place).await
+                }
                 refusal => Err(asked.problem(refusal, code, &text)),
             },
             Err(failure) => Err(asked.failed(failure, Some(offer))),
@@ -210,6 +212,10 @@ impl Whip {
                 Ok(self.created(resource, &offer, status))
             }
             Ok((_, None)) => Err(internal("the plugin has made no offer")),
+            Err(Failure::Plugin(code, text)) if asked.refusal(code) == Refusal::Unusable => {
+                // A stream without media now: a publisher may come.
+                Err(asked.problem(Refusal::Conflict, code, &text))
+            }
             Err(failure) => Err(asked.failed(failure, None)),
         }
     }
@@ -270,7 +276,7 @@ impl Asked<'_> {
             Refusal::Unauthorized => return wrong_token(self.token).with_code(code),
             Refusal::Conflict => (
                 StatusCode::CONFLICT,
-                "wait until it is free, or use another stream",
+                "try again later, or use another stream",
             ),
             Refusal::Malformed => (StatusCode::BAD_REQUEST, "see the offer that was sent"),
             Refusal::Unusable => (
