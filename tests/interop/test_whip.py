@@ -99,9 +99,11 @@ class WhipTest(unittest.IsolatedAsyncioTestCase):
             f"whipsink name=sink whip-endpoint={self.whip} auth-token={TOKEN}"
         )
         play = (
-            f"whepsrc whep-endpoint={self.whep} "
-            'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" ! '
-            "application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink"
+            f"whepsrc name=src whep-endpoint={self.whep} "
+            'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" '
+            'audio-caps="application/x-rtp,media=audio,encoding-name=OPUS,payload=96,clock-rate=48000" '
+            "src. ! application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink "
+            "src. ! application/x-rtp,media=audio ! rtpopusdepay ! opusdec ! fakesink async=false"
         )
         async with gstreamer(publish):
             viewer = await self.play("audio", "video")

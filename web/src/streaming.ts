@@ -11,6 +11,9 @@ import { Tiles } from './tiles';
 /** How often the list is read again, in milliseconds. */
 const REFRESH = 3000;
 
+/** How long the server may take to stop, in milliseconds. */
+const STOP_LIMIT = 2000;
+
 /** The plugin's codes of a PIN that is missing or wrong. */
 const PIN_NEEDED = [453, 457];
 
@@ -31,6 +34,7 @@ let current: { mountpoint: Listed; streams: StreamInfo[] } | null = null;
 /** What is played once the former has stopped. */
 let next: { mountpoint: Listed; pin?: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
+let stopping: ReturnType<typeof setTimeout> | undefined;
 
 element('stop').addEventListener('click', () => stop());
 pause.addEventListener('click', () => {
@@ -101,9 +105,11 @@ async function play(mountpoint: Listed, pin?: string): Promise<void> {
   }
 }
 
+/** The server hangs up when it has stopped. Hanging up before would let its hangup end whatever is played next. */
 function stop(): void {
   run(call?.send({ request: 'stop' }));
-  call?.hangup();
+  clearTimeout(stopping);
+  stopping = setTimeout(() => call?.hangup(), STOP_LIMIT);
 }
 
 const events: CallEvents = {
@@ -202,6 +208,7 @@ function failed(text: string, code?: number): void {
 }
 
 function ended(): void {
+  clearTimeout(stopping);
   tiles.clear();
   figures.stop();
   element('player').hidden = true;
