@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use clap::Args;
 use procfs::process::Process;
-use procfs::{CurrentSI, KernelStats, ProcError, ProcResult};
+use procfs::{CpuInfo, Current, CurrentSI, KernelStats, ProcError, ProcResult};
 
-use crate::record::{LinkUse, LoadUse, ServerUse, ThreadUse};
+use crate::record::{LinkUse, LoadUse, Machine, ServerUse, ThreadUse};
 
 /// How many of the busiest threads are kept.
 const BUSIEST: usize = 8;
@@ -39,6 +39,18 @@ pub struct Usage {
     pub link: Option<LinkUse>,
     /// hammer's own.
     pub load: LoadUse,
+}
+
+/// The machine that this runs on; what it does not say is left empty.
+pub fn machine() -> Machine {
+    let processors = CpuInfo::current().ok();
+    let model = processors.as_ref().and_then(|cpus| cpus.model_name(0));
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease");
+    Machine {
+        processor: model.unwrap_or_default().to_owned(),
+        cores: processors.map_or(0, |cpus| cpus.num_cores() as u32),
+        kernel: kernel.unwrap_or_default().trim().to_owned(),
+    }
 }
 
 /// Reads counters, and gives their growth.
@@ -404,6 +416,15 @@ mod tests {
         assert!(
             sampler.sample().unwrap().server.is_none(),
             "an ended server is no error"
+        );
+    }
+
+    #[test]
+    fn the_machine_is_described() {
+        let machine = machine();
+        assert!(
+            machine.cores > 0 && !machine.kernel.is_empty(),
+            "{machine:?}"
         );
     }
 

@@ -177,11 +177,18 @@ impl Plan {
         });
         Ok(Self {
             title: title
-                .unwrap_or_else(|| format!("{}: {}", options.scenario.join(" "), names.join(", "))),
+                .unwrap_or_else(|| format!("{}: {}", heading(&options.scenario), names.join(", "))),
             servers,
             ceiling,
         })
     }
+}
+
+/// The scenario's name as a title starts.
+fn heading(scenario: &[String]) -> String {
+    let mut letters = scenario.first().map_or("", String::as_str).chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 struct Lab<'a> {

@@ -30,7 +30,7 @@ pub(super) struct Table {
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
     for section in sections(report) {
-        text += &format!("\n{}\n", section.command());
+        text += &format!("\n{}\n", section.command().join(" "));
         text += &of(&section).to_text();
         for run in section.runs() {
             for warning in &run.summary.warnings {

@@ -103,10 +103,19 @@ impl<'a> Section<'a> {
         self.servers.last().filter(|_| self.servers.len() > 1)
     }
 
-    /// The scenario's options as they would be typed.
-    pub(super) fn command(&self) -> String {
+    /// The scenario's options as they would be typed; such that are off are left out.
+    pub(super) fn command(&self) -> Vec<String> {
         let mut words = vec![self.scenario.name.clone()];
         for (name, value) in &self.scenario.options {
+            let off = match value {
+                Value::Null | Value::Bool(false) => true,
+                Value::Object(members) => members.is_empty(),
+                Value::Array(items) => items.is_empty(),
+                _ => false,
+            };
+            if off {
+                continue;
+            }
             let value = match value {
                 Value::String(text) => text.clone(),
                 Value::Bool(true) => String::new(),
@@ -117,7 +126,7 @@ impl<'a> Section<'a> {
             };
             words.push(format!("--{name} {value}").trim_end().to_owned());
         }
-        words.join(" ")
+        words
     }
 }
 

@@ -33,6 +33,10 @@ pub struct Options {
     /// Stress test: so many more each time, until less than 99.5 % is delivered
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ramp: Option<u32>,
+    /// With --ramp: each time so many times more are added than the last time, for servers that carry
+    /// very different numbers
+    #[arg(long, value_name = "FACTOR", requires = "ramp", default_value_t = 1.0, value_parser = factor)]
+    pub ramp_factor: f64,
     /// After --ramp: look for the maximum between the last number that was carried and the first that
     /// was not, to within this many
     #[arg(long, value_name = "N", requires = "ramp", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -86,6 +90,7 @@ impl Options {
             ("keyframes", json!(self.keyframes)),
             ("viewers", json!(self.viewers)),
             ("ramp", json!(self.ramp)),
+            ("ramp-factor", json!(self.ramp.map(|_| self.ramp_factor))),
             ("bisect", json!(self.bisect)),
             ("storm", json!(self.storm)),
             ("churn", json!(self.churn)),
@@ -104,6 +109,13 @@ impl Options {
         given
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
+    }
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (1.0..=10.0).contains(&factor) => Ok(factor),
+        _ => Err("a factor from 1 to 10 is expected".to_owned()),
     }
 }
 

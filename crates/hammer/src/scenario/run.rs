@@ -11,8 +11,8 @@ use super::load::Options;
 use super::recorder::Recorder;
 use super::target::Facts;
 use crate::progress::Progress;
-use crate::record::{Machine, Report, RunRecord, Sample, Scenario, Server, Step};
-use crate::usage::Sampler;
+use crate::record::{Report, RunRecord, Sample, Scenario, Server, Step};
+use crate::usage::{self, Sampler};
 
 /// Lets participants do `acts` as the options say; gives the record of it. All have left when it
 /// returns.
@@ -64,7 +64,7 @@ pub(super) async fn run(
             srtp_profile: crowd.profile().map(|profile| profile.name().to_owned()),
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: Machine::default(),
+        machine: usage::machine(),
         started_unix_s: started.as_secs_f64(),
         round: 1,
         ceiling: None,
@@ -139,7 +139,7 @@ impl Run<'_> {
     }
 
     /// Ever more participants until it is too much; gives the last step that was carried, or the first.
-    async fn ramp(&mut self, step: u32) -> Result<Step, ScenarioError> {
+    async fn ramp(&mut self, mut step: u32) -> Result<Step, ScenarioError> {
         let mut carried: Option<Step> = None;
         let failed = loop {
             let now = self.crowd.len() as u32;
@@ -156,6 +156,7 @@ impl Run<'_> {
                 break Some(measured);
             }
             carried = Some(measured);
+            step = (f64::from(step) * self.options.ramp_factor).round() as u32;
         };
         if let (Some(failed), Some(precision)) = (&failed, self.options.bisect) {
             let from = carried.as_ref().map_or(0, |step| step.participants);

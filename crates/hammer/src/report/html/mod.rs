@@ -48,12 +48,12 @@ fn header(out: &mut String, report: &Report) {
     if let Some(run) = report.runs.first() {
         let machine = &run.machine;
         let processor = escape(&machine.processor);
+        let kernel = escape(&machine.kernel);
         put!(
             out,
-            "<p class=\"soft\">{} · {processor}, {} cores, Linux {} · hammer {}</p>",
+            "<p class=\"soft\">{} · {processor}, {} cores · Linux {kernel} · hammer {}</p>",
             date(run.started_unix_s),
             machine.cores,
-            escape(&machine.kernel),
             escape(&run.version)
         );
     }
@@ -66,7 +66,11 @@ fn section(out: &mut String, section: &Section<'_>) {
         "<section>\n<h2>{}</h2>",
         escape(&heading(&section.scenario.name))
     );
-    put!(out, "<p><code>{}</code></p>", escape(&section.command()));
+    let words = section.command().into_iter();
+    let words: Vec<String> = words
+        .map(|word| format!("<code>{}</code>", escape(&word)))
+        .collect();
+    put!(out, "<p class=\"command\">{}</p>", words.join(" "));
     summary(out, section);
     warnings(out, section);
     legend(out, section);

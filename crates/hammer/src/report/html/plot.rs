@@ -210,7 +210,7 @@ impl Axis {
                     round_step((self.to - self.from) / self.unit / wanted as f64) * self.unit;
                 let (first, last) = (
                     (self.from / step).floor() as i64,
-                    (self.to / step - 1e-6).ceil() as i64,
+                    (self.to / step - 0.05).ceil() as i64,
                 );
                 (first..=last).map(|n| n as f64 * step).collect()
             }
