@@ -21,7 +21,7 @@ use signal_hook::flag;
 
 use crate::ceiling::{self, CeilingError};
 use crate::cli::Cli;
-use crate::namespace::{Link, NamespaceError};
+use crate::namespace::{Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
 use crate::record::{Ceiling, ReadError, Report, RunRecord};
 use crate::report::{self, ReportError};
@@ -58,7 +58,7 @@ pub struct Options {
     /// The report's title [default: scenario and servers]
     #[arg(long)]
     title: Option<String>,
-    /// The scenario and its options, such as: streaming --bitrate 2M
+    /// The scenario and its options, such as: streaming --bitrate 2M; {ip} in it is the server's address
     #[arg(last = true, required = true, value_name = "SCENARIO")]
     scenario: Vec<String>,
 }
@@ -151,6 +151,16 @@ pub fn run(options: &Options) -> Result<(), LabError> {
     outcome
 }
 
+impl Options {
+    /// The scenario with its options.
+    fn words(&self) -> impl Iterator<Item = String> {
+        let ip = SERVER_IP.to_string();
+        self.scenario
+            .iter()
+            .map(move |word| word.replace("{ip}", &ip))
+    }
+}
+
 /// What was checked before anything is started.
 struct Plan {
     title: String,
@@ -161,8 +171,7 @@ struct Plan {
 impl Plan {
     fn new(options: &Options) -> Result<Self, LabError> {
         let servers = spec::servers(&options.servers, &options.urls)?;
-        let words =
-            std::iter::once("portunus-hammer").chain(options.scenario.iter().map(String::as_str));
+        let words = std::iter::once("portunus-hammer".to_owned()).chain(options.words());
         let scenario = Cli::try_parse_from(words).map_err(LabError::Scenario)?;
         let scenario = scenario.scenario().ok_or(LabError::NotAScenario)?;
         scenario.traffic.check().map_err(CeilingError::from)?;
@@ -284,7 +293,7 @@ impl Lab<'_> {
     ) -> io::Result<()> {
         command
             .arg(std::env::current_exe()?)
-            .args(&self.options.scenario);
+            .args(self.options.words());
         command.args(["--janus", &server.url, "--name", &spec.name]);
         command.args(["--server-pid", &server.pid().to_string()]);
         command.args(["--link", self.link.load.interface]);

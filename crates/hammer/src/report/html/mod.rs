@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use super::table;
 use super::view::{Section, sections};
-use crate::record::Report;
+use crate::figures::{bytes, percent};
+use crate::record::{Report, RunRecord};
 use charts::Chart;
 use plot::COLOURS;
 
@@ -193,6 +194,21 @@ fn figure(out: &mut String, chart: &Chart, x: &str) {
 /// How each server was started, and which of its threads were busy in the best step.
 fn servers(out: &mut String, section: &Section<'_>) {
     put!(out, "<h2>Servers</h2>\n<dl class=\"card\">");
+    for (round, ceiling) in section.ceilings().iter().enumerate() {
+        let (all, crypto, send) = (
+            ceiling.crypto_ns + ceiling.send_ns,
+            ceiling.crypto_ns,
+            ceiling.send_ns,
+        );
+        put!(
+            out,
+            "<dt>ceiling, round {}</dt><dd>{all:.0} ns a packet: {crypto:.0} for header and encryption, {send:.0} for \
+             sending; {} delivered; {} between two system calls</dd>",
+            round + 1,
+            percent(ceiling.delivered_share),
+            bytes(ceiling.batch_bytes as f64)
+        );
+    }
     for group in &section.servers {
         let Some(run) = group.runs.first() else {
             continue;
@@ -218,7 +234,7 @@ fn servers(out: &mut String, section: &Section<'_>) {
     put!(out, "</dl>");
 }
 
-fn busiest(run: &crate::record::RunRecord) -> Option<String> {
+fn busiest(run: &RunRecord) -> Option<String> {
     let best = run
         .steps
         .iter()
@@ -236,13 +252,7 @@ fn busiest(run: &crate::record::RunRecord) -> Option<String> {
         .iter()
         .filter(|thread| thread.cpu_cores >= 0.005);
     let threads: Vec<String> = busiest
-        .map(|thread| {
-            format!(
-                "{} {}",
-                escape(&thread.name),
-                crate::figures::percent(thread.cpu_cores)
-            )
-        })
+        .map(|thread| format!("{} {}", escape(&thread.name), percent(thread.cpu_cores)))
         .collect();
     (!threads.is_empty()).then(|| {
         format!(
