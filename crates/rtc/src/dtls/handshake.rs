@@ -11,7 +11,7 @@ use openssl::ssl::{ErrorCode, Ssl, SslRef, SslStream};
 use portunus_sdp::negotiated::{DtlsRole, Fingerprint, FingerprintHash};
 use portunus_srtp::{Opener, Profile, Sealer};
 
-use super::key_block::KeyBlock;
+use super::key_block::Secrets;
 use super::record::{RecordHeader, RecordOpener, RecordSealer, headers};
 use super::{ContentType, DtlsError, Established, MTU};
 
@@ -24,7 +24,7 @@ const GIVE_UP: Duration = Duration::from_secs(20);
 /// Records that overtook the end of the handshake are kept: at most this many datagrams.
 const MAX_EARLY: usize = 4;
 
-const EXPORTER: &str = "EXTRACTOR-dtls_srtp";
+const EXPORTER: &[u8] = b"EXTRACTOR-dtls_srtp";
 
 /// A handshake under way.
 pub(crate) struct Handshake {
@@ -168,14 +168,15 @@ impl Handshake {
         if !is_vouched_for(ssl, &self.fingerprints) {
             return Err(DtlsError::Fingerprint);
         }
-        let keys = KeyBlock::of(ssl).ok_or(DtlsError::Keys)?;
+        let secrets = Secrets::of(ssl).ok_or(DtlsError::Keys)?;
+        let keys = secrets.key_block().ok_or(DtlsError::Keys)?;
         let (own, peers) = match self.role {
             DtlsRole::Client => (&keys.client, &keys.server),
             DtlsRole::Server => (&keys.server, &keys.client),
         };
         let sealer = RecordSealer::new(own, self.next_sequence).ok_or(DtlsError::Keys)?;
         let opener = RecordOpener::new(peers).ok_or(DtlsError::Keys)?;
-        let srtp = srtp_keys(ssl, self.role)?;
+        let srtp = srtp_keys(ssl, &secrets, self.role)?;
         // The server's flight is the last one: only the client can notice that it got lost.
         let last_flight = match self.role {
             DtlsRole::Client => Vec::new(),
@@ -224,15 +225,18 @@ fn is_vouched_for(ssl: &SslRef, fingerprints: &[Fingerprint]) -> bool {
 }
 
 /// The SRTP keys (RFC 5764 section 4.2).
-fn srtp_keys(ssl: &SslRef, role: DtlsRole) -> Result<Option<(Sealer, Opener)>, DtlsError> {
+fn srtp_keys(
+    ssl: &SslRef,
+    secrets: &Secrets,
+    role: DtlsRole,
+) -> Result<Option<(Sealer, Opener)>, DtlsError> {
     let Some(selected) = ssl.selected_srtp_profile() else {
         return Ok(None);
     };
     let profile = Profile::from_name(selected.name()).ok_or(DtlsError::Keys)?;
     let (key_len, salt_len) = (profile.key_len(), profile.salt_len());
     let mut material = vec![0; 2 * (key_len + salt_len)];
-    ssl.export_keying_material(&mut material, EXPORTER, None)
-        .map_err(|_| DtlsError::Keys)?;
+    secrets.export(EXPORTER, &mut material);
     let (keys, salts) = material.split_at(2 * key_len);
     let (client_key, server_key) = keys.split_at(key_len);
     let (client_salt, server_salt) = salts.split_at(salt_len);

@@ -22,8 +22,18 @@ pub(crate) struct KeyBlock {
     pub(crate) server: DirectionKeys,
 }
 
-impl KeyBlock {
-    /// Derives the keys that a finished handshake agreed on; none for a suite without AES-GCM.
+/// What a finished handshake agreed on, from which all keys are derived.
+pub(crate) struct Secrets {
+    hash: hmac::Algorithm,
+    /// Bytes of the suite's AES key.
+    key_len: usize,
+    master: [u8; 48],
+    server_random: [u8; 32],
+    client_random: [u8; 32],
+}
+
+impl Secrets {
+    /// Takes them out of OpenSSL; none for a suite without AES-GCM.
     pub(crate) fn of(ssl: &SslRef) -> Option<Self> {
         let name = ssl.current_cipher()?.name();
         let (hash, key_len) = if name.ends_with("AES128-GCM-SHA256") {
@@ -33,22 +43,26 @@ impl KeyBlock {
         } else {
             return None;
         };
-        let mut master = [0; 48];
-        let mut seed = [0; 64];
-        let (server_random, client_random) = seed.split_at_mut(32);
-        if ssl.session()?.master_key(&mut master) != master.len()
-            || ssl.server_random(server_random) != server_random.len()
-            || ssl.client_random(client_random) != client_random.len()
-        {
-            return None;
-        }
-        Self::derive(hash, key_len, &master, &seed)
+        let mut secrets = Self {
+            hash,
+            key_len,
+            master: [0; 48],
+            server_random: [0; 32],
+            client_random: [0; 32],
+        };
+        let complete = ssl.session()?.master_key(&mut secrets.master) == secrets.master.len()
+            && ssl.server_random(&mut secrets.server_random) == secrets.server_random.len()
+            && ssl.client_random(&mut secrets.client_random) == secrets.client_random.len();
+        complete.then_some(secrets)
     }
 
-    fn derive(hash: hmac::Algorithm, key_len: usize, master: &[u8], seed: &[u8]) -> Option<Self> {
+    /// The keys of the record layer.
+    pub(crate) fn key_block(&self) -> Option<KeyBlock> {
+        let key_len = self.key_len;
         let mut block = [0; MAX_BLOCK];
         let block = block.get_mut(..2 * key_len + 8)?;
-        prf(hash, master, b"key expansion", seed, block);
+        let seed = [&self.server_random[..], &self.client_random[..]];
+        prf(self.hash, &self.master, b"key expansion", seed, block);
         let (keys, ivs) = block.split_at(2 * key_len);
         let (client_iv, server_iv) = ivs.split_first_chunk::<4>()?;
         let (client, server) = keys.split_at(key_len);
@@ -61,15 +75,28 @@ impl KeyBlock {
                 iv,
             })
         };
-        Some(Self {
+        Some(KeyBlock {
             client: direction(client, *client_iv)?,
             server: direction(server, *server_iv.first_chunk()?)?,
         })
     }
+
+    /// Keying material for another protocol, without a context (RFC 5705 section 4). OpenSSL would look
+    /// its hash up anew for each call, which costs more than the derivation.
+    pub(crate) fn export(&self, label: &[u8], out: &mut [u8]) {
+        let seed = [&self.client_random[..], &self.server_random[..]];
+        prf(self.hash, &self.master, label, seed, out);
+    }
 }
 
 /// The pseudo-random function of TLS 1.2.
-fn prf(hash: hmac::Algorithm, secret: &[u8], label: &[u8], seed: &[u8], out: &mut [u8]) {
+fn prf(
+    hash: hmac::Algorithm,
+    secret: &[u8],
+    label: &[u8],
+    [first, second]: [&[u8]; 2],
+    out: &mut [u8],
+) {
     let key = hmac::Key::new(hash, secret);
     let sign = |parts: &[&[u8]]| {
         let mut context = hmac::Context::with_key(&key);
@@ -78,9 +105,9 @@ fn prf(hash: hmac::Algorithm, secret: &[u8], label: &[u8], seed: &[u8], out: &mu
         }
         context.sign()
     };
-    let mut a = sign(&[label, seed]);
+    let mut a = sign(&[label, first, second]);
     for chunk in out.chunks_mut(hash.digest_algorithm().output_len()) {
-        let block = sign(&[a.as_ref(), label, seed]);
+        let block = sign(&[a.as_ref(), label, first, second]);
         for (byte, value) in chunk.iter_mut().zip(block.as_ref()) {
             *byte = *value;
         }
@@ -107,7 +134,7 @@ mod tests {
             HMAC_SHA256,
             &hex("9bbe436ba940f017b17652849a71db35"),
             b"test label",
-            &hex("a0ba9f936cda311827a6f796ffd5198c"),
+            [&hex("a0ba9f936cda3118"), &hex("27a6f796ffd5198c")],
             &mut out,
         );
         let expected = "e3f229ba727be17b8d122620557cd453c2aab21d07c3d495329b52d4e61edb5a\
