@@ -62,6 +62,7 @@ export function feeds(info: MountpointInfo, place: Place): Feed[] {
 export function unfed(info: MountpointInfo): string {
   if (info.rtsp) return `The server pulls it by RTSP${info.url ? ` from ${info.url}` : ''}.`;
   if (info.filename) return `The server plays the file ${info.filename}.`;
+  if (info.type === 'on demand' || info.media?.every((stream) => stream.mid === undefined)) return 'The server plays it from a file.';
   return 'Its ports are shown to those who know its secret.';
 }
 

@@ -135,7 +135,7 @@ class Row {
   }
 
   private askSecret(info: MountpointInfo): HTMLElement[] {
-    if (info.rtsp || info.whip || info.filename) return [];
+    if (info.rtsp || info.whip || info.filename || info.media?.every((stream) => stream.mid === undefined)) return [];
     const form = make('form', { className: 'text-form' });
     const input = make('input', { testid: 'secret' });
     input.type = 'password';

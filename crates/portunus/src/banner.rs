@@ -22,6 +22,7 @@ pub(crate) fn print(
         file,
         base_path: &config.api.http.base_path,
         pages: config.api.http.pages,
+        whip: config.api.whip.enabled,
         http: transports.http(),
         https: transports.https(),
         ws: transports.ws(),
@@ -40,6 +41,7 @@ struct Facts<'a> {
     file: Option<&'a Path>,
     base_path: &'a str,
     pages: bool,
+    whip: bool,
     http: &'a [SocketAddr],
     https: &'a [SocketAddr],
     ws: &'a [SocketAddr],
@@ -63,6 +65,10 @@ fn text(facts: &Facts<'_>) -> String {
         row("Web pages", urls(&servers, facts.address, "/"));
     }
     row("HTTP", urls(&servers, facts.address, facts.base_path));
+    if facts.whip {
+        row("WHIP", urls(&servers, facts.address, "/whip/ID"));
+        row("WHEP", urls(&servers, facts.address, "/whep/ID"));
+    }
     let servers = [("ws", facts.ws), ("wss", facts.wss)];
     row("WebSocket", urls(&servers, facts.address, ""));
     row("Unix", facts.unix.iter().cloned().collect());
@@ -151,6 +157,7 @@ mod tests {
             file: None,
             base_path: "/janus",
             pages: true,
+            whip: true,
             http: &any,
             https: &[],
             ws: &ws,
@@ -163,6 +170,7 @@ mod tests {
         for part in [
             "http://localhost:8088/  http://192.0.2.7:8088/\n",
             "http://localhost:8088/janus  http://192.0.2.7:8088/janus\n",
+            "http://localhost:8088/whip/ID  http://192.0.2.7:8088/whip/ID\n",
             "ws://127.0.0.1:8188\n",
             "/run/portunus/api.sock\n",
             "UDP 10000-10001 (2 workers), announced as 203.0.113.7\n",

@@ -25,6 +25,8 @@ struct Asked<'a> {
     /// The request that publishes or watches.
     body: Value,
     token: Option<&'a str>,
+    /// The plugin's name and the stream's id.
+    stream: String,
 }
 
 impl Whip {
@@ -86,6 +88,7 @@ impl Whip {
             plugin,
             body,
             token,
+            stream: format!("{name}/{id}"),
         })
     }
 
@@ -156,7 +159,14 @@ impl Whip {
         match outcome.await {
             Ok((link, Some(answer))) if carries(&answer, asked.kind) => {
                 let remote = super::resource::credentials(offer);
-                let resource = Resource::new(asked.kind, link, asked.token, remote, place);
+                let resource = Resource::new(
+                    asked.kind,
+                    asked.stream.clone(),
+                    link,
+                    asked.token,
+                    remote,
+                    place,
+                );
                 Ok(self.created(resource, &answer, StatusCode::CREATED))
             }
             Ok((link, Some(_))) => {
@@ -207,8 +217,15 @@ impl Whip {
         match outcome.await {
             Ok((link, Some(offer))) => {
                 let start = asked.plugin.broadcast().map(Broadcast::start);
-                let resource = Resource::new(asked.kind, link, asked.token, None, place)
-                    .awaiting_answer(start.unwrap_or_default());
+                let resource = Resource::new(
+                    asked.kind,
+                    asked.stream.clone(),
+                    link,
+                    asked.token,
+                    None,
+                    place,
+                )
+                .awaiting_answer(start.unwrap_or_default());
                 Ok(self.created(resource, &offer, status))
             }
             Ok((_, None)) => Err(internal("the plugin has made no offer")),

@@ -153,6 +153,10 @@ impl Link {
             .await;
     }
 
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         *self.state.borrow() == State::Ended
     }

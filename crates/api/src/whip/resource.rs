@@ -23,6 +23,8 @@ use super::{ACCEPT_PATCH, FRAGMENT, SDP, Whip, headers};
 #[derive(Debug)]
 pub(super) struct Resource {
     kind: Kind,
+    /// For the log: the plugin's name and the stream's id.
+    stream: String,
     link: Link,
     /// What later requests have to show too.
     token: Option<String>,
@@ -45,6 +47,7 @@ struct Ice {
 impl Resource {
     pub(super) fn new(
         kind: Kind,
+        stream: String,
         link: Link,
         token: Option<&str>,
         remote: Option<IceCredentials>,
@@ -52,6 +55,7 @@ impl Resource {
     ) -> Self {
         Resource {
             kind,
+            stream,
             link,
             token: token.map(str::to_owned),
             turn: tokio::sync::Mutex::default(),
@@ -86,13 +90,25 @@ impl Resource {
         let (registry, key) = (registry.clone(), id.clone());
         tokio::spawn(async move {
             if resource.link.is_up_within(limit).await {
+                resource.log("connected");
                 resource.link.ended().await;
+                resource.log("gone");
             } else if !resource.link.has_ended() {
-                tracing::debug!("a client of WHIP or WHEP did not connect in time");
+                resource.log("not connected in time");
             }
             registry.remove(&key);
         });
         id
+    }
+
+    /// Publishers are few and matter to all; viewers may be many. The resource's id is in no log: it opens the
+    /// resource.
+    fn log(&self, what: &'static str) {
+        let (stream, session) = (&self.stream, self.link.session());
+        match self.kind {
+            Kind::Whip => tracing::info!(stream, %session, "WHIP publisher {what}"),
+            Kind::Whep => tracing::debug!(stream, %session, "WHEP viewer {what}"),
+        }
     }
 
     /// Whether a request shows the token that made the resource.
@@ -272,7 +288,10 @@ impl Whip {
     ) -> Result<Response, Problem> {
         let resource = self.find(kind, id, headers)?;
         self.registry.remove(id);
-        resource.link.close().await;
+        // In a task of its own: a client that does not wait for the answer leaves nothing half done.
+        let closing = tokio::spawn(async move { resource.link.close().await });
+        // It fails only if the runtime ends, which ends the resource too.
+        let _ = closing.await;
         Ok(status(StatusCode::OK))
     }
 
