@@ -11,15 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
 
 use cli::Cli;
 use config::Config;
-
-/// Peers come and go by the thousand, each with many small objects, OpenSSL's among them: `override`
-/// gives those to it too. Beside glibc's allocator a join costs 6 % less.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The exit status when the server cannot start.
 const CANNOT_START: u8 = 1;
