@@ -2,7 +2,7 @@
 
 use super::view::{Group, Section, Spread, sections};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, ratio, time_us};
-use crate::record::{Report, Summary};
+use crate::record::{Report, RunRecord, Summary};
 
 /// A column: its heading and a server's entry.
 struct Column {
@@ -82,6 +82,8 @@ pub(super) fn of(section: &Section<'_>) -> Table {
 const PARTICIPANTS: &str = "participants";
 const THROUGHPUT: &str = "throughput";
 const OF_CEILING: &str = "of ceiling";
+const PER_CORE: &str = "per core";
+const OF_CEILING_PER_CORE: &str = "of ceiling\u{2019}s";
 
 fn columns(section: &Section<'_>) -> Vec<Column> {
     let mut columns = vec![
@@ -101,9 +103,13 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
     columns.extend([
         column("delivered", percent, |s| Some(s.delivered_share)),
         column("CPU cores", digits, |s| s.server_cpu_cores),
-        column("per core", bits_per_s, |s| {
+        column(PER_CORE, bits_per_s, |s| {
             Some(s.carried_bps / s.server_cpu_cores?)
         }),
+        Column {
+            heading: OF_CEILING_PER_CORE.to_owned(),
+            entry: Box::new(|group| Some(entry(group.figure(share_per_core)?, &percent))),
+        },
         column("memory each", bytes, |s| s.bytes_per_participant),
         column("joins/CPU s", count, |s| s.joins_per_cpu_s),
         column("delay p50", time_us, |s| Some(s.delay?.p50_us)),
@@ -111,6 +117,13 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         column("longest gap", |ms| time_us(ms * 1e3), |s| s.longest_gap_ms),
     ]);
     columns
+}
+
+/// Packets for each second of CPU time against the ceiling's: it holds when others disturb the cores too.
+fn share_per_core(run: &RunRecord) -> Option<f64> {
+    let ceiling = run.ceiling.as_ref()?;
+    let pps = run.summary.carried_pps / run.summary.server_cpu_cores?;
+    Some(pps * ceiling.cpu_share.unwrap_or(1.0) / ceiling.delivered_pps)
 }
 
 fn column(
@@ -142,6 +155,11 @@ fn ceiling_row(section: &Section<'_>, columns: &[&Column]) -> Option<Vec<Entry>>
     let bps = section.ceiling_bps()?;
     let viewers = Spread::of(ceilings.iter().map(|ceiling| ceiling.viewers))?;
     let share = Spread::of(ceilings.iter().map(|ceiling| ceiling.delivered_share))?;
+    let per_core = ceilings
+        .iter()
+        .map(|ceiling| ceiling.delivered_bps / ceiling.cpu_share.unwrap_or(1.0));
+    let per_core = Spread::of(per_core)?;
+    let whole = Spread::of(std::iter::once(1.0))?;
     let name = Entry {
         text: "ceiling".to_owned(),
         spread: ceilings
@@ -151,14 +169,8 @@ fn ceiling_row(section: &Section<'_>, columns: &[&Column]) -> Option<Vec<Entry>>
     let entries = columns.iter().map(|column| match column.heading.as_str() {
         PARTICIPANTS => entry(viewers, &count),
         THROUGHPUT => entry(bps, &bits_per_s),
-        OF_CEILING => entry(
-            Spread {
-                median: 1.0,
-                least: 1.0,
-                most: 1.0,
-            },
-            &percent,
-        ),
+        OF_CEILING | OF_CEILING_PER_CORE => entry(whole, &percent),
+        PER_CORE => entry(per_core, &bits_per_s),
         "delivered" => entry(share, &percent),
         _ => Entry::default(),
     });

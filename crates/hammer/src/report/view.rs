@@ -133,7 +133,12 @@ impl<'a> Section<'a> {
 impl Group<'_> {
     /// A figure of the summaries over the rounds that have it.
     pub(super) fn summary(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Option<Spread> {
-        Spread::of(self.runs.iter().filter_map(|run| figure(&run.summary)))
+        self.figure(|run| figure(&run.summary))
+    }
+
+    /// A figure over the rounds that have it.
+    pub(super) fn figure(&self, figure: impl Fn(&RunRecord) -> Option<f64>) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(|run| figure(run)))
     }
 
     /// A figure of the steps by participants: the median over the rounds.
