@@ -42,6 +42,7 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
         | Event::SelectedPair { .. }
         | Event::Dtls(_)
         | Event::Layer { .. }
+        | Event::Talking { .. }
         | Event::Remb { .. }
         | Event::DataChannel { .. }
         | Event::Data(_)

@@ -185,6 +185,15 @@ pub enum HandleEvent {
         /// Packets lost.
         lost: u32,
     },
+    /// The client has begun or ceased to talk, see [`Handle::detect_talking`].
+    Talking {
+        /// The m-line.
+        mid: Mid,
+        /// Which of the two.
+        talking: bool,
+        /// How loud it was on average, in -dBov: 0 is the loudest, 127 silence.
+        average: f64,
+    },
     /// A route to this handle relays another layer.
     Layer {
         /// The route.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::graph::SourceFormat;
 
 use crate::ingest::{IngestId, IngestOptions, IngestStatus};
-use crate::{DataMessage, PeerId, PeerStats, RouteId};
+use crate::{DataMessage, PeerId, PeerStats, RouteId, TalkDetection};
 
 /// An m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,6 +154,10 @@ pub(crate) enum Command {
     },
     RequestKeyframe {
         peer: PeerId,
+    },
+    DetectTalking {
+        track: TrackRef,
+        detection: Option<TalkDetection>,
     },
     SendData {
         peer: PeerId,

@@ -56,6 +56,15 @@ pub enum Event {
         /// Packets lost.
         lost: u32,
     },
+    /// Somebody has begun or ceased to talk, see [`crate::MediaPlane::detect_talking`].
+    Talking {
+        /// The m-line.
+        mid: Mid,
+        /// Which of the two.
+        talking: bool,
+        /// How loud it was on average, in hundredths of -dBov: 0 is the loudest, 12700 silence.
+        average: u16,
+    },
     /// A route relays another layer than before.
     Layer {
         /// The route.

@@ -21,6 +21,7 @@ pub use error::MediaError;
 pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
 };
+pub use graph::TalkDetection;
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, packet_feed,

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::totals::WorkerTotals;
-use crate::{DataMessage, MediaError, MediaTotals, PeerEvent, PeerStats};
+use crate::{DataMessage, MediaError, MediaTotals, PeerEvent, PeerStats, TalkDetection};
 
 /// A peer: which worker it lives on, and which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -336,6 +336,12 @@ impl MediaPlane {
     /// Asks the peer for a keyframe on all its video.
     pub fn request_keyframe(&self, peer: PeerId) {
         self.send(peer, Command::RequestKeyframe { peer });
+    }
+
+    /// Tells by [`crate::Event::Talking`] when the peer begins and ceases to talk on an m-line of its, as far as its
+    /// packets say how loud they are; none: no more.
+    pub fn detect_talking(&self, track: TrackRef, detection: Option<TalkDetection>) {
+        self.send(track.peer, Command::DetectTalking { track, detection });
     }
 
     /// Sends a message on the data channel with its label, which is opened if there is none.

@@ -299,7 +299,10 @@ impl PluginHandle for Echo {
                 // The routes ended with the PeerConnection.
                 *self = Echo::new(self.handle.clone());
             }
-            HandleEvent::Up | HandleEvent::Media { .. } | HandleEvent::DataChannel { .. } => {}
+            HandleEvent::Up
+            | HandleEvent::Talking { .. }
+            | HandleEvent::Media { .. }
+            | HandleEvent::DataChannel { .. } => {}
         }
     }
 

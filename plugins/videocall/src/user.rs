@@ -309,7 +309,7 @@ impl PluginHandle for Attached {
             }
             HandleEvent::Data(message) => self.relay_data(message),
             HandleEvent::Hangup(_) => lock(&self.users).end_call(self.id, GONE),
-            HandleEvent::Up | HandleEvent::Media { .. } => {}
+            HandleEvent::Up | HandleEvent::Talking { .. } | HandleEvent::Media { .. } => {}
         }
     }
 

@@ -286,6 +286,11 @@ impl PluginHandle for Attached {
                             .with_some("current-bitrate", bitrate);
                         self.handle.push(None, event, None);
                     }
+                    HandleEvent::Talking {
+                        mid,
+                        talking,
+                        average,
+                    } => state.heard(id, mid, talking, average),
                     HandleEvent::Data(message) => state.relay_data(id, key, message),
                     // A PeerConnection that was never agreed on has nothing that ends.
                     HandleEvent::Hangup(_) => drop(state.media_ended(id)),
@@ -308,6 +313,7 @@ impl PluginHandle for Attached {
                 }
                 HandleEvent::Hangup(_) => room.lock().subscriber_hung_up(key),
                 HandleEvent::Up
+                | HandleEvent::Talking { .. }
                 | HandleEvent::SlowLink { .. }
                 | HandleEvent::Media { .. }
                 | HandleEvent::Remb(_)

@@ -17,6 +17,7 @@ mod registry;
 mod room;
 mod saved;
 mod subscriber;
+mod talking;
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use portunus_core::media::TalkDetection;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{Handle, HandleId, Mid, Object};
 use serde_json::{Map, Value, json};
@@ -86,8 +87,10 @@ pub(crate) struct ExtensionIds {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Talk {
     pub(crate) talking: bool,
-    /// The last window's average, in -dBov.
+    /// The average at its last change, in -dBov.
     pub(crate) level: Option<f64>,
+    /// What the media plane was asked to listen for.
+    pub(crate) detection: Option<TalkDetection>,
 }
 
 impl Stream {

@@ -184,6 +184,17 @@ impl Peer {
 
     /// Sends an RTP packet on m-line `media`.
     pub async fn send(&mut self, media: usize, timestamp: u32, payload: &[u8]) {
+        self.send_with(media, timestamp, &[], payload).await;
+    }
+
+    /// As [`Peer::send`], with header extensions: their numbers and values.
+    pub async fn send_with(
+        &mut self,
+        media: usize,
+        timestamp: u32,
+        extensions: &[(u8, &[u8])],
+        payload: &[u8],
+    ) {
         let line = &self.negotiated().media[media];
         let (pt, ssrc): (Pt, _) = (line.payloads[0].pt, line.local_ssrc);
         let seq = SeqNo(self.sent[media]);
@@ -197,7 +208,7 @@ impl Peer {
             ssrc,
         };
         let mut buf = [0; 1_500];
-        let header = write_header(&mut buf, &fields, []).unwrap();
+        let header = write_header(&mut buf, &fields, extensions.iter().copied()).unwrap();
         let len = header + payload.len();
         buf[header..len].copy_from_slice(payload);
         let now = Instant::now();

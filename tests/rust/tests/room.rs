@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::{Caller, Peer, Server};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
@@ -22,10 +23,13 @@ const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7]
 /// The m-lines of a publisher.
 const AUDIO: usize = 0;
 const VIDEO: usize = 1;
+/// The number of the extension that says how loud a packet is.
+const LEVEL: u8 = 1;
 
 fn description() -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
     audio.add_codec(CodecName::Opus, None, None);
+    audio.extensions.push((ExtensionKind::AudioLevel, LEVEL));
     let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
     video.add_codec(CodecName::Vp8, None, None);
     let data = MediaOffer::new(Kind::Data, Direction::SendRecv);
@@ -54,7 +58,8 @@ async fn server(workers: usize) -> Server {
     let plugin = VideoRoom::new(VideoRoomConfig::default()).unwrap();
     let server = Server::start(workers, Arc::new(plugin));
     let mut caller = server.attach(PACKAGE).await;
-    let create = json!({ "request": "create", "room": ROOM });
+    let create = json!({ "request": "create", "room": ROOM, "audiolevel_event": true,
+                         "audio_active_packets": 3 });
     let created = caller.request("message", json!({ "body": create })).await;
     assert_eq!(created["plugindata"]["data"]["videoroom"], "created");
     server
@@ -267,5 +272,25 @@ async fn data_goes_to_all_who_subscribed() {
             }
             assert_eq!(viewer.peer.texts(text.0), [text.1]);
         }
+    }
+}
+
+#[tokio::test]
+async fn whoever_talks_is_heard_without_anybody_watching() {
+    let server = server(2).await;
+    let mut al = publisher(&server, 1).await;
+    let mut bo = publisher(&server, 2).await;
+    for (level, told) in [(10, "talking"), (100, "stopped-talking")] {
+        for _ in 0..3 {
+            al.clock += 960;
+            let level: &[u8] = &[level];
+            al.peer
+                .send_with(AUDIO, al.clock, &[(LEVEL, level)], b"opus")
+                .await;
+        }
+        al.turn().await;
+        let event = bo.caller.until("/plugindata/data/videoroom", told).await;
+        let data = &event["plugindata"]["data"];
+        assert_eq!((&data["id"], &data["mid"]), (&json!(1), &json!("0")));
     }
 }

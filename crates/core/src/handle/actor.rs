@@ -221,6 +221,15 @@ impl Actor {
                 lost,
             },
             Event::Layer { route, layer } => HandleEvent::Layer { route, layer },
+            Event::Talking {
+                mid,
+                talking,
+                average,
+            } => HandleEvent::Talking {
+                mid,
+                talking,
+                average: f64::from(average) / 100.0,
+            },
             Event::Remb { bitrate } => HandleEvent::Remb(bitrate),
             Event::DataChannel { label, protocol } => HandleEvent::DataChannel { label, protocol },
             Event::Data(message) => HandleEvent::Data(message),

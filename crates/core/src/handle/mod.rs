@@ -10,7 +10,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portunus_media::{DataMessage, PeerId, PeerStats, RouteId, RouteOptions, SourceRef, TrackRef};
+use portunus_media::{
+    DataMessage, PeerId, PeerStats, RouteId, RouteOptions, SourceRef, TalkDetection, TrackRef,
+};
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Negotiated};
 use serde_json::{Map, Value, json};
@@ -177,6 +179,14 @@ impl Handle {
     pub fn request_keyframe_on(&self, mid: Mid) {
         if let Some(track) = self.track(mid) {
             self.shared.context.media.request_source_keyframe(track);
+        }
+    }
+
+    /// Tells by [`crate::HandleEvent::Talking`] when the client begins and ceases to talk on m-line `mid`, as far as
+    /// its packets say how loud they are; none: no more.
+    pub fn detect_talking(&self, mid: Mid, detection: Option<TalkDetection>) {
+        if let Some(track) = self.track(mid) {
+            self.shared.context.media.detect_talking(track, detection);
         }
     }
 

@@ -8,6 +8,7 @@ mod packet;
 mod selector;
 mod sink;
 mod source;
+mod talk;
 
 pub(crate) use history::History;
 pub(crate) use inspect::Inspector;
@@ -17,3 +18,5 @@ pub(crate) use packet::{Layers, Packet, Vp8Ids};
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
 pub(crate) use source::{KeyframeRequests, Messages, Source, SourceFormat, SourceKey};
+pub use talk::TalkDetection;
+pub(crate) use talk::{TalkChange, TalkDetector};

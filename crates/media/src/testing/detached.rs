@@ -1,5 +1,6 @@
 //! A media plane without workers, which notes what it was asked for: for the tests of what stands on it.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::command::{Command, NewIngest};
 use crate::{
     DataMessage, IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, PeerId, RouteId,
-    RouteOptions, SourceRef, TrackRef,
+    RouteOptions, SourceRef, TalkDetection, TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -19,6 +20,8 @@ pub struct Requested {
     pub routes: Vec<RequestedRoute>,
     /// The caps, in the order in which they were set.
     pub bitrates: Vec<(PeerId, Option<u64>)>,
+    /// The m-lines that are listened to, with the settings of each.
+    pub talk: HashMap<TrackRef, TalkDetection>,
     /// The messages that were sent.
     pub data: Vec<(PeerId, DataMessage)>,
     /// The candidates that were added.
@@ -87,6 +90,12 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             notes.routes.retain(|route| !of_peer(route));
         }
         Command::SetBitrate { peer, bitrate } => notes.bitrates.push((peer, bitrate)),
+        Command::DetectTalking { track, detection } => {
+            match detection {
+                Some(detection) => notes.talk.insert(track, detection),
+                None => notes.talk.remove(&track),
+            };
+        }
         Command::SendData { peer, message } => notes.data.push((peer, message)),
         Command::AddCandidate { peer, candidate } => {
             notes.candidates.push((peer, candidate));

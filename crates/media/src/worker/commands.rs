@@ -99,6 +99,7 @@ impl Worker {
                     self.want_keyframes(source, now);
                 }
             }
+            Command::DetectTalking { track, detection } => self.detect_talking(track, detection),
             Command::SendData { peer, message } => self.send_data(peer, &message, now),
             Command::Stats { peer, reply } => {
                 if let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) {

@@ -14,6 +14,7 @@ mod peers;
 mod relay;
 mod repair;
 mod ring;
+mod talk;
 mod timers;
 
 use std::collections::{HashMap, VecDeque};
@@ -31,7 +32,7 @@ use slab::Slab;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::graph::{Source, SourceKey};
+use crate::graph::{Source, SourceKey, TalkChange};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::{MediaSocket, ReceiveBatch, SendBatch, enable_gro};
 use crate::totals::WorkerTotals;
@@ -90,6 +91,8 @@ pub(crate) struct Worker {
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
     touched_peers: Vec<usize>,
+    /// Who began or ceased to talk: the peer, the index of its m-line, and what was heard.
+    talk_changes: Vec<(usize, usize, TalkChange)>,
     /// Workers that were passed packets this turn.
     to_wake: Vec<u16>,
     /// Events that found the channel full.
@@ -119,6 +122,7 @@ impl Worker {
             out: SendBatch::new(gso),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
+            talk_changes: Vec::new(),
             to_wake: Vec::new(),
             backlog: VecDeque::new(),
             counters,
@@ -270,6 +274,7 @@ fn is_vital(event: &Event) -> bool {
         | Event::Media { .. }
         | Event::SlowLink { .. }
         | Event::Layer { .. }
+        | Event::Talking { .. }
         | Event::Remb { .. }
         | Event::Data(_) => false,
     }

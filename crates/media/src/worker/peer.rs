@@ -6,7 +6,7 @@ use std::time::Instant;
 use portunus_rtc::Connection;
 use smallvec::SmallVec;
 
-use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
+use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey, TalkDetector};
 use crate::plane::{PeerId, RouteId};
 use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
 
@@ -36,6 +36,8 @@ pub(super) struct Track {
     pub(super) source: Option<SourceKey>,
     pub(super) sink: Option<Sink>,
     pub(super) inspectors: [Inspector; ENCODINGS],
+    /// Listens to what the peer sends, if anybody wants to know who talks.
+    pub(super) talk: Option<Box<TalkDetector>>,
 }
 
 /// A route; it lives on its sink's worker.

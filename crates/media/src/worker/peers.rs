@@ -58,7 +58,10 @@ impl Worker {
                 peer.refused += 1;
                 self.counters.refuse(refusal);
             }
-            Received::Rtp(incoming) => self.take_packet(now, slot, &incoming, datagram),
+            Received::Rtp(incoming) => {
+                self.take_packet(now, slot, &incoming, datagram);
+                self.tell_talk_changes();
+            }
         }
         self.touch(slot);
     }
@@ -75,6 +78,11 @@ impl Worker {
         let (Some(key), Some(data)) = (track.source, datagram.get(incoming.range.clone())) else {
             return;
         };
+        if let Some(talk) = &mut track.talk
+            && let Some(change) = talk.listen(&incoming.header, data, &extensions)
+        {
+            self.talk_changes.push((slot, incoming.media, change));
+        }
         if data.len() > MAX_PACKET {
             peer.refused += 1;
             self.counters.refuse(Refusal::MalformedRtp);

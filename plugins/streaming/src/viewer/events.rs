@@ -17,6 +17,7 @@ impl Viewer {
             HandleEvent::Media { mid, receiving, .. } => self.published(mid, receiving),
             HandleEvent::Hangup(_) => self.leave(),
             HandleEvent::SlowLink { .. }
+            | HandleEvent::Talking { .. }
             | HandleEvent::Remb(_)
             | HandleEvent::DataChannel { .. }
             | HandleEvent::Data(_) => {}

@@ -59,6 +59,7 @@ impl RoomState {
         stream.moderated = mute;
         let index = stream.index;
         self.relay_stream(id, index);
+        self.listen(id);
         let moderation = if mute { "muted" } else { "unmuted" };
         let event = self
             .event()

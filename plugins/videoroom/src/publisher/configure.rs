@@ -305,6 +305,7 @@ impl RoomState {
         for stream in 0..streams {
             self.relay_stream(id, stream);
         }
+        self.listen(id);
     }
 
     /// Changes what is shown of somebody; others are told if they were shown something else before.

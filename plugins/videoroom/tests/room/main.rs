@@ -12,4 +12,5 @@ mod moderation;
 mod publishing;
 mod refusals;
 mod subscribing;
+mod talking;
 mod world;

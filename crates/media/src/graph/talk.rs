@@ -1,0 +1,118 @@
+//! Who talks: the audio levels of a source (RFC 6464), averaged over so many packets.
+
+use portunus_rtp::extension::AudioLevel;
+use portunus_rtp::{ExtensionKind, ExtensionMap, Header};
+
+/// When somebody counts as talking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TalkDetection {
+    /// Packets of a window, 1 at least.
+    pub packets: u32,
+    /// Louder than this on average is talking, in -dBov: 0 is the loudest, 127 silence.
+    pub level: u8,
+}
+
+/// Listens to one source.
+#[derive(Debug)]
+pub(crate) struct TalkDetector {
+    detection: TalkDetection,
+    heard: u32,
+    sum: u64,
+    talking: bool,
+}
+
+/// Somebody has begun or ceased to talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TalkChange {
+    pub(crate) talking: bool,
+    /// The window's average, in hundredths of -dBov.
+    pub(crate) average: u16,
+}
+
+impl TalkDetector {
+    /// Nobody talks yet.
+    pub(crate) fn new(detection: TalkDetection) -> Self {
+        TalkDetector {
+            detection,
+            heard: 0,
+            sum: 0,
+            talking: false,
+        }
+    }
+
+    /// Takes other settings; who talks goes on to do so until the next window says otherwise.
+    pub(crate) fn set(&mut self, detection: TalkDetection) {
+        self.detection = detection;
+        (self.heard, self.sum) = (0, 0);
+    }
+
+    /// Takes a packet, if it says how loud it is.
+    pub(crate) fn listen(
+        &mut self,
+        header: &Header,
+        packet: &[u8],
+        extensions: &ExtensionMap,
+    ) -> Option<TalkChange> {
+        let id = extensions.id(ExtensionKind::AudioLevel)?;
+        let level = AudioLevel::parse(header.extension(packet, id)?)?;
+        self.hear(level.level)
+    }
+
+    /// Takes a packet's level, in -dBov.
+    fn hear(&mut self, level: u8) -> Option<TalkChange> {
+        self.heard += 1;
+        self.sum += u64::from(level);
+        if self.heard < self.detection.packets {
+            return None;
+        }
+        let heard = u64::from(self.heard);
+        let talking = self.sum < u64::from(self.detection.level) * heard;
+        let average = (self.sum * 100).checked_div(heard).unwrap_or_default();
+        (self.heard, self.sum) = (0, 0);
+        if talking == self.talking {
+            return None;
+        }
+        self.talking = talking;
+        Some(TalkChange {
+            talking,
+            average: u16::try_from(average).unwrap_or(u16::MAX),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detector() -> TalkDetector {
+        TalkDetector::new(TalkDetection {
+            packets: 4,
+            level: 25,
+        })
+    }
+
+    #[test]
+    fn a_window_that_is_loud_enough_on_average_is_talking() {
+        let mut detector = detector();
+        let changes: Vec<_> = [127, 20, 20, 20, 24, 24, 24, 24, 0, 0, 0, 0, 25, 25, 25, 25]
+            .into_iter()
+            .filter_map(|level| detector.hear(level))
+            .collect();
+        let change = |talking, average| TalkChange { talking, average };
+        assert_eq!(changes, [change(true, 2_400), change(false, 2_500)]);
+    }
+
+    #[test]
+    fn other_settings_start_another_window() {
+        let mut detector = detector();
+        for _ in 0..3 {
+            assert_eq!(detector.hear(0), None);
+        }
+        detector.set(TalkDetection {
+            packets: 1,
+            level: 10,
+        });
+        assert!(detector.hear(9).is_some_and(|change| change.talking));
+        assert!(detector.hear(127).is_some_and(|change| !change.talking));
+    }
+}
