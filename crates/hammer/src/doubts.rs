@@ -9,6 +9,10 @@ const STOLEN: f64 = 0.02;
 /// How idle a server's cores are when something else than them was the limit.
 const SPARE: f64 = 0.85;
 
+/// Said of hammer itself.
+pub(crate) const NOT_OPTIMISED: &str =
+    "hammer was built without optimisation: its ceiling and its own limit are too low";
+
 /// Adds a warning for each doubt that is not there yet.
 pub fn add(run: &mut RunRecord) {
     for doubt in of(run) {
@@ -21,6 +25,9 @@ pub fn add(run: &mut RunRecord) {
 /// One line for each doubt.
 fn of(run: &RunRecord) -> Vec<String> {
     let mut doubts = Vec::new();
+    if cfg!(debug_assertions) {
+        doubts.push(NOT_OPTIMISED.to_owned());
+    }
     if let Some(ceiling) = &run.ceiling {
         if ceiling.delivered_share < DELIVERED_AT_LEAST {
             let share = percent(ceiling.delivered_share);
@@ -76,7 +83,7 @@ mod tests {
         let Some(mut run) = example::report().runs.into_iter().next() else {
             unreachable!("the example has runs");
         };
-        assert_eq!(of(&run), Vec::<String>::new());
+        assert_eq!(of(&run), vec![NOT_OPTIMISED]);
         for sample in &mut run.samples {
             sample.server = Some(ServerUse {
                 core_busy_share: vec![0.2, 0.5],
@@ -93,6 +100,6 @@ mod tests {
         }
         add(&mut run);
         add(&mut run);
-        assert_eq!(run.summary.warnings.len(), 4, "{:?}", run.summary.warnings);
+        assert_eq!(run.summary.warnings.len(), 5, "{:?}", run.summary.warnings);
     }
 }

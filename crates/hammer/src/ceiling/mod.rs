@@ -20,6 +20,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 pub use cipher::Profile;
 
+use crate::doubts::NOT_OPTIMISED;
 use crate::namespace::{Link, Namespace, NamespaceError, in_thread, pin};
 use crate::record::Ceiling;
 use crate::sys::ReceiveBatch;
@@ -343,6 +344,9 @@ fn print(options: &Options, ceiling: &Ceiling) {
             "  WARNING: core {} could not count all that was sent",
             options.load_core
         );
+    }
+    if cfg!(debug_assertions) {
+        println!("  WARNING: {NOT_OPTIMISED}");
     }
     if cpu_share.is_some_and(|share| share < UNDISTURBED) {
         println!(
