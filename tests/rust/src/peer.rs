@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use portunus_rtc::connection::Received;
 use portunus_rtc::data::{DataMessage, DataOptions, DataPayload};
-use portunus_rtc::streams::{Burst, NtpClock};
+use portunus_rtc::streams::{Burst, NtpClock, SenderClock};
 use portunus_rtc::{
-    Connection, Identity, LocalCandidate, StreamConfig, TransportConfig, TransportEvent,
+    Connection, Feedback, Identity, LocalCandidate, StreamConfig, TransportConfig, TransportEvent,
     candidate_lines,
 };
 use portunus_rtp::header::{Fields, write_header};
@@ -40,6 +40,8 @@ pub struct Peer {
     pub packets: Vec<Packet>,
     /// What the transport has said.
     pub events: Vec<TransportEvent>,
+    /// What sender reports have said, with the index of the m-line.
+    pub clocks: Vec<(usize, SenderClock)>,
 }
 
 /// An RTP packet that has come.
@@ -106,6 +108,7 @@ impl Peer {
             lost: 0,
             packets: Vec::new(),
             events: Vec::new(),
+            clocks: Vec::new(),
         }
     }
 
@@ -266,7 +269,11 @@ impl Peer {
                 .send_to(&buf[..transmit.len], transmit.destination)
                 .await;
         }
-        while self.connection.poll_feedback().is_some() {}
+        while let Some(feedback) = self.connection.poll_feedback() {
+            if let Feedback::SenderReport { media, clock, .. } = feedback {
+                self.clocks.push((media, clock));
+            }
+        }
         while let Some(event) = self.connection.transport.poll_event() {
             self.events.push(event);
         }

@@ -353,14 +353,25 @@ async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
     let mut viewer = stage.watch(0, ingest.id).await;
     started(&mut sender, &mut viewer.peer).await;
     stage.media.set_ingest_enabled(ingest.id, false);
+    // Until the worker knows.
+    while ingest.status.ignored() == 0 {
+        sender.picture(true, 1);
+        tokio::task::yield_now().await;
+    }
+    let status = &ingest.status;
+    let ignored = async |sequence: u16| {
+        // All that was sent has come.
+        while status.packets() + status.ignored() < u64::from(sequence) - 700 {
+            tokio::task::yield_now().await;
+        }
+        status.ignored()
+    };
+    let before = ignored(sender.sequence).await;
     let taken = ingest.status.packets();
-    std::thread::sleep(Duration::from_millis(20));
     for _ in 0..5 {
         sender.picture(true, 2);
     }
-    while ingest.status.age() > Duration::from_millis(10) {
-        tokio::task::yield_now().await;
-    }
+    assert_eq!(ignored(sender.sequence).await, before + 10);
     assert_eq!(ingest.status.packets(), taken);
     stage.media.set_ingest_enabled(ingest.id, true);
     let resumed = sender.sequence;
@@ -429,5 +440,110 @@ async fn parameter_sets_come_before_each_intra_picture() {
         assert_eq!(picture[0].payload, sets.payload());
         assert_eq!(picture[1].payload[0], 0x65);
         assert_eq!(picture[0].timestamp, picture[1].timestamp);
+    }
+}
+
+#[tokio::test]
+async fn a_source_is_told_the_lowest_bitrate_of_its_viewers_and_they_its_clock() {
+    let stage = Stage::start(2);
+    let (socket, rtcp) = (listen(), listen());
+    let (local, rtcp_local) = (socket.local(), rtcp.local());
+    let feed = IngestFeed::Sockets {
+        rtp: vec![socket],
+        rtcp: Some(rtcp),
+    };
+    let mut options = vp8(feed);
+    options.worker = Some(0);
+    let ingest = stage.media.add_ingest(options);
+    let mut sender = Sender::new(local, 70);
+    let control = Sender::new(rtcp_local, 1);
+    let mut viewers = [
+        stage.watch(0, ingest.id).await,
+        stage.watch(1, ingest.id).await,
+    ];
+    for (viewer, bitrate) in viewers.iter_mut().zip([700_000, 500_000]) {
+        let connection = &mut viewer.peer.connection;
+        connection.set_bitrate(Some(bitrate), Instant::now());
+    }
+    let patience = Instant::now() + Duration::from_secs(20);
+    control.socket.set_nonblocking(true).unwrap();
+    let (mut lowest, mut clocks) = (u64::MAX, false);
+    while lowest > 500_000 || !clocks {
+        assert!(Instant::now() < patience, "{lowest} bit/s, clocks {clocks}");
+        control.send(&report(70, sender.timestamp));
+        sender.picture(true, 1);
+        for viewer in &mut viewers {
+            let until = Instant::now() + Duration::from_millis(20);
+            viewer.peer.run_until(|_| Instant::now() > until).await;
+        }
+        let mut buf = [0; 1_500];
+        while let Ok(len) = control.socket.recv(&mut buf) {
+            for packet in Compound::new(&buf[..len]) {
+                if let Rtcp::Remb(remb) = packet.unwrap() {
+                    assert!(
+                        [700_000, 500_000]
+                            .iter()
+                            .any(|b| remb.bitrate.abs_diff(*b) < 10)
+                    );
+                    assert!(remb.ssrcs().eq([Ssrc(70)]));
+                    lowest = lowest.min(remb.bitrate);
+                }
+            }
+        }
+        // The source's clock stands at five seconds, and runs on.
+        let runs = |viewer: &portunus_tests::Viewer| {
+            let of_source = |(_, clock): &&(usize, _)| {
+                let clock: &portunus_rtc::streams::SenderClock = clock;
+                (5..7).contains(&(clock.ntp >> 32))
+            };
+            viewer.peer.clocks.iter().any(|clock| of_source(&clock))
+        };
+        clocks = viewers.iter().all(runs);
+    }
+}
+
+#[tokio::test]
+async fn spatial_layers_are_selected_where_the_ingest_has_them() {
+    for svc in [true, false] {
+        let stage = Stage::start(1);
+        let socket = listen();
+        let mut sender = Sender::new(socket.local(), 90);
+        let mut media = RtpIngest::new(Codec::Vp9, 90_000);
+        media.svc = svc;
+        let mut options = vp8(IngestFeed::socket(socket));
+        options.media = IngestMedia::Rtp(media);
+        let ingest = stage.media.add_ingest(options);
+        let mut viewer = stage
+            .viewer(0, &[(Kind::Video, Some(CodecName::Vp9))])
+            .await;
+        let options = RouteOptions {
+            spatial: 0,
+            ..RouteOptions::default()
+        };
+        stage.media.route(ingest.id, viewer.tracks[0], options);
+        viewer.peer.connect().await;
+        for picture in 0..10u8 {
+            for spatial in 0..2u8 {
+                // Picture id, layers, start and end of a frame; predicted after the first picture.
+                let flags = 0x80 | 0x20 | 0x08 | 0x04 | if picture > 0 { 0x40 } else { 0 };
+                let inter_layer = u8::from(spatial > 0);
+                let payload = [flags, picture, spatial << 1 | inter_layer, picture, 0xaa];
+                let packet = sender.packet(spatial == 1, &payload);
+                sender.send(&packet);
+            }
+            sender.timestamp += 3_000;
+        }
+        let layers = |peer: &Peer| -> Vec<u8> {
+            let layer = |payload: &Vec<u8>| payload[2] >> 1 & 7;
+            peer.packets.iter().map(|p| layer(&p.payload)).collect()
+        };
+        let last = |peer: &mut Peer| peer.packets.last().is_some_and(|p| p.payload[1] == 9);
+        viewer.peer.run_until(last).await;
+        assert_continuous(&viewer.peer);
+        let upper = layers(&viewer.peer)
+            .iter()
+            .filter(|layer| **layer == 1)
+            .count();
+        assert_eq!(upper > 1, !svc, "{:?}", layers(&viewer.peer));
     }
 }

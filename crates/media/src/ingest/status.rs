@@ -16,6 +16,7 @@ pub struct IngestStatus {
     lost: AtomicU64,
     refused: AtomicU64,
     oversized: AtomicU64,
+    ignored: AtomicU64,
     /// Above 32 bits: whether there is one.
     ssrc: AtomicU64,
     latched: AtomicBool,
@@ -34,6 +35,7 @@ impl IngestStatus {
             lost: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             oversized: AtomicU64::new(0),
+            ignored: AtomicU64::new(0),
             ssrc: AtomicU64::new(0),
             latched: AtomicBool::new(false),
             keyframes_asked: AtomicU64::new(0),
@@ -71,6 +73,11 @@ impl IngestStatus {
         self.oversized.load(Ordering::Relaxed)
     }
 
+    /// Datagrams that came while the ingest was disabled.
+    pub fn ignored(&self) -> u64 {
+        self.ignored.load(Ordering::Relaxed)
+    }
+
     /// The present sender; with simulcast, that of any encoding.
     pub fn ssrc(&self) -> Option<Ssrc> {
         let ssrc = self.ssrc.load(Ordering::Relaxed);
@@ -100,6 +107,10 @@ impl IngestStatus {
 
     pub(crate) fn refuse(&self) {
         add(&self.refused, 1);
+    }
+
+    pub(crate) fn ignore(&self) {
+        add(&self.ignored, 1);
     }
 
     pub(crate) fn refuse_oversized(&self) {

@@ -129,6 +129,7 @@ impl Worker {
         };
         ingest.status.arrived(now);
         if !ingest.enabled {
+            ingest.status.ignore();
             return;
         }
         if datagram.len() > MAX_PACKET {
