@@ -72,6 +72,15 @@ async fn call(workers: usize) -> Call {
     let accepted = result(&mut al, "accepted").await;
     caller.accept(sdp(&accepted));
     tokio::join!(caller.connect(), callee.connect());
+    // The server's sides may still wait for the last check to be answered.
+    tokio::select! {
+        () = caller.run_until(|_| false) => {}
+        () = callee.run_until(|_| false) => {}
+        () = async {
+            al.until("/janus", "webrtcup").await;
+            bo.until("/janus", "webrtcup").await;
+        } => {}
+    }
     Call {
         _server: server,
         al,
