@@ -47,11 +47,23 @@ impl Drop for Server {
     }
 }
 
+/// A mountpoint that is published over WHIP.
+const STAGE: &str = "\
+[[streaming.mountpoint]]
+name = \"stage\"
+type = \"whip\"
+id = 9
+[[streaming.mountpoint.media]]
+type = \"video\"
+mid = \"v\"
+";
+
 fn portunus() -> Server {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("portunus.toml");
     let listen = "bind = [\"127.0.0.1\"]\nport = 0\n";
-    let text = format!("[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n");
+    let text =
+        format!("[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n{STAGE}");
     fs::write(&path, text).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_portunus"))
         .env_remove("PORTUNUS_LOG")
@@ -189,6 +201,19 @@ fn viewers_come_by_whep() {
     let server = portunus();
     let url = format!("{}whep/{{id}}", server.pages);
     is_sound(&stream(&server, &["--whep", &url]), VIEWERS);
+}
+
+#[test]
+fn a_source_published_by_whip_is_watched_by_whep() {
+    let server = portunus();
+    let (whip, whep) = (
+        format!("{}whip/9", server.pages),
+        format!("{}whep/9", server.pages),
+    );
+    is_sound(
+        &stream(&server, &["--whip", &whip, "--whep", &whep]),
+        VIEWERS,
+    );
 }
 
 #[test]

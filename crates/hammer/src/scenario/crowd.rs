@@ -47,6 +47,15 @@ pub(super) enum Act {
     Echo(Arc<SourceConfig>),
 }
 
+/// What participants do with what they get.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manners {
+    /// The share that decrypts.
+    pub(super) check_share: f64,
+    /// They send receiver reports.
+    pub(super) reports: bool,
+}
+
 /// How fast participants come.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
@@ -71,15 +80,17 @@ struct Shared {
     load: LoadThreads,
     factory: Factory,
     connections: Vec<Connection>,
-    /// The share of participants that decrypt.
-    check_share: f64,
+    manners: Manners,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     next: PeerId,
+    /// Who waits for a viewer's first packet.
     arriving: HashMap<PeerId, oneshot::Sender<Result<(), String>>>,
+    /// Who waits for a publisher to be connected.
+    connecting: HashMap<PeerId, oneshot::Sender<()>>,
     members: BTreeMap<PeerId, Member>,
     joins: Joins,
     last_failure: Option<String>,
@@ -105,6 +116,28 @@ impl Member {
     }
 }
 
+/// A source that is published by WHIP.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    id: PeerId,
+    broadcast: Broadcast,
+}
+
+/// Why a source could not be published.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The server refused.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server's answer is not acceptable.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// ICE or DTLS came to nothing.
+    #[error("no connection in {} s", PATIENCE.as_secs())]
+    NotConnected,
+}
+
 #[derive(Debug, thiserror::Error)]
 enum JoinError {
     #[error(transparent)]
@@ -124,13 +157,13 @@ impl Crowd {
         mut events: UnboundedReceiver<Event>,
         factory: Factory,
         connections: Vec<Connection>,
-        check_share: f64,
+        manners: Manners,
     ) -> Self {
         let shared = Arc::new(Shared {
             load,
             factory,
             connections,
-            check_share,
+            manners,
             state: Mutex::default(),
         });
         let weak = Arc::downgrade(&shared);
@@ -189,6 +222,44 @@ impl Crowd {
         while under_way.join_next().await.is_some() {}
     }
 
+    /// Publishes a source by WHIP and adds it to the load threads'.
+    pub(super) async fn publish(
+        &self,
+        url: &str,
+        token: Option<&str>,
+        config: &SourceConfig,
+    ) -> Result<Publisher, PublishError> {
+        let shared = &self.0;
+        let (offered, offer) = shared.offer(Direction::SendOnly, config)?;
+        let broadcast = Broadcast::offer(url, token, offer).await?;
+        let mut prepared = offered.accept(&broadcast.answer)?;
+        let sent = prepared.publish(config);
+        shared.load.add_source(&sent);
+        let (sender, connected) = oneshot::channel();
+        let id = shared.next_id();
+        shared.state().connecting.insert(id, sender);
+        shared.load.add(NewPeer {
+            id,
+            prepared,
+            check: false,
+            reports: false,
+            source: None,
+        });
+        let connected = timeout(PATIENCE, connected).await;
+        connected
+            .ok()
+            .and_then(Result::ok)
+            .ok_or(PublishError::NotConnected)?;
+        Ok(Publisher { id, broadcast })
+    }
+
+    /// Ends a source.
+    pub(super) async fn unpublish(&self, publisher: Publisher) {
+        self.0.load.remove(publisher.id);
+        // The server may be gone, and then need not hear it.
+        let _ = publisher.broadcast.end().await;
+    }
+
     /// Lets `count` leave: those that have been there longest, or those that came last.
     pub(super) async fn leave(&self, count: usize, oldest: bool) {
         let mut under_way = JoinSet::new();
@@ -212,18 +283,20 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn next_id(&self) -> PeerId {
+        let mut state = self.state();
+        state.next += 1;
+        state.next - 1
+    }
+
     async fn join(&self, acts: &[Act]) {
-        let id = {
-            let mut state = self.state();
-            state.next += 1;
-            state.next - 1
-        };
+        let id = self.next_id();
         let turn = usize::try_from(id).unwrap_or(0);
         let act = turn.checked_rem(acts.len()).and_then(|n| acts.get(n));
         let connection = turn
             .checked_rem(self.connections.len())
             .and_then(|n| self.connections.get(n));
-        let (Some(act), Some(connection)) = (act, connection) else {
+        let Some(act) = act else {
             return;
         };
         let start = Instant::now();
@@ -252,7 +325,7 @@ impl Shared {
         &self,
         id: PeerId,
         act: &Act,
-        connection: &Connection,
+        connection: Option<&Connection>,
         member: &mut Option<Member>,
     ) -> Result<(), JoinError> {
         match act {
@@ -319,7 +392,8 @@ impl Shared {
         self.load.add(NewPeer {
             id,
             prepared,
-            check: is_checked(id, self.check_share),
+            check: is_checked(id, self.manners.check_share),
+            reports: self.manners.reports,
             source,
         });
         arrival
@@ -374,7 +448,10 @@ impl Shared {
         let Event { id, kind } = event;
         let mut state = self.state();
         match kind {
-            EventKind::Connected(profile) => state.profile = profile.or(state.profile),
+            EventKind::Connected(profile) => match state.connecting.remove(&id) {
+                Some(connecting) => drop(connecting.send(())),
+                None => state.profile = profile.or(state.profile),
+            },
             EventKind::Media => {
                 if let Some(arriving) = state.arriving.remove(&id) {
                     let _ = arriving.send(Ok(()));
@@ -383,7 +460,9 @@ impl Shared {
             EventKind::Ended(reason) => {
                 if let Some(arriving) = state.arriving.remove(&id) {
                     let _ = arriving.send(Err(reason));
-                } else if state.members.remove(&id).is_some() {
+                } else if state.connecting.remove(&id).is_none()
+                    && state.members.remove(&id).is_some()
+                {
                     state.joins.ended += 1;
                     state.last_failure = Some(reason);
                 }
@@ -394,10 +473,11 @@ impl Shared {
 
 /// Creates a session and attaches to `plugin`.
 async fn attach<'a>(
-    connection: &Connection,
+    connection: Option<&Connection>,
     plugin: &str,
     member: &'a mut Option<Member>,
 ) -> Result<&'a mut Handle, JoinError> {
+    let connection = connection.ok_or(ClientError::Closed)?;
     let session = connection.create().await?;
     let handle = session.attach(plugin).await?;
     match member.insert(Member::Janus(session, handle)) {

@@ -51,6 +51,6 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     }));
     let (threads, events) =
         LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
-    let crowd = Crowd::new(threads, events, factory, connections, load.check_share);
+    let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     run::run("echo", load, facts, sampler, crowd, vec![act], progress).await
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::crowd::Manners;
 use super::{Target, seconds};
 use crate::source::VideoCodec;
 use crate::traffic::Traffic;
@@ -62,6 +63,9 @@ pub struct Options {
     /// The share of participants that decrypt and check all that they get; the others count
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
     pub check_share: f64,
+    /// Participants send no receiver reports; browsers do each second
+    #[arg(long)]
+    pub no_reports: bool,
     /// Threads that run the participants
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub load_threads: u32,
@@ -77,6 +81,13 @@ pub struct Options {
 }
 
 impl Options {
+    pub(super) fn manners(&self) -> Manners {
+        Manners {
+            check_share: self.check_share,
+            reports: !self.no_reports,
+        }
+    }
+
     /// Those that make a difference to the figures, by their names.
     pub(super) fn by_name(&self) -> BTreeMap<String, Value> {
         let traffic = &self.traffic;
@@ -103,6 +114,7 @@ impl Options {
                 "profile",
                 json!(self.target.profile.map(|profile| profile.name())),
             ),
+            ("no-reports", json!(self.no_reports)),
             ("load-threads", json!(self.load_threads)),
         ];
         let given = pairs.into_iter().filter(|(_, value)| !value.is_null());

@@ -29,6 +29,13 @@ pub struct Options {
     /// The bearer token that WHEP viewers show
     #[arg(long, value_name = "TOKEN", requires = "whep")]
     pub whep_token: Option<String>,
+    /// The source is published by WHIP at this URL, and no mountpoint is made: the server need not know
+    /// the Janus API
+    #[arg(long, value_name = "URL", requires = "whep", conflicts_with_all = ["mountpoints", "mountpoint_option", "admin_key"])]
+    pub whip: Option<String>,
+    /// The bearer token that the WHIP source shows
+    #[arg(long, value_name = "TOKEN", requires = "whip")]
+    pub whip_token: Option<String>,
     /// Mountpoints that the viewers are spread over, each with a source of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub mountpoints: u32,
@@ -49,41 +56,53 @@ pub fn run(options: &Options, progress: &Progress) -> Result<RunRecord, Scenario
 
 /// Measures.
 pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    let load::Options {
-        target, traffic, ..
-    } = &options.load;
-    traffic.check()?;
+    options.load.traffic.check()?;
     // With fewer descriptors fewer viewers can join, which is reported then.
     let _ = raise_descriptor_limit();
-    let sampler = Sampler::new(options.load.watch.clone())?;
-    let (local, remote) = target.way()?;
-    let connections = target.connect().await?;
+    let mut record = match &options.whip {
+        Some(url) => published(options, url, progress).await?,
+        None => through_mountpoints(options, progress).await?,
+    };
+    let own = [
+        ("mountpoints", json!(options.mountpoints)),
+        ("mountpoint-option", json!(options.further_members())),
+        ("whip", json!(options.whip.is_some())),
+        ("whep", json!(options.whep.is_some())),
+    ];
+    let own = own.map(|(name, value)| (name.to_owned(), value));
+    record.scenario.options.extend(own);
+    Ok(record)
+}
+
+/// Makes mountpoints, feeds them with RTP, and lets viewers watch.
+async fn through_mountpoints(
+    options: &Options,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
+    let load = &options.load;
+    let sampler = Sampler::new(load.watch.clone())?;
+    let (local, remote) = load.target.way()?;
+    let connections = load.target.connect().await?;
     let first = connections
         .first()
         .ok_or_else(ScenarioError::no_connection)?;
     let facts = Facts::of(first).await;
-    let factory = Factory::new(local, target.profiles())?;
-
-    let config = Arc::new(SourceConfig {
-        traffic: traffic.clone(),
-        codec: options.load.codec,
-        keyframes: Duration::from_secs_f64(options.load.keyframes),
-    });
+    let factory = Factory::new(local, load.target.profiles())?;
+    let config = options.source();
 
     let mut maker = Maker::new(first, options.admin_key.clone()).await?;
-    let extra: Map<String, Value> = options.mountpoint_option.iter().cloned().collect();
+    let extra = options.further_members();
     let (mut acts, mut destinations) = (Vec::new(), Vec::new());
     for source in 0..options.mountpoints as usize {
         let made = maker
-            .make(traffic, options.load.codec, remote, &extra)
+            .make(&load.traffic, load.codec, remote, &extra)
             .await?;
+        let id = made.id.to_string();
         acts.push(match &options.whep {
-            Some(url) => Act::Whep {
-                url: url.replace("{id}", made.id.to_string().trim_matches('"')),
-                token: options.whep_token.clone(),
-                source,
-                config: Arc::clone(&config),
-            },
+            Some(url) => {
+                let url = url.replace("{id}", id.trim_matches('"'));
+                options.by_whep(url, source, &config)
+            }
             None => Act::Watch {
                 mountpoint: made.id,
                 source,
@@ -93,32 +112,75 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     }
     let source = Source::start(&config, local, &destinations).map_err(ScenarioError::Source)?;
     let (threads, events) =
-        LoadThreads::start(options.load.load_threads as usize).map_err(ScenarioError::Load)?;
+        LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
     for index in 0..destinations.len() {
         if let Some(sent) = source.sent(index) {
             threads.add_source(&sent);
         }
     }
-    let crowd = Crowd::new(
-        threads,
-        events,
-        factory,
-        connections,
-        options.load.check_share,
-    );
-    let load = &options.load;
+    let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     let record = run::run("streaming", load, facts, sampler, crowd, acts, progress).await;
     drop(source);
     maker.finish().await;
+    record
+}
+
+/// Publishes a source by WHIP, and lets viewers watch by WHEP: the server need not know the Janus API.
+async fn published(
+    options: &Options,
+    whip: &str,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
+    let load = &options.load;
+    let sampler = Sampler::new(load.watch.clone())?;
+    let (local, _) = load.target.way_to(whip)?;
+    let factory = Factory::new(local, load.target.profiles())?;
+    let (threads, events) =
+        LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+    let crowd = Crowd::new(threads, events, factory, Vec::new(), load.manners());
+    let config = options.source();
+    let token = options.whip_token.as_deref();
+    let publisher = crowd.publish(whip, token, &config).await?;
+    let whep = options.whep.clone().unwrap_or_default();
+    let acts = vec![options.by_whep(whep, 0, &config)];
+    let facts = Facts::default();
+    let record = run::run(
+        "streaming",
+        load,
+        facts,
+        sampler,
+        crowd.clone(),
+        acts,
+        progress,
+    )
+    .await;
+    crowd.unpublish(publisher).await;
     let mut record = record?;
-    let own = [
-        ("mountpoints", json!(options.mountpoints)),
-        ("mountpoint-option", json!(extra)),
-        ("whep", json!(options.whep.is_some())),
-    ];
-    let own = own.map(|(name, value)| (name.to_owned(), value));
-    record.scenario.options.extend(own);
+    record.server.url = Some(whip.to_owned());
     Ok(record)
+}
+
+impl Options {
+    fn further_members(&self) -> Map<String, Value> {
+        self.mountpoint_option.iter().cloned().collect()
+    }
+
+    fn source(&self) -> Arc<SourceConfig> {
+        Arc::new(SourceConfig {
+            traffic: self.load.traffic.clone(),
+            codec: self.load.codec,
+            keyframes: Duration::from_secs_f64(self.load.keyframes),
+        })
+    }
+
+    fn by_whep(&self, url: String, source: usize, config: &Arc<SourceConfig>) -> Act {
+        Act::Whep {
+            url,
+            token: self.whep_token.clone(),
+            source,
+            config: Arc::clone(config),
+        }
+    }
 }
 
 fn member(text: &str) -> Result<(String, Value), String> {

@@ -59,8 +59,13 @@ impl Target {
 
     /// The addresses on both sides of the way to the server.
     pub(crate) fn way(&self) -> Result<(IpAddr, IpAddr), ScenarioError> {
-        way(&self.janus, self.local).map_err(|source| ScenarioError::Host {
-            url: self.janus.clone(),
+        self.way_to(&self.janus)
+    }
+
+    /// The same for a server with this URL.
+    pub(crate) fn way_to(&self, url: &str) -> Result<(IpAddr, IpAddr), ScenarioError> {
+        way(url, self.local).map_err(|source| ScenarioError::Host {
+            url: url.to_owned(),
             source,
         })
     }

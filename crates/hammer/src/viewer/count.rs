@@ -1,9 +1,14 @@
 //! Counting packets by their clear headers, without decrypting them.
 
+use portunus_rtp::Ssrc;
+use portunus_rtp::rtcp::ReportBlock;
 use smallvec::SmallVec;
 
 /// Streams that are told apart: more SSRCs than any scenario has are counted without their numbers.
 const MAX_STREAMS: usize = 16;
+
+/// The cycle that a stream starts in: not 0, so that numbers before its first one are above 0.
+const FIRST_CYCLE: u64 = 0x1_0000;
 
 /// What one participant got.
 #[derive(Debug, Default)]
@@ -36,23 +41,39 @@ impl Count {
         }
     }
 
+    /// What a receiver report says of each stream.
+    pub(crate) fn report(&self) -> SmallVec<[ReportBlock; 2]> {
+        let block = |stream: &Stream| ReportBlock {
+            ssrc: Ssrc(stream.ssrc),
+            fraction_lost: 0,
+            cumulative_lost: i32::try_from(stream.missing()).unwrap_or(i32::MAX),
+            highest_sequence: (stream.highest - FIRST_CYCLE) as u32,
+            jitter: 0,
+            last_sr: 0,
+            delay_since_last_sr: 0,
+        };
+        self.streams.iter().map(block).collect()
+    }
+
     /// Packets whose numbers were left out, over all streams.
     pub(crate) fn missing(&self) -> u64 {
-        let missing = |s: &Stream| (s.highest + 1 - s.first).saturating_sub(s.packets);
-        self.streams.iter().map(missing).sum()
+        self.streams.iter().map(Stream::missing).sum()
     }
 }
 
 impl Stream {
     fn new(ssrc: u32, sequence: u16) -> Self {
-        // Not 0, so that a packet that comes late stays above it.
-        let first = 0x1_0000 + u64::from(sequence);
+        let first = FIRST_CYCLE + u64::from(sequence);
         Self {
             ssrc,
             first,
             highest: first,
             packets: 1,
         }
+    }
+
+    fn missing(&self) -> u64 {
+        (self.highest + 1 - self.first).saturating_sub(self.packets)
     }
 
     #[inline]
@@ -84,6 +105,11 @@ mod tests {
         count.take(&packet(2, 9));
         count.take(&packet(2, 12));
         assert_eq!(count.missing(), 3);
+        let report = count.report();
+        let said = report
+            .iter()
+            .map(|b| (b.ssrc.0, b.highest_sequence, b.cumulative_lost));
+        assert!(said.eq([(1, 0x1_0002, 1), (2, 12, 2)]));
         count.take(&[0x80]);
         assert_eq!(count.missing(), 3);
     }

@@ -35,6 +35,8 @@ pub struct NewPeer {
     pub prepared: Prepared,
     /// Decrypt and check all that it gets, instead of counting.
     pub check: bool,
+    /// Send receiver reports.
+    pub reports: bool,
     /// The source whose packets it should get: the index of a [`LoadThreads::add_source`]. None: what
     /// it gets is not expected.
     pub source: Option<usize>,
@@ -90,7 +92,7 @@ pub struct Standing {
     pub id: PeerId,
     /// Media packets.
     pub packets: u64,
-    /// Packets left out of the server's numbering; 0 for those that decrypt.
+    /// Packets left out of the server's numbering.
     pub missing: u64,
 }
 

@@ -4,6 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use portunus_rtc::{Protocol, Received, Transport, TransportEvent};
+use portunus_rtp::Ssrc;
+use portunus_rtp::rtcp::{CompoundWriter, ReceiverReportWriter};
 use portunus_srtp::Profile;
 
 use super::check::{Checker, Findings};
@@ -13,12 +15,17 @@ use super::send::Sender;
 use crate::source::wall_clock;
 use crate::sys::{ReceiveBatch, Received as Arrival, SendBatch};
 
+/// Who reports, as browsers that send nothing call themselves.
+const RECEIVER: Ssrc = Ssrc(1);
+
+/// Between two receiver reports.
+const REPORTS: Duration = Duration::from_secs(1);
+
 /// Longest datagram that is sent, in bytes.
 const MAX_DATAGRAM: usize = 1_500;
 
 /// A participant.
 pub(super) struct Peer {
-    /// Counts without decrypting; unused by those that check.
     count: Count,
     packets: u64,
     socket: UdpSocket,
@@ -26,6 +33,8 @@ pub(super) struct Peer {
     checker: Option<Box<Check>>,
     transport: Box<Transport>,
     sender: Option<Box<Sender>>,
+    reports: bool,
+    next_report: Option<Instant>,
     /// The deadline that is in the timer queue.
     pub(super) scheduled: Option<Instant>,
 }
@@ -59,7 +68,7 @@ pub(super) struct Tally {
 }
 
 impl Peer {
-    pub(super) fn new(prepared: Prepared, check: bool) -> Self {
+    pub(super) fn new(prepared: Prepared, check: bool, reports: bool) -> Self {
         let Prepared {
             socket,
             address,
@@ -79,6 +88,8 @@ impl Peer {
             checker: check.then(Box::default),
             transport,
             sender,
+            reports,
+            next_report: None,
             scheduled: None,
         }
     }
@@ -152,6 +163,10 @@ impl Peer {
                 tally.sent += sent;
             }
         }
+        if self.next_report.is_some_and(|due| due <= now) {
+            self.next_report = Some(now + REPORTS);
+            self.report();
+        }
         if self.transport.poll_timeout().is_some_and(|due| due <= now) {
             self.transport.handle_timeout(now);
             self.flush(news);
@@ -164,7 +179,7 @@ impl Peer {
             .sender
             .as_ref()
             .and_then(|sender| sender.poll_timeout());
-        [self.transport.poll_timeout(), sender]
+        [self.transport.poll_timeout(), sender, self.next_report]
             .into_iter()
             .flatten()
             .min()
@@ -195,15 +210,41 @@ impl Peer {
         while let Some(event) = self.transport.poll_event() {
             match event {
                 TransportEvent::Connected { profile } => {
+                    let now = Instant::now();
                     if let Some(sender) = &mut self.sender {
-                        sender.start(Instant::now());
+                        sender.start(now);
                     }
+                    self.next_report = self.reports.then_some(now + REPORTS);
                     news.push(News::Connected(profile));
                 }
                 TransportEvent::Failed(reason) => news.push(News::Ended(reason.to_string())),
                 TransportEvent::Closed => news.push(News::Ended("closed by the server".to_owned())),
                 _ => {}
             }
+        }
+    }
+
+    /// Sends a receiver report, as browsers do each second.
+    fn report(&mut self) {
+        let Some(to) = self.transport.selected_pair().map(|pair| pair.remote) else {
+            return;
+        };
+        let mut buf = [0; MAX_DATAGRAM];
+        let blocks = self.count.report();
+        let report = ReceiverReportWriter {
+            ssrc: RECEIVER,
+            blocks: &blocks,
+        };
+        let mut out = CompoundWriter::new(&mut buf);
+        if out.push(&report).is_err() {
+            return;
+        }
+        let len = out.len();
+        if let Ok(len) = self.transport.seal_rtcp(len, &mut buf)
+            && let Some(datagram) = buf.get(..len)
+        {
+            // What cannot be sent is lost, as on any network.
+            let _ = self.socket.send_to(datagram, to);
         }
     }
 
@@ -248,6 +289,9 @@ impl Peer {
         for datagram in data.chunks_mut(stride) {
             let bytes = datagram.len() as u64;
             let is_rtp = Protocol::of(datagram) == Some(Protocol::Rtp);
+            if is_rtp {
+                self.count.take(datagram);
+            }
             match self.transport.receive(now, self.address, remote, datagram) {
                 Received::Rtp { len, header, .. } => {
                     let packet = datagram.get(..len).unwrap_or_default();

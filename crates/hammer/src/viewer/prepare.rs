@@ -18,7 +18,7 @@ use portunus_sdp::{
 use portunus_srtp::Profile;
 
 use super::send::Sender;
-use crate::source::{AUDIO, STREAMS, SourceConfig, VIDEO, VideoCodec};
+use crate::source::{AUDIO, STREAMS, Sent, SourceConfig, VIDEO, VideoCodec};
 use crate::sys::ReceiveBatch;
 
 /// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
@@ -185,7 +185,15 @@ impl Offered {
 impl Prepared {
     /// Lets it send what was agreed on, as `config` says, as soon as it is connected.
     pub fn send(&mut self, config: &SourceConfig) {
-        self.sender = Some(Box::new(Sender::new(config, self.streams)));
+        self.sender = Some(Box::new(Sender::new(config, self.streams, None)));
+    }
+
+    /// The same for a source that others watch; gives the count of what it sends.
+    pub fn publish(&mut self, config: &SourceConfig) -> Arc<Sent> {
+        let sent = Arc::new(Sent::default());
+        let counted = Some(Arc::clone(&sent));
+        self.sender = Some(Box::new(Sender::new(config, self.streams, counted)));
+        sent
     }
 
     fn agree(&mut self, negotiated: &Negotiated) -> Result<(), PrepareError> {

@@ -1,12 +1,13 @@
 //! What a participant sends.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::Instant;
 
 use portunus_rtc::Transport;
 use portunus_rtp::{Pt, SeqNo, Ssrc};
 
-use crate::source::{AUDIO, Due, Packets, STREAMS, SourceConfig, VIDEO};
+use crate::source::{AUDIO, Due, Packets, STREAMS, Sent, SourceConfig, VIDEO};
 use crate::sys::SendBatch;
 use crate::traffic::AUDIO_PERIOD;
 
@@ -22,11 +23,18 @@ pub(crate) struct Sender {
     sends: [bool; STREAMS],
     video: Option<Due>,
     audio: Option<Due>,
+    /// Where others look up what has been sent.
+    counted: Option<Arc<Sent>>,
 }
 
 impl Sender {
     /// Sends as `config` says, with these payload types and SSRCs.
-    pub(crate) fn new(config: &SourceConfig, streams: [Option<(Pt, Ssrc)>; STREAMS]) -> Self {
+    /// What is sent is counted in `counted`, if others have to know.
+    pub(crate) fn new(
+        config: &SourceConfig,
+        streams: [Option<(Pt, Ssrc)>; STREAMS],
+        counted: Option<Arc<Sent>>,
+    ) -> Self {
         let mut packets = Packets::new(config.traffic.clone(), config.codec, config.keyframes);
         let mut sends = [false; STREAMS];
         for (stream, sends) in sends.iter_mut().enumerate() {
@@ -46,6 +54,7 @@ impl Sender {
             sends,
             video: None,
             audio: None,
+            counted,
         }
     }
 
@@ -74,14 +83,22 @@ impl Sender {
             return 0;
         };
         let mut sent = 0;
-        let mut put = |header, number, packet: &mut [u8]| {
-            sent += seal(transport, to, header, number, packet, socket, out);
+        let counted = self.counted.as_deref();
+        let mut put = |stream, header, number, packet: &mut [u8]| {
+            if seal(transport, to, (header, number), packet, socket, out) {
+                sent += 1;
+                if let Some(counted) = counted {
+                    counted.count(stream);
+                }
+            }
         };
         if self.video.as_mut().is_some_and(|due| due.take(now)) {
-            self.packets.frame(&mut put);
+            self.packets
+                .frame(|header, number, packet| put(VIDEO, header, number, packet));
         }
         if self.audio.as_mut().is_some_and(|due| due.take(now)) {
-            self.packets.audio(&mut put);
+            self.packets
+                .audio(|header, number, packet| put(AUDIO, header, number, packet));
         }
         // What the kernel does not take is lost, and missed by whoever expects it.
         let _ = out.flush(socket);
@@ -89,30 +106,30 @@ impl Sender {
     }
 }
 
-/// Puts a sealed packet into the batch; says how many those are.
+/// Puts a sealed packet into the batch; says whether it could.
 fn seal(
     transport: &Transport,
     to: SocketAddr,
-    header: usize,
-    number: u64,
+    (header, number): (usize, u64),
     packet: &[u8],
     socket: &UdpSocket,
     out: &mut SendBatch,
-) -> u64 {
+) -> bool {
     let room = packet.len() + MAX_TAG;
     if out.room(room).is_none() {
+        // What the kernel does not take is lost.
         let _ = out.flush(socket);
     }
     let Some(buffer) = out.room(room) else {
-        return 0;
+        return false;
     };
     let (plain, _) = buffer.split_at_mut(packet.len());
     plain.copy_from_slice(packet);
     match transport.seal_rtp(SeqNo(number), header, packet.len(), buffer) {
         Ok(len) => {
             out.commit(len, to);
-            1
+            true
         }
-        Err(_) => 0,
+        Err(_) => false,
     }
 }

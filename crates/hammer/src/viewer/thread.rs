@@ -243,9 +243,10 @@ impl Load {
             id,
             prepared,
             check,
+            reports,
             source,
         } = new;
-        let mut peer = Peer::new(prepared, check);
+        let mut peer = Peer::new(prepared, check, reports);
         let slot = self.peers.vacant_entry();
         let key = slot.key();
         let fd = peer.socket().as_raw_fd();
