@@ -63,6 +63,8 @@ pub(super) struct Pace {
     pub(super) per_s: f64,
     /// Joins under way at a time.
     pub(super) at_a_time: usize,
+    /// After this time no more joins are started: a server that is overloaded may take minutes.
+    pub(super) at_most: Option<Duration>,
 }
 
 /// What has been counted since the last time.
@@ -209,7 +211,11 @@ impl Crowd {
             clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
             clock
         });
+        let start = Instant::now();
         for _ in 0..count {
+            if pace.at_most.is_some_and(|most| start.elapsed() > most) {
+                break;
+            }
             if let Some(clock) = &mut clock {
                 clock.tick().await;
             }
@@ -220,6 +226,21 @@ impl Crowd {
             under_way.spawn(async move { shared.join(&acts).await });
         }
         while under_way.join_next().await.is_some() {}
+    }
+
+    /// Lets those go that are served no more: they got nothing since the last call. Returns how many.
+    pub(super) async fn dismiss_starving(&self) -> usize {
+        let mut under_way = JoinSet::new();
+        for id in self.0.load.starving().await {
+            let member = self.0.state().members.remove(&id);
+            if let Some(member) = member {
+                self.0.load.remove(id);
+                under_way.spawn(member.end());
+            }
+        }
+        let count = under_way.len();
+        while under_way.join_next().await.is_some() {}
+        count
     }
 
     /// Publishes a source by WHIP and adds it to the load threads'.

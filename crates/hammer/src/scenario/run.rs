@@ -14,6 +14,12 @@ use crate::progress::Progress;
 use crate::record::{Report, RunRecord, Sample, Scenario, Server, Step};
 use crate::usage::{self, Sampler};
 
+/// How long joins are started for a step of a ramp: a server that needs longer for so many is
+/// overloaded, and would need ever longer.
+const GROWTH: Duration = Duration::from_secs(20);
+/// Who gets nothing in this time starves.
+const STARVING: Duration = Duration::from_secs(1);
+
 /// Lets participants do `acts` as the options say; gives the record of it. All have left when it
 /// returns.
 pub(super) async fn run(
@@ -147,12 +153,13 @@ impl Run<'_> {
             if more == 0 {
                 break None;
             }
-            let burst = self.grow(more).await?;
+            let burst = self.grow_at_most(more, Some(self.growth(more))).await?;
             let measured = self.step().await?;
             if self.joining.is_none() {
                 self.joining = Some(burst.per_s(None, &measured));
             }
-            if !measured.carried || self.crowd.len() as u32 <= now {
+            let all_came = self.crowd.len() as u32 >= now + more;
+            if !measured.carried || !all_came {
                 break Some(measured);
             }
             carried = Some(measured);
@@ -185,8 +192,10 @@ impl Run<'_> {
                 let leaving = async move { leave.leave((now - middle) as usize, false).await };
                 self.recorder.during(leaving).await?;
             } else {
-                self.grow(middle - now).await?;
+                self.grow_at_most(middle - now, Some(self.growth(middle - now)))
+                    .await?;
             }
+            self.dismiss_starving().await?;
             let step = self.step().await?;
             if step.carried && step.participants > good {
                 good = step.participants;
@@ -198,8 +207,43 @@ impl Run<'_> {
         Ok(best)
     }
 
+    /// How long `count` may take to join in a ramp.
+    fn growth(&self, count: u32) -> Duration {
+        let rate = self.options.join_rate;
+        let wished = if rate > 0.0 {
+            f64::from(count) / rate
+        } else {
+            0.0
+        };
+        GROWTH + Duration::from_secs_f64(wished)
+    }
+
+    /// Lets those go whom the server gave up while it was overloaded: a smaller number is measured
+    /// without them.
+    async fn dismiss_starving(&mut self) -> Result<(), ScenarioError> {
+        let crowd = self.crowd.clone();
+        let mut dismissed = self.recorder.during(crowd.dismiss_starving()).await?;
+        self.recorder.during(sleep(STARVING)).await?;
+        dismissed += self.recorder.during(crowd.dismiss_starving()).await?;
+        if dismissed > 0 {
+            self.recorder.warn(format!(
+                "{dismissed} participants got nothing any more after an overload, and were dismissed"
+            ));
+        }
+        Ok(())
+    }
+
     /// Lets `count` more join, as fast as the options say.
     async fn grow(&mut self, count: u32) -> Result<Burst, ScenarioError> {
+        self.grow_at_most(count, None).await
+    }
+
+    /// The same; no more joins are started after the time `at_most`.
+    async fn grow_at_most(
+        &mut self,
+        count: u32,
+        at_most: Option<Duration>,
+    ) -> Result<Burst, ScenarioError> {
         self.recorder.sample().await?;
         self.recorder.note(&format!("{count} more join"));
         let first = self.recorder.samples().len();
@@ -207,6 +251,7 @@ impl Run<'_> {
         let pace = Pace {
             per_s: self.options.join_rate,
             at_a_time: self.options.joins_at_a_time as usize,
+            at_most,
         };
         let crowd = self.crowd.clone();
         let joining = crowd.join(&self.acts, count as usize, pace);
@@ -240,6 +285,7 @@ impl Run<'_> {
         let pace = Pace {
             per_s: f64::from(per_s),
             at_a_time: self.options.joins_at_a_time as usize,
+            at_most: None,
         };
         let crowd = self.crowd.clone();
         let acts = Arc::clone(&self.acts);

@@ -85,17 +85,6 @@ pub struct Window {
     pub busy_share: f64,
 }
 
-/// What one participant has got in all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    /// Which one.
-    pub id: PeerId,
-    /// Media packets.
-    pub packets: u64,
-    /// Packets left out of the server's numbering.
-    pub missing: u64,
-}
-
 /// The threads that run participants. They end when this is dropped.
 #[derive(Debug)]
 pub struct LoadThreads {
@@ -150,13 +139,10 @@ impl LoadThreads {
         sum
     }
 
-    /// What each participant has got in all.
-    pub async fn standings(&self) -> Vec<Standing> {
-        self.ask(Command::Standings)
-            .await
-            .into_iter()
-            .flatten()
-            .collect()
+    /// Participants with media that got nothing since the last call.
+    pub async fn starving(&self) -> Vec<PeerId> {
+        let starving = self.ask(Command::Starving).await;
+        starving.into_iter().flatten().collect()
     }
 
     fn tell(&self, id: PeerId, command: Command) {

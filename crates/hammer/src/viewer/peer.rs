@@ -99,11 +99,6 @@ impl Peer {
         &self.socket
     }
 
-    /// Packets left out of the server's numbering.
-    pub(super) fn missing(&self) -> u64 {
-        self.count.missing()
-    }
-
     /// Media packets that have come.
     pub(super) fn packets(&self) -> u64 {
         self.packets

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::expect::Expectation;
 use super::peer::{News, Peer, Tally};
-use super::{Event, EventKind, NewPeer, PeerId, Standing, Window};
+use super::{Event, EventKind, NewPeer, PeerId, Window};
 use crate::source::{Sent, wall_clock};
 use crate::sys::{ReceiveBatch, SendBatch};
 
@@ -46,7 +46,7 @@ pub(super) enum Command {
     Candidate(PeerId, String),
     Remove(PeerId),
     Window(oneshot::Sender<Window>),
-    Standings(oneshot::Sender<Vec<Standing>>),
+    Starving(oneshot::Sender<Vec<PeerId>>),
 }
 
 /// The thread's state.
@@ -76,6 +76,8 @@ struct Entry {
     id: PeerId,
     source: Option<usize>,
     has_media: bool,
+    /// Packets it had when it was last asked who starves.
+    had: u64,
     peer: Peer,
 }
 
@@ -234,7 +236,7 @@ impl Load {
             Command::Remove(id) => self.remove(id),
             Command::Window(reply) => self.askers.push((reply, Instant::now())),
             // An asker that has gone needs no answer.
-            Command::Standings(reply) => drop(reply.send(self.standings())),
+            Command::Starving(reply) => drop(reply.send(self.starving())),
         }
     }
 
@@ -262,6 +264,7 @@ impl Load {
             id,
             source,
             has_media: false,
+            had: 0,
             peer,
         });
         self.keys.insert(id, key);
@@ -293,6 +296,15 @@ impl Load {
         }
     }
 
+    fn starving(&mut self) -> Vec<PeerId> {
+        let starves = |(_, entry): (usize, &mut Entry)| {
+            let packets = entry.peer.packets();
+            let had = std::mem::replace(&mut entry.had, packets);
+            (entry.has_media && had == packets).then_some(entry.id)
+        };
+        self.peers.iter_mut().filter_map(starves).collect()
+    }
+
     fn take_window(&mut self) -> Window {
         let now = Instant::now();
         let length = now - std::mem::replace(&mut self.window_start, now);
@@ -312,14 +324,5 @@ impl Load {
             busy_share: 1.0 - slept.as_secs_f64() / length.as_secs_f64().max(1e-9),
             ..window
         }
-    }
-
-    fn standings(&self) -> Vec<Standing> {
-        let standing = |(_, entry): (usize, &Entry)| Standing {
-            id: entry.id,
-            packets: entry.peer.packets(),
-            missing: entry.peer.missing(),
-        };
-        self.peers.iter().map(standing).collect()
     }
 }
