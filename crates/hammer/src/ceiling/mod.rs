@@ -21,6 +21,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 pub use cipher::Profile;
 
 use crate::doubts::NOT_OPTIMISED;
+use crate::figures::{bits_per_s, percent};
 use crate::namespace::{Link, Namespace, NamespaceError, in_thread, pin};
 use crate::record::Ceiling;
 use crate::sys::ReceiveBatch;
@@ -348,10 +349,12 @@ fn print(options: &Options, ceiling: &Ceiling) {
     if cfg!(debug_assertions) {
         println!("  WARNING: {NOT_OPTIMISED}");
     }
-    if cpu_share.is_some_and(|share| share < UNDISTURBED) {
+    if let Some(share) = cpu_share.filter(|share| *share < UNDISTURBED) {
         println!(
-            "  WARNING: something else ran on core {}",
-            options.server_core
+            "  WARNING: something else had core {} for {} of the time; by CPU time it is {}",
+            options.server_core,
+            percent(1.0 - share),
+            bits_per_s(delivered_bps / share)
         );
     }
 }
