@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
-use portunus_sdp::negotiated::{Kind, Negotiated};
+use portunus_sdp::negotiated::{Kind, Negotiated, NegotiatedMedia};
 
 use crate::SelectedPair;
 use crate::data::DataConfig;
@@ -169,6 +169,10 @@ impl Connection {
                 None => self.media.push(Media::new(line)),
             }
         }
+        let sends =
+            |line: &NegotiatedMedia| !line.disabled && (line.send || line.kind == Kind::Data);
+        self.transport
+            .set_receive_only(!negotiated.media.iter().any(sends));
         let data = negotiated
             .media
             .iter()

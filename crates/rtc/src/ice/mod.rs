@@ -119,6 +119,10 @@ pub(crate) struct Ice {
     alive: Option<Instant>,
     /// Answers received on the pair in use when that was last looked at.
     answers: u64,
+    /// Nothing but reports is sent to the peer, see [`Ice::hear_media`].
+    receive_only: bool,
+    /// When authentic media last came on the pair in use; noted only if `receive_only`.
+    media_heard: Option<Instant>,
     sources: Vec<Source>,
     /// Remote candidates at addresses that the peer has left.
     left: Vec<Candidate>,
@@ -167,6 +171,8 @@ impl Ice {
             selected: None,
             alive: None,
             answers: 0,
+            receive_only: false,
+            media_heard: None,
             sources: Vec::new(),
             left: Vec::new(),
             remote_candidates: 0,
@@ -219,6 +225,24 @@ impl Ice {
         self.answers = 0;
         self.alive = self.alive.map(|_| now);
         self.refresh();
+    }
+
+    /// Whether the peer gets no media and no data, which counts for [`Ice::hear_media`].
+    pub(crate) fn set_receive_only(&mut self, receive_only: bool) {
+        self.receive_only = receive_only;
+        if !receive_only {
+            self.media_heard = None;
+        }
+    }
+
+    /// Takes note of authentic media from `remote`.
+    ///
+    /// Consent is what lets us send (RFC 7675). A publisher that gets nothing but reports shows by its media that it is
+    /// there; ffmpeg's leaves our checks unanswered once it sends.
+    pub(crate) fn hear_media(&mut self, now: Instant, remote: SocketAddr) {
+        if self.receive_only && self.selected.is_some_and(|pair| pair.remote == remote) {
+            self.media_heard = Some(now);
+        }
     }
 
     /// Sets the role for the negotiation to come.
@@ -409,7 +433,10 @@ impl Ice {
                 }
             }
         }
-        if now >= alive + PATIENCE {
+        let alive = self.media_heard.map_or(alive, |heard| heard.max(alive));
+        if now < alive + PATIENCE {
+            self.alive = Some(alive);
+        } else {
             self.alive = None;
             let failure = self.failure(now.saturating_duration_since(alive));
             self.events.push_back(IceEvent::Failed(failure));

@@ -172,6 +172,12 @@ impl Transport {
         Ok(())
     }
 
+    /// Whether this side sends no media and no data: then the peer's media is a sign of life as good as its answers
+    /// to checks.
+    pub(crate) fn set_receive_only(&mut self, receive_only: bool) {
+        self.ice.set_receive_only(receive_only);
+    }
+
     /// Says that a data m-line was negotiated: data channels start as soon as DTLS is up. Later calls
     /// change nothing.
     pub fn negotiate_data(&mut self, config: DataConfig, now: Instant) {
@@ -231,7 +237,7 @@ impl Transport {
         let received = match Protocol::of(datagram) {
             _ if matches!(self.dtls, Dtls::Ended) => Received::Dropped(DropReason::Closed),
             None => Received::Dropped(DropReason::UnknownProtocol),
-            Some(Protocol::Rtp) => self.receive_rtp(datagram),
+            Some(Protocol::Rtp) => self.receive_rtp(now, remote, datagram),
             Some(Protocol::Rtcp) => self.receive_rtcp(datagram),
             Some(Protocol::Stun) => self.receive_stun(now, local, remote, datagram),
             Some(Protocol::Dtls) => self.receive_dtls(now, local, remote, datagram),
@@ -376,7 +382,7 @@ impl Transport {
         &self.counters
     }
 
-    fn receive_rtp(&mut self, datagram: &mut [u8]) -> Received {
+    fn receive_rtp(&mut self, now: Instant, remote: SocketAddr, datagram: &mut [u8]) -> Received {
         let Some(srtp) = &mut self.srtp else {
             return Received::Dropped(DropReason::NoKeys);
         };
@@ -392,11 +398,14 @@ impl Transport {
                 .get(..opened.len)
                 .map(|plain| header.decrypted(plain))
             {
-                Some(Ok(header)) => Received::Rtp {
-                    len: opened.len,
-                    header,
-                    index: opened.index,
-                },
+                Some(Ok(header)) => {
+                    self.ice.hear_media(now, remote);
+                    Received::Rtp {
+                        len: opened.len,
+                        header,
+                        index: opened.index,
+                    }
+                }
                 _ => Received::Dropped(DropReason::MalformedRtp),
             },
             Err(error) => Received::Dropped(DropReason::Srtp(error)),
