@@ -9,6 +9,9 @@ use super::{DataRate, PacketResult};
 const WINDOW: Duration = Duration::from_millis(500);
 /// While the link is full its rate shows within this time.
 const RECENT: Duration = Duration::from_millis(200);
+/// It has to be full for this time: what comes in between for a moment, such as another's probe, takes
+/// nothing for long.
+const FULL_FOR: Duration = Duration::from_millis(120);
 /// Who waits for longer waited in a queue.
 const QUEUED: Duration = Duration::from_millis(10);
 /// Packets that a rate is made of, at least and at most.
@@ -67,7 +70,12 @@ impl Acknowledged {
         let last = self.arrived.back()?.at;
         let recent = self.arrived.iter().rev();
         let waited = recent.take_while(|p| p.queued && last.saturating_sub(p.at) <= RECENT);
-        self.rate_of(waited.count())
+        let count = waited.count();
+        let first = self.arrived.iter().rev().take(count).next_back()?.at;
+        if last.saturating_sub(first) < FULL_FOR {
+            return None;
+        }
+        self.rate_of(count)
     }
 
     /// Forgets what was before a pause.

@@ -11,7 +11,7 @@ const BETA: f64 = 0.85;
 /// Multiplicative increase in a second.
 const INCREASE: f64 = 1.08;
 /// The rate does not grow further than this beyond what is acknowledged: more is for probes to find.
-const ABOVE_ACKNOWLEDGED: (f64, DataRate) = (1.5, DataRate::kbps(10));
+const ABOVE_ACKNOWLEDGED: (f64, DataRate) = (1.2, DataRate::kbps(10));
 /// Additive increase in a second, at least.
 const LEAST_INCREASE: DataRate = DataRate::kbps(4);
 /// A frame rate and a packet size that the additive increase is reckoned with.
@@ -206,7 +206,7 @@ mod tests {
     const STEP: Duration = Duration::from_millis(100);
 
     #[test]
-    fn it_grows_by_eight_percent_a_second_up_to_half_more_than_arrives() {
+    fn it_grows_by_eight_percent_a_second_up_to_a_fifth_more_than_arrives() {
         let mut now = Instant::now();
         let mut aimd = Aimd::new(DataRate::kbps(1_000));
         let acknowledged = Some(DataRate::kbps(1_000));
@@ -221,7 +221,7 @@ mod tests {
             now += STEP;
             aimd.update(Usage::Normal, acknowledged, RTT, now);
         }
-        assert_eq!(aimd.rate(), DataRate::kbps(1_510));
+        assert_eq!(aimd.rate(), DataRate::kbps(1_210));
     }
 
     #[test]

@@ -23,6 +23,7 @@ const MISSING: Duration = Duration::from_millis(700);
 /// sent as a probe and [`Bandwidth::poll_estimate`] what changed.
 #[derive(Debug)]
 pub struct Bandwidth {
+    measure: Measure,
     estimator: Estimator,
     prober: Prober,
     clock: ArrivalClock,
@@ -48,18 +49,22 @@ enum Watch {
     },
 }
 
-impl Default for Bandwidth {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Who measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// We do, from transport-wide feedback.
+    Transport,
+    /// The receiver does, and tells its estimate (REMB).
+    Receiver,
 }
 
 impl Bandwidth {
     /// Nothing is known.
-    pub fn new() -> Self {
+    pub fn new(measure: Measure) -> Self {
         Self {
+            measure,
             estimator: Estimator::new(),
-            prober: Prober::new(),
+            prober: Prober::new(measure == Measure::Receiver),
             clock: ArrivalClock::default(),
             receiver: None,
             told: None,
@@ -79,11 +84,11 @@ impl Bandwidth {
             }
         }
         if !results.is_empty() {
-            results
-                .iter()
-                .for_each(|packet| self.prober.reported(packet));
             let before = self.estimator.estimate().rate;
             self.estimator.update(&mut results, log.clock(now), now);
+            for packet in &results {
+                self.prober.reported(packet, self.estimator.waited(packet));
+            }
             let estimate = self.estimator.estimate();
             if estimate.rate < before || estimate.is_emptying() {
                 self.prober.decreased(now);
@@ -97,9 +102,17 @@ impl Bandwidth {
         self.take_probe(now);
     }
 
-    /// Takes the receiver's own estimate (REMB).
+    /// Takes the receiver's own estimate (REMB): the estimate where the receiver measures, else a bound.
     pub fn receiver_estimate(&mut self, rate: DataRate, now: Instant) {
+        if self.measure == Measure::Receiver && self.receiver.is_some_and(|(last, _)| rate < last) {
+            self.prober.decreased(now);
+        }
         self.receiver = Some((rate, now));
+    }
+
+    /// Who measures.
+    pub fn measure(&self) -> Measure {
+        self.measure
     }
 
     /// The bitrate that would be used if the link carried it: for as long as it is above the estimate,
@@ -113,11 +126,14 @@ impl Bandwidth {
         let mut estimate = self.estimator.estimate();
         estimate.is_probing = self.prober.is_probing(estimate.rate);
         let receiver = self.receiver.filter(|(rate, at)| {
-            *rate < estimate.rate && now.saturating_duration_since(*at) < RECEIVER_HOLDS
+            let holds = now.saturating_duration_since(*at) < RECEIVER_HOLDS;
+            self.measure == Measure::Receiver || (holds && *rate < estimate.rate)
         });
         if let Some((rate, _)) = receiver {
+            // While a queue is emptied, the share that is left stays the same.
+            let left = estimate.budget.as_bps() as f64 / estimate.rate.as_bps().max(1) as f64;
             estimate.rate = rate;
-            estimate.budget = estimate.budget.min(rate);
+            estimate.budget = rate.times(left);
             estimate.limit = Limit::Receiver;
         }
         estimate
@@ -144,7 +160,11 @@ impl Bandwidth {
             Watch::Idle => None,
             Watch::Since { at, .. } | Watch::Awaited { at } => Some(at),
         };
-        let probe = self.prober.poll_timeout(self.estimator.estimate().rate);
+        let rate = match (self.measure, self.receiver) {
+            (Measure::Receiver, Some((rate, _))) => rate,
+            _ => self.estimator.estimate().rate,
+        };
+        let probe = self.prober.poll_timeout(rate);
         [watch, probe].into_iter().flatten().min()
     }
 

@@ -16,13 +16,12 @@ const START: DataRate = DataRate::kbps(300);
 const LEAST: DataRate = DataRate::kbps(30);
 /// After a pause of the feedback the past says nothing of the delay.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Overuse is doubted if the queue is shorter than this while less than this share of the estimate
-/// arrives: what does not fill a link does not lengthen its queue.
-const SHORT_QUEUE: Duration = Duration::from_millis(50);
+/// Overuse is doubted, unless the queue is long, while less than this share of the estimate arrives: what
+/// does not fill a link does not lengthen its queue.
 const UNFILLED: f64 = 0.7;
 /// A queue that is longer is overuse without waiting for a trend. It is emptied before anything else,
 /// until it is shorter than the second.
-const LONG_QUEUE: Duration = Duration::from_millis(100);
+const LONG_QUEUE: Duration = Duration::from_millis(125);
 const EMPTIED_QUEUE: Duration = Duration::from_millis(50);
 /// It is to be empty after this time, for which at least a share of the estimate is left, ...
 const EMPTY_WITHIN: f64 = 0.5;
@@ -120,11 +119,16 @@ impl Estimator {
         }
     }
 
+    /// How long a packet waited on the way; none if it was lost.
+    pub fn waited(&self, packet: &PacketResult) -> Option<Duration> {
+        Some(self.queue.waited(packet.sent, packet.arrival?))
+    }
+
     /// Takes the outcome of a probe. It only ever raises the estimate: a cluster is too short to say
     /// that a link has become slower.
     pub fn probed(&mut self, result: &ProbeResult, now: Instant) {
         let Some(passed) = result.passed else { return };
-        if self.trend.usage() == Usage::Over || self.emptying.is_some() {
+        if self.emptying.is_some() {
             return;
         }
         self.loss.passed(passed);
@@ -159,7 +163,7 @@ impl Estimator {
             _ if delay > LONG_QUEUE && grows => Usage::Over,
             // It gets shorter already.
             _ if delay > LONG_QUEUE => Usage::Under,
-            Usage::Over if !grows || (unfilled && delay < SHORT_QUEUE) => Usage::Under,
+            Usage::Over if !grows || unfilled => Usage::Under,
             usage => usage,
         }
     }

@@ -10,12 +10,13 @@ const PACKETS: u32 = 20;
 /// Up to the first share of losses the rate grows, above the second it shrinks.
 const TOLERATED: f64 = 0.02;
 const TOO_MANY: f64 = 0.1;
-/// Where so many are lost, what arrives is what the link carries.
+/// Where so many are lost in two windows, what arrives is what the link carries. (In one, a keyframe may
+/// have been too much for a short queue.)
 const MOST: f64 = 0.3;
 /// Growth from one window to the next: 8 % a second.
 const INCREASE: f64 = 1.08;
 /// It does not grow further than this beyond what is acknowledged: more is for probes to find.
-const ABOVE_ACKNOWLEDGED: f64 = 1.5;
+const ABOVE_ACKNOWLEDGED: f64 = 1.2;
 
 /// What losses are judged with.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +40,8 @@ pub(super) struct LossLimit {
     since: Option<Instant>,
     decreased: Option<Instant>,
     share: f64,
+    /// That of the window before.
+    before: f64,
 }
 
 impl LossLimit {
@@ -78,6 +81,7 @@ impl LossLimit {
         if self.total < PACKETS || now.saturating_duration_since(since) < WINDOW {
             return;
         }
+        self.before = self.share;
         self.share = f64::from(self.lost) / f64::from(self.total);
         (self.lost, self.total, self.since) = (0, 0, Some(now));
         let waited = self
@@ -87,7 +91,9 @@ impl LossLimit {
             self.grow(now.saturating_duration_since(since), rates);
         } else if self.share > TOO_MANY && waited {
             let rate = rates.current.times(1.0 - self.share / 2.0);
-            let carried = rates.acknowledged.filter(|_| self.share > MOST);
+            let carried = rates
+                .acknowledged
+                .filter(|_| self.share.min(self.before) > MOST);
             self.limit = Some(carried.map_or(rate, |carried| rate.min(carried)));
             self.decreased = Some(now);
         }
@@ -150,9 +156,13 @@ mod tests {
         let (mut limit, now) = (LossLimit::default(), Instant::now());
         let arrives = rates(CURRENT, DataRate::kbps(300));
         limit.update((0, 10), arrives, RTT, now);
-        let later = now + Duration::from_millis(400);
-        limit.update((80, 100), arrives, RTT, later);
-        assert_eq!(limit.rate(), Some(DataRate::kbps(300)));
+        let mut at = now;
+        for expected in [600, 300] {
+            at += Duration::from_millis(400);
+            limit.update((80, 90), arrives, RTT, at);
+            let rate = limit.rate().unwrap_or_default().as_bps() / 100_000 * 100;
+            assert!(rate.abs_diff(expected) <= 100, "{rate}");
+        }
     }
 
     #[test]

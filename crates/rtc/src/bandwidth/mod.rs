@@ -1,8 +1,8 @@
 //! How much a peer's link carries, and what is best sent over it.
 //!
 //! [`Bandwidth`] estimates from transport-wide feedback, or takes the receiver's own estimate (REMB),
-//! and probes for more.
-//! `docs/bandwidth.md` says how they decide.
+//! and probes for more. An [`Allocator`] divides the estimate among the tracks of the peer. A [`Pacer`]
+//! spreads what leaves over time. `docs/bandwidth.md` says how they decide.
 
 mod acknowledged;
 mod aimd;
@@ -11,6 +11,7 @@ mod control;
 mod estimator;
 mod groups;
 mod loss;
+mod pacer;
 mod probe;
 mod prober;
 mod queue;
@@ -25,7 +26,8 @@ use portunus_rtp::SeqNo;
 pub use allocator::{
     Allocator, Decision, LAYERS, LayerMeter, LayerRates, Layering, Reason, Target, Track, TrackKind,
 };
-pub use control::Bandwidth;
+pub use control::{Bandwidth, Measure};
+pub use pacer::{Lane, Pacer};
 pub use probe::Padding;
 pub use rate::DataRate;
 pub use sent::{Reported, SentLog};

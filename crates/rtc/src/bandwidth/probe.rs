@@ -9,10 +9,9 @@ use portunus_rtp::SeqNo;
 
 use super::{DataRate, PacketResult, SentLog};
 
-/// A cluster lasts so long and has so many packets, at least.
-const DURATION: Duration = Duration::from_millis(40);
+/// A cluster has so many packets, at least.
 const PACKETS: u64 = 6;
-/// A cluster that could not be sent until then is given up.
+/// A cluster that could not be sent so long after its time is given up.
 const GIVE_UP: Duration = Duration::from_millis(400);
 /// Feedback that has not come after this time will not come.
 const AWAITED: Duration = Duration::from_secs(1);
@@ -22,6 +21,10 @@ const BURST: Duration = Duration::from_millis(5);
 const REPORTED: f64 = 0.8;
 /// What arrives faster than this times the sending speed was held up on the way.
 const MAX_SPEEDUP: f64 = 2.0;
+/// A packet that waited no longer found no queue. It tells of the whole cluster if it left after this share
+/// of it.
+const NO_QUEUE: Duration = Duration::from_millis(2);
+const LATE: f64 = 0.8;
 /// Below this share of the sending speed the link was full; a little less is then safe.
 const FULL: f64 = 0.9;
 const SAFE: f64 = 0.95;
@@ -46,6 +49,7 @@ pub(super) struct ProbeResult {
 #[derive(Debug)]
 pub(super) struct Cluster {
     target: DataRate,
+    duration: Duration,
     state: State,
     began: Instant,
     /// Bytes and packets that had been sent before.
@@ -78,13 +82,16 @@ struct Seen {
     /// Time of the first and last arrival, with the size of the first.
     arrived: Option<(Duration, Duration, u32)>,
     highest: Option<SeqNo>,
+    /// When the last packet left that did not wait on the way.
+    clear: Option<Duration>,
 }
 
 impl Cluster {
-    /// A cluster of `target` that begins now.
-    pub fn begin(target: DataRate, log: &SentLog, now: Instant) -> Self {
+    /// A cluster of `target` that begins now and lasts for `duration` at least.
+    pub fn begin(target: DataRate, duration: Duration, log: &SentLog, now: Instant) -> Self {
         Self {
             target,
+            duration,
             state: State::Sending { next: now },
             began: now,
             bytes_before: log.bytes(),
@@ -114,7 +121,7 @@ impl Cluster {
         let elapsed = now.saturating_duration_since(self.began);
         let bytes = log.bytes().saturating_sub(self.bytes_before);
         let packets = log.packets().saturating_sub(self.packets_before);
-        if (elapsed >= DURATION && packets >= PACKETS) || elapsed >= GIVE_UP {
+        if (elapsed >= self.duration && packets >= PACKETS) || elapsed >= self.duration + GIVE_UP {
             let last = log.last().unwrap_or(self.first);
             let until = now + AWAITED;
             self.state = State::Awaited {
@@ -130,8 +137,8 @@ impl Cluster {
         (bytes > 0).then_some(Padding { bytes })
     }
 
-    /// Takes a packet that was reported.
-    pub fn reported(&mut self, packet: &PacketResult) {
+    /// Takes a packet that was reported, and how long it waited on the way if it arrived.
+    pub fn reported(&mut self, packet: &PacketResult, waited: Option<Duration>) {
         let last = match self.state {
             State::Sending { .. } => SeqNo(u64::MAX),
             State::Awaited { last, .. } => last,
@@ -142,6 +149,9 @@ impl Cluster {
         self.seen.highest = self.seen.highest.max(Some(packet.seq));
         if let Some(arrival) = packet.arrival {
             self.seen.arrived(packet, arrival);
+            if waited.is_some_and(|waited| waited <= NO_QUEUE) {
+                self.seen.clear = self.seen.clear.max(Some(packet.sent));
+            }
         }
     }
 
@@ -186,6 +196,15 @@ impl Seen {
         }
     }
 
+    /// A packet that does not wait finds the queue empty: all that left before it had passed. What took
+    /// longer meanwhile was a burst of others.
+    fn ends_clear(&self) -> bool {
+        let late = self
+            .sent
+            .map(|(first, last, _)| first + (last.saturating_sub(first)).mul_f64(LATE));
+        late.is_some_and(|late| self.clear >= Some(late))
+    }
+
     fn rate(&self) -> Option<DataRate> {
         let (from, to, last) = self.sent?;
         let sent = DataRate::of(
@@ -200,6 +219,10 @@ impl Seen {
         if arrived > sent.times(MAX_SPEEDUP) {
             return None;
         }
+        if self.ends_clear() {
+            // That may have been a pause of the others, though.
+            return Some((sent + arrived.min(sent)).times(0.5));
+        }
         Some(if arrived < sent.times(FULL) {
             arrived.times(SAFE)
         } else {
@@ -213,11 +236,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    const DURATION: Duration = Duration::from_millis(40);
+
     /// Sends a cluster of 1 Mbit/s in packets of 300 bytes, of which each takes `each` to arrive.
     fn probe(each: Duration, lost: impl Fn(u64) -> bool) -> ProbeResult {
         let start = Instant::now();
         let mut log = SentLog::new(start);
-        let mut cluster = Cluster::begin(DataRate::kbps(1_000), &log, start);
+        let mut cluster = Cluster::begin(DataRate::kbps(1_000), DURATION, &log, start);
         let (mut now, mut seq, mut arrival) = (start, 0_u16, Duration::ZERO);
         let mut sent = Vec::new();
         while let State::Sending { next } = cluster.state {
@@ -237,7 +262,8 @@ mod tests {
         for (seq, arrival) in sent {
             let arrival = (!lost(seq.into())).then_some(arrival);
             let reported = log.report(seq, arrival.is_some(), now).unwrap();
-            cluster.reported(&PacketResult::new(reported, arrival));
+            let packet = PacketResult::new(reported, arrival);
+            cluster.reported(&packet, arrival.map(|at| at.saturating_sub(packet.sent)));
         }
         cluster.result(now + AWAITED).unwrap()
     }

@@ -10,21 +10,35 @@ use super::{DataRate, PacketResult, SentLog};
 const INTERVAL: Duration = Duration::from_secs(3);
 /// After a decrease the queue is left alone for this time.
 const AFTER_DECREASE: Duration = Duration::from_secs(2);
-/// The first probe of a connection aims at this many times the estimate, later ones at less, ...
+/// The first cluster is as short as can be measured. Later ones last for longer than a frame, so that a
+/// frame of other traffic within it does not seem to be the end of the link.
+const FIRST_DURATION: Duration = Duration::from_millis(40);
+const DURATION: Duration = Duration::from_millis(50);
+/// Where only the receiver measures, which it does slowly, a cluster lasts longer.
+const FOR_RECEIVER: Duration = Duration::from_secs(2);
+/// How many times the estimate a cluster aims at: the first one of a connection, one that follows a
+/// success, and one that only looks whether the link has changed.
 const FIRST_STEP: f64 = 3.0;
-const STEP: f64 = 2.0;
-/// ... but not further than this beyond what is wanted.
-const ABOVE_WANTED: f64 = 1.25;
+const NEXT_STEP: f64 = 2.0;
+const LOOK: f64 = 1.5;
+/// It does not go further than this beyond what is wanted.
+const ABOVE_WANTED: f64 = 1.1;
 /// An attempt of which this share passed is followed by the next at once.
 const GO_ON: f64 = 0.7;
+/// What is wanted has grown if it is more by this factor: there is no reason to wait then.
+const GROWN: f64 = 1.2;
 
 /// Decides on probes: while the estimate is lower than what is wanted, at once at the beginning, then
 /// regularly. It goes by the clock, not by packets: it probes as well while nothing else is sent.
 #[derive(Debug)]
 pub(super) struct Prober {
+    /// Outcomes are measured by the receiver, who tells its estimate.
+    for_receiver: bool,
     wanted: DataRate,
     cluster: Option<Cluster>,
     next: Option<Instant>,
+    /// After a decrease.
+    quiet_until: Option<Instant>,
     first: bool,
     /// The last attempt went well.
     climbs: bool,
@@ -32,11 +46,13 @@ pub(super) struct Prober {
 
 impl Prober {
     /// Nothing is wanted yet.
-    pub fn new() -> Self {
+    pub fn new(for_receiver: bool) -> Self {
         Self {
+            for_receiver,
             wanted: DataRate::ZERO,
             cluster: None,
             next: None,
+            quiet_until: None,
             first: true,
             climbs: false,
         }
@@ -44,15 +60,19 @@ impl Prober {
 
     /// The bitrate that would be used if it could.
     pub fn want(&mut self, wanted: DataRate, now: Instant) {
+        if wanted > self.wanted.times(GROWN) {
+            let quiet = self.quiet_until.filter(|until| *until > now);
+            self.next = Some(quiet.unwrap_or(now));
+        }
         self.wanted = wanted;
-        self.next.get_or_insert(now);
     }
 
     /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.
     pub fn decreased(&mut self, now: Instant) {
         self.cluster = None;
         self.climbs = false;
-        self.next = Some(now + AFTER_DECREASE);
+        self.quiet_until = Some(now + AFTER_DECREASE);
+        self.next = self.quiet_until;
     }
 
     /// Whether a probe is under way or follows at once.
@@ -74,17 +94,15 @@ impl Prober {
             && self.wants_more(estimate)
             && self.next.is_some_and(|next| next <= now)
         {
-            let step = if self.first { FIRST_STEP } else { STEP };
-            self.first = false;
-            self.begin(estimate.times(step), log, now);
+            self.begin(estimate, log, now);
         }
         self.cluster.as_mut()?.padding(log, now)
     }
 
-    /// Takes a packet that was reported.
-    pub fn reported(&mut self, packet: &PacketResult) {
+    /// Takes a packet that was reported, and how long it waited on the way if it arrived.
+    pub fn reported(&mut self, packet: &PacketResult, waited: Option<Duration>) {
         if let Some(cluster) = &mut self.cluster {
-            cluster.reported(packet);
+            cluster.reported(packet, waited);
         }
     }
 
@@ -98,9 +116,16 @@ impl Prober {
         Some(result)
     }
 
-    fn begin(&mut self, target: DataRate, log: &SentLog, now: Instant) {
-        let target = target.min(self.wanted.times(ABOVE_WANTED));
-        self.cluster = Some(Cluster::begin(target, log, now));
+    fn begin(&mut self, estimate: DataRate, log: &SentLog, now: Instant) {
+        let first = std::mem::take(&mut self.first);
+        let (duration, step) = match (self.for_receiver, first, self.climbs) {
+            (true, ..) => (FOR_RECEIVER, LOOK),
+            (false, true, _) => (FIRST_DURATION, FIRST_STEP),
+            (false, false, true) => (DURATION, NEXT_STEP),
+            (false, false, false) => (DURATION, LOOK),
+        };
+        let target = estimate.times(step).min(self.wanted.times(ABOVE_WANTED));
+        self.cluster = Some(Cluster::begin(target, duration, log, now));
     }
 
     fn wants_more(&self, estimate: DataRate) -> bool {

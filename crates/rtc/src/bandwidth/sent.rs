@@ -25,7 +25,6 @@ pub struct SentLog {
     /// Indexed by the low bits of the number.
     slots: Vec<Slot>,
     last: Option<SeqNo>,
-    last_sent: Option<Instant>,
     bytes: u64,
     packets: u64,
 }
@@ -63,7 +62,6 @@ impl SentLog {
             epoch,
             slots: Vec::new(),
             last: None,
-            last_sent: None,
             bytes: 0,
             packets: 0,
         }
@@ -84,9 +82,15 @@ impl SentLog {
             _ => self.grow(slot),
         }
         self.last = Some(self.last.map_or(SeqNo(seq.into()), |l| l.nearest(seq)));
-        self.last_sent = Some(now);
         self.bytes += u64::from(slot.size);
         self.packets += 1;
+    }
+
+    /// Packets of `bytes` together leave without transport-wide numbers: they only count.
+    #[inline]
+    pub fn count(&mut self, packets: u64, bytes: u64) {
+        self.bytes += bytes;
+        self.packets += packets;
     }
 
     /// Feedback says that the packet with number `seq` arrived or was lost. None if that is no news, or
@@ -114,11 +118,6 @@ impl SentLog {
     /// The number of the last packet.
     pub fn last(&self) -> Option<SeqNo> {
         self.last
-    }
-
-    /// When the last packet left.
-    pub fn last_sent(&self) -> Option<Instant> {
-        self.last_sent
     }
 
     /// Bytes of all packets so far.

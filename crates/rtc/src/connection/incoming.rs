@@ -11,6 +11,7 @@ use portunus_sdp::negotiated::{Codec, Kind};
 
 use super::media::Encoding;
 use super::{Bitrate, Connection, Feedback, REPORT_INTERVAL};
+use crate::bandwidth::DataRate;
 use crate::streams::{Accepted, SenderClock, StreamKey};
 use crate::transport::{self, DropReason};
 
@@ -225,7 +226,17 @@ impl Connection {
                 Ok(Packet::Fir(fir)) => fir
                     .entries()
                     .for_each(|entry| self.keyframe_wanted(entry.ssrc)),
-                Ok(Packet::Remb(remb)) => self.push_feedback(Feedback::Remb(remb.bitrate)),
+                Ok(Packet::Remb(remb)) => {
+                    if let Some(bandwidth) = &mut self.bandwidth {
+                        bandwidth.receiver_estimate(DataRate::bps(remb.bitrate), now);
+                    }
+                    self.push_feedback(Feedback::Remb(remb.bitrate));
+                }
+                Ok(Packet::Twcc(twcc)) => {
+                    if let Some(bandwidth) = &mut self.bandwidth {
+                        bandwidth.feedback(&mut self.sent_log, &twcc, now);
+                    }
+                }
                 Ok(_) => {}
                 Err(_) => self.malformed_rtcp += 1,
             }

@@ -1,5 +1,6 @@
 //! A PeerConnection: a transport and the RTP streams in it.
 
+mod bandwidth;
 mod incoming;
 mod media;
 mod reports;
@@ -11,6 +12,7 @@ use portunus_rtp::SeqNo;
 use portunus_sdp::negotiated::{Kind, Negotiated, NegotiatedMedia};
 
 use crate::SelectedPair;
+use crate::bandwidth::{Bandwidth, Measure, SentLog};
 use crate::data::DataConfig;
 use crate::streams::{ArrivalLog, Burst, Demux, NtpClock, SenderClock};
 use crate::transport::{Transmit, Transport, TransportConfig, TransportError};
@@ -103,6 +105,13 @@ pub struct Connection {
     arrivals: ArrivalLog,
     next_twcc: Option<Instant>,
     next_transport_seq: u16,
+    /// Who measures what the link carries, and what that needs to know of each packet.
+    measure: Option<Measure>,
+    sent_log: SentLog,
+    bandwidth: Option<Box<Bandwidth>>,
+    padding: Option<bandwidth::PaddingStream>,
+    /// Bytes of padding that are to leave now.
+    padding_due: usize,
     feedback: VecDeque<Feedback>,
     /// m-lines and encodings to be asked for a keyframe.
     keyframes: Vec<(usize, u8)>,
@@ -145,6 +154,11 @@ impl Connection {
             arrivals: ArrivalLog::new(now),
             next_twcc: None,
             next_transport_seq: 0,
+            measure: None,
+            sent_log: SentLog::new(now),
+            bandwidth: None,
+            padding: None,
+            padding_due: 0,
             feedback: VecDeque::new(),
             keyframes: Vec::new(),
             fir_sequence: 0,
@@ -163,6 +177,7 @@ impl Connection {
         now: Instant,
     ) -> Result<(), TransportError> {
         self.demux.configure(&negotiated.media);
+        self.negotiate_bandwidth(negotiated);
         for (index, line) in negotiated.media.iter().enumerate() {
             match self.media.get_mut(index) {
                 Some(media) => media.configure(line),
@@ -233,6 +248,7 @@ impl Connection {
         if let Some(stream) = stream.and_then(|media| media.sending.as_mut()) {
             stream.sent(burst, now);
         }
+        self.count_sent(burst.packets(), burst.bytes());
         let is_first = self.next_report.is_none();
         self.next_report.get_or_insert(now + REPORT_INTERVAL);
         is_first
@@ -297,8 +313,10 @@ impl Connection {
             remote: destination,
             ..
         } = *self.transport.selected_pair()?;
-        let len = self.write_rtcp(now, buf)?;
-        let len = self.transport.seal_rtcp(len, buf).ok()?;
+        let len = match self.write_rtcp(now, buf) {
+            Some(len) => self.transport.seal_rtcp(len, buf).ok()?,
+            None => self.write_padding(now, buf)?,
+        };
         Some(Transmit {
             len,
             source,
@@ -314,15 +332,28 @@ impl Connection {
             return transport;
         }
         let streams = self.media.iter().filter_map(Media::next_nack).min();
-        [transport, streams, self.next_report, self.next_twcc]
-            .into_iter()
-            .flatten()
-            .min()
+        let bandwidth = self
+            .bandwidth
+            .as_ref()
+            .and_then(|bandwidth| bandwidth.poll_timeout());
+        [
+            transport,
+            streams,
+            self.next_report,
+            self.next_twcc,
+            bandwidth,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.transport.handle_timeout(now);
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.handle_timeout(&self.sent_log, now);
+        }
     }
 
     /// RTCP packets of the peer that could not be read.

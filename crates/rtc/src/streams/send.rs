@@ -63,6 +63,16 @@ impl Burst {
         self.timestamp = timestamp;
     }
 
+    /// How many packets.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// The bytes of their payloads.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Whether there is no packet in it.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
@@ -132,6 +142,18 @@ impl SendStream {
         self.next_rtx = SeqNo(seq.0 + 1);
         self.counters.retransmissions += 1;
         seq
+    }
+
+    /// The number for padding, which goes by the repair stream.
+    pub fn next_padding(&mut self) -> SeqNo {
+        let seq = self.next_rtx;
+        self.next_rtx = SeqNo(seq.0 + 1);
+        seq
+    }
+
+    /// The timestamp of the last packet.
+    pub fn last_timestamp(&self) -> u32 {
+        self.last_timestamp
     }
 
     /// A packet was sent again under its own number.

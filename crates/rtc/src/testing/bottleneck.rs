@@ -66,9 +66,14 @@ impl<T> Bottleneck<T> {
         }
     }
 
-    /// The link is another from now on; the datagram that is leaving takes as long as it would have.
+    /// The link is another from now on, also for the rest of the datagram that is leaving.
     pub fn set_link(&mut self, link: BottleneckLink, now: Instant) {
         self.advance(now);
+        if let Some((bytes, _)) = self.waiting.front() {
+            let whole = self.link.rate.time_for(*bytes as u64);
+            let left = self.first.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE);
+            self.first = link.rate.time_for(*bytes as u64).mul_f64(left.min(1.0));
+        }
         self.link = link;
     }
 
@@ -182,7 +187,7 @@ mod tests {
         bottleneck.set_link(BottleneckLink::of(DataRate::kbps(80)), start + 5 * MS);
         assert_eq!(
             arrivals(&mut bottleneck, start),
-            [(0, 35), (1, 135), (2, 235)]
+            [(0, 80), (1, 180), (2, 280)]
         );
     }
 

@@ -216,12 +216,14 @@ impl MediaSide {
         };
         let mut buf = [0; 2_048];
         let lengths = write(line, &fields, sent.transport_seq, &[payload], &mut buf);
+        let transport_seq = sent.transport_seq;
         self.history.insert((media, seq), sent);
         let sealed = self.connection.seal_rtp(seq, (lengths, &[]), &mut buf);
         if let Ok(len) = sealed {
             let mut burst = Burst::default();
             burst.add(seq, timestamp, payload.len());
             self.connection.sent(media, &burst, now);
+            self.connection.record_sent(transport_seq, len, now);
             self.launch(now, buf.get(..len).unwrap_or_default(), network);
         }
     }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::{Bottleneck, BottleneckLink};
+
 /// How a network treats datagrams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
@@ -66,7 +68,12 @@ pub struct Network {
     rng: StdRng,
     serial: u64,
     in_flight: BinaryHeap<Reverse<InFlight>>,
+    /// What lies before an address instead.
+    bottleneck: Option<(SocketAddr, Bottleneck<Datagram>)>,
 }
+
+/// Source, destination and bytes.
+type Datagram = (SocketAddr, SocketAddr, Vec<u8>);
 
 impl Network {
     /// The same `seed` treats the same datagrams alike.
@@ -79,6 +86,17 @@ impl Network {
             rng,
             serial: 0,
             in_flight: BinaryHeap::new(),
+            bottleneck: None,
+        }
+    }
+
+    /// What is for `destination` goes through a bottleneck from now on.
+    pub fn limit(&mut self, destination: SocketAddr, link: BottleneckLink, now: Instant) {
+        match &mut self.bottleneck {
+            Some((limited, bottleneck)) if *limited == destination => {
+                bottleneck.set_link(link, now)
+            }
+            bottleneck => *bottleneck = Some((destination, Bottleneck::new(1, link, now))),
         }
     }
 
@@ -127,6 +145,12 @@ impl Network {
                 .map_or(at, |nat| nat.1)
         };
         let (source, destination) = (outer(source), inner(destination));
+        if let Some((limited, bottleneck)) = &mut self.bottleneck
+            && *limited == destination
+        {
+            bottleneck.send(now, bytes.len(), (source, destination, bytes));
+            return;
+        }
         let jitter = self.link.jitter.mul_f64(self.rng.random_range(0.0..=1.0));
         self.serial += 1;
         self.in_flight.push(Reverse(InFlight {
@@ -156,12 +180,23 @@ impl Network {
 
     /// When the next datagram arrives.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.in_flight.peek().map(|Reverse(next)| next.arrival)
+        let next = self.in_flight.peek().map(|Reverse(next)| next.arrival);
+        let limited = self
+            .bottleneck
+            .as_ref()
+            .and_then(|(_, limited)| limited.poll_timeout());
+        next.into_iter().chain(limited).min()
     }
 
     /// Takes a datagram that has arrived: source, destination, bytes.
     pub fn receive(&mut self, now: Instant) -> Option<(SocketAddr, SocketAddr, Vec<u8>)> {
-        self.poll_timeout().filter(|arrival| *arrival <= now)?;
+        if let Some((_, bottleneck)) = &mut self.bottleneck
+            && let Some(datagram) = bottleneck.receive(now)
+        {
+            return Some(datagram);
+        }
+        let next = self.in_flight.peek().map(|Reverse(next)| next.arrival);
+        next.filter(|arrival| *arrival <= now)?;
         let Reverse(InFlight {
             source,
             destination,

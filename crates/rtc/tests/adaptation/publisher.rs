@@ -36,6 +36,8 @@ pub struct Publisher {
     pub kbps: Vec<u64>,
     /// The camera is covered, so to speak: nothing is sent.
     pub paused: bool,
+    /// Share of its frames that are lost on the way to the server, 0.0 to 1.0.
+    pub loss: f64,
     rng: StdRng,
     next: Instant,
     number: u64,
@@ -49,6 +51,7 @@ impl Publisher {
             layering,
             kbps: kbps.to_vec(),
             paused: false,
+            loss: 0.0,
             rng: StdRng::seed_from_u64(seed),
             next: now,
             number: 0,
@@ -69,6 +72,11 @@ impl Publisher {
         {
             keyframe.get_or_insert(now + KEYFRAME_DELAY);
         }
+    }
+
+    /// Whether a frame is lost on the way to the server.
+    pub fn loses(&mut self) -> bool {
+        self.rng.random_bool(self.loss)
     }
 
     /// The frames of the picture that is due, if one is.

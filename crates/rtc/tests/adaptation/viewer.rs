@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use portunus_rtc::bandwidth::{
-    Allocator, Bandwidth, DataRate, Decision, Estimate, LayerMeter, LayerRates, Layering, SentLog,
-    Target, Track, TrackKind,
+    Allocator, Bandwidth, DataRate, Decision, Estimate, Lane, LayerMeter, LayerRates, Layering,
+    Measure, Pacer, SentLog, Target, Track, TrackKind,
 };
 use portunus_rtc::streams::ArrivalLog;
 use portunus_rtp::Ssrc;
@@ -30,6 +30,9 @@ pub struct Datagram {
     pub picture: Option<(u64, usize)>,
 }
 
+/// A packet before it leaves: its size and its picture.
+pub type Outgoing = (usize, Option<(u64, usize)>);
+
 pub struct Viewer {
     pub publisher: Publisher,
     pub most: Target,
@@ -37,6 +40,10 @@ pub struct Viewer {
     pub audio: bool,
     /// Feedback gets lost on its way back.
     pub deaf: bool,
+    /// The publisher has a single layer and sends what it is asked to.
+    pub elastic: bool,
+    /// Spreads what leaves over time.
+    pub pacer: Option<Pacer<Outgoing>>,
     flow: usize,
     // The server's side.
     log: SentLog,
@@ -79,9 +86,11 @@ impl Viewer {
             wanted: true,
             audio: true,
             deaf: false,
+            elastic: false,
+            pacer: None,
             flow,
             log: SentLog::new(now),
-            bandwidth: Bandwidth::new(),
+            bandwidth: Bandwidth::new(Measure::Transport),
             allocator: Allocator::default(),
             meter: LayerMeter::default(),
             seq: 0,
@@ -130,6 +139,9 @@ impl Viewer {
             self.allocate(now);
         }
         for frame in self.publisher.poll(now) {
+            if self.publisher.loses() {
+                continue;
+            }
             self.meter.record(frame.layer, frame.temporal, frame.bytes);
             self.relay(&frame, now, &mut out);
         }
@@ -142,6 +154,17 @@ impl Viewer {
                 self.padding += PADDING as u64;
                 self.send(PADDING, None, now, &mut out);
             }
+        }
+        if let Some(mut pacer) = self.pacer.take() {
+            pacer.set_rate(
+                self.estimate(now)
+                    .rate
+                    .times(Pacer::<Outgoing>::OF_ESTIMATE),
+            );
+            while let Some((bytes, picture)) = pacer.pop(now) {
+                self.depart(bytes, picture, now, &mut out);
+            }
+            self.pacer = Some(pacer);
         }
         out
     }
@@ -200,6 +223,11 @@ impl Viewer {
         let estimate = self.bandwidth.estimate(now);
         let decision = self.allocator.update(&estimate, &[audio, video], now)[1];
         self.bandwidth.want(self.allocator.wanted(), now);
+        if let Some(share) = decision.share.filter(|_| self.elastic) {
+            // An encoder follows a higher bound within some seconds, a lower one at once.
+            let (share, sent) = (share.as_bps() / 1_000, self.publisher.kbps[0]);
+            self.publisher.kbps[0] = share.min(sent + sent / 10 + 1).min(2_500);
+        }
         let last = self
             .decided
             .last()
@@ -270,6 +298,24 @@ impl Viewer {
     }
 
     fn send(
+        &mut self,
+        bytes: usize,
+        picture: Option<(u64, usize)>,
+        now: Instant,
+        out: &mut Vec<Datagram>,
+    ) {
+        let Some(pacer) = &mut self.pacer else {
+            return self.depart(bytes, picture, now, out);
+        };
+        let lane = if picture.is_some() {
+            Lane::Video
+        } else {
+            Lane::Audio
+        };
+        assert!(pacer.push(lane, bytes, (bytes, picture), now).is_ok());
+    }
+
+    fn depart(
         &mut self,
         bytes: usize,
         picture: Option<(u64, usize)>,

@@ -166,6 +166,18 @@ impl World {
         switched.filter(|(at, _)| (from..to).contains(at)).collect()
     }
 
+    /// The least time between two switches.
+    pub fn least_stay(&self, viewer: usize, from: f64, to: f64) -> f64 {
+        let switches = self.switches(viewer, from, to);
+        let stays = switches.windows(2).map(|pair| pair[1].0 - pair[0].0);
+        stays.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Datagrams that the link lost.
+    pub fn dropped(&self) -> u64 {
+        self.bottleneck.dropped()
+    }
+
     /// The last layer that was relayed.
     pub fn layer(&self, viewer: usize) -> Option<u8> {
         self.viewers[viewer]

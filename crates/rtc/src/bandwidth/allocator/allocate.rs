@@ -12,8 +12,9 @@ use crate::bandwidth::{DataRate, Estimate};
 
 /// The share of the estimate that tracks get: the rest is for retransmissions and RTCP.
 const FOR_TRACKS: f64 = 0.95;
-/// A step up has to fit with this factor.
-const MARGIN: f64 = 1.15;
+/// A step up has to fit with this factor. Less would be taken back when the keyframe that it begins with
+/// fills the queue, and the estimate becomes 85 % of what the link carries.
+const MARGIN: f64 = 1.2;
 /// What a video track is taken to want before it was measured.
 const UNMEASURED: DataRate = DataRate::kbps(1_500);
 /// The publisher of a single layer may send this much more than it does, and this much at least.
@@ -21,6 +22,8 @@ const GROWTH: f64 = 1.5;
 const LEAST_SHARE: DataRate = DataRate::kbps(100);
 /// If so many times the budget flows, the rest is cut.
 const CUT: f64 = 1.5;
+/// A queue for which a picture may stop until a keyframe.
+const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
 /// The next look, as long as something is not as it could be.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -34,6 +37,8 @@ pub struct Allocator {
     /// More flowed than there was when a queue became long. (One that a keyframe leaves behind empties by
     /// itself.)
     emptying: bool,
+    /// What the best layers take.
+    best: DataRate,
     wanted: DataRate,
     next: Option<Instant>,
 }
@@ -120,6 +125,14 @@ impl Allocator {
         for (track, input) in tracks.iter().enumerate() {
             claims.extend(self.claim(track, input));
         }
+        let best = claims
+            .iter()
+            .map(|claim| claim.ladder.rate(claim.ladder.top()))
+            .sum();
+        let before = std::mem::replace(&mut self.best, best);
+        if best > before.times(MARGIN) && best.times(MARGIN) > budget {
+            self.hold.wait_for_probes(now);
+        }
         let could = divide(&claims, budget, MARGIN);
         let steps = self.choose(&mut claims, &could, budget, estimate, now);
         let mut round = Round {
@@ -133,7 +146,7 @@ impl Allocator {
             cut: false,
         };
         if self.emptying {
-            round.empty_queue();
+            round.empty_queue(estimate.queue);
         }
         let sent: DataRate = round.claims.iter().map(Claim::present_rate).sum();
         round.cut = self.emptying || sent > budget.times(CUT);
@@ -191,7 +204,10 @@ impl Allocator {
         now: Instant,
     ) -> Steps {
         let flows: DataRate = claims.iter().map(Claim::present_rate).sum();
-        let excess = self.excess.has_to_go(flows, budget, estimate, now);
+        let raised = self.states.iter().any(|state| state.raises.are_recent(now));
+        let excess = self
+            .excess
+            .has_to_go((flows, budget), raised, estimate, now);
         self.emptying = estimate.is_emptying() && (self.emptying || excess);
         let is_new = claims.iter().any(|claim| claim.current.is_none());
         let steps = if excess || is_new {
@@ -272,11 +288,20 @@ impl Allocator {
 
 impl Round {
     /// A queue is emptied: everyone goes down to what fits, within the same decisions.
-    fn empty_queue(&mut self) {
+    ///
+    /// To leave an encoding and come back to it takes two keyframes, which is worth it only for a queue
+    /// that is very long; else less pictures of it have to do.
+    fn empty_queue(&mut self, queue: Duration) {
         for (claim, step) in self.claims.iter_mut().zip(&self.steps) {
             claim.most = *step;
         }
         self.flows = divide(&self.claims, self.present, 1.0);
+        if queue > VERY_LONG_QUEUE {
+            return;
+        }
+        for ((claim, step), flows) in self.claims.iter().zip(&self.steps).zip(&mut self.flows) {
+            *flows = claim.ladder.lowest_like(*step).max(*flows);
+        }
     }
 
     fn decision(&self, index: usize, track: &Track) -> Decision {
@@ -348,7 +373,7 @@ impl Round {
     /// A single layer cannot be chosen from, but its publisher can be asked for less: an equal part of
     /// what the tracks with layers leave.
     fn share(&self, claim: &Claim) -> Option<DataRate> {
-        let is_single = |claim: &Claim| claim.ladder.steps.len() == 1 && !claim.ladder.is_bounded;
+        let is_single = |claim: &Claim| claim.ladder.is_single;
         if !is_single(claim) {
             return None;
         }
@@ -366,10 +391,12 @@ impl Round {
     fn wanted(&self, decisions: &[Decision]) -> DataRate {
         let claimed = self.claims.iter().zip(&self.steps).map(|(claim, step)| {
             let top = claim.ladder.rate(claim.ladder.top());
-            match *step < claim.ladder.top() {
-                true => top.times(MARGIN),
-                false if claim.ladder.steps.len() == 1 => top.times(GROWTH),
-                false => top,
+            if claim.ladder.is_single {
+                top.times(GROWTH)
+            } else if *step < claim.ladder.top() {
+                top.times(MARGIN)
+            } else {
+                top
             }
         });
         let unmeasured = decisions.iter().filter(|d| d.reason == Reason::Unmeasured);

@@ -6,17 +6,26 @@ use crate::bandwidth::{DataRate, Estimate};
 
 /// Between two changes that nothing forces.
 const HOLD: Duration = Duration::from_secs(5);
+/// Probes need about this time.
+const FOR_PROBES: Duration = Duration::from_millis(900);
 /// A raise that has to be taken back within the first time failed: the next one waits for at least the
 /// second, twice as long each time, up to the third.
 const FAILED: Duration = Duration::from_secs(12);
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+/// A raise is to blame for a queue for so long.
+const RECENT: Duration = Duration::from_secs(3);
 /// Steps of less than this share of one that failed may be tried nevertheless.
 const NEAR: f64 = 0.8;
 /// More than the estimate is borne for this time while there is no sign of a queue: the rates of
 /// layers vary, and a decrease without a queue is often a false alarm that a probe corrects.
 const BORNE: Duration = Duration::from_millis(2_500);
-/// Signs that it cannot be borne.
-const QUEUE: Duration = Duration::from_millis(100);
+/// A queue cannot be borne for longer than this, the first after a raise of our own, else the second:
+/// others that share the link may have to give way rather than we. A very long one cannot be borne.
+const BORNE_WITH_QUEUE: (Duration, Duration) =
+    (Duration::from_millis(250), Duration::from_millis(600));
+const QUEUE: Duration = Duration::from_millis(125);
+const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
+/// Other signs that it cannot be borne.
 const LOSS: f64 = 0.1;
 const FAR_ABOVE: f64 = 1.5;
 /// As long as the estimate does not fall, so much above it is taken for the usual variation.
@@ -29,11 +38,12 @@ pub(super) struct Excess {
 }
 
 impl Excess {
-    /// Whether something has to give way. `flows` is what is sent, `budget` what may be.
+    /// Whether something has to give way. `flows` is what is sent, `budget` what may be; `raised` says that
+    /// more is sent than a moment ago.
     pub fn has_to_go(
         &mut self,
-        flows: DataRate,
-        budget: DataRate,
+        (flows, budget): (DataRate, DataRate),
+        raised: bool,
         estimate: &Estimate,
         now: Instant,
     ) -> bool {
@@ -43,8 +53,12 @@ impl Excess {
         }
         let since = *self.since.get_or_insert(now);
         let borne = now.saturating_duration_since(since);
-        estimate.queue > QUEUE
-            || estimate.loss > LOSS
+        let (after_raise, otherwise) = BORNE_WITH_QUEUE;
+        let patience = if raised { after_raise } else { otherwise };
+        (estimate.queue > QUEUE && borne >= patience)
+            || estimate.queue > VERY_LONG_QUEUE
+            // A keyframe may be too much for a short queue, once.
+            || (estimate.loss > LOSS && borne >= otherwise)
             || flows > budget.times(FAR_ABOVE)
             || (flows > budget.times(VARIATION) && borne >= BORNE)
     }
@@ -65,6 +79,11 @@ impl Hold {
     /// Something changed.
     pub fn begin(&mut self, now: Instant) {
         self.until = Some(now + HOLD);
+    }
+
+    /// There is more to be had than before: probes may find room for it first.
+    pub fn wait_for_probes(&mut self, now: Instant) {
+        self.until = self.until.max(Some(now + FOR_PROBES));
     }
 
     /// The client asked for something else: nothing is held.
@@ -107,6 +126,12 @@ impl Raises {
             .map_or(BACKOFF.0, |backoff| (backoff * 2).min(BACKOFF.1));
         self.backoff = Some(backoff);
         self.refused = Some((now + backoff, rate.times(NEAR)));
+    }
+
+    /// Whether it was raised a moment ago.
+    pub fn are_recent(&self, now: Instant) -> bool {
+        let raised = self.last.map(|(at, _)| now.saturating_duration_since(at));
+        raised.is_some_and(|since| since < RECENT)
     }
 
     /// Whether it may be raised to a step of `rate`.

@@ -18,6 +18,8 @@ pub(super) struct Ladder {
     pub steps: SmallVec<[Step; 6]>,
     /// The source sends more than the client wants.
     pub is_bounded: bool,
+    /// The source has one encoding, with one spatial layer: its publisher decides what that takes.
+    pub is_single: bool,
 }
 
 impl Ladder {
@@ -74,6 +76,11 @@ impl Ladder {
                 ladder.steps.push(Step { target, rate });
             }
         }
+        let sent = rates
+            .rates
+            .iter()
+            .filter(|layers| layers.iter().any(Option::is_some));
+        ladder.is_single = sent.count() == 1;
         ladder
     }
 
@@ -85,6 +92,16 @@ impl Ladder {
             .iter()
             .rposition(|step| key(step.target) <= key(target));
         position.or_else(|| (!self.steps.is_empty()).then_some(0))
+    }
+
+    /// The lowest step of the same encoding and spatial layer.
+    pub fn lowest_like(&self, step: usize) -> usize {
+        let key = |step: &Step| (step.target.encoding, step.target.spatial);
+        let of = self.steps.get(step).map(key);
+        self.steps
+            .iter()
+            .position(|step| Some(key(step)) == of)
+            .unwrap_or(step)
     }
 
     /// What a step takes.

@@ -9,8 +9,10 @@ pub const LAYERS: (usize, usize) = (3, 3);
 
 /// Bytes are counted for this time before they change the rates.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Weight of a new period: what a keyframe adds fades within some seconds.
+/// Weight of a new period, and how far above the present rate it counts: a keyframe is a burst, not a
+/// rate.
 const WEIGHT: f64 = 0.25;
+const BURST: f64 = 1.25;
 /// A layer that is silent for the first time while lower ones are not has vanished; it is there again
 /// once it flowed for the second.
 const VANISHED: Duration = Duration::from_millis(1_500);
@@ -107,7 +109,8 @@ impl Measured {
             self.rate = rate;
         }
         self.flows = Some((began, now));
-        self.rate = self.rate.times(1.0 - WEIGHT) + rate.times(WEIGHT);
+        let counts = rate.min(self.rate.times(BURST) + DataRate::kbps(10));
+        self.rate = self.rate.times(1.0 - WEIGHT) + counts.times(WEIGHT);
         // The lowest layer is never waited for.
         self.is_there |= !lower_flow || now.saturating_duration_since(began) >= BACK;
     }

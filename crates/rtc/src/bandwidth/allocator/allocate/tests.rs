@@ -290,7 +290,7 @@ fn probes_look_for_no_more_than_the_tracks_can_use() {
         10,
         &Estimate {
             rate: viewer.allocator.wanted(),
-            ..estimate(2_300)
+            ..estimate(9_000)
         },
     );
     assert_eq!(viewer.reasons()[0], Reason::Best);

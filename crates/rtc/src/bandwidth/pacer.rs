@@ -1,0 +1,210 @@
+//! Spreads what leaves over time, so that a keyframe does not fill the queue of the link at once.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::DataRate;
+
+/// So much may leave at once: a timer is not more exact, and packets that leave together are cheaper.
+const BURST: Duration = Duration::from_millis(5);
+/// Nothing is to wait longer: where more waits than leaves in this time, it leaves faster.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+/// Packets that wait at most.
+const MAX_PACKETS: usize = 2_048;
+
+/// What goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// Audio never waits; what it takes is taken from the rest.
+    Audio,
+    /// Everything else, in its order.
+    Video,
+}
+
+/// Packets on their way out, by a budget that is kept as one deadline: the time at which all that left
+/// so far would have passed at the rate.
+///
+/// Where nothing is to be paced there is no pacer: it costs nothing then.
+#[derive(Debug)]
+pub struct Pacer<T> {
+    rate: DataRate,
+    passed: Instant,
+    audio: VecDeque<Waiting<T>>,
+    video: VecDeque<Waiting<T>>,
+    video_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    since: Instant,
+    bytes: usize,
+    packet: T,
+}
+
+impl<T> Pacer<T> {
+    /// The rate to pace at, as a factor of the estimate: more than the link carries, so that frames
+    /// arrive in time, but not so much that it has to queue them all.
+    pub const OF_ESTIMATE: f64 = 1.5;
+
+    /// A pacer of this rate with nothing to send.
+    pub fn new(rate: DataRate, now: Instant) -> Self {
+        Self {
+            rate,
+            passed: now,
+            audio: VecDeque::new(),
+            video: VecDeque::new(),
+            video_bytes: 0,
+        }
+    }
+
+    /// Changes the rate.
+    pub fn set_rate(&mut self, rate: DataRate) {
+        self.rate = rate;
+    }
+
+    /// Takes a packet of `bytes`; gives it back if too many wait.
+    pub fn push(&mut self, lane: Lane, bytes: usize, packet: T, now: Instant) -> Result<(), T> {
+        if self.audio.len() + self.video.len() >= MAX_PACKETS {
+            return Err(packet);
+        }
+        let waiting = Waiting {
+            since: now,
+            bytes,
+            packet,
+        };
+        match lane {
+            Lane::Audio => self.audio.push_back(waiting),
+            Lane::Video => {
+                self.video_bytes += bytes as u64;
+                self.video.push_back(waiting);
+            }
+        }
+        Ok(())
+    }
+
+    /// The packet that is to leave now. Ask until there is none.
+    pub fn pop(&mut self, now: Instant) -> Option<T> {
+        if let Some(audio) = self.audio.pop_front() {
+            self.spend(audio.bytes, self.rate, now);
+            return Some(audio.packet);
+        }
+        if self.passed > now + BURST {
+            return None;
+        }
+        let rate = self.present_rate();
+        let video = self.video.pop_front()?;
+        self.video_bytes = self.video_bytes.saturating_sub(video.bytes as u64);
+        self.spend(video.bytes, rate, now);
+        Some(video.packet)
+    }
+
+    /// When the next packet is to leave.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if let Some(audio) = self.audio.front() {
+            return Some(audio.since);
+        }
+        let video = self.video.front()?;
+        Some(
+            self.passed
+                .checked_sub(BURST)
+                .map_or(video.since, |at| at.max(video.since)),
+        )
+    }
+
+    /// Packets that wait.
+    pub fn len(&self) -> usize {
+        self.audio.len() + self.video.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn spend(&mut self, bytes: usize, rate: DataRate, now: Instant) {
+        self.passed = self.passed.max(now) + rate.time_for(bytes as u64);
+    }
+
+    fn present_rate(&self) -> DataRate {
+        let least = DataRate::of(self.video_bytes, LONGEST_WAIT).unwrap_or_default();
+        self.rate.max(least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// When each packet leaves, in milliseconds.
+    fn departures(pacer: &mut Pacer<u32>, start: Instant) -> Vec<(u32, u128)> {
+        let (mut now, mut departures) = (start, Vec::new());
+        while let Some(at) = pacer.poll_timeout() {
+            now = now.max(at);
+            let packet = pacer.pop(now).unwrap();
+            departures.push((packet, (now - start).as_millis()));
+        }
+        departures
+    }
+
+    #[test]
+    fn a_frame_leaves_at_the_rate() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(800), start);
+        for n in 0..5 {
+            pacer.push(Lane::Video, 1_000, n, start).unwrap();
+        }
+        assert_eq!(
+            departures(&mut pacer, start),
+            [(0, 0), (1, 5), (2, 15), (3, 25), (4, 35)]
+        );
+        assert!(pacer.is_empty());
+        let later = start + 500 * MS;
+        pacer.push(Lane::Video, 1_000, 9, later).unwrap();
+        assert_eq!(
+            pacer.poll_timeout(),
+            Some(later),
+            "a pause saves nothing, but nothing is owed"
+        );
+    }
+
+    #[test]
+    fn audio_overtakes_and_is_paid_for() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(800), start);
+        for n in 0..3 {
+            pacer.push(Lane::Video, 1_000, n, start).unwrap();
+        }
+        pacer.push(Lane::Audio, 500, 7, start).unwrap();
+        assert_eq!(
+            departures(&mut pacer, start),
+            [(7, 0), (0, 0), (1, 10), (2, 20)]
+        );
+    }
+
+    #[test]
+    fn nothing_waits_longer_than_a_quarter_of_a_second() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(100), start);
+        for n in 0..100 {
+            pacer.push(Lane::Video, 1_000, n, start).unwrap();
+        }
+        // The rate falls with what is left, so that the last ones wait longest.
+        let half = departures(&mut pacer, start)
+            .into_iter()
+            .filter(|(_, at)| *at <= 250)
+            .count();
+        assert!(half > 60, "{half}");
+    }
+
+    #[test]
+    fn too_many_are_given_back() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(100), start);
+        let refused = (0..3_000).filter(|n| pacer.push(Lane::Video, 100, *n, start).is_err());
+        assert_eq!(refused.count(), 3_000 - MAX_PACKETS);
+        assert_eq!(pacer.len(), MAX_PACKETS);
+    }
+}
