@@ -49,7 +49,7 @@ pub(crate) const SOCKET: Token = Token(0);
 /// The poll's token for commands and packets of other workers.
 pub(crate) const INBOX: Token = Token(1);
 /// recvmmsg calls a turn, so that timers and sending are not starved.
-const RECEIVES_PER_TURN: usize = 8;
+const RECEIVES_PER_TURN: usize = 32;
 /// Poll at least this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
