@@ -1,5 +1,6 @@
 //! The media graph: sources, routes and sinks, as plain state without sockets or clocks.
 
+mod evenness;
 mod history;
 mod inspect;
 mod keyframe_cache;
@@ -10,6 +11,7 @@ mod sink;
 mod source;
 mod talk;
 
+pub(crate) use evenness::Evenness;
 pub(crate) use history::History;
 pub(crate) use inspect::Inspector;
 pub(crate) use keyframe_cache::CachedFrames;

@@ -21,6 +21,8 @@ pub(crate) struct Packet {
     /// The extensions that it has and the server knows.
     pub(crate) carried: ExtensionSet,
     pub(crate) layers: Layers,
+    /// Bytes of padding behind the payload (RFC 3550 section 5.1), ours; 0: none.
+    pub(crate) padding: u8,
     /// VP8: the numbers that have to stay continuous.
     pub(crate) vp8: Option<Vp8Ids>,
 }
@@ -84,6 +86,7 @@ impl Packet {
             extensions: ExtensionMap::default(),
             carried: ExtensionSet::EMPTY,
             layers: Layers::default(),
+            padding: 0,
             vp8: None,
         }
     }
@@ -94,6 +97,21 @@ impl Packet {
         // Sizes of a stream vary: rounding up spares growing again and again.
         self.data.reserve(data.len().next_multiple_of(256));
         self.data.extend_from_slice(data);
+        self.padding = 0;
+    }
+
+    /// Puts so many bytes of padding behind the payload, in place of the source's own.
+    pub(crate) fn pad(&mut self, count: usize) {
+        let Some(count) = u8::try_from(count).ok().filter(|count| *count > 0) else {
+            return;
+        };
+        let end = self.header.header_len() + self.payload().len();
+        self.data.truncate(end);
+        self.data.resize(end + usize::from(count), 0);
+        if let Some(last) = self.data.last_mut() {
+            *last = count;
+        }
+        self.padding = count;
     }
 
     /// Says how the source numbers the extensions of the header, which must be there already.
@@ -108,6 +126,17 @@ impl Packet {
     pub(crate) fn marker(&self, top: Option<u8>) -> bool {
         let ends_picture = || self.layers.end && Some(self.layers.spatial) == top;
         self.header.marker || (top.is_some() && ends_picture())
+    }
+
+    /// The payload with the padding behind it.
+    #[inline]
+    pub(crate) fn padded_payload(&self) -> &[u8] {
+        if self.padding == 0 {
+            return self.payload();
+        }
+        self.data
+            .get(self.header.header_len()..)
+            .unwrap_or_default()
     }
 
     /// The payload.

@@ -107,7 +107,7 @@ impl Sink {
         let (pt, _) = self.payload_type(packet)?;
         let fields = Fields {
             marker: packet.marker(sent.top),
-            padding: false,
+            padding: packet.padding > 0,
             pt,
             sequence: sent.out.wire(),
             timestamp: packet.header.timestamp.wrapping_add(sent.timestamp_offset),
@@ -122,7 +122,7 @@ impl Sink {
             }
             _ => self.write_header(packet, &fields, stamp, self.repeats_freely(), out)?,
         };
-        let payload = packet.payload();
+        let payload = packet.padded_payload();
         let changed = if packet.vp8.is_some() {
             DESCRIPTOR.min(payload.len())
         } else {

@@ -7,7 +7,7 @@ use portunus_rtc::streams::SenderClock;
 use portunus_rtp::SeqNo;
 
 use super::selector::ENCODINGS;
-use super::{CachedFrames, History, Packet};
+use super::{CachedFrames, Evenness, History, Packet};
 use crate::ingest::Lowest;
 use crate::{KeyframeCache, SourceRef};
 
@@ -44,6 +44,7 @@ pub(crate) struct Source {
     pub(crate) is: SourceRef,
     pub(crate) format: SourceFormat,
     histories: [History; ENCODINGS],
+    evenness: [Evenness; ENCODINGS],
     cache: Option<CachedFrames>,
     /// Packets of this turn, not yet relayed.
     pub(crate) fresh: Vec<Arc<Packet>>,
@@ -74,6 +75,7 @@ impl Source {
                 History::new(window),
                 History::new(window),
             ],
+            evenness: Default::default(),
             cache: None,
             fresh: Vec::new(),
             routes: Vec::new(),
@@ -137,6 +139,15 @@ impl Source {
         let remembered = self.histories.get(usize::from(encoding))?.get(seq);
         // What new sinks were sent may be older.
         remembered.or_else(|| self.cache.as_ref()?.get(seq))
+    }
+
+    /// Pads a packet of video that is to be pushed, if that lets it leave together with its neighbours.
+    pub(crate) fn even_out(&mut self, packet: &mut Packet) {
+        if self.format.is_video
+            && let Some(evenness) = self.evenness.get_mut(usize::from(packet.encoding))
+        {
+            evenness.even_out(packet);
+        }
     }
 
     /// Takes a packet: it is remembered, and relayed at the end of the turn.

@@ -280,6 +280,7 @@ impl Ingest {
                 .inspector
                 .inspect(media.codec, &header, datagram, &self.extensions);
         flatten_layers(media, packet);
+        source.even_out(packet);
         if packet.layers.keyframe {
             self.upstream.keyframe_came(encoding);
         }

@@ -86,7 +86,7 @@ impl HeaderTemplate {
         Some(8 * (ELEMENTS / 2).saturating_sub(*at) as u8)
     }
 
-    /// Writes a header without padding bit at the start of `out` and returns its length: 12 or 32
+    /// Writes a header at the start of `out` and returns its length: 12 or 32
     /// bytes. None: `out` has fewer than 32 bytes.
     #[inline]
     pub fn write(
@@ -97,7 +97,7 @@ impl HeaderTemplate {
         out: &mut [u8],
     ) -> Option<usize> {
         let out: &mut [u8; ROOM] = out.first_chunk_mut()?;
-        let first = 0x80 | (u64::from(self.any) << 4);
+        let first = 0x80 | (u64::from(fields.padding) << 5) | (u64::from(self.any) << 4);
         let second = (u64::from(fields.marker) << 7) | u64::from(fields.pt.0 & 0x7f);
         let start = first << 56
             | second << 48
