@@ -277,10 +277,10 @@ impl RoomState {
         person.talk.packets = configure.talk.packets.or(person.talk.packets);
         person.talk.level = configure.talk.level.or(person.talk.level);
         let mut described = false;
-        let mut streams = 0;
+        let mut changed = Vec::new();
         if let Some(media) = &mut person.media {
-            streams = media.streams.len();
             for stream in &mut media.streams {
+                let before = (stream.is_open(), stream.delay);
                 stream.send = configure.sends(stream.kind).unwrap_or(stream.send);
                 let mut keyframe = false;
                 for setting in &configure.settings {
@@ -288,6 +288,9 @@ impl RoomState {
                 }
                 if keyframe && stream.kind == Kind::Video {
                     person.handle.request_keyframe_on(stream.mid);
+                }
+                if negotiated || before != (stream.is_open(), stream.delay) {
+                    changed.push(stream.index);
                 }
                 let mid = stream.mid.as_str();
                 let text = configure.descriptions.iter().find(|(m, _)| m == mid);
@@ -302,7 +305,7 @@ impl RoomState {
             }
         }
         out.tell |= described && !negotiated;
-        for stream in 0..streams {
+        for stream in changed {
             self.relay_stream(id, stream);
         }
         self.listen(id);

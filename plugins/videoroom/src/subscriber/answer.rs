@@ -4,6 +4,7 @@ use portunus_core::media::{DataMessage, Layer, RouteId};
 use portunus_core::sdp::{Description, Kind};
 use portunus_core::{HandleId, Object};
 
+use super::payloads::Payloads;
 use super::{Due, Exchange, Source, Subscriber};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -42,6 +43,7 @@ impl RoomState {
         self.clear_lines(key);
         if let Some(subscriber) = self.subscribers.get_mut(&key) {
             subscriber.lines.clear();
+            subscriber.payloads = Payloads::default();
             subscriber.exchange = Exchange::None;
             subscriber.due = Due::default();
         }

@@ -4,6 +4,7 @@ use portunus_core::sdp::Kind;
 use portunus_core::{Fields, Handle, HandleId, LocalJsep, Object};
 use serde_json::Value;
 
+use super::payloads::Payloads;
 use super::want::{Layers, Want};
 use super::{Due, Exchange, Subscriber};
 use crate::id::{Id, Ids};
@@ -95,6 +96,7 @@ impl RoomState {
             autoupdate: join.autoupdate,
             e2ee,
             lines: Vec::new(),
+            payloads: Payloads::default(),
             exchange: Exchange::None,
             due: Due::default(),
             paused: false,

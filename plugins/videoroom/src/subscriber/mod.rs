@@ -5,6 +5,7 @@ mod change;
 mod configure;
 mod join;
 mod offer;
+mod payloads;
 mod relay;
 mod show;
 mod switch;
@@ -12,9 +13,10 @@ mod want;
 
 use portunus_core::media::{Layer, RouteId, RouteOptions};
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{ExtensionKind, Handle, HandleId, Mid};
+use portunus_core::{ExtensionKind, Handle, HandleId, Mid, Pt};
 
 use crate::id::Id;
+use crate::subscriber::payloads::Payloads;
 use crate::subscriber::want::Wish;
 
 pub(crate) use configure::SubscriberConfigure;
@@ -39,6 +41,7 @@ pub(crate) struct Subscriber {
     e2ee: bool,
     /// The m-lines in their order.
     lines: Vec<Line>,
+    payloads: Payloads,
     exchange: Exchange,
     due: Due,
     paused: bool,
@@ -96,6 +99,8 @@ enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Format {
     codec: Option<CodecName>,
+    /// As it was offered last.
+    pt: Option<Pt>,
     fmtp: Option<String>,
     /// Those of the header extensions that depend on the source.
     extensions: Vec<(ExtensionKind, u8)>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use portunus_core::sdp::{CodecName, Description, Direction, Kind, MediaOffer, Msid, OfferOptions};
-use portunus_core::{ExtensionKind, HandleId, LocalJsep, Object, Pt};
+use portunus_core::{ExtensionKind, HandleId, LocalJsep, Object};
 
 use super::{Due, Exchange, Format, Line, Source};
 use crate::id::Id;
@@ -31,8 +31,13 @@ impl RoomState {
         } = self;
         let subscriber = subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
         for line in &mut subscriber.lines {
-            let format = line.track(people).map(|(_, stream)| Format::of(stream));
-            line.format = format.unwrap_or_else(|| line.format.clone());
+            if let Some((_, stream)) = line.track(people) {
+                line.format = Format::of(stream);
+            }
+            let Format {
+                codec, fmtp, pt, ..
+            } = &mut line.format;
+            *pt = codec.map(|codec| subscriber.payloads.number(codec, fmtp.as_deref()));
         }
         let transport_cc = options.transport_wide_cc_ext;
         let media = subscriber.lines.iter().map(|line| {
@@ -96,6 +101,7 @@ impl Format {
             .map(|(_, offered)| offered);
         Format {
             codec: stream.codec,
+            pt: None,
             fmtp: fmtp(stream),
             extensions: extensions.collect(),
         }
@@ -121,7 +127,7 @@ impl Line {
         let mut media = MediaOffer::new(self.kind, direction);
         media.mid = Some(self.mid);
         if let Some(codec) = self.format.codec {
-            media.add_codec(codec, Some(payload_type(codec)), self.format.fmtp.clone());
+            media.add_codec(codec, self.format.pt, self.format.fmtp.clone());
         }
         media.extensions.push(MID);
         if self.kind == Kind::Video {
@@ -147,25 +153,6 @@ impl Line {
             }),
             Source::None | Source::Data(_) => None,
         }
-    }
-}
-
-/// The payload type in offers: the same for all publishers, whatever theirs is.
-const fn payload_type(codec: CodecName) -> Pt {
-    match codec {
-        CodecName::Pcmu => Pt(0),
-        CodecName::Pcma => Pt(8),
-        CodecName::G722 => Pt(9),
-        CodecName::Vp8 => Pt(96),
-        CodecName::Av1 => Pt(98),
-        CodecName::H265 => Pt(100),
-        CodecName::Vp9 => Pt(101),
-        CodecName::Isac16 => Pt(103),
-        CodecName::Isac32 => Pt(104),
-        CodecName::H264 => Pt(107),
-        CodecName::L16Wide => Pt(109),
-        CodecName::L16 => Pt(110),
-        CodecName::Opus | CodecName::MultiOpus => Pt(111),
     }
 }
 

@@ -309,3 +309,23 @@ async fn encrypted_and_plain_feeds_are_not_mixed() {
     let switch = json!({ "request": "switch", "feed": 1 });
     assert_eq!(code(&ask(&mut client, switch).await), 438);
 }
+
+#[tokio::test]
+async fn a_payload_type_means_the_same_on_all_m_lines() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut offer = jsep("offer", "bobo", &AV);
+    let sdp = offer["sdp"].as_str().unwrap();
+    offer["sdp"] = sdp.replace("minptime=10", "stereo=1").into();
+    let _bo = world.publisher_with(json!({ "id": 2 }), offer).await;
+    let all = json!({ "streams": [{ "feed": 1 }, { "feed": 2 }] });
+    let viewer = world.viewer(all).await;
+    for line in [
+        "a=fmtp:111 useinbandfec=1\r\n",
+        "a=fmtp:36 useinbandfec=1;stereo=1\r\n",
+    ] {
+        assert!(viewer.offer.contains(line), "{line}: {}", viewer.offer);
+    }
+    assert_eq!(viewer.offer.matches("a=rtpmap:96 VP8").count(), 2);
+    assert_eq!(world.routes(&viewer).len(), 4);
+}
