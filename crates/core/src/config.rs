@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::signed_token::{API, SignedToken};
+
 /// What the core can be told; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -22,6 +24,8 @@ pub struct CoreConfig {
     pub token_auth: bool,
     /// The tokens that are accepted.
     pub tokens: Vec<StoredToken>,
+    /// With `token_auth`: the secret of tokens that are signed, which are accepted too.
+    pub token_auth_secret: Option<String>,
     /// Session and handle ids are strings in JSON.
     pub string_ids: bool,
     /// Our candidates are sent one by one as events instead of in the description.
@@ -50,6 +54,7 @@ impl Default for CoreConfig {
             api_secret: None,
             token_auth: false,
             tokens: Vec::new(),
+            token_auth_secret: None,
             string_ids: false,
             full_trickle: false,
             rid_order: RidOrder::default(),
@@ -72,19 +77,41 @@ impl CoreConfig {
                 .zip(api_secret)
                 .is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
         };
-        open || by_secret() || (self.token_auth && self.stored(token).is_some())
+        let by_token = || self.stored(token).is_some() || self.signed(token, API).is_some();
+        open || by_secret() || (self.token_auth && by_token())
     }
 
     /// Whether a client with this token may attach to `plugin`; one without was let in by the API secret.
     pub(crate) fn token_opens(&self, token: Option<&str>, plugin: &str) -> bool {
-        let stored = if self.token_auth {
-            self.stored(token)
-        } else {
-            None
-        };
-        stored.is_none_or(|stored| {
-            stored.plugins.is_empty() || stored.plugins.iter().any(|opened| opened == plugin)
+        if !self.token_auth {
+            return true;
+        }
+        match (self.stored(token), self.signed(token, API)) {
+            (Some(stored), _) => {
+                stored.plugins.is_empty() || stored.plugins.iter().any(|opened| opened == plugin)
+            }
+            (None, Some(signed)) => signed.opens(plugin),
+            (None, None) => true,
+        }
+    }
+
+    /// Whether a signed token opens `descriptor` in `realm`; none if no tokens are signed.
+    pub(crate) fn signed_token_opens(
+        &self,
+        token: Option<&str>,
+        realm: &str,
+        descriptor: &str,
+    ) -> Option<bool> {
+        let in_use = self.token_auth && self.token_auth_secret.is_some();
+        in_use.then(|| {
+            let signed = self.signed(token, realm);
+            signed.is_some_and(|signed| signed.opens(descriptor))
         })
+    }
+
+    fn signed<'a>(&self, token: Option<&'a str>, realm: &str) -> Option<SignedToken<'a>> {
+        let signed = SignedToken::verify(token?, self.token_auth_secret.as_deref()?)?;
+        signed.is_for(realm).then_some(signed)
     }
 
     fn stored(&self, token: Option<&str>) -> Option<&StoredToken> {

@@ -21,6 +21,7 @@ mod object;
 mod plugin;
 pub mod request;
 mod session;
+mod signed_token;
 #[cfg(feature = "testing")]
 pub mod testing;
 

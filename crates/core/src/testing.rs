@@ -212,6 +212,11 @@ fn id_in(reply: &Value) -> u64 {
     id.unwrap_or_else(|| panic!("no id in {reply}"))
 }
 
+/// A signed token: `data` is `EXPIRY,REALM[,DESCRIPTOR…]`.
+pub fn signed_token(data: &str, secret: &str) -> String {
+    crate::signed_token::sign(data, secret)
+}
+
 /// An m-line of [`jsep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {

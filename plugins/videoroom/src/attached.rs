@@ -82,6 +82,13 @@ impl Attached {
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
+        if state.options.signed_tokens {
+            let token = fields.string("token")?;
+            let descriptor = format!("room={}", room.id);
+            if self.handle.signed_token_opens(token, &descriptor) == Some(false) {
+                return Err(Refusal::Unauthorized("wrong token"));
+            }
+        }
         state.options.check_pin(fields)?;
         match fields.required_string("ptype")? {
             "publisher" => {

@@ -65,6 +65,13 @@ impl Handle {
         self.shared.opaque_id.as_deref()
     }
 
+    /// Whether `token` is signed for this plugin and opens `descriptor`, such as `room=1234`; none if the server does
+    /// not use signed tokens.
+    pub fn signed_token_opens(&self, token: Option<&str>, descriptor: &str) -> Option<bool> {
+        let (config, realm) = (&self.shared.context.config, self.shared.plugin.package);
+        config.signed_token_opens(token, realm, descriptor)
+    }
+
     /// Sends an event to the client: `data`, an object; the transaction of the request that it answers; and an
     /// offer or answer.
     pub fn push(&self, transaction: Option<&str>, data: impl Into<Value>, jsep: Option<LocalJsep>) {

@@ -187,6 +187,7 @@ fn visit_core(core: &mut CoreConfig, keys: &mut impl Keys) {
     keys.key("api_secret", &mut core.api_secret);
     keys.key("token_auth", &mut core.token_auth);
     keys.key("tokens", &mut core.tokens);
+    keys.key("token_auth_secret", &mut core.token_auth_secret);
     keys.key("string_ids", &mut core.string_ids);
     keys.key("full_trickle", &mut core.full_trickle);
     keys.key("rid_order", &mut core.rid_order);

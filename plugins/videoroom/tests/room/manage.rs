@@ -1,11 +1,14 @@
 //! Making, changing, listing and saving rooms.
 
-use portunus_core::Mid;
+use std::sync::Arc;
+
 use portunus_core::media::{SourceRef, TrackRef};
-use portunus_videoroom::{ConfiguredRoom, VideoRoomConfig};
+use portunus_core::testing::{TestServer, signed_token};
+use portunus_core::{CoreConfig, Mid};
+use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
 
-use crate::world::{AV, ROOM, World, ask, code, sync};
+use crate::world::{AV, PACKAGE, ROOM, World, ask, code, sync};
 
 fn room(members: Value) -> ConfiguredRoom {
     let members = members.as_object().unwrap().clone();
@@ -271,4 +274,44 @@ async fn keyframes_are_asked_for_now_and_then() {
     let before = asked();
     tokio::time::sleep(std::time::Duration::from_secs(11)).await;
     assert_eq!(asked() - before, 2);
+}
+
+#[tokio::test]
+async fn signed_tokens_let_in_whoever_shows_them() {
+    let secret = "shared";
+    let core = CoreConfig {
+        token_auth: true,
+        token_auth_secret: Some(secret.into()),
+        ..CoreConfig::default()
+    };
+    for (config, needed) in [(core, true), (CoreConfig::default(), false)] {
+        let rooms = VideoRoomConfig {
+            rooms: vec![room(json!({ "room": 5, "signed_tokens": true }))],
+            ..VideoRoomConfig::default()
+        };
+        let plugin = VideoRoom::new(rooms).unwrap();
+        let server = TestServer::new(config, vec![Arc::new(plugin)]);
+        let mut client = server.connect();
+        let api = signed_token(&format!("{},janus,{PACKAGE}", u32::MAX), secret);
+        let create = json!({ "janus": "create", "transaction": "c", "token": api });
+        client.session = client.ask(create).await["data"]["id"].as_u64().unwrap();
+        let attach = json!({ "janus": "attach", "transaction": "a", "token": api,
+            "session_id": client.session, "plugin": PACKAGE });
+        client.handle = client.ask(attach).await["data"]["id"].as_u64().unwrap();
+        let own = signed_token(&format!("{},{PACKAGE},room=5", u32::MAX), secret);
+        let others = signed_token(&format!("{},{PACKAGE},room=6", u32::MAX), secret);
+        for token in [others, own] {
+            let body =
+                json!({ "request": "join", "room": 5, "ptype": "publisher", "token": token });
+            let members = json!({ "token": api, "body": body });
+            assert_eq!(client.on_handle("message", members).await["janus"], "ack");
+            let event = client.event().await;
+            if needed && body["token"].as_str().unwrap().contains("room=6") {
+                assert_eq!(code(&event), 433);
+            } else {
+                assert_eq!(event["videoroom"], "joined", "{event}");
+                break;
+            }
+        }
+    }
 }

@@ -1,0 +1,111 @@
+//! Tokens that say themselves what they are good for, signed with a secret that whoever makes them shares.
+//!
+//! A token is `EXPIRY,REALM[,DESCRIPTOR…]:SIGNATURE`: the second since 1970 at which it ends; `janus` for the API, or
+//! a plugin's package name; what it opens there; and the HMAC-SHA1 of what stands before the colon, in base64.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use openssl::base64;
+use openssl::hash::MessageDigest;
+use openssl::memcmp;
+use openssl::pkey::PKey;
+use openssl::sign::Signer;
+
+/// The realm of the API itself.
+pub(crate) const API: &str = "janus";
+
+/// A token whose signature is right and whose time is not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SignedToken<'a> {
+    realm: &'a str,
+    descriptors: &'a str,
+}
+
+impl<'a> SignedToken<'a> {
+    /// Checks a token against the secret; none if it is not valid now.
+    pub(crate) fn verify(token: &'a str, secret: &str) -> Option<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        Self::verify_at(token, secret, now.as_secs())
+    }
+
+    fn verify_at(token: &'a str, secret: &str, now: u64) -> Option<Self> {
+        let (data, signature) = token.rsplit_once(':')?;
+        let (expiry, rest) = data.split_once(',')?;
+        if expiry.parse::<u64>().ok()? <= now {
+            return None;
+        }
+        let shown = base64::decode_block(signature).ok()?;
+        let known = signature_of(data, secret)?;
+        if shown.len() != known.len() || !memcmp::eq(&shown, &known) {
+            return None;
+        }
+        let (realm, descriptors) = rest.split_once(',').unwrap_or((rest, ""));
+        Some(SignedToken { realm, descriptors })
+    }
+
+    /// Whether it is for `realm`.
+    pub(crate) fn is_for(&self, realm: &str) -> bool {
+        self.realm == realm
+    }
+
+    /// Whether it opens `descriptor`.
+    pub(crate) fn opens(&self, descriptor: &str) -> bool {
+        self.descriptors.split(',').any(|known| known == descriptor)
+    }
+}
+
+fn signature_of(data: &str, secret: &str) -> Option<Vec<u8>> {
+    let key = PKey::hmac(secret.as_bytes()).ok()?;
+    let mut signer = Signer::new(MessageDigest::sha1(), &key).ok()?;
+    signer.sign_oneshot_to_vec(data.as_bytes()).ok()
+}
+
+/// A token as whoever shares `secret` makes it, for the tests of plugins.
+#[cfg(any(test, feature = "testing"))]
+#[expect(clippy::expect_used, reason = "a test fails by a panic")]
+pub(crate) fn sign(data: &str, secret: &str) -> String {
+    let signature = signature_of(data, secret).expect("a signature");
+    format!("{data}:{}", base64::encode_block(&signature))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_signature_is_that_of_others() {
+        // openssl dgst -sha1 -hmac key -binary, of the data before the colon
+        assert_eq!(
+            sign("The quick brown fox jumps over the lazy dog", "key"),
+            "The quick brown fox jumps over the lazy dog:3nybhbi3iqa8ino29wqQcBydtNk="
+        );
+    }
+
+    #[test]
+    fn a_token_opens_what_it_names_until_its_time_is_over() {
+        let token = sign("1000,janus,janus.plugin.echotest,room=5", "s");
+        let opened = SignedToken::verify_at(&token, "s", 999).unwrap();
+        assert!(opened.is_for(API) && !opened.is_for("other"));
+        assert!(opened.opens("room=5") && opened.opens("janus.plugin.echotest"));
+        assert!(!opened.opens("room=55") && !opened.opens("janus"));
+        assert_eq!(SignedToken::verify_at(&token, "s", 1_000), None);
+        assert_eq!(SignedToken::verify_at(&token, "t", 999), None);
+        let other = token.replacen("room=5", "room=6", 1);
+        assert_eq!(SignedToken::verify_at(&other, "s", 999), None);
+    }
+
+    #[test]
+    fn nonsense_opens_nothing() {
+        for text in [
+            "",
+            ":",
+            "1000:",
+            "x,janus:AAAA",
+            "1000,janus:%%%",
+            "1000,janus",
+        ] {
+            assert_eq!(SignedToken::verify_at(text, "s", 0), None, "{text}");
+        }
+    }
+}
