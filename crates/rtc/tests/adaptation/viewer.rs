@@ -40,8 +40,6 @@ pub struct Viewer {
     pub audio: bool,
     /// Feedback gets lost on its way back.
     pub deaf: bool,
-    /// The publisher has a single layer and sends what it is asked to.
-    pub elastic: bool,
     /// Spreads what leaves over time.
     pub pacer: Option<Pacer<Outgoing>>,
     flow: usize,
@@ -86,7 +84,6 @@ impl Viewer {
             wanted: true,
             audio: true,
             deaf: false,
-            elastic: false,
             pacer: None,
             flow,
             log: SentLog::new(now),
@@ -223,11 +220,6 @@ impl Viewer {
         let estimate = self.bandwidth.estimate(now);
         let decision = self.allocator.update(&estimate, &[audio, video], now)[1];
         self.bandwidth.want(self.allocator.wanted(), now);
-        if let Some(share) = decision.share.filter(|_| self.elastic) {
-            // An encoder follows a higher bound within some seconds, a lower one at once.
-            let (share, sent) = (share.as_bps() / 1_000, self.publisher.kbps[0]);
-            self.publisher.kbps[0] = share.min(sent + sent / 10 + 1).min(2_500);
-        }
         let last = self
             .decided
             .last()
