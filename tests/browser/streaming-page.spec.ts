@@ -8,8 +8,8 @@ import { grows, mediaFlows, receivedWidth, sum } from './stats';
 
 const PHONE = { width: 360, height: 740 };
 
-/** The first of the ports of the mountpoints; each has a block of ten. */
-const PORTS = 33_000;
+/** The first of the ports of the mountpoints; each has a block of ten. The kernel gives none of these to others. */
+const PORTS = 18_000;
 
 const mountpoint = (id: number, keys: string, media: string[]) => `
 [[streaming.mountpoint]]
