@@ -1,10 +1,11 @@
 //! A gateway on a real media plane, and what speaks JSON to it.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::{Client, CoreConfig, Gateway, Plugin, ServerFacts};
-use portunus_media::{MediaConfig, MediaPlane};
+use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -23,6 +24,21 @@ pub struct Server {
 impl Server {
     /// A server with `workers` and one plugin.
     pub fn start(workers: usize, plugin: Arc<dyn Plugin>) -> Self {
+        let (media, events) = Self::media(workers);
+        Self::on(media, events, plugin)
+    }
+
+    /// The same with a plugin that needs the media plane.
+    pub async fn start_with<P>(workers: usize, plugin: impl FnOnce(MediaPlane) -> P) -> Self
+    where
+        P: Future<Output = Arc<dyn Plugin>>,
+    {
+        let (media, events) = Self::media(workers);
+        let plugin = plugin(media.clone()).await;
+        Self::on(media, events, plugin)
+    }
+
+    fn media(workers: usize) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {
         let config = MediaConfig {
             workers,
             pin: false,
@@ -30,7 +46,10 @@ impl Server {
             bind: vec!["127.0.0.1".parse().unwrap()],
             ..MediaConfig::default()
         };
-        let (media, events) = MediaPlane::start(config).expect("a media plane");
+        MediaPlane::start(config).expect("a media plane")
+    }
+
+    fn on(media: MediaPlane, events: mpsc::Receiver<PeerEvent>, plugin: Arc<dyn Plugin>) -> Self {
         let facts = ServerFacts::default();
         let gateway = Gateway::new(
             CoreConfig::default(),
@@ -106,6 +125,12 @@ impl Caller {
             .unwrap()
             .extend(members.as_object().unwrap().clone());
         self.ask(request).await
+    }
+
+    /// Sends a message to the plugin that it answers at once; gives its data.
+    pub async fn manage(&mut self, body: Value) -> Value {
+        let reply = self.request("message", json!({ "body": body })).await;
+        reply["plugindata"]["data"].clone()
     }
 
     /// Sends a message to the plugin, with the description `sdp` of type `kind` if there is one.

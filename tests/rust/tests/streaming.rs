@@ -1,0 +1,469 @@
+//! Mountpoints, end to end: RTP that comes to ports of the server, and viewers on several workers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portunus_core::Plugin;
+use portunus_rtp::header::{Fields, write_header};
+use portunus_rtp::{Pt, Ssrc};
+use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
+use portunus_streaming::{Streaming, StreamingConfig};
+use portunus_tests::{Caller, Packet, Peer, Server};
+use serde_json::{Value, json};
+
+const PACKAGE: &str = "janus.plugin.streaming";
+
+/// A VP8 keyframe of 16 by 16 pixels in one packet, as far as anybody looks at it.
+const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
+/// A frame that needs the one before.
+const FRAME: [u8; 6] = [0x10, 0x11, 0, 0, 1, 2];
+
+async fn server(workers: usize) -> Server {
+    Server::start_with(workers, async |media| {
+        let plugin = Streaming::start(StreamingConfig::default(), media).await;
+        Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
+    })
+    .await
+}
+
+/// Somebody who sends RTP to a port.
+struct Source {
+    socket: UdpSocket,
+    port: u16,
+    ssrc: u32,
+    sequence: u16,
+    timestamp: u32,
+}
+
+impl Source {
+    fn new(port: &Value) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let timeout = Some(Duration::from_secs(20));
+        socket.set_read_timeout(timeout).unwrap();
+        Source {
+            socket,
+            port: u16::try_from(port.as_u64().unwrap()).unwrap(),
+            ssrc: 7,
+            sequence: 65_530,
+            timestamp: 1_000,
+        }
+    }
+
+    fn send(&mut self, payload: &[u8]) {
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(33),
+            sequence: self.sequence,
+            timestamp: self.timestamp,
+            ssrc: Ssrc(self.ssrc),
+        };
+        let mut packet = [0; 1_500];
+        let header = write_header(&mut packet, &fields, []).unwrap();
+        packet[header..header + payload.len()].copy_from_slice(payload);
+        self.send_raw(&packet[..header + payload.len()]);
+        self.sequence = self.sequence.wrapping_add(1);
+        self.timestamp = self.timestamp.wrapping_add(3_000);
+    }
+
+    fn send_raw(&self, datagram: &[u8]) {
+        self.socket
+            .send_to(datagram, ("127.0.0.1", self.port))
+            .unwrap();
+    }
+}
+
+/// A client that watches.
+struct Viewer {
+    caller: Caller,
+    peer: Peer,
+}
+
+impl Viewer {
+    async fn watch(server: &Server, mut body: Value) -> Self {
+        let mut caller = server.attach(PACKAGE).await;
+        body["request"] = json!("watch");
+        caller.message(body, None).await;
+        let preparing = caller
+            .until("/plugindata/data/result/status", "preparing")
+            .await;
+        let mut peer = Peer::answering().await;
+        let answer = peer.answer(preparing["jsep"]["sdp"].as_str().unwrap());
+        let start = json!({ "request": "start" });
+        caller.message(start, Some(("answer", &answer))).await;
+        peer.connect().await;
+        caller
+            .until("/plugindata/data/result/status", "started")
+            .await;
+        Viewer { caller, peer }
+    }
+
+    /// Sends by `send` until a packet comes on m-line `media` that `wanted` is true of.
+    async fn receive(
+        &mut self,
+        media: usize,
+        mut send: impl FnMut(),
+        wanted: impl Fn(&Packet) -> bool,
+    ) -> Packet {
+        for _ in 0..200 {
+            send();
+            self.few_turns().await;
+            let found = self.peer.packets.iter();
+            if let Some(packet) = found.clone().find(|p| p.media == media && wanted(p)) {
+                return packet.clone();
+            }
+        }
+        panic!("nothing came through: {:?}", self.peer.packets);
+    }
+
+    async fn few_turns(&mut self) {
+        let mut turns = 0;
+        self.peer
+            .run_until(|_| {
+                turns += 1;
+                turns > 3
+            })
+            .await;
+    }
+
+    async fn ask(&mut self, body: Value, pointer: &str) -> Value {
+        self.caller.message(body, None).await;
+        loop {
+            let message = self.caller.next().await;
+            let found = message.pointer(&format!("/plugindata/data/result/{pointer}"));
+            if let Some(found) = found {
+                return found.clone();
+            }
+        }
+    }
+}
+
+async fn mountpoint(admin: &mut Caller, id: u64, media: Value, options: Value) -> Value {
+    let mut body = json!({ "request": "create", "type": "rtp", "id": id, "media": media });
+    let members = body.as_object_mut().unwrap();
+    members.extend(options.as_object().unwrap().clone());
+    let created = admin.manage(body).await;
+    assert_eq!(created["streaming"], "created", "{created}");
+    created["stream"]["ports"].clone()
+}
+
+fn video(mid: &str) -> Value {
+    json!({ "type": "video", "mid": mid, "port": 0, "rtcpport": 0, "codec": "vp8" })
+}
+
+#[tokio::test]
+async fn audio_video_and_data_reach_viewers_on_all_workers() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let media = json!([
+        { "type": "audio", "mid": "a", "port": 0, "codec": "opus" }, video("v"),
+        { "type": "data", "mid": "d", "port": 0 },
+    ]);
+    let ports = mountpoint(&mut admin, 7, media, json!({})).await;
+    let mut audio = Source::new(&ports[0]["port"]);
+    let mut picture = Source::new(&ports[1]["port"]);
+    let data = Source::new(&ports[2]["port"]);
+    let mut one = Viewer::watch(&server, json!({ "id": 7 })).await;
+    let mut two = Viewer::watch(&server, json!({ "id": 7, "media": ["v", "d"] })).await;
+    one.receive(0, || audio.send(b"sound"), |p| p.payload == b"sound")
+        .await;
+    one.receive(1, || picture.send(&KEYFRAME), |_| true).await;
+    two.receive(0, || picture.send(&KEYFRAME), |_| true).await;
+    for viewer in [&mut one, &mut two] {
+        for _ in 0..200 {
+            data.send_raw(b"hello");
+            viewer.few_turns().await;
+            if viewer.peer.texts("JanusDataChannel").contains(&"hello") {
+                break;
+            }
+        }
+        assert!(viewer.peer.texts("JanusDataChannel").contains(&"hello"));
+    }
+}
+
+#[tokio::test]
+async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let media = json!([video("left"), video("right")]);
+    let ports = mountpoint(&mut admin, 7, media, json!({})).await;
+    // An empty receiver report shows the server whom to ask.
+    let report = [0x80, 201, 0, 1, 0, 0, 0, 7];
+    let rtcp: Vec<Source> = (0..2)
+        .map(|n| Source::new(&ports[n]["rtcp_port"]))
+        .collect();
+    let mut rtp: Vec<Source> = (0..2).map(|n| Source::new(&ports[n]["port"])).collect();
+    for (rtp, rtcp) in rtp.iter_mut().zip(&rtcp) {
+        rtcp.send_raw(&report);
+        rtp.send(&FRAME);
+    }
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7, "media": ["right"] })).await;
+    let asked = |source: &Source| {
+        let mut datagram = [0; 1_500];
+        source.socket.set_nonblocking(true).unwrap();
+        let mut asked = false;
+        while let Ok(length) = source.socket.recv(&mut datagram) {
+            // Payload-specific feedback 1: a picture was lost (RFC 4585 section 6.3.1).
+            asked |= datagram[..length]
+                .windows(2)
+                .any(|head| head == [0x81, 206]);
+        }
+        asked
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !asked(&rtcp[1]) {
+        assert!(Instant::now() < deadline, "nobody was asked");
+        rtcp[1].send_raw(&report);
+        rtp[1].send(&FRAME);
+        viewer.few_turns().await;
+    }
+    assert!(!asked(&rtcp[0]));
+}
+
+#[tokio::test]
+async fn a_kept_keyframe_comes_first() {
+    let server = server(1).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let options = json!({ "bufferkf_ms": 60_000 });
+    let ports = mountpoint(&mut admin, 7, json!([video("v")]), options).await;
+    let mut source = Source::new(&ports[0]["port"]);
+    source.send(&KEYFRAME);
+    source.send(&FRAME);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let info = json!({ "request": "info", "id": 7 });
+    while admin.manage(info.clone()).await["info"]["media"][0]["age_ms"].as_u64() > Some(1_000) {
+        assert!(Instant::now() < deadline);
+    }
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    viewer.peer.run_until(|peer| peer.packets.len() >= 2).await;
+    // Only the picture's number is the viewer's own.
+    assert_eq!(viewer.peer.packets[0].payload[4..], KEYFRAME[4..]);
+    assert_eq!(viewer.peer.packets[1].seq, viewer.peer.packets[0].seq + 1);
+}
+
+#[tokio::test]
+async fn pauses_switches_and_restarts_leave_no_gap() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let one = mountpoint(&mut admin, 7, json!([video("v")]), json!({})).await;
+    let two = mountpoint(&mut admin, 8, json!([video("v")]), json!({})).await;
+    let (mut one, mut two) = (Source::new(&one[0]["port"]), Source::new(&two[0]["port"]));
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    let mark = |n: u8| {
+        let mut keyframe = KEYFRAME.to_vec();
+        keyframe.push(n);
+        keyframe
+    };
+    let is = |n: u8| move |p: &Packet| p.payload.last() == Some(&n);
+    viewer.receive(0, || one.send(&mark(1)), is(1)).await;
+
+    assert_eq!(
+        viewer.ask(json!({ "request": "pause" }), "status").await,
+        "pausing"
+    );
+    for _ in 0..20 {
+        one.send(&mark(2));
+    }
+    viewer.few_turns().await;
+    assert_eq!(
+        viewer.ask(json!({ "request": "start" }), "status").await,
+        "started"
+    );
+    viewer.receive(0, || one.send(&mark(3)), is(3)).await;
+
+    for n in 0..6 {
+        let id = 8 - n % 2;
+        let switch = json!({ "request": "switch", "id": id });
+        assert_eq!(viewer.ask(switch, "switched").await, "ok");
+        let source = if id == 7 { &mut one } else { &mut two };
+        viewer
+            .receive(0, || source.send(&mark(4 + n as u8)), is(4 + n as u8))
+            .await;
+    }
+    // The sender starts again, with another SSRC and other numbers.
+    one.ssrc = 1_234;
+    one.sequence = 40;
+    one.timestamp = 77;
+    viewer.receive(0, || one.send(&mark(20)), is(20)).await;
+
+    let mut seen: Vec<u64> = viewer.peer.packets.iter().map(|p| p.seq).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    let gaps = seen
+        .windows(2)
+        .filter(|pair| pair[1] != pair[0] + 1)
+        .count();
+    assert_eq!(gaps, 0, "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_second_sender_waits_until_the_first_is_silent() {
+    let server = server(1).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let media = json!([{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }]);
+    let ports = mountpoint(&mut admin, 7, media, json!({ "collision": 600_000 })).await;
+    let mut first = Source::new(&ports[0]["port"]);
+    let mut second = Source::new(&ports[0]["port"]);
+    second.ssrc = 8;
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    viewer.receive(0, || first.send(b"first"), |_| true).await;
+    viewer
+        .receive(
+            0,
+            || {
+                second.send(b"second");
+                first.send(b"last");
+            },
+            |p| p.payload == b"last",
+        )
+        .await;
+    assert!(
+        viewer
+            .peer
+            .packets
+            .iter()
+            .all(|packet| packet.payload != b"second")
+    );
+}
+
+#[tokio::test]
+async fn a_viewer_chooses_among_three_ports_and_is_told() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let mut media = video("v");
+    media["simulcast"] = json!(true);
+    media["port2"] = json!(0);
+    media["port3"] = json!(0);
+    let ports = mountpoint(&mut admin, 7, json!([media]), json!({})).await;
+    let names = ["port", "port_2", "port_3"];
+    let mut sources: Vec<Source> = names.map(|name| Source::new(&ports[0][name])).into();
+    for (n, source) in sources.iter_mut().enumerate() {
+        source.ssrc = 100 + n as u32;
+    }
+    let mut send = move || {
+        for (n, source) in sources.iter_mut().enumerate() {
+            let mut keyframe = KEYFRAME.to_vec();
+            keyframe.push(n as u8);
+            source.send(&keyframe);
+        }
+    };
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    viewer
+        .receive(0, &mut send, |p| p.payload.last() == Some(&2))
+        .await;
+    let configure = json!({ "request": "configure", "mid": "v", "substream": 0 });
+    assert_eq!(viewer.ask(configure, "event").await, "configured");
+    viewer
+        .receive(0, &mut send, |p| p.payload.last() == Some(&0))
+        .await;
+    let told = viewer
+        .caller
+        .until("/plugindata/data/result/substream", 0)
+        .await;
+    assert_eq!(told["plugindata"]["data"]["result"]["mid"], "v");
+}
+
+#[tokio::test]
+async fn what_is_published_reaches_viewers_and_the_next_publisher_too() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let created = admin
+        .manage(json!({
+            "request": "create", "type": "whip", "id": 7,
+            "media": [{ "type": "video", "mid": "v", "codec": "vp8" }],
+        }))
+        .await;
+    assert_eq!(created["streaming"], "created", "{created}");
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    for round in 0..2 {
+        let mut publisher = server.attach(PACKAGE).await;
+        let mut peer = Peer::offering().await;
+        let mut line = MediaOffer::new(Kind::Video, Direction::SendOnly);
+        line.add_codec(CodecName::Vp8, None, None);
+        let offer = peer.offer(Description::offer(OfferOptions {
+            media: vec![line],
+            ..OfferOptions::default()
+        }));
+        let publish = json!({ "request": "publish", "id": 7 });
+        publisher.message(publish, Some(("offer", &offer))).await;
+        let publishing = publisher
+            .until("/plugindata/data/result/status", "publishing")
+            .await;
+        peer.accept(publishing["jsep"]["sdp"].as_str().unwrap());
+        peer.connect().await;
+        publisher.until("/janus", "webrtcup").await;
+        let mut keyframe = KEYFRAME.to_vec();
+        keyframe.push(round);
+        for n in 0..200 {
+            peer.send(0, n * 3_000, &keyframe).await;
+            viewer.few_turns().await;
+            let of_round = |packet: &Packet| packet.payload.last() == Some(&round);
+            if viewer.peer.packets.iter().any(of_round) {
+                break;
+            }
+        }
+        let last = viewer.peer.packets.last().expect("a packet");
+        assert_eq!(last.payload.last(), Some(&round));
+        publisher
+            .message(json!({ "request": "unpublish" }), None)
+            .await;
+        publisher.until("/janus", "hangup").await;
+    }
+}
+
+#[tokio::test]
+async fn nonsense_on_every_port_breaks_nothing() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let media = json!([
+        { "type": "audio", "mid": "a", "port": 0, "rtcpport": 0, "codec": "opus", "skew": true },
+        video("v"), { "type": "data", "mid": "d", "port": 0, "buffermsg": true },
+    ]);
+    let options = json!({ "bufferkf_ms": 1_000 });
+    let ports = mountpoint(&mut admin, 7, media, options).await;
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    let all: Vec<Source> = ports
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|port| [&port["port"], &port["rtcp_port"]])
+        .filter(|port| port.is_u64())
+        .map(Source::new)
+        .collect();
+    let mut state = 1_u64;
+    let mut random = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as u8
+    };
+    for round in 0..200_usize {
+        for source in &all {
+            let mut datagram: Vec<u8> = (0..round * 7).map(|_| random()).collect();
+            // Half of it looks like RTP or RTCP at first sight.
+            if let Some(first) = datagram.first_mut().filter(|_| round % 2 == 0) {
+                *first = 0x80 | (*first & 0x3f);
+            }
+            source.send_raw(&datagram);
+        }
+    }
+    let mut audio = Source::new(&ports[0]["port"]);
+    audio.ssrc = 4_242;
+    viewer
+        .receive(0, || audio.send(b"sound"), |p| p.payload == b"sound")
+        .await;
+    let destroyed = admin.manage(json!({ "request": "destroy", "id": 7 })).await;
+    assert_eq!(destroyed["destroyed"], 7);
+    viewer
+        .caller
+        .until("/plugindata/data/result/status", "stopped")
+        .await;
+    viewer.caller.until("/janus", "hangup").await;
+}
