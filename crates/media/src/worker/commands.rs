@@ -72,7 +72,7 @@ impl Worker {
                 self.touch(slot);
             }
             Command::ClosePeer { peer } => self.close_peer(peer, now),
-            Command::Subscribe { from, worker } => self.subscribe(from, worker),
+            Command::Subscribe { from, worker } => self.subscribe(from, worker, now),
             Command::Unsubscribe { from, worker } => self.unsubscribe(from, worker),
             Command::AddRoute {
                 route,
@@ -270,7 +270,7 @@ impl Worker {
         key
     }
 
-    fn subscribe(&mut self, from: SourceRef, worker: u16) {
+    fn subscribe(&mut self, from: SourceRef, worker: u16, now: Instant) {
         let there = match from {
             SourceRef::Track(track) => self.slot(track.peer).is_some(),
             SourceRef::Ingest(_) => self.by_source.contains_key(&from),
@@ -311,6 +311,10 @@ impl Worker {
         }
         if is_new {
             self.pass_cached(key, worker);
+        }
+        // The other worker could not ask: it learns only now that this is video.
+        if !self.sources.get(key.0).is_some_and(Source::has_picture) {
+            self.want_keyframes(key, now);
         }
     }
 

@@ -172,8 +172,8 @@ impl Viewer {
         watching.disconnect_unwanted(&self.handle);
         watching.connect(&self.handle);
         let status = match watching.phase {
-            Phase::Up if message.jsep.is_none() => "started",
-            Phase::Up | Phase::Offered | Phase::Answered => "starting",
+            Phase::Up => "started",
+            Phase::Offered | Phase::Answered => "starting",
         };
         Ok((json!({ "status": status }), None))
     }

@@ -98,3 +98,27 @@ async fn viewers_of_a_disabled_mountpoint_stay() {
     assert_eq!(world.routes(peer).len(), 3);
     let (_late, _) = world.viewer(json!({ "id": 7 })).await;
 }
+
+#[tokio::test]
+async fn a_thousand_viewers_leave_nothing_behind() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, camera(7)).await;
+    let mut viewers = Vec::new();
+    for _ in 0..1_000 {
+        viewers.push(world.viewer(json!({ "id": 7 })).await.0);
+    }
+    let info = json!({ "request": "info", "id": 7 });
+    assert_eq!(admin.request(info).await["info"]["viewers"], 1_000);
+    assert_eq!(world.server.requested().routes.len(), 3_000);
+    admin
+        .request(json!({ "request": "destroy", "id": 7 }))
+        .await;
+    for viewer in &mut viewers {
+        assert_eq!(viewer.event().await, status("stopped"));
+        assert_eq!(viewer.next().await["janus"], "hangup");
+    }
+    assert!(world.server.peers().is_empty());
+    let requested = world.server.requested();
+    assert!(requested.routes.is_empty() && requested.ingests.is_empty());
+}

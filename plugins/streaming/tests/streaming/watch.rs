@@ -162,7 +162,7 @@ async fn watching_twice_is_a_renegotiation_once_the_connection_is_up() {
     client
         .message(json!({ "request": "start" }), Some(answer))
         .await;
-    assert_eq!(client.event().await, status("starting"));
+    assert_eq!(client.event().await, status("started"));
     assert_eq!(world.routes(peer).len(), 3);
 }
 
