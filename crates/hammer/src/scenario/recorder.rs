@@ -73,11 +73,16 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Takes a sample of the time since the last one, if that is any time.
-    pub(super) async fn sample(&mut self) -> Result<(), ScenarioError> {
+    /// Something begins: what was before is not to be mixed with it. Right after a sample nothing is.
+    pub(super) async fn begin(&mut self) -> Result<(), ScenarioError> {
         if self.last.elapsed() < SHORTEST {
             return Ok(());
         }
+        self.sample().await
+    }
+
+    /// Takes a sample of the time since the last one.
+    pub(super) async fn sample(&mut self) -> Result<(), ScenarioError> {
         let mut window = self.crowd.load().window().await;
         let usage = self.sampler.sample()?;
         let now = Instant::now();
@@ -120,7 +125,7 @@ impl<'a> Recorder<'a> {
 
     /// From here on the load is constant.
     pub(super) async fn begin_step(&mut self) -> Result<(), ScenarioError> {
-        self.sample().await?;
+        self.begin().await?;
         self.open = Some(Gathered {
             start_s: self.at_s(),
             first_sample: self.samples.len(),

@@ -244,7 +244,7 @@ impl Run<'_> {
         count: u32,
         at_most: Option<Duration>,
     ) -> Result<Burst, ScenarioError> {
-        self.recorder.sample().await?;
+        self.recorder.begin().await?;
         self.recorder.note(&format!("{count} more join"));
         let first = self.recorder.samples().len();
         let before = self.crowd.len();
