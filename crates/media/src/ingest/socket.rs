@@ -194,6 +194,11 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// The address of an interface that is named by it or by its name, IPv4 first.
+pub fn interface_address(name: &str) -> Result<IpAddr, IngestError> {
+    address_of(name, false)
+}
+
 /// The address of an interface that is named by it or by its name; IPv4 first, or only.
 fn address_of(name: &str, only_v4: bool) -> Result<IpAddr, IngestError> {
     let unknown = || IngestError::Interface(name.to_owned());

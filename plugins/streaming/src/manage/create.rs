@@ -88,6 +88,7 @@ async fn make(
     let mountpoint = mountpoint::open(shared, spec, reservation.id().clone()).await?;
     let mountpoint = Arc::new(mountpoint);
     reservation.keep(mountpoint.clone());
+    mountpoint.begin_pulling();
     mountpoint.announce();
     Ok(mountpoint)
 }

@@ -4,6 +4,7 @@ mod info;
 mod open;
 mod played;
 mod published;
+mod pulled;
 mod stream;
 
 use std::collections::HashMap;

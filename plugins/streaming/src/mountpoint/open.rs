@@ -9,8 +9,10 @@ use portunus_core::media::ingest::{
     IngestSrtp, ParameterSets, SrtpSuite,
 };
 use portunus_core::media::{KeyframeCache, MediaPlane};
+use tokio::sync::oneshot;
 
-use super::{Details, Mountpoint, Ports, Stream, Watched, played};
+use super::pulled::Pulling;
+use super::{Details, Mountpoint, Ports, Stream, Watched, lock, played, pulled};
 use crate::config::PortRange;
 use crate::id::MountpointId;
 use crate::player::Player;
@@ -24,23 +26,65 @@ use crate::spec::{
 const DATA_CHANNEL: &str = "JanusDataChannel";
 
 /// What feeds a mountpoint, and ends with it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Feeding {
-    pub(super) ingests: Vec<IngestId>,
+    /// None once it has ended.
+    ingests: Mutex<Option<Vec<IngestId>>>,
     /// Of a file that plays for all.
-    pub(super) _player: Option<Player>,
+    _player: Option<Player>,
+    /// What is to be pulled, until that has begun.
+    pulling: Mutex<Option<Pulling>>,
+    /// Dropped to end what is pulled.
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+impl Default for Feeding {
+    fn default() -> Self {
+        Feeding::new(Vec::new(), None)
+    }
 }
 
 impl Feeding {
+    pub(super) fn new(ingests: Vec<IngestId>, player: Option<Player>) -> Self {
+        Feeding {
+            ingests: Mutex::new(Some(ingests)),
+            _player: player,
+            pulling: Mutex::default(),
+            stop: Mutex::default(),
+        }
+    }
+
+    /// One more; false if it is over.
+    pub(super) fn add(&self, ingest: IngestId) -> bool {
+        let mut ingests = lock(&self.ingests);
+        if let Some(ingests) = &mut *ingests {
+            ingests.push(ingest);
+        }
+        ingests.is_some()
+    }
+
+    pub(super) fn pull_later(&self, pulling: Pulling) {
+        *lock(&self.pulling) = Some(pulling);
+    }
+
+    /// What is to be pulled, and what comes true when that is to end.
+    pub(super) fn begin_pulling(&self) -> Option<(Pulling, oneshot::Receiver<()>)> {
+        let pulling = lock(&self.pulling).take()?;
+        let (stop, stopped) = oneshot::channel();
+        *lock(&self.stop) = Some(stop);
+        Some((pulling, stopped))
+    }
+
     pub(super) fn enable(&self, media: &MediaPlane, enabled: bool) {
-        for ingest in &self.ingests {
+        for ingest in lock(&self.ingests).iter().flatten() {
             media.set_ingest_enabled(*ingest, enabled);
         }
     }
 
     pub(super) fn close(&self, media: &MediaPlane) {
-        for ingest in &self.ingests {
-            media.remove_ingest(*ingest);
+        drop(lock(&self.stop).take());
+        for ingest in lock(&self.ingests).take().into_iter().flatten() {
+            media.remove_ingest(ingest);
         }
     }
 }
@@ -60,10 +104,7 @@ pub(crate) async fn open(
         }
         SourceSpec::Live(file) => played::open_live(file, &shared.media).await?,
         SourceSpec::OnDemand(file) => (played::open_on_demand(file).await?, Feeding::default()),
-        SourceSpec::Rtsp(_) => {
-            let reason = "RTSP is not there yet".to_owned();
-            return Err(Refusal::CannotCreate(reason));
-        }
+        SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared.ports).await?,
     };
     let name = spec
         .name
@@ -136,7 +177,7 @@ fn open_rtp(
         bound.push(Sockets::bind(stream, range)?);
     }
     let mut streams = Vec::with_capacity(bound.len());
-    let mut feeding = Feeding::default();
+    let mut ingests = Vec::new();
     let options = bound.into_iter().zip(&rtp.media).map(|(sockets, stream)| {
         let ports = sockets.ports.clone();
         sockets
@@ -147,14 +188,14 @@ fn open_rtp(
     let options: Vec<_> = options.collect::<Result<_, _>>()?;
     for (stream, ports, options) in options {
         let ingest = media.add_ingest(options);
-        feeding.ingests.push(ingest.id);
+        ingests.push(ingest.id);
         if stream.kind == MediaKind::Video && !stream.simulcast {
             media.keep_keyframe(ingest.id, keyframe_cache(rtp.keyframes));
         }
         let stream = Stream::new(stream.clone(), Some(ports));
         streams.push(stream.fed(ingest.id.into(), ingest.status));
     }
-    Ok((streams, feeding))
+    Ok((streams, Feeding::new(ingests, None)))
 }
 
 /// The sockets of a stream.

@@ -36,11 +36,9 @@ pub(super) async fn open_live(
     let streams =
         streams.map(|(stream, ingest)| stream.fed(ingest.id.into(), ingest.status.clone()));
     let streams = streams.collect();
-    let feeding = Feeding {
-        ingests: ingests.iter().map(|ingest| ingest.id).collect(),
-        _player: Some(Player::start(file, feeds, &spec.filename)),
-    };
-    Ok((streams, feeding))
+    let ids = ingests.iter().map(|ingest| ingest.id).collect();
+    let player = Player::start(file, feeds, &spec.filename);
+    Ok((streams, Feeding::new(ids, Some(player))))
 }
 
 /// Looks at the file; it is played once for each viewer.

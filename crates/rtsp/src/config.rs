@@ -1,0 +1,82 @@
+//! What is pulled, and how patiently.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How a stream is pulled.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `rtsp://[user:password@]host[:port]/…`
+    pub url: String,
+    /// Goes before what the URL says.
+    pub login: Option<Login>,
+    /// Take the first audio stream.
+    pub audio: bool,
+    /// Take the first video stream.
+    pub video: bool,
+    /// How packets come.
+    pub transport: Transport,
+    /// The address for RTP over UDP; none: all.
+    pub local: Option<IpAddr>,
+    /// Where ports for RTP over UDP are picked, in pairs that begin with an even one.
+    pub ports: RangeInclusive<u16>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a request may take.
+    pub request_timeout: Duration,
+    /// How often a keep-alive is sent at least; half of the server's timeout if that is shorter.
+    pub keep_alive: Option<Duration>,
+    /// Silence after which a session is given up, and the pause before the next try.
+    pub reconnect_delay: Duration,
+    /// After a 404 to DESCRIBE, ask again with the path only, and go on so.
+    pub path_only: bool,
+}
+
+impl Config {
+    /// Audio and video of `url`, over UDP or else TCP, with the times that Janus users know.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            login: None,
+            audio: true,
+            video: true,
+            transport: Transport::default(),
+            local: None,
+            ports: 10_000..=60_000,
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(10),
+            keep_alive: None,
+            reconnect_delay: Duration::from_secs(5),
+            path_only: false,
+        }
+    }
+}
+
+/// A name and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+/// Not for logs.
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Login({})", self.user)
+    }
+}
+
+/// How packets come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// Over UDP; over TCP if the server refuses UDP, or after nothing came over it.
+    #[default]
+    UdpThenTcp,
+    /// Over UDP only.
+    Udp,
+    /// Over the RTSP connection only.
+    Tcp,
+}

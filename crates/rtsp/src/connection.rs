@@ -1,0 +1,232 @@
+//! The RTSP connection: requests and answers, and packets that are interleaved with them (RFC 2326 section 10.12).
+
+use std::time::Duration;
+
+use rtsp_types::{HeaderName, Message, ParseError, Response, headers};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use url::Url;
+
+use crate::request::{Credentials, Request};
+use crate::{Config, Login, RtspError};
+
+/// The longest message, and room for one packet behind it.
+const MAX_MESSAGE: usize = 64 << 10;
+const BUFFER: usize = 2 * MAX_MESSAGE;
+const DEFAULT_PORT: u16 = 554;
+
+/// What comes over the connection.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// An answer, to the request with this number.
+    Response(Option<u32>, Response<Vec<u8>>),
+    /// A packet of this channel lies in [`Connection::packet`].
+    Packet(u8),
+    /// The server asks something of this method; it has its answer.
+    Request(String),
+}
+
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    /// Bytes of `buffer` that are behind, and those of the packet before that.
+    consumed: usize,
+    packet: std::ops::Range<usize>,
+    credentials: Credentials,
+    sequence: u32,
+    request_timeout: Duration,
+    /// As the server names the session.
+    pub session: Option<String>,
+}
+
+impl Connection {
+    /// Connects to the server of `url`.
+    pub async fn open(url: &Url, login: Option<Login>, config: &Config) -> Result<Self, RtspError> {
+        let host = url
+            .host_str()
+            .ok_or_else(|| RtspError::Url("there is no host in it".to_owned()))?;
+        let host = host.trim_matches(['[', ']']);
+        let port = url.port().unwrap_or(DEFAULT_PORT);
+        let connecting = timeout(config.connect_timeout, TcpStream::connect((host, port)));
+        let stream = connecting.await.map_err(|_| RtspError::Timeout {
+            what: "connecting",
+            after: config.connect_timeout,
+        })?;
+        let stream = stream.map_err(|error| RtspError::Connect(format!("{host}:{port}"), error))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            buffer: Vec::new(),
+            consumed: 0,
+            packet: 0..0,
+            credentials: Credentials::new(login),
+            sequence: 0,
+            request_timeout: config.request_timeout,
+            session: None,
+        })
+    }
+
+    pub fn peer(&self) -> Result<std::net::SocketAddr, RtspError> {
+        Ok(self.stream.peer_addr()?)
+    }
+
+    pub fn local(&self) -> Result<std::net::SocketAddr, RtspError> {
+        Ok(self.stream.local_addr()?)
+    }
+
+    /// Sends a request and waits for its answer, whatever its status is but for 401. Packets that come meanwhile are
+    /// dropped.
+    pub async fn ask(&mut self, request: &Request) -> Result<Response<Vec<u8>>, RtspError> {
+        let deadline = Instant::now() + self.request_timeout;
+        let late = RtspError::Timeout {
+            what: request.method,
+            after: self.request_timeout,
+        };
+        timeout_at(deadline, async {
+            // Once without, once with credentials, once more if they have become stale.
+            for _ in 0..3 {
+                let sequence = self.send(request).await?;
+                let response = self.answer_to(sequence).await?;
+                if u16::from(response.status()) != 401 {
+                    return Ok(response);
+                }
+                self.credentials.challenge(&response)?;
+            }
+            Err(RtspError::Unauthorized("another user or password"))
+        })
+        .await
+        .unwrap_or(Err(late))
+    }
+
+    /// The same for an answer of success.
+    pub async fn ask_ok(&mut self, request: &Request) -> Result<Response<Vec<u8>>, RtspError> {
+        let response = self.ask(request).await?;
+        match u16::from(response.status()) {
+            200..=299 => Ok(response),
+            status => Err(refused(request, status, &response)),
+        }
+    }
+
+    /// Sends a request whose answer comes among what else comes; its number.
+    pub async fn send(&mut self, request: &Request) -> Result<u32, RtspError> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let authorization = self.credentials.authorization(request);
+        let text = request.write(
+            self.sequence,
+            self.session.as_deref(),
+            authorization.as_deref(),
+        );
+        self.stream.write_all(text.as_bytes()).await?;
+        Ok(self.sequence)
+    }
+
+    /// The credentials are stale: takes the new challenge.
+    pub fn challenge(&mut self, response: &Response<Vec<u8>>) -> Result<(), RtspError> {
+        self.credentials.challenge(response)
+    }
+
+    async fn answer_to(&mut self, sequence: u32) -> Result<Response<Vec<u8>>, RtspError> {
+        loop {
+            // A server that leaves the number out can only mean this one.
+            if let Incoming::Response(number, response) = self.next().await?
+                && number.is_none_or(|number| number == sequence)
+            {
+                return Ok(response);
+            }
+        }
+    }
+
+    /// What comes next. It may be dropped while it waits.
+    pub async fn next(&mut self) -> Result<Incoming, RtspError> {
+        loop {
+            if let Some(incoming) = self.take()? {
+                if let Incoming::Request(answer) = &incoming {
+                    self.stream.write_all(answer.as_bytes()).await?;
+                }
+                return Ok(incoming);
+            }
+            if self.buffer.len() >= BUFFER {
+                return Err(RtspError::TooLong(BUFFER));
+            }
+            self.buffer.reserve(4_096);
+            let mut room = (&mut self.stream).take((BUFFER - self.buffer.len()) as u64);
+            if room.read_buf(&mut self.buffer).await? == 0 {
+                return Err(RtspError::Closed);
+            }
+        }
+    }
+
+    /// The packet that [`Incoming::Packet`] announced.
+    pub fn packet(&self) -> &[u8] {
+        self.buffer.get(self.packet.clone()).unwrap_or_default()
+    }
+
+    /// Takes a whole message or packet out of the buffer.
+    fn take(&mut self) -> Result<Option<Incoming>, RtspError> {
+        let waiting = self.buffer.get(self.consumed..).unwrap_or_default();
+        // Empty lines between messages mean nothing.
+        let blank = waiting.iter().take_while(|byte| b"\r\n".contains(byte));
+        let start = self.consumed + blank.count();
+        let waiting = self.buffer.get(start..).unwrap_or_default();
+        if let [b'$', channel, high, low, rest @ ..] = waiting {
+            let len = usize::from(u16::from_be_bytes([*high, *low]));
+            if rest.len() >= len {
+                self.packet = start + 4..start + 4 + len;
+                self.consumed = self.packet.end;
+                return Ok(Some(Incoming::Packet(*channel)));
+            }
+        } else if !waiting.is_empty() && waiting.first() != Some(&b'$') {
+            match Message::<Vec<u8>>::parse(waiting) {
+                Ok((message, len)) => {
+                    self.consumed = start + len;
+                    return Ok(Some(sort(message)));
+                }
+                Err(ParseError::Incomplete(_)) if waiting.len() < MAX_MESSAGE => {}
+                Err(ParseError::Incomplete(_)) => return Err(RtspError::TooLong(MAX_MESSAGE)),
+                Err(ParseError::Error) => return Err(RtspError::Garbage),
+            }
+        }
+        self.buffer.drain(..start);
+        self.consumed = 0;
+        self.packet = 0..0;
+        Ok(None)
+    }
+}
+
+pub(crate) fn refused(request: &Request, status: u16, response: &Response<Vec<u8>>) -> RtspError {
+    RtspError::Status {
+        method: request.method,
+        status,
+        reason: response.reason_phrase().chars().take(100).collect(),
+    }
+}
+
+/// A header's value.
+pub(crate) fn header<'a>(response: &'a Response<Vec<u8>>, name: &HeaderName) -> Option<&'a str> {
+    response.header(name).map(|value| value.as_str())
+}
+
+fn sort(message: Message<Vec<u8>>) -> Incoming {
+    match message {
+        Message::Response(response) => {
+            let number = header(&response, &headers::CSEQ).and_then(|it| it.trim().parse().ok());
+            Incoming::Response(number, response)
+        }
+        Message::Request(request) => {
+            // Asking whether we are there is all that a server may do.
+            let method: &str = request.method().into();
+            let status = match method {
+                "OPTIONS" | "GET_PARAMETER" => "200 OK",
+                _ => "501 Not Implemented",
+            };
+            let number = request.header(&headers::CSEQ);
+            let number: u32 = number
+                .and_then(|it| it.as_str().trim().parse().ok())
+                .unwrap_or(0);
+            Incoming::Request(format!("RTSP/1.0 {status}\r\nCSeq: {number}\r\n\r\n"))
+        }
+        // It begins with a dollar sign, which is looked at before.
+        Message::Data(data) => Incoming::Packet(data.channel_id()),
+    }
+}

@@ -1,0 +1,234 @@
+//! What a server says that it has: SDP (RFC 4566) and the URLs for its streams (RFC 2326 appendix C).
+
+use sdp_types::Media;
+use url::Url;
+
+use crate::RtspError;
+
+/// Sound or picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MediumKind {
+    /// Sound.
+    Audio,
+    /// Picture.
+    Video,
+}
+
+impl MediumKind {
+    /// Its name in SDP.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MediumKind::Audio => "audio",
+            MediumKind::Video => "video",
+        }
+    }
+}
+
+/// A stream as the server describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Medium {
+    /// Sound or picture.
+    pub kind: MediumKind,
+    /// The codec's name in SDP, as it stands there.
+    pub encoding: String,
+    /// Units of RTP timestamps a second.
+    pub clock_rate: u32,
+    /// The number of channels of audio, if it is told.
+    pub channels: Option<u8>,
+    /// The payload type of its packets.
+    pub pt: u8,
+    /// Format parameters.
+    pub fmtp: Option<String>,
+    /// The URL (or path) to set it up by.
+    pub control: String,
+}
+
+/// The media of a description that are wanted, at most one of each kind, audio first; and the URL to play them by.
+/// `base` is what their URLs are relative to.
+pub fn parse_description(
+    sdp: &[u8],
+    base: &str,
+    (audio, video): (bool, bool),
+) -> Result<(Vec<Medium>, String), RtspError> {
+    let session = sdp_types::Session::parse(sdp)
+        .map_err(|error| RtspError::Description(error.to_string()))?;
+    let attribute = |name: &str| {
+        let found = session.attributes.iter().find(|it| it.attribute == name);
+        found.and_then(|it| it.value.as_deref())
+    };
+    let whole = resolve(base, attribute("control"))?;
+    let mut media = Vec::new();
+    let mut wanted = Vec::new();
+    for (kind, takes) in [(MediumKind::Audio, audio), (MediumKind::Video, video)] {
+        if !takes {
+            continue;
+        }
+        wanted.push(kind.name());
+        let of_kind = |media: &&Media| media.media == kind.name();
+        let found = session.medias.iter().filter(of_kind);
+        for each in found {
+            if let Some(medium) = medium(each, kind, &whole)? {
+                media.push(medium);
+                break;
+            }
+        }
+    }
+    if media.is_empty() {
+        return Err(RtspError::NoMedia(match wanted.as_slice() {
+            ["audio"] => "audio",
+            ["video"] => "video",
+            _ => "audio or video",
+        }));
+    }
+    Ok((media, whole))
+}
+
+/// The medium of an m-line, if its packets are plain RTP and its codec is told.
+fn medium(media: &Media, kind: MediumKind, base: &str) -> Result<Option<Medium>, RtspError> {
+    if !["RTP/AVP", "RTP/AVPF"].contains(&media.proto.as_str()) {
+        return Ok(None);
+    }
+    let first = media.fmt.split_ascii_whitespace().next();
+    let Some(pt) = first.and_then(|pt| pt.parse().ok()).filter(|pt| *pt < 128) else {
+        return Ok(None);
+    };
+    // `rtpmap:96 H264/90000`, `fmtp:96 …`.
+    let of_pt = |name: &str| {
+        let values = media
+            .attributes
+            .iter()
+            .filter(move |it| it.attribute == name);
+        let mut values = values.filter_map(|it| it.value.as_deref()?.split_once(' '));
+        let found = values.find(|(of, _)| of.parse() == Ok(pt))?;
+        Some(found.1.trim())
+    };
+    let (encoding, clock_rate, channels) = match of_pt("rtpmap") {
+        Some(map) => {
+            let mut parts = map.split('/');
+            let encoding = parts.next().unwrap_or_default();
+            let rate = parts.next().and_then(|rate| rate.parse().ok());
+            let Some(rate) = rate.filter(|rate| *rate > 0 && is_token(encoding)) else {
+                return Ok(None);
+            };
+            let channels = parts.next().and_then(|channels| channels.parse().ok());
+            (encoding, rate, channels)
+        }
+        None => match pt {
+            0 => ("PCMU", 8_000, None),
+            8 => ("PCMA", 8_000, None),
+            9 => ("G722", 8_000, None),
+            _ => return Ok(None),
+        },
+    };
+    let control = media.attributes.iter().find(|it| it.attribute == "control");
+    Ok(Some(Medium {
+        kind,
+        encoding: encoding.to_owned(),
+        clock_rate,
+        channels,
+        pt,
+        fmtp: of_pt("fmtp").map(str::to_owned),
+        control: resolve(base, control.and_then(|it| it.value.as_deref()))?,
+    }))
+}
+
+fn is_token(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The URL that `control` stands for. Servers count on it being put behind the base, after a slash, and not on the
+/// rules for relative URLs.
+fn resolve(base: &str, control: Option<&str>) -> Result<String, RtspError> {
+    let control = control.map_or("*", str::trim);
+    let whole = match control {
+        "" | "*" => base.to_owned(),
+        _ if control.to_ascii_lowercase().starts_with("rtsp://") => control.to_owned(),
+        _ if control.starts_with('/') => match Url::parse(base) {
+            Ok(url) => {
+                let mut url = url;
+                let (path, query) = control.split_once('?').unzip();
+                url.set_path(path.unwrap_or(control));
+                url.set_query(query);
+                url.to_string()
+            }
+            Err(_) => control.to_owned(),
+        },
+        _ => format!("{}/{control}", base.trim_end_matches('/')),
+    };
+    // It becomes part of a request line.
+    if whole.len() > 2_048 || !whole.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(RtspError::Description("a control URL".to_owned()));
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+
+    const CAMERA: &str = "v=0\r\no=- 1 1 IN IP4 10.0.0.1\r\ns=Camera\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
+        a=control:*\r\n\
+        m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+        a=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\na=control:trackID=1\r\n\
+        m=audio 0 RTP/AVP 8\r\na=control:trackID=2\r\n\
+        m=application 0 RTP/AVP 107\r\na=rtpmap:107 vnd.onvif.metadata/90000\r\na=control:trackID=3\r\n";
+
+    fn parse(sdp: &str, wanted: (bool, bool)) -> Result<(Vec<Medium>, String), RtspError> {
+        parse_description(sdp.as_bytes(), "rtsp://10.0.0.1/live/", wanted)
+    }
+
+    #[test]
+    fn a_camera() {
+        let (media, whole) = parse(CAMERA, (true, true)).unwrap();
+        assert_eq!(whole, "rtsp://10.0.0.1/live/");
+        let [audio, video] = media.as_slice() else {
+            unreachable!("two media")
+        };
+        assert_eq!(
+            (audio.encoding.as_str(), audio.pt, audio.clock_rate),
+            ("PCMA", 8, 8_000)
+        );
+        assert_eq!(audio.control, "rtsp://10.0.0.1/live/trackID=2");
+        assert_eq!(
+            (video.encoding.as_str(), video.pt, video.clock_rate),
+            ("H264", 96, 90_000)
+        );
+        assert!(video.fmtp.as_deref().unwrap().ends_with("42e01f"));
+        let (only, _) = parse(CAMERA, (true, false)).unwrap();
+        assert_eq!(only.len(), 1);
+    }
+
+    #[test]
+    fn urls() {
+        let base = "rtsp://h/a?x=1";
+        for (control, whole) in [
+            ("*", "rtsp://h/a?x=1"),
+            ("track1", "rtsp://h/a?x=1/track1"),
+            ("/other?y", "rtsp://h/other?y"),
+            ("rtsp://h/b/track1", "rtsp://h/b/track1"),
+        ] {
+            assert_eq!(resolve(base, Some(control)).unwrap(), whole);
+        }
+        assert_eq!(resolve(base, None).unwrap(), base);
+        assert!(resolve(base, Some("a b")).is_err());
+        assert!(resolve(base, Some("a\rb")).is_err());
+    }
+
+    #[test]
+    fn lies() {
+        for (sdp, wanted) in [
+            ("", (true, true)),
+            ("garbage", (true, true)),
+            (&CAMERA.replace("RTP/AVP", "RTP/SAVP"), (true, true)),
+            (&CAMERA.replace("H264/90000", "H264/0"), (false, true)),
+            (&CAMERA.replace("H264/90000", "/90000"), (false, true)),
+            (&CAMERA.replace("video 0", "text 0"), (false, true)),
+            (&CAMERA.replace("AVP 96", "AVP x"), (false, true)),
+            (&CAMERA.replace("trackID=1", "track ID"), (false, true)),
+        ] {
+            assert!(parse(sdp, wanted).is_err(), "{sdp}");
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! One session with a server: described, set up, playing.
+
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use portunus_rtp::Header;
+use portunus_rtp::rtcp::{Compound, Packet, is_rtcp};
+use rtsp_types::headers;
+use tokio::io::ReadBuf;
+use tokio::time::{Instant, sleep_until, timeout};
+use url::Url;
+
+use crate::channels::{TransportAnswer, UdpPair, poll_any};
+use crate::connection::{Connection, Incoming, header, refused};
+use crate::describe::{Medium, parse_description};
+use crate::request::Request;
+use crate::{Config, Login, RtspError, Sink, Transport};
+
+const MAX_REDIRECTS: u32 = 5;
+/// What a server's session timeout is if it names none (RFC 2326 section 12.37).
+const DEFAULT_SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long saying good-bye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+const MAX_DATAGRAM: usize = 65_536;
+
+/// A session that plays.
+pub struct Session {
+    connection: Connection,
+    media: Vec<Medium>,
+    /// What all media are played by.
+    whole: String,
+    receiving: Receiving,
+    request_timeout: Duration,
+    keep_alive: Duration,
+    silence: Duration,
+    heard: bool,
+    ssrc: u32,
+}
+
+/// How packets come.
+enum Receiving {
+    Udp(Vec<UdpPair>),
+    /// The channels of RTP and RTCP for each medium.
+    Tcp(Vec<(u8, u8)>),
+}
+
+impl Session {
+    /// Connects, asks what there is, sets up what is wanted and starts it.
+    pub async fn open(config: &Config) -> Result<Self, RtspError> {
+        match config.transport {
+            Transport::Udp => Self::open_over(config, false).await,
+            Transport::Tcp => Self::open_over(config, true).await,
+            Transport::UdpThenTcp => match Self::open_over(config, false).await {
+                Err(error) if error.refuses_udp() => {
+                    tracing::debug!(url = config.url, %error, "TCP instead of UDP");
+                    Self::open_over(config, true).await
+                }
+                result => result,
+            },
+        }
+    }
+
+    /// The media that come, at most one of each kind; [`Sink`] counts them as here.
+    pub fn media(&self) -> &[Medium] {
+        &self.media
+    }
+
+    /// Whether packets come over the RTSP connection.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self.receiving, Receiving::Tcp(_))
+    }
+
+    /// Whether any packet came.
+    pub fn was_heard(&self) -> bool {
+        self.heard
+    }
+
+    async fn open_over(config: &Config, tcp: bool) -> Result<Self, RtspError> {
+        let described = describe(config).await?;
+        let Described {
+            mut connection,
+            media,
+            whole,
+        } = described;
+        let mut timeout = DEFAULT_SESSION_TIMEOUT;
+        let mut pairs = Vec::new();
+        let mut channels = Vec::new();
+        for (index, medium) in media.iter().enumerate() {
+            let number = u8::try_from(index * 2).unwrap_or(u8::MAX - 1);
+            let transport = if tcp {
+                format!("RTP/AVP/TCP;unicast;interleaved={number}-{}", number + 1)
+            } else {
+                let address = config.local.unwrap_or(match connection.local()? {
+                    local if local.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
+                    _ => Ipv6Addr::UNSPECIFIED.into(),
+                });
+                let pair = UdpPair::bind(address, &config.ports)?;
+                let port = pair.port()?;
+                pairs.push(pair);
+                format!(
+                    "RTP/AVP;unicast;client_port={port}-{}",
+                    port.wrapping_add(1)
+                )
+            };
+            let request = Request::new("SETUP", &medium.control).with("Transport", transport);
+            let response = connection.ask_ok(&request).await?;
+            if let Some(session) = header(&response, &headers::SESSION) {
+                let (id, told) = parse_session(session);
+                timeout = told.unwrap_or(timeout);
+                connection.session = Some(id);
+            }
+            let answer = header(&response, &headers::TRANSPORT).unwrap_or_default();
+            let answer = TransportAnswer::parse(answer);
+            if answer.is_multicast {
+                return Err(RtspError::Transport("multicast"));
+            }
+            if answer.is_tcp != tcp {
+                return Err(RtspError::Transport("another one than was asked for"));
+            }
+            if tcp {
+                channels.push(answer.interleaved.unwrap_or((number, number + 1)));
+            } else if let Some(pair) = pairs.last_mut() {
+                let peer = connection.peer()?.ip().to_canonical();
+                let source = answer.source.filter(|source| !source.is_unspecified());
+                pair.connect(
+                    source.map_or(peer, |it| it.to_canonical()),
+                    answer.server_port,
+                );
+            }
+        }
+        let ssrc = rand::random();
+        pairs.iter().for_each(|pair| pair.open_way(ssrc));
+        let play = Request::new("PLAY", &whole).with("Range", "npt=0.000-");
+        connection.ask_ok(&play).await?;
+        let keep_alive = config
+            .keep_alive
+            .map_or(timeout / 2, |own| own.min(timeout / 2));
+        Ok(Self {
+            connection,
+            media,
+            whole,
+            receiving: if tcp {
+                Receiving::Tcp(channels)
+            } else {
+                Receiving::Udp(pairs)
+            },
+            request_timeout: config.request_timeout,
+            keep_alive: keep_alive.max(Duration::from_secs(1)),
+            silence: config.reconnect_delay.max(Duration::from_millis(100)),
+            heard: false,
+            ssrc,
+        })
+    }
+
+    /// Hands what comes to `sink` until the session ends, and says why it did.
+    pub async fn receive<S: Sink + ?Sized>(&mut self, sink: &mut S) -> RtspError {
+        match self.receive_until_error(sink).await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        }
+    }
+
+    async fn receive_until_error<S: Sink + ?Sized>(
+        &mut self,
+        sink: &mut S,
+    ) -> Result<std::convert::Infallible, RtspError> {
+        let mut memory = vec![0; MAX_DATAGRAM];
+        let mut buffer = ReadBuf::new(&mut memory);
+        let mut last = Instant::now();
+        let mut alive = Alive::new(self.keep_alive);
+        let mut turn = 0;
+        loop {
+            let no_pairs: &[UdpPair] = &[];
+            let pairs = match &self.receiving {
+                Receiving::Udp(pairs) => pairs.as_slice(),
+                Receiving::Tcp(_) => no_pairs,
+            };
+            let wake = alive.next().min(last + self.silence);
+            tokio::select! {
+                biased;
+                received = poll_fn(|context| poll_any(pairs, turn, context, &mut buffer)) => {
+                    let (medium, is_control) = received?;
+                    turn = medium;
+                    if hand_over(sink, medium, is_control, buffer.filled()) {
+                        (self.heard, last) = (true, Instant::now());
+                    }
+                }
+                incoming = self.connection.next() => match incoming? {
+                    Incoming::Packet(channel) => {
+                        let Receiving::Tcp(channels) = &self.receiving else {
+                            continue;
+                        };
+                        let of = |(rtp, rtcp): &(u8, u8)| channel == *rtp || channel == *rtcp;
+                        let Some(medium) = channels.iter().position(of) else {
+                            continue;
+                        };
+                        let is_control = channels.get(medium).is_some_and(|it| it.0 != channel);
+                        if hand_over(sink, medium, is_control, self.connection.packet()) {
+                            (self.heard, last) = (true, Instant::now());
+                        }
+                    }
+                    Incoming::Response(number, response) => {
+                        if alive.is_answered_by(number) {
+                            match u16::from(response.status()) {
+                                401 => self.connection.challenge(&response)?,
+                                // Servers that do not know the method know the session all the same.
+                                454 => return Err(RtspError::Ended),
+                                _ => {}
+                            }
+                        }
+                    }
+                    Incoming::Request(_) => {}
+                },
+                () = sleep_until(wake) => {
+                    let now = Instant::now();
+                    if now >= last + self.silence {
+                        return Err(RtspError::Silence(self.silence));
+                    }
+                    if alive.is_overdue(now, self.request_timeout) {
+                        return Err(RtspError::Timeout {
+                            what: "OPTIONS",
+                            after: self.request_timeout,
+                        });
+                    }
+                    if now >= alive.next() {
+                        pairs.iter().for_each(|pair| pair.open_way(self.ssrc));
+                        let request = Request::new("OPTIONS", &self.whole);
+                        let sending = self.connection.send(&request);
+                        let number = timeout(self.request_timeout, sending).await;
+                        let number = number.map_err(|_| RtspError::Timeout {
+                            what: "OPTIONS",
+                            after: self.request_timeout,
+                        })??;
+                        alive.sent(number, now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the server that it is over. Takes a second at most.
+    pub async fn close(mut self) {
+        let request = Request::new("TEARDOWN", &self.whole);
+        // A server that does not answer finds out by itself.
+        let _ = timeout(GOODBYE, self.connection.ask(&request)).await;
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("whole", &self.whole)
+            .field("media", &self.media)
+            .field("tcp", &self.is_tcp())
+            .finish_non_exhaustive()
+    }
+}
+
+/// When keep-alives are due, and whether they are answered.
+struct Alive {
+    every: Duration,
+    next: Instant,
+    waits: Option<(u32, Instant)>,
+}
+
+impl Alive {
+    fn new(every: Duration) -> Self {
+        Self {
+            every,
+            next: Instant::now() + every,
+            waits: None,
+        }
+    }
+
+    fn next(&self) -> Instant {
+        self.next
+    }
+
+    fn sent(&mut self, number: u32, now: Instant) {
+        self.next = now + self.every;
+        // The oldest one counts.
+        self.waits.get_or_insert((number, now));
+    }
+
+    fn is_answered_by(&mut self, number: Option<u32>) -> bool {
+        let answers = self
+            .waits
+            .is_some_and(|(own, _)| number.is_none_or(|number| number >= own));
+        if answers {
+            self.waits = None;
+        }
+        answers
+    }
+
+    fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
+        self.waits.is_some_and(|(_, sent)| now >= sent + limit)
+    }
+}
+
+/// Hands over a packet; true if it is one of RTP.
+fn hand_over<S: Sink + ?Sized>(
+    sink: &mut S,
+    medium: usize,
+    is_control: bool,
+    packet: &[u8],
+) -> bool {
+    if !is_control && !is_rtcp(packet) {
+        let is_rtp = Header::parse(packet).is_ok();
+        if is_rtp {
+            sink.packet(medium, packet);
+        }
+        return is_rtp;
+    }
+    for part in Compound::new(packet) {
+        if let Ok(Packet::SenderReport(report)) = part {
+            sink.report(medium, report.info.ntp, report.info.rtp);
+        }
+    }
+    false
+}
+
+/// A server that has said what it has.
+struct Described {
+    connection: Connection,
+    media: Vec<Medium>,
+    whole: String,
+}
+
+async fn describe(config: &Config) -> Result<Described, RtspError> {
+    let (mut url, in_url) = parse_url(&config.url)?;
+    let mut login = config.login.clone().or(in_url);
+    for _ in 0..=MAX_REDIRECTS {
+        let mut connection = Connection::open(&url, login.clone(), config).await?;
+        let mut base = url.to_string();
+        let mut request = Request::new("DESCRIBE", &base).with("Accept", "application/sdp");
+        let mut response = connection.ask(&request).await?;
+        let mut by_path = false;
+        if u16::from(response.status()) == 404 && config.path_only {
+            by_path = true;
+            base = path_of(&url);
+            request.uri.clone_from(&base);
+            response = connection.ask(&request).await?;
+        }
+        match u16::from(response.status()) {
+            200..=299 => {
+                let named = [&headers::CONTENT_BASE, &headers::CONTENT_LOCATION];
+                let named = named.into_iter().find_map(|name| header(&response, name));
+                if let Some(named) = named.filter(|it| !it.is_empty() && !by_path) {
+                    named.trim().clone_into(&mut base);
+                }
+                let wanted = (config.audio, config.video);
+                let (media, whole) = parse_description(response.body(), &base, wanted)?;
+                return Ok(Described {
+                    connection,
+                    media,
+                    whole,
+                });
+            }
+            301..=303 | 305 | 307 | 308 => {
+                let location = header(&response, &headers::LOCATION);
+                let location = location.ok_or(RtspError::Redirect("to nowhere"))?;
+                let (next, _) = parse_url(location)
+                    .map_err(|_| RtspError::Redirect("to something that is not RTSP"))?;
+                // A password is for the host that it was given for.
+                if next.host_str() != url.host_str() {
+                    login = None;
+                }
+                url = next;
+            }
+            status => return Err(refused(&request, status, &response)),
+        }
+    }
+    Err(RtspError::Redirect("too often"))
+}
+
+/// The URL without its user and password, and these.
+fn parse_url(text: &str) -> Result<(Url, Option<Login>), RtspError> {
+    let mut url = Url::parse(text.trim()).map_err(|error| RtspError::Url(error.to_string()))?;
+    if url.scheme() != "rtsp" {
+        return Err(RtspError::Url(format!("its scheme is {}", url.scheme())));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(RtspError::Url("there is no host in it".to_owned()));
+    }
+    let login = url.password().map(|password| Login {
+        user: decoded(url.username()),
+        password: decoded(password),
+    });
+    // These fail for URLs without host only.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_fragment(None);
+    Ok((url, login))
+}
+
+/// Undoes percent encoding.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match byte.filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn path_of(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+/// `12345678;timeout=60`.
+fn parse_session(value: &str) -> (String, Option<Duration>) {
+    let mut parts = value.split(';').map(str::trim);
+    let id = parts.next().unwrap_or_default();
+    let seconds = parts.find_map(|part| part.strip_prefix("timeout=")?.parse().ok());
+    let seconds = seconds.filter(|seconds| (1..=86_400).contains(seconds));
+    (id.to_owned(), seconds.map(Duration::from_secs))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let (url, login) = parse_url("rtsp://us%40er:p%3Aw@cam:8554/a?b=c").unwrap();
+        assert_eq!(url.as_str(), "rtsp://cam:8554/a?b=c");
+        let login = login.unwrap();
+        assert_eq!(
+            (login.user.as_str(), login.password.as_str()),
+            ("us@er", "p:w")
+        );
+        assert_eq!(path_of(&url), "/a?b=c");
+        assert!(parse_url("rtsp://cam/").unwrap().1.is_none());
+        for wrong in ["", "cam", "http://cam/", "rtsp://", "rtsp:///a"] {
+            assert!(
+                matches!(parse_url(wrong), Err(RtspError::Url(_))),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn sessions() {
+        let sixty = Some(Duration::from_secs(60));
+        assert_eq!(parse_session("abc;timeout=60"), ("abc".to_owned(), sixty));
+        assert_eq!(parse_session("abc ; timeout=0"), ("abc".to_owned(), None));
+        assert_eq!(parse_session("abc"), ("abc".to_owned(), None));
+    }
+}

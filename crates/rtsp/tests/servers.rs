@@ -1,0 +1,649 @@
+//! Servers that lie, hang and send garbage, made here; and a real one, gst-rtsp-server.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portunus_rtp::Header;
+use portunus_rtsp::{Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::process::{Child, Command};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a sink was told.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Connected(Vec<MediumKind>),
+    Lost(String),
+    Packet(usize, u8),
+    Report(usize),
+}
+
+/// Passes on what it is told, as much as is asked for.
+struct Listener(mpsc::Sender<Told>);
+
+impl Sink for Listener {
+    fn connected(&mut self, media: &[Medium]) {
+        let kinds = media.iter().map(|medium| medium.kind).collect();
+        let _ = self.0.try_send(Told::Connected(kinds));
+    }
+
+    fn lost(&mut self, error: &RtspError) {
+        let _ = self.0.try_send(Told::Lost(error.to_string()));
+    }
+
+    fn packet(&mut self, medium: usize, packet: &[u8]) {
+        let pt = Header::parse(packet).unwrap().pt.0;
+        let _ = self.0.try_send(Told::Packet(medium, pt));
+    }
+
+    fn report(&mut self, medium: usize, _ntp: u64, _timestamp: u32) {
+        let _ = self.0.try_send(Told::Report(medium));
+    }
+}
+
+/// Pulls in the background; what is told, and what stops it.
+struct Pull {
+    told: mpsc::Receiver<Told>,
+    stop: Option<oneshot::Sender<()>>,
+    done: tokio::task::JoinHandle<()>,
+}
+
+impl Pull {
+    fn start(config: Config) -> Self {
+        let (sender, told) = mpsc::channel(100_000);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let done = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            pull(config, None, &mut Listener(sender), stopped).await;
+        });
+        Self {
+            told,
+            stop: Some(stop),
+            done,
+        }
+    }
+
+    /// Waits until `is_it` was told.
+    async fn until(&mut self, what: &str, is_it: impl Fn(&Told) -> bool) -> Told {
+        let mut last_error = String::new();
+        let waiting = async {
+            loop {
+                let told = self.told.recv().await.expect("pulls on");
+                if let Told::Lost(error) = &told {
+                    last_error.clone_from(error);
+                }
+                if is_it(&told) {
+                    return told;
+                }
+            }
+        };
+        let waited = timeout(PATIENCE, waiting).await;
+        waited.unwrap_or_else(|_| panic!("{what} did not come: {last_error}"))
+    }
+
+    async fn stop(mut self) {
+        drop(self.stop.take());
+        timeout(PATIENCE, self.done).await.expect("stops").unwrap();
+    }
+}
+
+fn config(url: String) -> Config {
+    Config {
+        connect_timeout: Duration::from_millis(500),
+        request_timeout: Duration::from_millis(500),
+        reconnect_delay: Duration::from_millis(300),
+        ..Config::new(url)
+    }
+}
+
+// Servers made here.
+
+/// Reads a request; its method, URL, number, and all of it.
+async fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, String, u32, String)> {
+    let mut text = String::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        if line == "\r\n" {
+            break;
+        }
+        text.push_str(&line);
+    }
+    let mut words = text.split_whitespace();
+    let (method, url) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let number = text
+        .lines()
+        .find_map(|line| line.strip_prefix("CSeq: ")?.parse().ok())?;
+    Some((method, url, number, text))
+}
+
+const SDP: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n\
+    a=rtpmap:96 VP8/90000\r\na=control:v\r\n";
+
+/// Answers every request of every connection by `answer`, which gets method, number and request.
+async fn server<F>(answer: F) -> String
+where
+    F: Fn(&str, u32, &str) -> Vec<u8> + Clone + Send + Sync + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("rtsp://{}/s", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                while let Some((method, _, number, text)) = request(&mut stream).await {
+                    let bytes = answer(&method, number, &text);
+                    if stream.write_all(&bytes).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+fn reply(number: u32, status: &str, more: &str, body: &str) -> Vec<u8> {
+    let len = body.len();
+    format!("RTSP/1.0 {status}\r\nCSeq: {number}\r\n{more}Content-Length: {len}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+/// What a good server over TCP says.
+fn good(method: &str, number: u32, text: &str) -> Vec<u8> {
+    match method {
+        "DESCRIBE" => reply(number, "200 OK", "Content-Type: application/sdp\r\n", SDP),
+        "SETUP" if text.contains("/TCP") => reply(
+            number,
+            "200 OK",
+            "Session: abc;timeout=2\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
+            "",
+        ),
+        "SETUP" => reply(number, "461 Unsupported Transport", "", ""),
+        "PLAY" => {
+            let mut bytes = reply(number, "200 OK", "Session: abc\r\n", "");
+            bytes.extend_from_slice(&packet());
+            bytes
+        }
+        _ => reply(number, "200 OK", "", ""),
+    }
+}
+
+/// An interleaved packet of RTP.
+fn packet() -> Vec<u8> {
+    let mut bytes = vec![b'$', 0, 0, 14, 0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 9];
+    bytes.extend_from_slice(&[1, 2]);
+    bytes
+}
+
+async fn refusal(config: &Config) -> RtspError {
+    let opening = timeout(PATIENCE, Session::open(config)).await;
+    opening
+        .expect("every wait has an end")
+        .expect_err("refused")
+}
+
+#[tokio::test]
+async fn udp_is_refused_then_tcp_and_keep_alives_hold_the_session() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let torn_down = Arc::new(AtomicUsize::new(0));
+    let (counts, ends) = (asked.clone(), torn_down.clone());
+    let url = server(move |method, number, text| {
+        match method {
+            "OPTIONS" => {
+                assert!(text.contains("Session: abc\r\n"));
+                counts.fetch_add(1, Ordering::SeqCst);
+                // A sign of life in the stream too.
+                return [reply(number, "200 OK", "", ""), packet()].concat();
+            }
+            "TEARDOWN" => drop(ends.fetch_add(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        good(method, number, text)
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        reconnect_delay: Duration::from_secs(5),
+        ..config(url)
+    });
+    let connected =
+        |told: &Told| matches!(told, Told::Connected(kinds) if kinds == &[MediumKind::Video]);
+    pulled.until("a session", connected).await;
+    for _ in 0..3 {
+        // One with the answer to PLAY, one with each answer to a keep-alive.
+        let is_packet = |told: &Told| *told == Told::Packet(0, 96);
+        pulled.until("a packet", is_packet).await;
+    }
+    assert!(asked.load(Ordering::SeqCst) >= 2);
+    pulled.stop().await;
+    assert_eq!(torn_down.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn silence_and_breaks_lead_to_new_sessions() {
+    let url = server(good).await;
+    let mut pulled = Pull::start(config(url));
+    for _ in 0..3 {
+        pulled
+            .until("a session", |told| matches!(told, Told::Connected(_)))
+            .await;
+        let lost = pulled.until("its end", |told| matches!(told, Told::Lost(_)));
+        assert_eq!(lost.await, Told::Lost("no packet for 300ms".to_owned()));
+    }
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn udp_that_brings_nothing_is_followed_by_tcp() {
+    // It agrees to UDP, and sends nothing that way.
+    let url = server(|method, number, text| match method {
+        "SETUP" if !text.contains("/TCP") => {
+            let transport = "Transport: RTP/AVP;unicast;server_port=9-10\r\n";
+            reply(number, "200 OK", transport, "")
+        }
+        "PLAY" if number < 3 => reply(number, "200 OK", "", ""),
+        _ => good(method, number, text),
+    })
+    .await;
+    let mut pulled = Pull::start(config(url));
+    let is_packet = |told: &Told| *told == Told::Packet(0, 96);
+    pulled.until("a packet over TCP", is_packet).await;
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn packets_over_udp_come_from_the_server_only() {
+    let udp = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let stranger = Arc::new(std::net::UdpSocket::bind("127.0.0.2:0").unwrap());
+    let sender = udp.clone();
+    let url = server(move |method, number, text| {
+        if method != "SETUP" {
+            let runs = method == "DESCRIBE";
+            return if runs {
+                good(method, number, text)
+            } else {
+                reply(number, "200 OK", "", "")
+            };
+        }
+        let port = text.split("client_port=").nth(1).unwrap();
+        let port: u16 = port.split('-').next().unwrap().parse().unwrap();
+        assert_eq!(port % 2, 0);
+        // First a stranger's, then garbage, then one that counts.
+        stranger
+            .send_to(
+                &[0x80, 33, 0, 1, 0, 0, 0, 1, 0, 0, 0, 9],
+                ("127.0.0.1", port),
+            )
+            .unwrap();
+        for bytes in [&[1, 2, 3][..], &[0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 9]] {
+            let to = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+            sender.try_send_to(bytes, to).unwrap();
+        }
+        let own = sender.local_addr().unwrap().port();
+        let transport = format!(
+            "Transport: RTP/AVP;unicast;server_port={own}-{}\r\n",
+            own.wrapping_add(1)
+        );
+        reply(number, "200 OK", &transport, "")
+    })
+    .await;
+    let mut pulled = Pull::start(config(url));
+    let told = pulled.until("a packet", |told| matches!(told, Told::Packet(..)));
+    assert_eq!(told.await, Told::Packet(0, 96));
+    // A way was opened for what comes.
+    let mut bytes = [0; 64];
+    let opened = timeout(PATIENCE, udp.recv_from(&mut bytes)).await.unwrap();
+    assert_eq!(opened.unwrap().0, 12);
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn hanging_servers_run_into_limits() {
+    // Nobody answers.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("rtsp://{}/s", listener.local_addr().unwrap());
+    let error = refusal(&config(url)).await;
+    assert!(
+        matches!(
+            error,
+            RtspError::Timeout {
+                what: "DESCRIBE",
+                ..
+            }
+        ),
+        "{error}"
+    );
+
+    // Nobody is there.
+    drop(listener);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = refusal(&config(format!("rtsp://{address}/s"))).await;
+    assert!(matches!(error, RtspError::Connect(..)), "{error}");
+
+    // It stops in the middle.
+    for hangs in ["SETUP", "PLAY"] {
+        let url = server(move |method, number, text| match method == hangs {
+            true => b"RTSP/1.0 200 OK\r\nCSeq:".to_vec(),
+            false => good(method, number, text),
+        })
+        .await;
+        let tcp = Config {
+            transport: Transport::Tcp,
+            ..config(url)
+        };
+        let error = refusal(&tcp).await;
+        assert!(
+            matches!(error, RtspError::Timeout { what, .. } if what == hangs),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn lying_servers_are_found_out() {
+    type Lie = fn(&str, u32, &str) -> Option<Vec<u8>>;
+    let lies: [(&str, Lie); 10] = [
+        ("sends something that is not RTSP", |_, _, _| {
+            Some(b"HTTP/1.1 200 OK\r\n\r\n".to_vec())
+        }),
+        ("is longer than", |_, _, _| {
+            Some([b"RTSP/1.0 200 OK\r\nX: ", vec![b'a'; 1 << 20].as_slice()].concat())
+        }),
+        ("is longer than", |_, number, _| {
+            let head =
+                format!("RTSP/1.0 200 OK\r\nCSeq: {number}\r\nContent-Length: 4000000000\r\n\r\n");
+            Some([head.as_bytes(), &vec![b'v'; 1 << 20]].concat())
+        }),
+        ("description", |_, number, _| {
+            Some(reply(number, "200 OK", "", "v=garbage"))
+        }),
+        ("no audio or video", |method, number, _| {
+            let sdp = SDP.replace("video", "text");
+            (method == "DESCRIBE").then(|| reply(number, "200 OK", "", &sdp))
+        }),
+        ("404 Not Found to DESCRIBE", |_, number, _| {
+            Some(reply(number, "404 Not Found", "", ""))
+        }),
+        ("redirects too often", |_, number, text| {
+            let url = text.split(' ').nth(1).unwrap();
+            let location = format!("Location: {url}\r\n");
+            Some(reply(number, "302 Found", &location, ""))
+        }),
+        ("redirects to something", |_, number, _| {
+            Some(reply(number, "302 Found", "Location: http://x/\r\n", ""))
+        }),
+        ("wants a user", |_, number, _| {
+            let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+            Some(reply(number, "401 Unauthorized", challenge, ""))
+        }),
+        ("multicast", |method, number, _| {
+            let transport = "Transport: RTP/AVP;multicast;port=1-2\r\n";
+            (method == "SETUP").then(|| reply(number, "200 OK", transport, ""))
+        }),
+    ];
+    for (said, lie) in lies {
+        let url = server(move |method, number, text| {
+            lie(method, number, text).unwrap_or_else(|| good(method, number, text))
+        })
+        .await;
+        let error = refusal(&config(url)).await.to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_and_a_right_one_taken() {
+    for digest in [false, true] {
+        let url = server(move |method, number, text| {
+            let header = text
+                .lines()
+                .find(|line| line.starts_with("Authorization: "));
+            let right = match header {
+                None => false,
+                // user:secret
+                Some(header) if !digest => header.ends_with("Basic dXNlcjpzZWNyZXQ="),
+                Some(header) => {
+                    header.contains("username=\"user\"") && header.contains("nonce=\"n1\"")
+                }
+            };
+            if right {
+                return good(method, number, text);
+            }
+            let challenge = match digest {
+                true => "WWW-Authenticate: Digest realm=\"x\", nonce=\"n1\"\r\n",
+                false => "WWW-Authenticate: Basic realm=\"x\"\r\n",
+            };
+            reply(number, "401 Unauthorized", challenge, "")
+        })
+        .await;
+        let with = |user: &str, password: &str| Config {
+            login: Some(Login {
+                user: user.to_owned(),
+                password: password.to_owned(),
+            }),
+            ..config(url.clone())
+        };
+        let session = Session::open(&with("user", "secret")).await.unwrap();
+        assert!(session.is_tcp());
+        let error = refusal(&with("nobody", "wrong")).await;
+        assert!(matches!(error, RtspError::Unauthorized(_)), "{error}");
+        // The URL may have them too.
+        let in_url = url.replace("rtsp://", "rtsp://user:secret@");
+        assert!(Session::open(&config(in_url)).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_and_do_not_carry_passwords_to_other_hosts() {
+    let target = server(|method, number, text| {
+        assert!(!text.contains("Authorization"), "{text}");
+        good(method, number, text)
+    })
+    .await;
+    let target = target.replace("127.0.0.1", "localhost");
+    let url = server(move |_, number, _| {
+        reply(number, "301 Moved", &format!("Location: {target}\r\n"), "")
+    })
+    .await;
+    let url = url.replace("rtsp://", "rtsp://user:secret@");
+    assert!(Session::open(&config(url)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_path_is_asked_for_after_a_404_if_so_configured() {
+    let url = server(|method, number, text| {
+        let path_only = text
+            .split(' ')
+            .nth(1)
+            .is_some_and(|url| url.starts_with('/'));
+        match path_only {
+            true => good(method, number, text),
+            false => reply(number, "404 Not Found", "", ""),
+        }
+    })
+    .await;
+    let quirk = Config {
+        path_only: true,
+        ..config(url.clone())
+    };
+    assert!(Session::open(&quirk).await.is_ok());
+    assert!(Session::open(&config(url)).await.is_err());
+}
+
+/// Whatever comes after a good start, memory and time stay bounded.
+#[tokio::test]
+async fn garbage_in_the_stream_ends_the_session() {
+    let url = server(|method, number, text| {
+        let mut bytes = good(method, number, text);
+        if method == "PLAY" {
+            bytes.extend_from_slice(&[b'$', 77, 0, 2, 1, 2, b'$', 0, 0, 1, 0xff]);
+            bytes.extend_from_slice(b"ANNOUNCE * RTSP/1.0\r\nCSeq: 5\r\n\r\n");
+            bytes.extend_from_slice(&vec![0xee; 200_000]);
+        }
+        bytes
+    })
+    .await;
+    let mut pulled = Pull::start(config(url));
+    let lost = pulled.until("its end", |told| matches!(told, Told::Lost(_)));
+    let Told::Lost(error) = lost.await else {
+        unreachable!()
+    };
+    assert!(
+        error.contains("not RTSP") || error.contains("longer"),
+        "{error}"
+    );
+    pulled.stop().await;
+}
+
+// A real server.
+
+struct Gst {
+    child: Child,
+    port: u16,
+}
+
+impl Gst {
+    /// Starts one; `port` 0 picks any.
+    async fn start(port: u16, login: &str) -> Self {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gst_server.py");
+        // Debian's Python has Debian's bindings.
+        let mut child = Command::new("/usr/bin/python3")
+            .args([script, &port.to_string(), login])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let reading = timeout(PATIENCE, output.read_line(&mut line)).await;
+        reading.expect("it starts").unwrap();
+        let port = line.trim().parse().expect(
+            "gst-rtsp-server runs (packages python3-gi, gir1.2-gst-rtsp-server-1.0, \
+             gstreamer1.0-plugins-good and -ugly)",
+        );
+        Self { child, port }
+    }
+
+    async fn end(mut self) {
+        drop(self.child.stdin.take());
+        let _ = timeout(PATIENCE, self.child.wait()).await;
+        let mut rest = Vec::new();
+        if let Some(mut output) = self.child.stdout.take() {
+            let _ = output.read_to_end(&mut rest).await;
+        }
+    }
+}
+
+fn patient(url: String) -> Config {
+    Config {
+        reconnect_delay: Duration::from_millis(1_500),
+        ..Config::new(url)
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs gst-rtsp-server; the script for tests runs it"]
+async fn gstreamer_over_udp_and_tcp() {
+    let server = Gst::start(0, "digest").await;
+    for (path, transport, is_tcp) in [
+        ("av", Transport::Udp, false),
+        ("av", Transport::Tcp, true),
+        ("tcp", Transport::UdpThenTcp, true),
+        ("av", Transport::UdpThenTcp, false),
+    ] {
+        let url = format!("rtsp://127.0.0.1:{}/{path}", server.port);
+        let config = Config {
+            transport,
+            ..patient(url)
+        };
+        let session = Session::open(&config).await.unwrap();
+        assert_eq!(session.is_tcp(), is_tcp, "{path} {transport:?}");
+        let [audio, video] = session.media() else {
+            panic!("two media")
+        };
+        assert_eq!((audio.encoding.as_str(), audio.pt), ("PCMA", 8));
+        assert_eq!((video.encoding.as_str(), video.pt), ("H264", 96));
+        assert!(
+            video
+                .fmtp
+                .as_deref()
+                .unwrap()
+                .contains("sprop-parameter-sets")
+        );
+        session.close().await;
+        let mut pulled = Pull::start(config);
+        for (medium, pt) in [(0, 8), (1, 96)] {
+            for _ in 0..10 {
+                let is_it = |told: &Told| *told == Told::Packet(medium, pt);
+                pulled.until("a packet", is_it).await;
+            }
+        }
+        pulled
+            .until("a report", |told| matches!(told, Told::Report(_)))
+            .await;
+        pulled.stop().await;
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+#[ignore = "needs gst-rtsp-server; the script for tests runs it"]
+async fn gstreamer_with_logins() {
+    for login in ["basic", "digest"] {
+        let server = Gst::start(0, login).await;
+        let url = format!("rtsp://127.0.0.1:{}/login", server.port);
+        let error = refusal(&patient(url.clone())).await;
+        assert!(
+            matches!(error, RtspError::Unauthorized(_) | RtspError::Status { .. }),
+            "{error}"
+        );
+        let right = url.replace("rtsp://", "rtsp://user:secret@");
+        let mut pulled = Pull::start(patient(right));
+        let is_packet = |told: &Told| *told == Told::Packet(1, 96);
+        pulled.until("a packet", is_packet).await;
+        pulled.stop().await;
+        server.end().await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs gst-rtsp-server; the script for tests runs it"]
+async fn gstreamer_is_killed_and_comes_back() {
+    let server = Gst::start(0, "digest").await;
+    let port = server.port;
+    let mut pulled = Pull::start(patient(format!("rtsp://127.0.0.1:{port}/av")));
+    let is_packet = |told: &Told| *told == Told::Packet(1, 96);
+    pulled.until("a packet", is_packet).await;
+    server.end().await;
+    pulled
+        .until("the loss", |told| matches!(told, Told::Lost(_)))
+        .await;
+    let server = Gst::start(port, "digest").await;
+    pulled
+        .until("a new session", |told| matches!(told, Told::Connected(_)))
+        .await;
+    pulled.until("a packet", is_packet).await;
+    pulled.stop().await;
+    server.end().await;
+}

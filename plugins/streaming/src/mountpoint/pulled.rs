@@ -1,0 +1,306 @@
+//! Mountpoints whose media is pulled from an RTSP server.
+
+use std::sync::{Arc, Weak};
+
+use portunus_core::media::IngestStatus;
+use portunus_core::media::ingest::{
+    IngestFeed, IngestMedia, IngestOptions, PacketFeed, ParameterSets, interface_address,
+    packet_feed,
+};
+use portunus_core::sdp::Kind;
+use portunus_core::{Mid, Object};
+use portunus_rtsp::{Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull};
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+use super::open::{Feeding, keyframe_cache};
+use super::played::bare;
+use super::{Age, Mountpoint, Stream};
+use crate::config::PortRange;
+use crate::refusal::Refusal;
+use crate::spec::{MediaKind, RtspSpec, SourceSpec, StreamCodec};
+
+/// What is pulled once the mountpoint is there.
+#[derive(Debug)]
+pub(super) struct Pulling {
+    config: Config,
+    session: Option<Session>,
+}
+
+/// Connects to the server. If it cannot be reached, that is an error, or tried again later, as `spec` has it.
+pub(super) async fn open_rtsp(
+    spec: &RtspSpec,
+    ports: PortRange,
+) -> Result<(Vec<Stream>, Feeding), Refusal> {
+    let config = config(spec, ports)?;
+    let session = match Session::open(&config).await {
+        Ok(session) => Some(session),
+        Err(error) if spec.failcheck => {
+            return Err(Refusal::CannotCreate(format!("the RTSP server: {error}")));
+        }
+        Err(error) => {
+            warn!(url = spec.url, %error, "the RTSP server is tried again");
+            None
+        }
+    };
+    let media = session.as_ref().map(Session::media).unwrap_or_default();
+    if let Some(medium) = media.iter().find(|medium| codec_of(medium, spec).is_none())
+        && spec.failcheck
+    {
+        let reason = format!("viewers cannot be offered {}", medium.encoding);
+        return Err(Refusal::CannotCreate(reason));
+    }
+    // As long as nothing is known of the server, its streams wait for their codecs.
+    let has = |kind| session.is_none() || media.iter().any(|medium| medium.kind == kind);
+    let mut streams = Vec::new();
+    for (wanted, of_medium, kind, mid, label) in [
+        (
+            spec.audio,
+            MediumKind::Audio,
+            MediaKind::Audio,
+            "a",
+            "RTSP audio",
+        ),
+        (
+            spec.video,
+            MediumKind::Video,
+            MediaKind::Video,
+            "v",
+            "RTSP video",
+        ),
+    ] {
+        if let Some(mid) = Mid::new(mid).filter(|_| wanted && has(of_medium)) {
+            let offer = offer(spec, of_medium);
+            let mut stream = bare(kind, mid, label);
+            stream.pt = offer.pt;
+            stream.codec = offer.codec;
+            stream.fmtp.clone_from(&offer.fmtp);
+            streams.push(Stream::new(stream, None));
+        }
+    }
+    let feeding = Feeding::default();
+    feeding.pull_later(Pulling { config, session });
+    Ok((streams, feeding))
+}
+
+fn config(spec: &RtspSpec, ports: PortRange) -> Result<Config, Refusal> {
+    let local = spec.iface.as_deref().filter(|name| !name.is_empty());
+    let local = local.map(interface_address).transpose();
+    Ok(Config {
+        login: spec.login.as_ref().map(|(user, password)| Login {
+            user: user.clone(),
+            password: password.clone(),
+        }),
+        audio: spec.audio,
+        video: spec.video,
+        transport: Transport::UdpThenTcp,
+        local: local.map_err(|error| Refusal::CannotCreate(error.to_string()))?,
+        ports: ports.first()..=ports.last(),
+        connect_timeout: spec.connect_timeout,
+        request_timeout: spec.timeout,
+        keep_alive: spec.session_timeout,
+        reconnect_delay: spec.reconnect_delay,
+        path_only: spec.quirk,
+        ..Config::new(&spec.url)
+    })
+}
+
+fn offer(spec: &RtspSpec, kind: MediumKind) -> &crate::spec::FileOffer {
+    let [audio, video] = &spec.offer;
+    match kind {
+        MediumKind::Audio => audio,
+        MediumKind::Video => video,
+    }
+}
+
+/// What viewers are offered of a medium; nothing if that is not known here.
+fn codec_of(medium: &Medium, spec: &RtspSpec) -> Option<StreamCodec> {
+    let kind = match medium.kind {
+        MediumKind::Audio => Kind::Audio,
+        MediumKind::Video => Kind::Video,
+    };
+    let told = || StreamCodec::from_name(&medium.encoding.to_ascii_lowercase(), kind);
+    offer(spec, medium.kind).codec.or_else(told)
+}
+
+impl Mountpoint {
+    /// Begins to pull, if this is what the mountpoint lives on. It ends with the mountpoint.
+    pub(crate) fn begin_pulling(self: &Arc<Self>) {
+        let Some((pulling, stopped)) = self.feeding.begin_pulling() else {
+            return;
+        };
+        let Pulling { config, session } = pulling;
+        let mut pulled = Pulled {
+            mountpoint: Arc::downgrade(self),
+            feeds: Vec::new(),
+            known: Vec::new(),
+            connected: false,
+            lost: false,
+        };
+        // What is known already can be offered at once.
+        if let Some(session) = &session {
+            pulled.take(session.media());
+        }
+        tokio::spawn(async move {
+            let stopped = async {
+                // The other end is dropped to say so.
+                let _: Result<(), oneshot::error::RecvError> = stopped.await;
+            };
+            pull(config, session, &mut pulled, stopped).await;
+        });
+    }
+}
+
+/// Takes what comes from the server for a mountpoint.
+struct Pulled {
+    mountpoint: Weak<Mountpoint>,
+    /// Where the packets of each medium go; those that changed their codec go nowhere.
+    feeds: Vec<Option<PacketFeed>>,
+    /// The streams that have had packets.
+    known: Vec<Known>,
+    connected: bool,
+    /// The connection was lost at least once.
+    lost: bool,
+}
+
+struct Known {
+    kind: MediumKind,
+    codec: StreamCodec,
+    feed: PacketFeed,
+    status: Arc<IngestStatus>,
+}
+
+impl Pulled {
+    /// Makes sources of media that have none yet.
+    fn take(&mut self, media: &[Medium]) {
+        let Some(mountpoint) = self.mountpoint.upgrade() else {
+            return;
+        };
+        self.feeds.clear();
+        for medium in media {
+            let feed = self.feed(medium, &mountpoint);
+            self.feeds.push(feed);
+        }
+        mountpoint.connect_viewers();
+    }
+
+    fn feed(&mut self, medium: &Medium, mountpoint: &Mountpoint) -> Option<PacketFeed> {
+        let SourceSpec::Rtsp(spec) = &mountpoint.spec.source else {
+            return None;
+        };
+        let kind = match medium.kind {
+            MediumKind::Audio => MediaKind::Audio,
+            MediumKind::Video => MediaKind::Video,
+        };
+        let stream = mountpoint.streams.iter().find(|it| it.kind() == kind)?;
+        let Some(codec) = codec_of(medium, spec) else {
+            warn!(id = %mountpoint.id, codec = medium.encoding, "viewers cannot be offered this");
+            return None;
+        };
+        if let Some(known) = self.known.iter().find(|known| known.kind == medium.kind) {
+            if known.codec != codec {
+                let (was, is) = (known.codec.name(), codec.name());
+                warn!(id = %mountpoint.id, was, is, "the RTSP server sends another codec now");
+                return None;
+            }
+            stream.live().age = Age::Ingest(known.status.clone());
+            return Some(known.feed.clone());
+        }
+        let (feed, receiver) = packet_feed(1);
+        let from = IngestFeed::Packets(receiver);
+        let mut options = IngestOptions::rtp(codec.codec(), codec.clock_rate(), from);
+        if let IngestMedia::Rtp(media) = &mut options.media {
+            // Servers need not repeat in the stream what their description has.
+            media.h264_parameter_sets = sprop(medium);
+        }
+        let ingest = mountpoint.media.add_ingest(options);
+        if !mountpoint.feeding.add(ingest.id) {
+            mountpoint.media.remove_ingest(ingest.id);
+            return None;
+        }
+        mountpoint
+            .media
+            .set_ingest_enabled(ingest.id, mountpoint.is_enabled());
+        if kind == MediaKind::Video {
+            let cache = keyframe_cache(spec.keyframes);
+            mountpoint.media.keep_keyframe(ingest.id, cache);
+        }
+        let mut live = stream.live();
+        live.codec = Some(codec);
+        live.pt = stream.spec.pt.unwrap_or(medium.pt);
+        if stream.spec.fmtp.is_none() {
+            live.fmtp.clone_from(&medium.fmtp);
+        }
+        live.source = Some(ingest.id.into());
+        live.age = Age::Ingest(ingest.status.clone());
+        self.known.push(Known {
+            kind: medium.kind,
+            codec,
+            feed: feed.clone(),
+            status: ingest.status,
+        });
+        Some(feed)
+    }
+
+    /// Tells viewers, if they are to know.
+    fn tell(&self, event: &str) {
+        if let Some(mountpoint) = self.mountpoint.upgrade()
+            && let SourceSpec::Rtsp(spec) = &mountpoint.spec.source
+            && spec.notify_changes
+        {
+            let event = Object::new()
+                .with("event", event)
+                .with("id", mountpoint.id.to_json());
+            mountpoint.tell_viewers(&event.into());
+        }
+    }
+}
+
+impl Sink for Pulled {
+    fn connected(&mut self, media: &[Medium]) {
+        self.take(media);
+        self.connected = true;
+        if std::mem::take(&mut self.lost) {
+            info!("the RTSP server is back");
+            self.tell("rtsp-reconnected");
+        }
+    }
+
+    fn lost(&mut self, error: &RtspError) {
+        let Some(mountpoint) = self.mountpoint.upgrade() else {
+            return;
+        };
+        if !self.lost {
+            warn!(id = %mountpoint.id, %error, "the RTSP server is lost");
+        }
+        self.lost = true;
+        if std::mem::take(&mut self.connected) {
+            for stream in &mountpoint.streams {
+                stream.live().age = Age::None;
+            }
+            self.tell("rtsp-disconnected");
+        }
+    }
+
+    fn packet(&mut self, medium: usize, packet: &[u8]) {
+        if let Some(Some(feed)) = self.feeds.get(medium) {
+            // What finds no room is counted there.
+            let _ = feed.send(0, packet);
+        }
+    }
+
+    fn report(&mut self, medium: usize, ntp: u64, timestamp: u32) {
+        if let Some(Some(feed)) = self.feeds.get(medium) {
+            let _ = feed.sender_report(0, ntp, timestamp);
+        }
+    }
+}
+
+/// The H.264 parameter sets of a description.
+fn sprop(medium: &Medium) -> Option<ParameterSets> {
+    let fmtp = medium.fmtp.as_deref()?;
+    let sets = fmtp
+        .split(';')
+        .find_map(|part| part.trim().strip_prefix("sprop-parameter-sets="))?;
+    ParameterSets::from_sprop(sets).ok()
+}
