@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use portunus_rtc::data::{DataOptions, DataPayload as RtcPayload};
-use portunus_rtc::streams::SenderClock;
 use portunus_rtc::{Connection, TransportConfig};
 use portunus_sdp::negotiated::{IceCredentials, Kind, Negotiated};
 use smallvec::SmallVec;
@@ -14,14 +13,9 @@ use crate::command::Command;
 use crate::graph::{Selector, Sink, Source, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{
-    DataMessage, DataPayload, IceState, KeyframeCache, MediaStats, PeerStats, RouteOptions,
-    SourceRef, StreamStats, TrackRef,
+    DataMessage, DataPayload, IceState, MediaStats, PeerStats, RouteOptions, SourceRef,
+    StreamStats, TrackRef,
 };
-
-/// What a source's history spans; that of another worker's source is shorter, so that the owner can
-/// use its buffers again.
-const HISTORY: Duration = Duration::from_millis(1_000);
-const HISTORY_ELSEWHERE: Duration = Duration::from_millis(600);
 
 /// User fragments by which a peer is found: the present one, and those of the last restarts.
 const MAX_UFRAGS: usize = 4;
@@ -148,7 +142,7 @@ impl Worker {
         }
     }
 
-    fn slot(&self, peer: PeerId) -> Option<usize> {
+    pub(super) fn slot(&self, peer: PeerId) -> Option<usize> {
         self.by_id.get(&peer).copied()
     }
 
@@ -256,104 +250,6 @@ impl Worker {
             tracks.push(Track::default());
         }
         tracks.get_mut(index)
-    }
-
-    /// The state of a source; made if there is none yet.
-    pub(super) fn source_of(&mut self, is: SourceRef) -> SourceKey {
-        if let Some(key) = self.by_source.get(&is) {
-            return *key;
-        }
-        let here = is.worker() == self.parts.index;
-        let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
-        let key = SourceKey(self.sources.insert(Source::new(is, window)));
-        self.by_source.insert(is, key);
-        key
-    }
-
-    fn subscribe(&mut self, from: SourceRef, worker: u16, now: Instant) {
-        let there = match from {
-            SourceRef::Track(track) => self.slot(track.peer).is_some(),
-            SourceRef::Ingest(_) => self.by_source.contains_key(&from),
-        };
-        if !there {
-            self.send_to(worker, Command::SourceGone { source: from });
-            return;
-        }
-        let key = self.source_of(from);
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        let watcher = source.watchers.iter_mut().find(|(w, _)| *w == worker);
-        let is_new = watcher.is_none();
-        match watcher {
-            Some((_, routes)) => *routes += 1,
-            None => source.watchers.push((worker, 1)),
-        }
-        let clocks = source.clocks;
-        let format = source.format;
-        self.send_to(
-            worker,
-            Command::SourceFormat {
-                source: from,
-                format,
-            },
-        );
-        for (encoding, clock) in clocks.into_iter().enumerate() {
-            if let Some(clock) = clock {
-                let encoding = encoding as u8;
-                let clock = Command::SourceClock {
-                    source: from,
-                    encoding,
-                    clock,
-                };
-                self.send_to(worker, clock);
-            }
-        }
-        if is_new {
-            self.pass_cached(key, worker);
-        }
-        // The other worker could not ask: it learns only now that this is video.
-        if !self.sources.get(key.0).is_some_and(Source::has_picture) {
-            self.want_keyframes(key, now);
-        }
-    }
-
-    /// Keeps keyframes of a source from now on, or no longer, here and where it is relayed to.
-    pub(super) fn keep_keyframe(&mut self, is: SourceRef, keep: Option<KeyframeCache>) {
-        let there = match is {
-            SourceRef::Track(track) => self.slot(track.peer).is_some(),
-            SourceRef::Ingest(_) => self.by_source.contains_key(&is),
-        };
-        if !there {
-            return;
-        }
-        let key = self.source_of(is);
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        let mut format = source.format;
-        format.keep = keep;
-        source.set_format(format);
-        let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
-        for worker in watchers {
-            self.send_to(worker, Command::SourceFormat { source: is, format });
-        }
-    }
-
-    fn unsubscribe(&mut self, from: SourceRef, worker: u16) {
-        let Some(key) = self.by_source.get(&from).copied() else {
-            return;
-        };
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        if let Some((_, routes)) = source.watchers.iter_mut().find(|(w, _)| *w == worker) {
-            *routes = routes.saturating_sub(1);
-        }
-        source.watchers.retain(|(_, routes)| *routes > 0);
-        if !source.is_relayed() {
-            source.forget();
-        }
     }
 
     fn add_route(
@@ -515,34 +411,6 @@ impl Worker {
             tracing::debug!(%error, label = message.label, "data message not sent");
         }
         self.touch(slot);
-    }
-
-    /// Keeps what a sender report says, here and where the source is relayed to.
-    pub(super) fn set_source_clock(&mut self, key: SourceKey, encoding: u8, clock: SenderClock) {
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        if let Some(slot) = source.clocks.get_mut(usize::from(encoding)) {
-            *slot = Some(clock);
-        }
-        for slot in &source.routes {
-            if let Some(route) = self.routes.get_mut(*slot) {
-                route.clock_of = None;
-            }
-        }
-        let is = source.is;
-        let watchers: SmallVec<[u16; 4]> =
-            source.watchers.iter().map(|(worker, _)| *worker).collect();
-        for worker in watchers {
-            self.send_to(
-                worker,
-                Command::SourceClock {
-                    source: is,
-                    encoding,
-                    clock,
-                },
-            );
-        }
     }
 
     pub(super) fn send_to(&mut self, worker: u16, command: Command) {

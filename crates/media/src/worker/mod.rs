@@ -14,6 +14,7 @@ mod peers;
 mod relay;
 mod repair;
 mod ring;
+mod sources;
 mod talk;
 mod timers;
 

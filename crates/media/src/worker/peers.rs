@@ -15,7 +15,6 @@ use portunus_rtc::{
 use smallvec::SmallVec;
 
 use super::Worker;
-use crate::command::Command;
 use crate::plane::{PeerId, RouteId};
 use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, SourceRef};
 
@@ -385,30 +384,6 @@ impl Worker {
         }
         self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
         self.emit(peer.id, Event::Closed(reason));
-    }
-
-    /// Ends a source and all its routes, here and on other workers.
-    pub(super) fn end_source(&mut self, is: SourceRef) {
-        let Some(key) = self.by_source.get(&is).copied() else {
-            return;
-        };
-        let Some(source) = self.sources.get(key.0) else {
-            return;
-        };
-        let watchers: Vec<u16> = source.watchers.iter().map(|(worker, _)| *worker).collect();
-        let routes: Vec<_> = source
-            .routes
-            .iter()
-            .filter_map(|slot| Some(self.routes.get(*slot)?.id))
-            .collect();
-        for worker in watchers {
-            self.send_to(worker, Command::SourceGone { source: is });
-        }
-        for route in routes {
-            self.remove_route(route);
-        }
-        self.by_source.remove(&is);
-        self.sources.try_remove(key.0);
     }
 }
 

@@ -1,0 +1,168 @@
+//! Sources: their state, who relays them, and their end.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtc::streams::SenderClock;
+use smallvec::SmallVec;
+
+use super::Worker;
+use crate::command::Command;
+use crate::graph::{Source, SourceKey};
+use crate::{KeyframeCache, SourceRef};
+
+/// What a source's history spans; that of another worker's source is shorter, so that the owner can
+/// use its buffers again.
+const HISTORY: Duration = Duration::from_millis(1_000);
+const HISTORY_ELSEWHERE: Duration = Duration::from_millis(600);
+
+impl Worker {
+    /// The state of a source; made if there is none yet.
+    pub(super) fn source_of(&mut self, is: SourceRef) -> SourceKey {
+        if let Some(key) = self.by_source.get(&is) {
+            return *key;
+        }
+        let here = is.worker() == self.parts.index;
+        let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
+        let key = SourceKey(self.sources.insert(Source::new(is, window)));
+        self.by_source.insert(is, key);
+        key
+    }
+
+    /// Whether a source lives on this worker, or can come into being here.
+    fn is_here(&self, is: SourceRef) -> bool {
+        match is {
+            SourceRef::Track(track) => self.slot(track.peer).is_some(),
+            SourceRef::Ingest(_) => self.by_source.contains_key(&is),
+        }
+    }
+
+    pub(super) fn subscribe(&mut self, from: SourceRef, worker: u16, now: Instant) {
+        if !self.is_here(from) {
+            self.send_to(worker, Command::SourceGone { source: from });
+            return;
+        }
+        let key = self.source_of(from);
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let watcher = source.watchers.iter_mut().find(|(w, _)| *w == worker);
+        let is_new = watcher.is_none();
+        match watcher {
+            Some((_, routes)) => *routes += 1,
+            None => source.watchers.push((worker, 1)),
+        }
+        let clocks = source.clocks;
+        let format = source.format;
+        self.send_to(
+            worker,
+            Command::SourceFormat {
+                source: from,
+                format,
+            },
+        );
+        for (encoding, clock) in clocks.into_iter().enumerate() {
+            if let Some(clock) = clock {
+                let encoding = encoding as u8;
+                let clock = Command::SourceClock {
+                    source: from,
+                    encoding,
+                    clock,
+                };
+                self.send_to(worker, clock);
+            }
+        }
+        if is_new {
+            self.pass_cached(key, worker);
+        }
+        // The other worker could not ask: it learns only now that this is video.
+        if !self.sources.get(key.0).is_some_and(Source::has_picture) {
+            self.want_keyframes(key, now);
+        }
+    }
+
+    /// Keeps keyframes of a source from now on, or no longer, here and where it is relayed to.
+    pub(super) fn keep_keyframe(&mut self, is: SourceRef, keep: Option<KeyframeCache>) {
+        if !self.is_here(is) {
+            return;
+        }
+        let key = self.source_of(is);
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let mut format = source.format;
+        format.keep = keep;
+        source.set_format(format);
+        let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
+        for worker in watchers {
+            self.send_to(worker, Command::SourceFormat { source: is, format });
+        }
+    }
+
+    pub(super) fn unsubscribe(&mut self, from: SourceRef, worker: u16) {
+        let Some(key) = self.by_source.get(&from).copied() else {
+            return;
+        };
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        if let Some((_, routes)) = source.watchers.iter_mut().find(|(w, _)| *w == worker) {
+            *routes = routes.saturating_sub(1);
+        }
+        source.watchers.retain(|(_, routes)| *routes > 0);
+        if !source.is_relayed() {
+            source.forget();
+        }
+    }
+
+    /// Keeps what a sender report says, here and where the source is relayed to.
+    pub(super) fn set_source_clock(&mut self, key: SourceKey, encoding: u8, clock: SenderClock) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        if let Some(slot) = source.clocks.get_mut(usize::from(encoding)) {
+            *slot = Some(clock);
+        }
+        for slot in &source.routes {
+            if let Some(route) = self.routes.get_mut(*slot) {
+                route.clock_of = None;
+            }
+        }
+        let is = source.is;
+        let watchers: SmallVec<[u16; 4]> =
+            source.watchers.iter().map(|(worker, _)| *worker).collect();
+        for worker in watchers {
+            self.send_to(
+                worker,
+                Command::SourceClock {
+                    source: is,
+                    encoding,
+                    clock,
+                },
+            );
+        }
+    }
+
+    /// Ends a source and all its routes, here and on other workers.
+    pub(super) fn end_source(&mut self, is: SourceRef) {
+        let Some(key) = self.by_source.get(&is).copied() else {
+            return;
+        };
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        let watchers: Vec<u16> = source.watchers.iter().map(|(worker, _)| *worker).collect();
+        let routes: Vec<_> = source
+            .routes
+            .iter()
+            .filter_map(|slot| Some(self.routes.get(*slot)?.id))
+            .collect();
+        for worker in watchers {
+            self.send_to(worker, Command::SourceGone { source: is });
+        }
+        for route in routes {
+            self.remove_route(route);
+        }
+        self.by_source.remove(&is);
+        self.sources.try_remove(key.0);
+    }
+}
