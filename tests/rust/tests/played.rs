@@ -1,0 +1,109 @@
+//! Mountpoints that play files, end to end.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::sync::Arc;
+
+use portunus_core::Plugin;
+use portunus_rtp::codec::{VideoCodec, is_keyframe};
+use portunus_streaming::{Streaming, StreamingConfig};
+use portunus_tests::{Caller, Packet, Peer, Server};
+use serde_json::{Value, json};
+
+const PACKAGE: &str = "janus.plugin.streaming";
+
+async fn server() -> Server {
+    Server::start_with(2, async |media| {
+        let plugin = Streaming::start(StreamingConfig::default(), media).await;
+        Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
+    })
+    .await
+}
+
+fn file(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/files/tests/data");
+    // No name may go up.
+    let folder = std::fs::canonicalize(folder).unwrap();
+    format!("{}/{name}", folder.display())
+}
+
+async fn create(admin: &mut Caller, kind: &str, filename: &str, more: Value) -> Value {
+    let mut body = json!({ "request": "create", "type": kind, "filename": filename });
+    let members = body.as_object_mut().unwrap();
+    members.extend(more.as_object().unwrap().clone());
+    admin.manage(body).await
+}
+
+async fn watch(server: &Server, id: u64) -> (Caller, Peer) {
+    let mut caller = server.attach(PACKAGE).await;
+    let watch = json!({ "request": "watch", "id": id });
+    caller.message(watch, None).await;
+    let status = "/plugindata/data/result/status";
+    let preparing = caller.until(status, "preparing").await;
+    let mut peer = Peer::answering().await;
+    let answer = peer.answer(preparing["jsep"]["sdp"].as_str().unwrap());
+    let start = json!({ "request": "start" });
+    caller.message(start, Some(("answer", &answer))).await;
+    peer.connect().await;
+    (caller, peer)
+}
+
+fn of_line(peer: &Peer, media: usize) -> Vec<Packet> {
+    let packets = peer.packets.iter().filter(|packet| packet.media == media);
+    packets.cloned().collect()
+}
+
+#[tokio::test]
+async fn each_viewer_gets_sound_and_a_picture_from_a_keyframe_on() {
+    let server = server().await;
+    let mut admin = server.attach(PACKAGE).await;
+    for (id, kind) in [(1, "live"), (2, "ondemand")] {
+        let filename = file("vp8-opus.webm");
+        let created = create(&mut admin, kind, &filename, json!({ "id": id })).await;
+        assert_eq!(created["streaming"], "created", "{created}");
+        // The second one comes late, and on the other worker.
+        for _ in 0..2 {
+            let (_caller, mut peer) = watch(&server, id).await;
+            peer.run_until(|peer| of_line(peer, 0).len() > 20 && of_line(peer, 1).len() > 20)
+                .await;
+            let (sound, picture) = (of_line(&peer, 0), of_line(&peer, 1));
+            for pair in sound.windows(2) {
+                assert_eq!(pair[1].timestamp.wrapping_sub(pair[0].timestamp), 960);
+            }
+            assert!(is_keyframe(VideoCodec::Vp8, &picture[0].payload), "{kind}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_played_is_refused() {
+    let server = server().await;
+    let mut admin = server.attach(PACKAGE).await;
+    for (filename, more, said) in [
+        (file("h264-aac.mp4"), json!({}), "AAC"),
+        (file("none.webm"), json!({}), "none.webm"),
+        (file("../a.opus"), json!({}), "../"),
+        (file("tone.opus"), json!({ "audiocodec": "pcma" }), "opus"),
+        (
+            file("av1.webm"),
+            json!({ "audio": true, "videocodec": "vp8" }),
+            "av1",
+        ),
+    ] {
+        for kind in ["live", "ondemand"] {
+            let refused = create(&mut admin, kind, &filename, more.clone()).await;
+            assert_eq!(refused["error_code"], 456, "{refused}");
+            assert!(
+                refused["error"].as_str().unwrap().contains(said),
+                "{refused}"
+            );
+        }
+    }
+    let more = json!({ "audio": false, "video": true });
+    let created = create(&mut admin, "live", &file("h264-aac.mp4"), more).await;
+    assert_eq!(created["streaming"], "created", "{created}");
+}
