@@ -44,7 +44,8 @@ def main():
     def mount(path, roles, protocols=None):
         factory = GstRtspServer.RTSPMediaFactory()
         factory.set_launch("( " + VIDEO + AUDIO + " )")
-        factory.set_shared(True)
+        # A pipeline for each client: a shared one answers 503 to whoever comes while it is taken down.
+        factory.set_shared(False)
         if protocols is not None:
             factory.set_protocols(protocols)
         permissions = GstRtspServer.RTSPPermissions()

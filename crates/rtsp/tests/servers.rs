@@ -562,18 +562,6 @@ fn patient(url: String) -> Config {
     }
 }
 
-/// Opens a session; while GStreamer still takes down the media of the one before, it is busy.
-async fn open(config: &Config) -> Session {
-    loop {
-        match Session::open(config).await {
-            Err(RtspError::Status { status: 503, .. }) => {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            opened => return opened.unwrap(),
-        }
-    }
-}
-
 #[tokio::test]
 #[ignore = "needs gst-rtsp-server; the script for tests runs it"]
 async fn gstreamer_over_udp_and_tcp() {
@@ -589,7 +577,7 @@ async fn gstreamer_over_udp_and_tcp() {
             transport,
             ..patient(url)
         };
-        let session = timeout(PATIENCE, open(&config)).await.unwrap();
+        let session = Session::open(&config).await.unwrap();
         assert_eq!(session.is_tcp(), is_tcp, "{path} {transport:?}");
         let [audio, video] = session.media() else {
             panic!("two media")
