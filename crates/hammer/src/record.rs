@@ -161,9 +161,13 @@ pub struct Sample {
     /// The longest time that a participant with media got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ms: Option<f64>,
-    /// From hammer's sending at the source to its receiving at a participant.
+    /// From the moment in which the source gives a packet to its kernel to that in which the kernel of the
+    /// load's side has it for a participant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
+    /// How much later than they were due frames left hammer; not a part of `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_late: Option<Delays>,
     /// From a participant's first request to its first packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_delay: Option<Delays>,
@@ -295,6 +299,9 @@ pub struct Step {
     /// From the source's sending to a participant's receiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
+    /// How much later than they were due frames left hammer; not a part of `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_late: Option<Delays>,
     /// The longest time that a participant with media got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ms: Option<f64>,

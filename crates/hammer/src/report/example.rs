@@ -49,6 +49,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
                 received_packets: pps as u64,
                 received_bytes: (bps / 8.0) as u64,
                 delay: Some(delay),
+                send_late: None,
                 join_delay: joining.then(|| delays(90_000.0)),
                 longest_gap_ms: Some(34.0),
                 server: Some(ServerUse {
@@ -92,6 +93,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             server_threads: Some(6),
             load_cpu_cores: Some(cpu * 0.6),
             delay: Some(delay),
+            send_late: None,
             longest_gap_ms: Some(34.0),
         });
     }

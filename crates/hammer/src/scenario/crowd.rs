@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::mountpoint::STREAMING;
 use crate::client::{Broadcast, ClientError, Connection, Handle, Session, jsep};
-use crate::source::SourceConfig;
+use crate::source::{SourceConfig, spread};
 use crate::viewer::{
     Event, EventKind, Factory, LoadThreads, NewPeer, Offered, PeerId, PrepareError, Prepared,
 };
@@ -254,7 +254,7 @@ impl Crowd {
         let (offered, offer) = shared.offer(Direction::SendOnly, config)?;
         let broadcast = Broadcast::offer(url, token, offer).await?;
         let mut prepared = offered.accept(&broadcast.answer)?;
-        let sent = prepared.publish(config);
+        let sent = prepared.publish(config, 0.0);
         shared.load.add_source(&sent);
         let (sender, connected) = oneshot::channel();
         let id = shared.next_id();
@@ -384,7 +384,7 @@ impl Shared {
                 let offer = json!({ "type": "offer", "sdp": offer });
                 let reply = handle.message(body, Some(offer)).await?;
                 let mut prepared = offered.accept(sdp_in(&reply)?)?;
-                prepared.send(config);
+                prepared.send(config, spread(id));
                 let arrival = self.run(id, prepared, None);
                 self.wait(id, arrival, Some(handle)).await
             }
@@ -515,23 +515,26 @@ fn sdp_in(reply: &Value) -> Result<&str, ClientError> {
 }
 
 /// Whether participant `id` is one of the `share` that decrypt: the first one always is, the others
-/// are spread evenly.
+/// are spread evenly, over those of each source too.
 fn is_checked(id: PeerId, share: f64) -> bool {
-    let up_to = |n: u64| (n as f64 * share).ceil();
-    share > 0.0 && up_to(id + 1) > up_to(id)
+    spread(id) < share
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn the_share_that_decrypts_is_spread() {
-        let checked = |share| (0..1_000).filter(|id| is_checked(*id, share)).count();
-        assert_eq!(checked(0.01), 10);
-        assert_eq!(checked(0.5), 500);
-        assert_eq!(checked(1.0), 1_000);
-        assert_eq!(checked(0.0), 0);
+        let checked = |share| (0..1_000).filter(move |id| is_checked(*id, share));
+        assert!((9..=12).contains(&checked(0.01).count()));
+        assert!((498..=502).contains(&checked(0.5).count()));
+        assert_eq!(checked(1.0).count(), 1_000);
+        assert_eq!(checked(0.0).count(), 0);
         assert!(is_checked(0, 0.001));
+        // With ten sources, viewers of each decrypt.
+        let sources: HashSet<u64> = checked(0.1).map(|id| id % 10).collect();
+        assert_eq!(sources.len(), 10);
     }
 }

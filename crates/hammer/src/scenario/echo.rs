@@ -1,7 +1,6 @@
 //! Peers that send and get the same back, through the echo test plugin.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 
@@ -10,7 +9,6 @@ use super::target::Facts;
 use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
 use crate::progress::Progress;
 use crate::record::RunRecord;
-use crate::source::SourceConfig;
 use crate::usage::Sampler;
 use crate::viewer::{Factory, LoadThreads};
 
@@ -44,11 +42,7 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         .ok_or_else(ScenarioError::no_connection)?;
     let facts = Facts::of(first).await;
     let factory = Factory::new(local, load.target.profiles())?;
-    let act = Act::Echo(Arc::new(SourceConfig {
-        traffic: load.traffic.clone(),
-        codec: load.codec,
-        keyframes: Duration::from_secs_f64(load.keyframes),
-    }));
+    let act = Act::Echo(Arc::new(load.source()));
     let (threads, events) =
         LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());

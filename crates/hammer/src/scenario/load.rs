@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::crowd::Manners;
 use super::{Target, seconds};
-use crate::source::VideoCodec;
+use crate::source::{SourceConfig, VideoCodec};
 use crate::traffic::Traffic;
 use crate::usage;
 
@@ -28,6 +29,9 @@ pub struct Options {
     /// Time between two keyframes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     pub keyframes: f64,
+    /// All sources send their frames at the same moments; else these are spread over the time of a frame
+    #[arg(long)]
+    pub align_sources: bool,
     /// Participants; with --ramp: the most that are tried
     #[arg(long, visible_alias = "peers", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub viewers: u32,
@@ -88,6 +92,16 @@ impl Options {
         }
     }
 
+    /// What is sent.
+    pub(super) fn source(&self) -> SourceConfig {
+        SourceConfig {
+            traffic: self.traffic.clone(),
+            codec: self.codec,
+            keyframes: Duration::from_secs_f64(self.keyframes),
+            aligned: self.align_sources,
+        }
+    }
+
     /// Those that make a difference to the figures, by their names.
     pub(super) fn by_name(&self) -> BTreeMap<String, Value> {
         let traffic = &self.traffic;
@@ -99,6 +113,7 @@ impl Options {
             ("audio-bitrate", json!(traffic.audio_bps)),
             ("codec", json!(self.codec)),
             ("keyframes", json!(self.keyframes)),
+            ("align-sources", json!(self.align_sources)),
             ("viewers", json!(self.viewers)),
             ("ramp", json!(self.ramp)),
             ("ramp-factor", json!(self.ramp.map(|_| self.ramp_factor))),

@@ -7,6 +7,7 @@ use tokio::time::sleep_until;
 
 use super::ScenarioError;
 use super::crowd::Crowd;
+use crate::figures;
 use crate::progress::Progress;
 use crate::record::{DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
 use crate::usage::Sampler;
@@ -16,6 +17,9 @@ const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Above this share of its time hammer itself may be what limits the figures.
 const OWN_LIMIT: f64 = 0.9;
+
+/// Frames that leave so much later than they are due meet those of other sources.
+const LATE_US: f64 = 1_000.0;
 
 /// Takes the figures of a run.
 pub(super) struct Recorder<'a> {
@@ -38,6 +42,7 @@ struct Gathered {
     start_s: f64,
     first_sample: usize,
     delays_us: Vec<f64>,
+    late_us: Vec<f64>,
 }
 
 impl<'a> Recorder<'a> {
@@ -93,6 +98,7 @@ impl<'a> Recorder<'a> {
         let findings = &mut window.findings;
         if let Some(open) = &mut self.open {
             open.delays_us.extend_from_slice(&findings.delays_us);
+            open.late_us.extend_from_slice(&window.late_us);
         }
         let mut load = usage.load;
         load.thread_busy_share = window.busy_share;
@@ -113,6 +119,7 @@ impl<'a> Recorder<'a> {
             longest_gap_ms: (findings.packets > 0)
                 .then_some(window.longest_gap.as_secs_f64() * 1e3),
             delay: Delays::of(&mut findings.delays_us),
+            send_late: Delays::of(&mut window.late_us),
             join_delay: Delays::of(&mut joins.delays_us),
             server: usage.server,
             link: usage.link,
@@ -130,6 +137,7 @@ impl<'a> Recorder<'a> {
             start_s: self.at_s(),
             first_sample: self.samples.len(),
             delays_us: Vec::new(),
+            late_us: Vec::new(),
         });
         Ok(())
     }
@@ -141,6 +149,7 @@ impl<'a> Recorder<'a> {
         let samples = self.samples.get(open.first_sample..).unwrap_or_default();
         let mut step = step(open.start_s, samples);
         step.delay = Delays::of(&mut open.delays_us);
+        step.send_late = Delays::of(&mut open.late_us);
         self.progress.step(&step);
         self.steps.push(step.clone());
         Ok(step)
@@ -220,6 +229,7 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
         server_threads: server.map(|server| server.threads),
         load_cpu_cores: cpu_cores(samples, |s| s.load.as_ref().map(|load| load.cpu_cores)),
         delay: None,
+        send_late: None,
         longest_gap_ms: samples
             .iter()
             .filter_map(|s| s.longest_gap_ms)
@@ -285,6 +295,18 @@ fn own_limits(samples: &[Sample], steps: &[Step]) -> Vec<String> {
                 mean * 100.0
             ));
         }
+    }
+    let punctual = |step: &&Step| step.send_late.is_some_and(|late| late.p99_us > LATE_US);
+    if let Some((step, late)) = steps
+        .iter()
+        .find(punctual)
+        .and_then(|step| Some((step, step.send_late?)))
+    {
+        warnings.push(format!(
+            "frames left hammer late with {} participants: 1 % by more than {}, so that frames of several sources met",
+            step.participants,
+            figures::time_us(late.p99_us)
+        ));
     }
     let drops: u64 = samples
         .iter()

@@ -1,7 +1,6 @@
 //! One source to many viewers, through mountpoints of the streaming plugin.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -110,9 +109,10 @@ async fn through_mountpoints(
         });
         destinations.push(made.destination);
     }
-    let source = Source::start(&config, local, &destinations).map_err(ScenarioError::Source)?;
     let (threads, events) =
         LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+    let source = Source::start(&config, local, &destinations, threads.lateness())
+        .map_err(ScenarioError::Source)?;
     for index in 0..destinations.len() {
         if let Some(sent) = source.sent(index) {
             threads.add_source(&sent);
@@ -166,11 +166,7 @@ impl Options {
     }
 
     fn source(&self) -> Arc<SourceConfig> {
-        Arc::new(SourceConfig {
-            traffic: self.load.traffic.clone(),
-            codec: self.load.codec,
-            keyframes: Duration::from_secs_f64(self.load.keyframes),
-        })
+        Arc::new(self.load.source())
     }
 
     fn by_whep(&self, url: String, source: usize, config: &Arc<SourceConfig>) -> Act {

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use pace::Due;
+pub use pace::Lateness;
+pub(crate) use pace::{Due, spread};
 pub use packets::Packets;
 pub use stamp::{STAMP_BYTES, Stamp, wall_clock};
 pub use thread::{Destination, Source, SourceConfig};

@@ -1,5 +1,6 @@
 //! When the next frame is due.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Frames that are due for longer than this are left out: the machine was too busy to send them.
@@ -13,9 +14,16 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// Due at `first`, and then each `period`.
+    /// Due at `first`, and then each `period`, which must not be 0.
     pub(crate) fn new(first: Instant, period: Duration) -> Self {
         Self { at: first, period }
+    }
+
+    /// Due each `period`, `phase` (0 to 1) of it after `epoch`; first after `now`.
+    pub(crate) fn in_phase(epoch: Instant, phase: f64, period: Duration, now: Instant) -> Self {
+        let mut due = Self::new(epoch + period.mul_f64(phase.clamp(0.0, 1.0)), period);
+        due.skip(now);
+        due
     }
 
     /// When it is due.
@@ -23,17 +31,47 @@ impl Due {
         self.at
     }
 
-    /// Whether it is due at `now`; if so, the next time is set.
-    pub(crate) fn take(&mut self, now: Instant) -> bool {
-        if now < self.at {
-            return false;
-        }
+    /// Whether it is due at `now`, and for how long it has been; if so, the next time is set.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Duration> {
+        let late = now.checked_duration_since(self.at)?;
         self.at += self.period;
         if self.at + MOST_LATE < now {
-            self.at = now;
+            self.skip(now);
         }
-        true
+        Some(late)
     }
+
+    /// Leaves out what was due before `now`. The phase stays: sources that were held up together do
+    /// not send together from then on.
+    fn skip(&mut self, now: Instant) {
+        let behind = now.saturating_duration_since(self.at).as_nanos();
+        let periods = behind.div_ceil(self.period.as_nanos().max(1));
+        self.at += self.period * u32::try_from(periods).unwrap_or(u32::MAX);
+    }
+}
+
+/// How much later than they were due frames were given to the kernel.
+#[derive(Debug, Default)]
+pub struct Lateness(Mutex<Vec<f64>>);
+
+impl Lateness {
+    /// Notes a frame.
+    pub fn note(&self, late: Duration) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(late.as_secs_f64() * 1e6);
+    }
+
+    /// What was noted since the last call, in microseconds.
+    pub fn take_us(&self) -> Vec<f64> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The `n`-th of numbers from 0 to 1 that are evenly spread however many are taken, starting with 0:
+/// multiples of the golden ratio.
+pub(crate) fn spread(n: u64) -> f64 {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    n.wrapping_mul(GOLDEN) as f64 / 2f64.powi(64)
 }
 
 #[cfg(test)]
@@ -45,9 +83,33 @@ mod tests {
         let start = Instant::now();
         let ms = |n| start + Duration::from_millis(n);
         let mut due = Due::new(start, Duration::from_millis(20));
-        assert!(due.take(start) && !due.take(ms(19)));
-        assert!(due.take(ms(45)) && due.take(ms(45)) && !due.take(ms(45)));
-        assert!(due.take(ms(1_000)));
-        assert_eq!(due.at(), ms(1_000));
+        assert!(due.take(start).is_some() && due.take(ms(19)).is_none());
+        assert_eq!(due.take(ms(45)), Some(Duration::from_millis(25)));
+        assert!(due.take(ms(45)).is_some() && due.take(ms(45)).is_none());
+        assert!(due.take(ms(1_003)).is_some());
+        assert_eq!(due.at(), ms(1_020), "in the phase that it had");
+    }
+
+    #[test]
+    fn a_phase_is_kept_from_a_common_start() {
+        let epoch = Instant::now();
+        let ms = |n| epoch + Duration::from_millis(n);
+        let period = Duration::from_millis(40);
+        let due = |phase, now| Due::in_phase(epoch, phase, period, ms(now)).at();
+        assert_eq!(due(0.25, 0), ms(10));
+        assert_eq!(due(0.25, 11), ms(50));
+        assert_eq!(due(0.0, 80), ms(80));
+    }
+
+    #[test]
+    fn a_spread_has_no_large_gaps() {
+        assert_eq!(spread(0), 0.0);
+        for count in [7, 33, 100, 1_000] {
+            let mut all: Vec<f64> = (0..count).map(spread).chain([1.0]).collect();
+            all.sort_by(f64::total_cmp);
+            let gaps = all.iter().zip(all.iter().skip(1)).map(|(a, b)| b - a);
+            let largest = gaps.max_by(f64::total_cmp).unwrap_or(1.0);
+            assert!(largest < 2.7 / count as f64, "{count}: {largest}");
+        }
     }
 }

@@ -132,13 +132,13 @@ impl Stream {
         let Ok(header) = write_header(packet, &fields, []) else {
             return;
         };
-        let stamp = Stamp {
-            stream: self.index as u8,
-            number: self.number,
-            sent: wall_clock(),
-        };
         if let Some(payload) = packet.get_mut(header..) {
             write(payload);
+            let stamp = Stamp {
+                stream: self.index as u8,
+                number: self.number,
+                sent: wall_clock(),
+            };
             stamp.write(payload);
         }
         send(header, self.number, packet);

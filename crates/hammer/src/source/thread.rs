@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use super::pace::Due;
+use super::pace::{Due, Lateness};
 use super::{AUDIO, Packets, Sent, VIDEO, VideoCodec};
+use crate::sys::run_first;
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
 /// What is sent.
@@ -20,6 +21,8 @@ pub struct SourceConfig {
     pub codec: VideoCodec,
     /// Time between two keyframes.
     pub keyframes: Duration,
+    /// All sources send their frames at the same moments; else these are spread over the time of a frame.
+    pub aligned: bool,
 }
 
 /// Where a mountpoint takes its packets.
@@ -40,24 +43,29 @@ pub struct Source {
 }
 
 impl Source {
-    /// Starts to send to all of `destinations` from `local`.
+    /// Starts to send to all of `destinations` from `local`. How late frames leave is noted in
+    /// `lateness`.
     pub fn start(
         config: &SourceConfig,
         local: IpAddr,
         destinations: &[Destination],
+        lateness: Arc<Lateness>,
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
+        let start = Instant::now();
         let mut feeds = Vec::new();
         for (n, destination) in destinations.iter().enumerate() {
-            // Several mountpoints' frames are not due at the same moment.
-            let shift = config.traffic.frame_period() * n as u32 / destinations.len() as u32;
-            feeds.push(Feed::new(config, local, destination, shift)?);
+            let phase = match config.aligned {
+                true => 0.0,
+                false => n as f64 / destinations.len() as f64,
+            };
+            feeds.push(Feed::new(config, local, destination, (start, phase))?);
         }
         let sent = feeds.iter().map(|feed| Arc::clone(&feed.sent)).collect();
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("source".to_owned())
-            .spawn(move || run(&mut feeds, &stopped))?;
+            .spawn(move || run(&mut feeds, &lateness, &stopped))?;
         Ok(Self {
             stop,
             thread: Some(thread),
@@ -93,16 +101,16 @@ impl Feed {
         config: &SourceConfig,
         local: IpAddr,
         destination: &Destination,
-        shift: Duration,
+        (start, phase): (Instant, f64),
     ) -> io::Result<Self> {
-        let start = Instant::now() + shift;
-        let open = |to: Option<SocketAddr>, period| {
+        let open = |to: Option<SocketAddr>, period: Duration| {
             let Some(to) = to else {
                 return Ok(None);
             };
             let socket = UdpSocket::bind((local, 0))?;
             socket.connect(to)?;
-            io::Result::Ok(Some((socket, Due::new(start, period))))
+            let due = Due::new(start + period.mul_f64(phase), period);
+            io::Result::Ok(Some((socket, due)))
         };
         let traffic = &config.traffic;
         let video = destination.video.filter(|_| traffic.video_bps > 0);
@@ -116,7 +124,7 @@ impl Feed {
     }
 
     /// Sends what is due; says when there is more to do.
-    fn send(&mut self) -> Option<Instant> {
+    fn send(&mut self, lateness: &Lateness) -> Option<Instant> {
         let now = Instant::now();
         let Self {
             packets,
@@ -125,13 +133,15 @@ impl Feed {
             audio,
         } = self;
         if let Some((socket, due)) = video
-            && due.take(now)
+            && let Some(late) = due.take(now)
         {
+            lateness.note(late);
             packets.frame(|_, _, packet| send(socket, packet, VIDEO, sent));
         }
         if let Some((socket, due)) = audio
-            && due.take(now)
+            && let Some(late) = due.take(now)
         {
+            lateness.note(late);
             packets.audio(|_, _, packet| send(socket, packet, AUDIO, sent));
         }
         let next = [video, audio];
@@ -146,9 +156,15 @@ fn send(socket: &UdpSocket, packet: &[u8], stream: usize, sent: &Sent) {
     }
 }
 
-fn run(feeds: &mut [Feed], stop: &AtomicBool) {
+fn run(feeds: &mut [Feed], lateness: &Lateness, stop: &AtomicBool) {
+    // Real sources do not wait for each other, and not for those who read: without this right, which
+    // root has, frames of several sources may meet.
+    run_first();
     while !stop.load(Ordering::Relaxed) {
-        let next = feeds.iter_mut().filter_map(Feed::send).min();
+        let next = feeds
+            .iter_mut()
+            .filter_map(|feed| feed.send(lateness))
+            .min();
         let now = Instant::now();
         let next = next.unwrap_or(now + AUDIO_PERIOD);
         // Short enough to notice the end soon.
@@ -179,13 +195,14 @@ mod tests {
             },
             codec: VideoCodec::Vp8,
             keyframes: Duration::from_secs(1),
+            aligned: false,
         };
         let destination = Destination {
             video: receiver.local_addr().ok(),
             audio: None,
         };
         let local = "127.0.0.1".parse().unwrap();
-        let source = Source::start(&config, local, &[destination]).unwrap();
+        let source = Source::start(&config, local, &[destination], Arc::default()).unwrap();
         let mut buffer = [0; 2_000];
         for number in 0..9 {
             let len = receiver.recv(&mut buffer).unwrap();

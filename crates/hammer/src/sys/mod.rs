@@ -7,10 +7,12 @@
 
 mod address;
 mod control;
+mod priority;
 mod receive;
 mod send;
 #[cfg(test)]
 mod tests;
 
+pub use priority::run_first;
 pub use receive::{ReceiveBatch, Received};
 pub use send::{Flushed, SendBatch};

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 pub use check::Findings;
 pub use prepare::{Factory, Offered, PrepareError, Prepared};
 
-use crate::source::Sent;
+use crate::source::{Lateness, Sent};
 use thread::{Command, Load};
 
 /// Tells participants apart; never used twice.
@@ -83,21 +83,30 @@ pub struct Window {
     pub longest_gap: Duration,
     /// The share of its time that the busiest load thread did not sleep, 0 to 1.
     pub busy_share: f64,
+    /// How much later than they were due frames left hammer, in microseconds.
+    pub late_us: Vec<f64>,
 }
 
 /// The threads that run participants. They end when this is dropped.
 #[derive(Debug)]
 pub struct LoadThreads {
     threads: Vec<(mpsc::Sender<Command>, JoinHandle<()>)>,
+    lateness: Arc<Lateness>,
 }
 
 impl LoadThreads {
     /// Starts `count` threads; what happens comes from the channel.
     pub fn start(count: usize) -> io::Result<(Self, UnboundedReceiver<Event>)> {
         let (events, receiver) = unbounded_channel();
-        let threads = (0..count.max(1)).map(|n| spawn(n, events.clone()));
+        let lateness = Arc::<Lateness>::default();
+        let threads = (0..count.max(1)).map(|n| spawn(n, events.clone(), Arc::clone(&lateness)));
         let threads = threads.collect::<io::Result<_>>()?;
-        Ok((Self { threads }, receiver))
+        Ok((Self { threads, lateness }, receiver))
+    }
+
+    /// Where sources note how late their frames leave: it becomes a part of windows.
+    pub fn lateness(&self) -> Arc<Lateness> {
+        Arc::clone(&self.lateness)
     }
 
     /// Adds a source that viewers may be bound to, in the order of calls from 0.
@@ -136,6 +145,7 @@ impl LoadThreads {
             sum.longest_gap = sum.longest_gap.max(window.longest_gap);
             sum.busy_share = sum.busy_share.max(window.busy_share);
         }
+        sum.late_us = self.lateness.take_us();
         sum
     }
 
@@ -180,9 +190,10 @@ impl Drop for LoadThreads {
 fn spawn(
     n: usize,
     events: UnboundedSender<Event>,
+    lateness: Arc<Lateness>,
 ) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (commands, receiver) = mpsc::channel();
-    let mut load = Load::new(receiver, events)?;
+    let mut load = Load::new(receiver, events, lateness)?;
     let thread = std::thread::Builder::new()
         .name(format!("load-{n}"))
         .spawn(move || load.run())?;

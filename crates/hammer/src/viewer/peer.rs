@@ -12,7 +12,7 @@ use super::check::{Checker, Findings};
 use super::count::Count;
 use super::prepare::Prepared;
 use super::send::Sender;
-use crate::source::wall_clock;
+use crate::source::{Lateness, wall_clock};
 use crate::sys::{ReceiveBatch, Received as Arrival, SendBatch};
 
 /// Who reports, as browsers that send nothing call themselves.
@@ -147,13 +147,13 @@ impl Peer {
         &mut self,
         now: Instant,
         out: &mut SendBatch,
-        tally: &mut Tally,
+        (tally, lateness): (&mut Tally, &Lateness),
         news: &mut Vec<News>,
     ) {
         if let Some(sender) = &mut self.sender
             && sender.poll_timeout().is_some_and(|due| due <= now)
         {
-            let sent = sender.send(now, &self.transport, &self.socket, out);
+            let sent = sender.send(now, &self.transport, &self.socket, out, lateness);
             if self.packets > 0 {
                 tally.sent += sent;
             }

@@ -183,16 +183,17 @@ impl Offered {
 }
 
 impl Prepared {
-    /// Lets it send what was agreed on, as `config` says, as soon as it is connected.
-    pub fn send(&mut self, config: &SourceConfig) {
-        self.sender = Some(Box::new(Sender::new(config, self.streams, None)));
+    /// Lets it send what was agreed on, as `config` says, as soon as it is connected; `phase` (0 to 1)
+    /// tells its frames from those of others.
+    pub fn send(&mut self, config: &SourceConfig, phase: f64) {
+        self.sender = Some(Box::new(Sender::new(config, self.streams, None, phase)));
     }
 
     /// The same for a source that others watch; gives the count of what it sends.
-    pub fn publish(&mut self, config: &SourceConfig) -> Arc<Sent> {
+    pub fn publish(&mut self, config: &SourceConfig, phase: f64) -> Arc<Sent> {
         let sent = Arc::new(Sent::default());
         let counted = Some(Arc::clone(&sent));
-        self.sender = Some(Box::new(Sender::new(config, self.streams, counted)));
+        self.sender = Some(Box::new(Sender::new(config, self.streams, counted, phase)));
         sent
     }
 

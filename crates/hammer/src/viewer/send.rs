@@ -1,13 +1,13 @@
 //! What a participant sends.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use portunus_rtc::Transport;
 use portunus_rtp::{Pt, SeqNo, Ssrc};
 
-use crate::source::{AUDIO, Due, Packets, STREAMS, Sent, SourceConfig, VIDEO};
+use crate::source::{AUDIO, Due, Lateness, Packets, STREAMS, Sent, SourceConfig, VIDEO};
 use crate::sys::SendBatch;
 use crate::traffic::AUDIO_PERIOD;
 
@@ -25,15 +25,19 @@ pub(crate) struct Sender {
     audio: Option<Due>,
     /// Where others look up what has been sent.
     counted: Option<Arc<Sent>>,
+    /// Of a frame's time, after the common start of all.
+    phase: f64,
 }
 
 impl Sender {
     /// Sends as `config` says, with these payload types and SSRCs.
-    /// What is sent is counted in `counted`, if others have to know.
+    /// What is sent is counted in `counted`, if others have to know. `phase` (0 to 1) tells its frames
+    /// from those of others.
     pub(crate) fn new(
         config: &SourceConfig,
         streams: [Option<(Pt, Ssrc)>; STREAMS],
         counted: Option<Arc<Sent>>,
+        phase: f64,
     ) -> Self {
         let mut packets = Packets::new(config.traffic.clone(), config.codec, config.keyframes);
         let mut sends = [false; STREAMS];
@@ -55,15 +59,16 @@ impl Sender {
             video: None,
             audio: None,
             counted,
+            phase: if config.aligned { 0.0 } else { phase },
         }
     }
 
     /// From now on.
     pub(super) fn start(&mut self, now: Instant) {
         let [video, audio] = self.sends;
-        let period = self.config.traffic.frame_period();
-        self.video = video.then(|| Due::new(now, period));
-        self.audio = audio.then(|| Due::new(now, AUDIO_PERIOD));
+        let due = |period| Due::in_phase(common_start(), self.phase, period, now);
+        self.video = video.then(|| due(self.config.traffic.frame_period()));
+        self.audio = audio.then(|| due(AUDIO_PERIOD));
     }
 
     /// When [`Sender::send`] has something to do.
@@ -78,6 +83,7 @@ impl Sender {
         transport: &Transport,
         socket: &UdpSocket,
         out: &mut SendBatch,
+        lateness: &Lateness,
     ) -> u64 {
         let Some(to) = transport.selected_pair().map(|pair| pair.remote) else {
             return 0;
@@ -92,11 +98,13 @@ impl Sender {
                 }
             }
         };
-        if self.video.as_mut().is_some_and(|due| due.take(now)) {
+        if let Some(late) = self.video.as_mut().and_then(|due| due.take(now)) {
+            lateness.note(late);
             self.packets
                 .frame(|header, number, packet| put(VIDEO, header, number, packet));
         }
-        if self.audio.as_mut().is_some_and(|due| due.take(now)) {
+        if let Some(late) = self.audio.as_mut().and_then(|due| due.take(now)) {
+            lateness.note(late);
             self.packets
                 .audio(|header, number, packet| put(AUDIO, header, number, packet));
         }
@@ -104,6 +112,12 @@ impl Sender {
         let _ = out.flush(socket);
         sent
     }
+}
+
+/// What the phases of all senders count from.
+fn common_start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
 }
 
 /// Puts a sealed packet into the batch; says whether it could.

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::expect::Expectation;
 use super::peer::{News, Peer, Tally};
 use super::{Event, EventKind, NewPeer, PeerId, Window};
-use crate::source::{Sent, wall_clock};
+use crate::source::{Lateness, Sent, wall_clock};
 use crate::sys::{ReceiveBatch, SendBatch};
 
 /// A pass over the sockets is not started sooner than this after the last one. Between passes the
@@ -60,6 +60,7 @@ pub(super) struct Load {
     batch: ReceiveBatch,
     out: SendBatch,
     expectation: Expectation,
+    lateness: Arc<Lateness>,
     tally: Tally,
     window: Window,
     /// With media at this moment.
@@ -85,6 +86,7 @@ impl Load {
     pub(super) fn new(
         commands: Receiver<Command>,
         events: UnboundedSender<Event>,
+        lateness: Arc<Lateness>,
     ) -> io::Result<Self> {
         Ok(Self {
             poll: Poll::new()?,
@@ -96,6 +98,7 @@ impl Load {
             batch: ReceiveBatch::new(MESSAGES, ReceiveBatch::WHOLE),
             out: SendBatch::new(SEND_BYTES, SEND_RUNS, true),
             expectation: Expectation::default(),
+            lateness,
             tally: Tally::default(),
             window: Window::default(),
             with_media: 0,
@@ -201,7 +204,7 @@ impl Load {
                 continue;
             }
             entry.peer.scheduled = None;
-            let (out, tally) = (&mut self.out, &mut self.tally);
+            let (out, tally) = (&mut self.out, (&mut self.tally, &*self.lateness));
             entry.peer.handle_timeout(now, out, tally, &mut self.news);
             self.settle(key);
         }
