@@ -1,4 +1,4 @@
-//! Media files as RTP packets with times.
+//! Media files as RTP packets with times, and recordings ([`mjr`]).
 //!
 //! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, cuts its frames into
 //! RTP packets and says when each is due, for ever if it loops. It has no clock and no task: who plays
@@ -9,6 +9,7 @@
 mod demux;
 mod error;
 mod file;
+pub mod mjr;
 mod path;
 mod schedule;
 mod track;
