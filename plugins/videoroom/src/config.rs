@@ -93,7 +93,7 @@ impl From<Refusal> for RoomProblem {
 }
 
 /// The names of the keys that a room may have.
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 31] = [
     "room",
     "description",
     "is_private",
@@ -122,4 +122,7 @@ const KEYS: [&str; 28] = [
     "rec_dir",
     "lock_record",
     "notify_joining",
+    "dummy_publisher",
+    "dummy_streams",
+    "dummy_e2ee",
 ];

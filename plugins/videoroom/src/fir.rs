@@ -29,7 +29,7 @@ async fn ask(room: Weak<Room>, interval: u64) {
         for publisher in state.publishers() {
             let streams = publisher.up().into_iter().flat_map(|media| &media.streams);
             let video = streams.filter(|stream| stream.kind == Kind::Video && stream.is_open());
-            video.for_each(|stream| publisher.handle.request_keyframe_on(stream.mid));
+            video.for_each(|stream| publisher.origin.request_keyframe_on(stream.mid));
         }
     }
 }

@@ -5,11 +5,13 @@
 mod attached;
 mod config;
 mod delay;
+mod dummy;
 mod fir;
 mod id;
 mod manage;
 mod members;
 mod options;
+mod origin;
 mod participant;
 mod publisher;
 mod refusal;

@@ -4,6 +4,7 @@ use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Fields, Object};
 use serde_json::{Map, Value};
 
+use crate::dummy::{Dummy, DummyStream};
 use crate::members::check_secret;
 use crate::refusal::Refusal;
 
@@ -46,6 +47,8 @@ pub(crate) struct RoomOptions {
     pub(crate) rec_dir: Option<String>,
     pub(crate) lock_record: bool,
     pub(crate) notify_joining: bool,
+    /// The placeholder publisher, if there is one.
+    pub(crate) dummy: Option<Dummy>,
 }
 
 impl Default for RoomOptions {
@@ -78,6 +81,7 @@ impl Default for RoomOptions {
             rec_dir: None,
             lock_record: false,
             notify_joining: false,
+            dummy: None,
         }
     }
 }
@@ -95,10 +99,6 @@ impl RoomOptions {
         };
         if fields.boolean("record")? == Some(true) {
             return Err(Refusal::Recording);
-        }
-        if fields.boolean("dummy_publisher")? == Some(true) {
-            let reason = "dummy publishers are not available yet";
-            return Err(Refusal::value("dummy_publisher", reason));
         }
         fields.positive("threads")?;
         let videocodec = codecs(fields, "videocodec", Kind::Video)?.unwrap_or(defaults.videocodec);
@@ -136,6 +136,7 @@ impl RoomOptions {
             rec_dir: text(fields, "rec_dir")?,
             lock_record: flag("lock_record", defaults.lock_record)?,
             notify_joining: flag("notify_joining", defaults.notify_joining)?,
+            dummy: Dummy::read(fields)?,
         })
     }
 
@@ -189,7 +190,7 @@ impl RoomOptions {
             .with("fir_freq", self.fir_freq)
             .with("require_pvtid", self.require_pvtid)
             .with("require_e2ee", self.require_e2ee)
-            .with("dummy_publisher", false)
+            .with("dummy_publisher", self.dummy.is_some())
             .with("notify_joining", self.notify_joining)
             .with("audiocodec", names(&self.audiocodec))
             .with("videocodec", names(&self.videocodec))
@@ -249,6 +250,9 @@ impl RoomOptions {
                 ("rec_dir", text(&options.rec_dir)),
                 ("lock_record", options.lock_record.into()),
                 ("notify_joining", options.notify_joining.into()),
+                ("dummy_publisher", options.dummy.is_some().into()),
+                ("dummy_e2ee", dummy_e2ee(options).into()),
+                ("dummy_streams", dummy_streams(options)),
             ]
         };
         let defaults = members(&RoomOptions::default());
@@ -263,6 +267,16 @@ impl RoomOptions {
 fn text(fields: Fields<'_>, name: &str) -> Result<Option<String>, Refusal> {
     let text = fields.string(name)?;
     Ok(text.filter(|text| !text.is_empty()).map(str::to_owned))
+}
+
+fn dummy_e2ee(options: &RoomOptions) -> bool {
+    options.dummy.as_ref().is_some_and(|dummy| dummy.e2ee)
+}
+
+fn dummy_streams(options: &RoomOptions) -> Value {
+    let streams = options.dummy.as_ref().map(|dummy| &dummy.streams);
+    let streams = streams.into_iter().flatten().map(DummyStream::to_json);
+    streams.collect::<Vec<_>>().into()
 }
 
 fn capped(bitrate: u64) -> u64 {
@@ -320,7 +334,8 @@ mod tests {
             "description": "d", "is_private": true, "secret": "s", "pin": "p", "publishers": 0,
             "bitrate": 128_000, "audiocodec": "pcmu,opus", "videocodec": "vp9,h264",
             "vp9_profile": "2", "opus_fec": false, "audiolevel_event": true, "fir_freq": 10,
-            "rec_dir": "/tmp", "notify_joining": true,
+            "rec_dir": "/tmp", "notify_joining": true, "dummy_publisher": true, "dummy_e2ee": true,
+            "dummy_streams": [{ "codec": "vp9", "fmtp": "profile-id=2" }],
         });
         let options = read(members.clone()).unwrap();
         let written = Value::Object(options.to_members());
@@ -347,7 +362,9 @@ mod tests {
             json!({ "videocodec": "," }),
             json!({ "publishers": -1 }),
             json!({ "record": true }),
-            json!({ "dummy_publisher": true }),
+            json!({ "dummy_publisher": 1 }),
+            json!({ "dummy_publisher": true, "dummy_streams": [{ "codec": 1 }] }),
+            json!({ "dummy_publisher": true, "dummy_streams": [{ "codec": "mp3" }] }),
             json!({ "description": null }),
         ] {
             assert_eq!(read(wrong.clone()).unwrap_err().code(), 430, "{wrong}");

@@ -4,16 +4,17 @@ use std::collections::HashSet;
 
 use portunus_core::media::TalkDetection;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
-use portunus_core::{Handle, HandleId, Mid, Object};
+use portunus_core::{HandleId, Mid, Object};
 use serde_json::{Map, Value, json};
 
 use crate::delay::Delay;
 use crate::id::Id;
+use crate::origin::Origin;
 
 /// Someone who has joined a room, publishing or not.
 #[derive(Debug)]
 pub(crate) struct Participant {
-    pub(crate) handle: Handle,
+    pub(crate) origin: Origin,
     pub(crate) id: Id,
     /// What ties subscriptions to this participant; only it knows it.
     pub(crate) private_id: u32,
@@ -219,7 +220,8 @@ impl Participant {
 
     /// Its name: the id, and what it shows of itself.
     pub(crate) fn named(&self) -> Object {
-        self.labelled(Object::new().with("id", self.id.to_json()))
+        let named = self.labelled(Object::new().with("id", self.id.to_json()));
+        self.origin.marked(named)
     }
 
     /// `object` with what it shows of itself.
@@ -232,6 +234,7 @@ impl Participant {
     /// What others are told of a publisher; `talking` to those who have just come.
     pub(crate) fn published(&self, talking: bool) -> Option<Value> {
         let media = self.up()?;
+        let talking = talking && !self.origin.is_dummy();
         let streams = media.streams.iter().map(|stream| stream.public(talking));
         let streams: Vec<_> = streams.collect();
         let talk = media.talking().filter(|_| talking);
@@ -249,7 +252,12 @@ impl Participant {
         let media = self.up();
         self.named()
             .with("publisher", media.is_some())
-            .with_some("talking", media.and_then(Published::talking))
+            .with_some(
+                "talking",
+                media
+                    .filter(|_| !self.origin.is_dummy())
+                    .and_then(Published::talking),
+            )
             .into()
     }
 

@@ -39,7 +39,7 @@ impl Registry {
         if options.description.is_empty() {
             options.description = format!("Room {id}");
         }
-        let room = Arc::new(Room::new(id.clone(), options, tokens));
+        let room = Arc::new(Room::new(id.clone(), ids, options, tokens));
         let place = rooms.next;
         rooms.next += 1;
         rooms.by_id.insert(id, (place, room.clone()));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use portunus_core::{Fields, HandleId, Mid, Object};
 use serde_json::{Value, json};
 
-use crate::id::Id;
+use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::participant::{Participant, Published, Stream};
 use crate::refusal::Refusal;
@@ -46,25 +46,29 @@ pub(crate) struct Access {
 }
 
 impl Room {
-    pub(crate) fn new(id: Id, options: RoomOptions, tokens: Option<Vec<String>>) -> Self {
+    pub(crate) fn new(id: Id, ids: Ids, options: RoomOptions, tokens: Option<Vec<String>>) -> Self {
         let access = Access {
             checked: tokens.is_some(),
             tokens: tokens.into_iter().flatten().collect(),
         };
+        let mut state = RoomState {
+            id: id.clone(),
+            options,
+            access,
+            destroyed: false,
+            people: HashMap::new(),
+            active: BTreeMap::new(),
+            by_private_id: HashMap::new(),
+            kicked: HashMap::new(),
+            subscribers: HashMap::new(),
+            publishing: 0,
+            next_place: 0,
+        };
+        if let Some(dummy) = state.options.dummy.clone() {
+            state.add_dummy(&dummy, ids);
+        }
         Room {
-            state: Mutex::new(RoomState {
-                id: id.clone(),
-                options,
-                access,
-                destroyed: false,
-                people: HashMap::new(),
-                active: BTreeMap::new(),
-                by_private_id: HashMap::new(),
-                kicked: HashMap::new(),
-                subscribers: HashMap::new(),
-                publishing: 0,
-                next_place: 0,
-            }),
+            state: Mutex::new(state),
             id,
         }
     }
@@ -87,7 +91,7 @@ impl RoomState {
     pub(crate) fn tell_all(&self, event: impl Into<Value>) {
         let event = event.into();
         for person in self.people.values() {
-            person.handle.push(None, event.clone(), None);
+            person.origin.push(event.clone());
         }
     }
 
@@ -96,7 +100,7 @@ impl RoomState {
         let event = event.into();
         let others = self.people.values().filter(|person| person.id != *subject);
         for person in others {
-            person.handle.push(None, event.clone(), None);
+            person.origin.push(event.clone());
         }
     }
 
@@ -150,7 +154,7 @@ impl RoomState {
     ) -> Result<&mut Participant, Refusal> {
         let person = self.people.get_mut(id);
         person
-            .filter(|person| person.handle.id() == handle)
+            .filter(|person| person.origin.is(handle))
             .ok_or(Refusal::NotInRoom)
     }
 

@@ -23,7 +23,9 @@ impl RoomState {
                 continue;
             }
             stream.talk.detection = wanted;
-            person.handle.detect_talking(stream.mid, wanted);
+            if let Some(handle) = person.origin.handle() {
+                handle.detect_talking(stream.mid, wanted);
+            }
             // Whoever is not heard any more does not talk.
             if wanted.is_none() && stream.talk.talking {
                 silenced.push((stream.mid, stream.talk.level.unwrap_or(SILENCE)));

@@ -46,7 +46,9 @@ impl Shared {
 impl RoomState {
     /// Closes or opens a stream against its publisher's will.
     fn moderate(&mut self, id: &Id, mid: &str, mute: bool) -> Result<(), Refusal> {
-        self.named(id)?;
+        if self.named(id)?.origin.is_dummy() {
+            return Err(Refusal::NoSuchFeed(id.to_string()));
+        }
         let media = self.people.get_mut(id).and_then(|p| p.media.as_mut());
         let streams = media.into_iter().flat_map(|media| &mut media.streams);
         let mut named = streams.filter(|stream| stream.mid.as_str() == mid);

@@ -2,7 +2,7 @@
 
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{
-    FieldError, Fields, Handle, HandleId, Jsep, JsepKind, LocalJsep, Object, equal_in_constant_time,
+    FieldError, Fields, HandleId, Jsep, JsepKind, LocalJsep, Object, equal_in_constant_time,
 };
 use serde_json::{Map, Value};
 
@@ -211,7 +211,7 @@ impl RoomState {
         let before = before.unwrap_or_default();
         let (answer, streams) = answer::answer(&self.options, name, forced, jsep, before, bitrate);
         self.check_mids(id, configure, Some(&streams))?;
-        let handle: Handle = person.handle.clone();
+        let handle = person.origin.handle().ok_or(Refusal::NotInRoom)?.clone();
         let local = handle.answer(answer)?;
         let offered = |kind| {
             jsep.description
@@ -271,7 +271,7 @@ impl RoomState {
         if let Some(bitrate) = configure.bitrate {
             person.bitrate = bitrate;
             if !negotiated {
-                person.handle.set_bitrate((bitrate > 0).then_some(bitrate));
+                person.origin.set_bitrate((bitrate > 0).then_some(bitrate));
             }
         }
         person.talk.packets = configure.talk.packets.or(person.talk.packets);
@@ -287,7 +287,7 @@ impl RoomState {
                     keyframe |= setting.apply(stream) && setting.keyframe;
                 }
                 if keyframe && stream.kind == Kind::Video {
-                    person.handle.request_keyframe_on(stream.mid);
+                    person.origin.request_keyframe_on(stream.mid);
                 }
                 if negotiated || before != (stream.is_open(), stream.delay) {
                     changed.push(stream.index);

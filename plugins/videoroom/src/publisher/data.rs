@@ -13,7 +13,7 @@ impl RoomState {
             DataPayload::Text(text) => text.is_empty(),
             DataPayload::Binary(bytes) => bytes.is_empty(),
         };
-        let person = self.people.get(id).filter(|p| p.handle.id() == handle);
+        let person = self.people.get(id).filter(|p| p.origin.is(handle));
         let Some(person) = person.filter(|_| !is_empty) else {
             return;
         };

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::id::{Id, Ids};
 use crate::members;
+use crate::origin::Origin;
 use crate::participant::{Participant, TalkSettings};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -61,7 +62,7 @@ impl RoomState {
             None => ids.random(|id| self.people.contains_key(id)),
         };
         let person = Participant {
-            handle: handle.clone(),
+            origin: Origin::Client(handle.clone()),
             id: id.clone(),
             private_id: self.new_private_id(),
             display: join.display,

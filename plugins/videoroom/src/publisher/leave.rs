@@ -36,7 +36,9 @@ impl RoomState {
         if !self.people.contains_key(id) && self.kicked.values().any(|kicked| kicked == id) {
             return Ok(());
         }
-        self.named(id)?;
+        if self.named(id)?.origin.is_dummy() {
+            return Err(Refusal::NoSuchFeed(id.to_string()));
+        }
         let media = self.take_media(id);
         let subscriptions: Vec<HandleId> = self
             .people
@@ -46,11 +48,13 @@ impl RoomState {
         let Some(person) = self.remove(id) else {
             return Ok(());
         };
-        self.kicked.insert(person.handle.id(), id.clone());
+        if let Some(handle) = person.origin.handle() {
+            self.kicked.insert(handle.id(), id.clone());
+        }
         let leaving = self
             .event()
             .with_all(json!({ "leaving": "ok", "reason": "kicked" }));
-        person.handle.push(None, leaving, None);
+        person.origin.push(leaving);
         let kicked = self.event().with("kicked", id.to_json());
         self.tell_all(person.labelled(kicked));
         if let Some(media) = media {
@@ -64,7 +68,7 @@ impl RoomState {
                 self.relay(key);
             }
         }
-        person.handle.close_pc();
+        person.origin.close_pc();
         Ok(())
     }
 
@@ -81,7 +85,7 @@ impl RoomState {
         for id in people {
             self.take_media(&id);
             if let Some(person) = self.remove(&id) {
-                person.handle.close_pc();
+                person.origin.close_pc();
             }
         }
     }

@@ -11,9 +11,9 @@ mod show;
 mod switch;
 mod want;
 
-use portunus_core::media::{Layer, RouteId, RouteOptions};
+use portunus_core::media::{Layer, RouteId, RouteOptions, SourceRef};
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{ExtensionKind, Handle, HandleId, Mid, Pt};
+use portunus_core::{ExtensionKind, Handle, Mid, Pt};
 
 use crate::id::Id;
 use crate::subscriber::payloads::Payloads;
@@ -110,7 +110,7 @@ struct Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Relayed {
     route: RouteId,
-    from: (HandleId, Mid),
+    from: SourceRef,
     options: RouteOptions,
 }
 

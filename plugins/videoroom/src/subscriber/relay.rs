@@ -56,7 +56,10 @@ impl Subscriber {
             return;
         };
         let options = line.options(stream, gate);
-        let from = (publisher.handle.id(), stream.mid);
+        let Some(from) = publisher.origin.source(stream.mid) else {
+            line.end_route(&self.handle);
+            return;
+        };
         match &mut line.route {
             Some(relayed) if relayed.from == from => {
                 if relayed.options != options {
@@ -66,10 +69,7 @@ impl Subscriber {
             }
             _ => {
                 line.end_route(&self.handle);
-                let route =
-                    publisher
-                        .handle
-                        .route(stream.mid, &self.handle, line.mid, options.clone());
+                let route = self.handle.route_from(from, line.mid, options.clone());
                 line.route = route.map(|route| Relayed {
                     route,
                     from,

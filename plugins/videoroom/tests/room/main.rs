@@ -7,6 +7,7 @@
 )]
 
 mod changing;
+mod dummy;
 mod manage;
 mod moderation;
 mod publishing;

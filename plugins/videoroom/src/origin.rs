@@ -1,0 +1,72 @@
+//! Where a participant's media comes from, and who is told things.
+
+use portunus_core::media::SourceRef;
+use portunus_core::{Handle, HandleId, Mid, Object};
+use serde_json::Value;
+
+/// Where a participant's media comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Origin {
+    /// A client with a handle.
+    Client(Handle),
+    /// Nowhere: it holds the places of publishers who are still to come.
+    Dummy,
+}
+
+impl Origin {
+    /// The client's handle, if there is a client.
+    pub(crate) const fn handle(&self) -> Option<&Handle> {
+        match self {
+            Origin::Client(handle) => Some(handle),
+            Origin::Dummy => None,
+        }
+    }
+
+    /// Whether it is the client of this handle.
+    pub(crate) fn is(&self, handle: HandleId) -> bool {
+        self.handle().is_some_and(|own| own.id() == handle)
+    }
+
+    /// Whether it only holds places.
+    pub(crate) const fn is_dummy(&self) -> bool {
+        matches!(self, Origin::Dummy)
+    }
+
+    /// Tells the client something.
+    pub(crate) fn push(&self, event: impl Into<Value>) {
+        if let Some(handle) = self.handle() {
+            handle.push(None, event, None);
+        }
+    }
+
+    /// Ends the PeerConnection.
+    pub(crate) fn close_pc(&self) {
+        if let Some(handle) = self.handle() {
+            handle.close_pc();
+        }
+    }
+
+    /// The source of routes that m-line `mid` is.
+    pub(crate) fn source(&self, mid: Mid) -> Option<SourceRef> {
+        self.handle()?.track(mid).map(SourceRef::Track)
+    }
+
+    /// Asks for a keyframe on m-line `mid`.
+    pub(crate) fn request_keyframe_on(&self, mid: Mid) {
+        if let Some(handle) = self.handle() {
+            handle.request_keyframe_on(mid);
+        }
+    }
+
+    /// Caps what is sent, in bit/s; none: no cap.
+    pub(crate) fn set_bitrate(&self, bitrate: Option<u64>) {
+        if let Some(handle) = self.handle() {
+            handle.set_bitrate(bitrate);
+        }
+    }
+
+    /// The member of lists and events that marks it, where it is no client.
+    pub(crate) fn marked(&self, object: Object) -> Object {
+        object.with_some("dummy", self.is_dummy().then_some(true))
+    }
+}
