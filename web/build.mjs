@@ -11,7 +11,7 @@ cpSync(`${root}static`, dist, { recursive: true });
 
 await build({
   absWorkingDir: root,
-  entryPoints: ['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/style.css'],
+  entryPoints: ['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/style.css'],
   outdir: dist,
   bundle: true,
   splitting: true,

@@ -4,7 +4,7 @@ import { expect, test } from './fixtures';
 import { mediaFlows } from './stats';
 
 const PHONE = { width: 360, height: 740 };
-const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html'];
+const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html'];
 
 test('the first page says what the server is and leads to the others', async ({ page }) => {
   await page.goto('/');

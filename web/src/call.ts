@@ -9,7 +9,7 @@ export interface CallEvents {
   localTrack(track: MediaStreamTrack, on: boolean): void;
   remoteTrack(track: MediaStreamTrack, on: boolean, mid: string): void;
   dataOpen(): void;
-  data(data: unknown): void;
+  data(data: unknown, label: string): void;
   /** The server loses packets of ours (`uplink`), or we lose packets of the server's. */
   slowLink(uplink: boolean, lost: number): void;
   /** The PeerConnection is gone, for whatever reason. */
@@ -38,7 +38,7 @@ export class Call {
         events.remoteTrack(track, on, mid);
       },
       ondataopen: () => events.dataOpen(),
-      ondata: (data: unknown) => events.data(data),
+      ondata: (data: unknown, label: string) => events.data(data, label),
       slowLink: (uplink, lost) => events.slowLink(uplink, lost),
       oncleanup: () => events.ended(),
     });
@@ -96,6 +96,18 @@ export class Call {
     });
   }
 
+  /** Makes an offer with these changes to what is sent. */
+  makeOffer(tracks: Track[]): Promise<Jsep> {
+    return this.createOffer({ tracks });
+  }
+
+  /** Sends other tracks, without an offer. */
+  replace(tracks: Track[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.handle.replaceTracks({ tracks, success: () => resolve(), error: (reason: unknown) => reject(asError(reason)) });
+    });
+  }
+
   /** Answers an offer, sending the stream's tracks; without a stream what is sent stays as it is. */
   answer(jsep: Jsep, stream?: MediaStream): Promise<Jsep> {
     const tracks = stream ? tracksOf(stream, { simulcast: false, svc: '' }) : [];
@@ -135,6 +147,11 @@ export class Call {
   /** Closes the PeerConnection and tells the server; the handle can be used for another. */
   hangup(): void {
     this.handle.hangup(true);
+  }
+
+  /** Gives the handle up, and the PeerConnection with it. */
+  detach(): void {
+    this.handle.detach();
   }
 
   private createOffer(params: Parameters<Handle['createOffer']>[0]): Promise<Jsep> {

@@ -75,6 +75,36 @@ async function devices(options: CaptureOptions): Promise<Capture> {
   }
 }
 
+/** One track of the chosen microphone or camera, to take the place of another. */
+export async function openDevice(kind: 'audio' | 'video', options: CaptureOptions): Promise<MediaStreamTrack> {
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia(
+      kind === 'audio'
+        ? { audio: { ...exactDevice(options.microphone) } }
+        : { video: { ...exactDevice(options.camera), width: { ideal: options.width }, height: { ideal: options.height } } },
+    );
+    const [track] = stream.getTracks();
+    if (!track) throw new CaptureError('missing', 'The chosen device gives nothing.');
+    return track;
+  } catch (error) {
+    throw obstacleOf(error);
+  }
+}
+
+/** The picture of a screen or window that the user chooses; null if they choose none. */
+export async function openScreen(): Promise<MediaStreamTrack | null> {
+  try {
+    const stream = await navigator.mediaDevices.getDisplayMedia({ video: true });
+    const [track] = stream.getVideoTracks();
+    // Text has to stay legible, even if movement suffers.
+    if (track) track.contentHint = 'detail';
+    return track ?? null;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'NotAllowedError') return null;
+    throw obstacleOf(error);
+  }
+}
+
 function exactDevice(id: string): MediaTrackConstraints {
   return id ? { deviceId: { exact: id } } : {};
 }
@@ -86,6 +116,7 @@ function remarkOn(stream: MediaStream): string {
 }
 
 function obstacleOf(error: unknown): CaptureError {
+  if (error instanceof CaptureError) return error;
   const name = error instanceof DOMException ? error.name : '';
   switch (name) {
     case 'NotAllowedError':

@@ -1,5 +1,5 @@
 // The form in which the user chooses what to send, and the capture that comes of it.
-import { CaptureError, listDevices, open, type Capture, type SourceKind } from './capture';
+import { CaptureError, listDevices, open, type Capture, type CaptureOptions, type SourceKind } from './capture';
 import { choose, clearNotice, element, notice, type PageOptions } from './page';
 import type { SendOptions } from './call';
 
@@ -33,20 +33,30 @@ export class Setup {
     return { simulcast: value === 'simulcast', svc: value === 'simulcast' ? '' : value };
   }
 
+  get captureOptions(): CaptureOptions {
+    const [width = 1280, height = 720] = this.size.value.split('x').map(Number);
+    return { width, height, camera: this.camera.value, microphone: this.microphone.value };
+  }
+
+  /** Calls when another microphone or camera was chosen. */
+  onDevice(chosen: (kind: 'audio' | 'video') => void): void {
+    this.microphone.addEventListener('change', () => chosen('audio'));
+    this.camera.addEventListener('change', () => chosen('video'));
+  }
+
+  /** Shows the choice of devices in another place, where it can be changed while they are in use. */
+  moveDevices(to: HTMLElement): void {
+    to.append(...document.querySelectorAll<HTMLElement>('[data-for="devices"]'));
+  }
+
   /**
    * Opens what the form says. If camera and microphone cannot be had, says why, offers to go on without them
    * (`retry` is then called), and gives null.
    */
   async capture(retry: () => void): Promise<Capture | null> {
     clearNotice();
-    const [width = 1280, height = 720] = this.size.value.split('x').map(Number);
     try {
-      const capture = await open(this.source.value as SourceKind, {
-        width,
-        height,
-        camera: this.camera.value,
-        microphone: this.microphone.value,
-      });
+      const capture = await open(this.source.value as SourceKind, this.captureOptions);
       if (capture.remark) notice('info', capture.remark);
       // Device names are known only once permission was given.
       void this.refreshDevices();

@@ -1,0 +1,101 @@
+// A handle of the video room. Its requests go one after the other, each with its answer.
+import { Call, type CallEvents } from '../call';
+import type { Jsep, Session } from '../session';
+import { accepted, type Answer } from './api';
+
+export interface ExchangeEvents {
+  /** Every message of the plugin, answers too. */
+  message(data: Answer, jsep?: Jsep): void;
+  /** The connection came up, or went down with a reason. */
+  connected(up: boolean, reason?: string): void;
+  data(text: unknown, label: string): void;
+}
+
+/** What the plugin answers. */
+interface Plugin {
+  data: Answer;
+  jsep?: Jsep;
+}
+
+/** The handle was closed while something was asked. */
+export class Closed extends Error {
+  constructor() {
+    super('The handle was closed');
+  }
+}
+
+export class Exchange {
+  private waiting: { resolve(answer: Plugin): void; reject(error: Error): void } | null = null;
+  private closed = false;
+  private last: Promise<unknown> = Promise.resolve();
+
+  private constructor(readonly call: Call) {}
+
+  static async attach(session: Session, events: ExchangeEvents): Promise<Exchange> {
+    let exchange: Exchange | null = null;
+    const callEvents: CallEvents = {
+      message: (data, jsep) => {
+        if (isAnswer(data)) exchange?.answered(data, jsep);
+        events.message(data, jsep);
+      },
+      connected: (up, reason) => events.connected(up, reason),
+      localTrack: () => {},
+      remoteTrack: () => {},
+      dataOpen: () => {},
+      data: (data, label) => events.data(data, label),
+      slowLink: () => {},
+      ended: () => {},
+    };
+    exchange = new Exchange(await Call.attach(session, 'janus.plugin.videoroom', callEvents));
+    return exchange;
+  }
+
+  /** Sends a request and gives its answer; an error of the plugin's is thrown. */
+  request(body: Record<string, unknown>, jsep?: Jsep): Promise<Plugin> {
+    const result = this.last.then(() => this.exchange(body, jsep));
+    this.last = result.catch(() => {});
+    return result;
+  }
+
+  /** Sends a request that is answered at once. */
+  async ask(body: Record<string, unknown>): Promise<Answer> {
+    return accepted(await this.call.ask(body));
+  }
+
+  /** Offers what the PeerConnection has, with a request; takes in the answer. */
+  async offer(body: Record<string, unknown>, jsep: Jsep): Promise<Answer> {
+    const answer = await this.request(body, jsep);
+    if (answer.jsep) await this.call.accept(answer.jsep);
+    return answer.data;
+  }
+
+  /** Gives the handle up; who waits for an answer gets an error. */
+  close(): void {
+    this.closed = true;
+    this.waiting?.reject(new Closed());
+    this.waiting = null;
+    this.call.detach();
+  }
+
+  private async exchange(body: Record<string, unknown>, jsep?: Jsep): Promise<Plugin> {
+    if (this.closed) throw new Closed();
+    const answer = new Promise<Plugin>((resolve, reject) => {
+      this.waiting = { resolve, reject };
+    });
+    const [, { data, jsep: answered }] = await Promise.all([this.call.send(body, jsep), answer]);
+    return { data: accepted(data), jsep: answered };
+  }
+
+  private answered(data: Answer, jsep?: Jsep): void {
+    this.waiting?.resolve({ data, jsep });
+    this.waiting = null;
+  }
+}
+
+/** Whether a message answers a request; the others tell what happens in the room. */
+function isAnswer(data: Answer): boolean {
+  if (data['error_code'] !== undefined) return true;
+  if (['joined', 'attached', 'updated', 'updating'].includes(String(data['videoroom']))) return true;
+  if (data['reason'] !== undefined) return false;
+  return ['configured', 'started', 'paused', 'switched', 'left', 'leaving', 'unpublished'].some((key) => data[key] === 'ok');
+}

@@ -1,0 +1,169 @@
+// Before the room: which ones there are, joining one, making one.
+import { element } from '../page';
+import { CODES, Refused, type Answer, type Id, type Listed } from './api';
+import { make, makeButton } from './make';
+
+/** How often the list is read again, in milliseconds. */
+const REFRESH = 5000;
+
+export interface LobbyActions {
+  ask(body: Record<string, unknown>): Promise<Answer>;
+  join(): void;
+  failed(error: unknown): void;
+  /** The list can be read again. */
+  back(): void;
+}
+
+export class Lobby {
+  private readonly root = element('lobby');
+  private readonly room = element<HTMLInputElement>('room');
+  private readonly pin = element<HTMLInputElement>('pin');
+  private timer?: ReturnType<typeof setTimeout>;
+  private listed: Listed[] = [];
+  private shown = '';
+  private away = false;
+
+  constructor(private readonly actions: LobbyActions) {
+    element<HTMLFormElement>('join-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      actions.join();
+    });
+    element<HTMLFormElement>('create-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.create();
+    });
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) void this.refresh();
+    });
+  }
+
+  get name(): string {
+    return element<HTMLInputElement>('name').value.trim();
+  }
+
+  /** The secret of a room that was made here. */
+  get secret(): string {
+    return element<HTMLInputElement>('secret').value;
+  }
+
+  set secret(secret: string) {
+    element<HTMLInputElement>('secret').value = secret;
+  }
+
+  get enteredPin(): string {
+    return this.pin.value;
+  }
+
+  fill(room: string, name: string): void {
+    this.room.value = room;
+    element<HTMLInputElement>('name').value = name;
+  }
+
+  show(): void {
+    this.root.hidden = false;
+    void this.refresh();
+  }
+
+  hide(): void {
+    this.root.hidden = true;
+    clearTimeout(this.timer);
+  }
+
+  askPin(): void {
+    element('pin-field').hidden = false;
+    this.pin.focus();
+  }
+
+  /** The room that was entered, as the server writes its ids. */
+  async roomId(): Promise<Id> {
+    const text = this.room.value.trim();
+    const known = this.listed.find(({ room }) => String(room) === text);
+    if (known) return known.room;
+    if (!/^\d{1,16}$/.test(text)) return text;
+    try {
+      await this.actions.ask({ request: 'exists', room: Number(text) });
+      return Number(text);
+    } catch (error) {
+      // Ids are texts on servers that are set up so.
+      if (error instanceof Refused && error.code === CODES.invalid) return text;
+      throw error;
+    }
+  }
+
+  private async refresh(): Promise<void> {
+    clearTimeout(this.timer);
+    if (this.root.hidden) return;
+    try {
+      const { list } = await this.actions.ask({ request: 'list' });
+      this.showList(list as Listed[]);
+      if (this.away) this.actions.back();
+      this.away = false;
+    } catch (error) {
+      this.away = true;
+      this.actions.failed(error);
+    }
+    if (!document.hidden) this.timer = setTimeout(() => void this.refresh(), REFRESH);
+  }
+
+  private showList(list: Listed[]): void {
+    this.listed = [...list].sort((a, b) => String(a.room).localeCompare(String(b.room), undefined, { numeric: true }));
+    element('no-rooms').hidden = list.length > 0;
+    // Building the list anew would take the focus from its buttons.
+    const text = JSON.stringify(this.listed);
+    if (text === this.shown) return;
+    this.shown = text;
+    element('rooms').replaceChildren(...this.listed.map((one) => this.row(one)));
+  }
+
+  private row(listed: Listed): HTMLElement {
+    const root = make('li', { testid: `room-${listed.room}` });
+    const words = make('div', { className: 'grow' });
+    const people = listed.num_participants === 1 ? '1 person' : `${listed.num_participants} people`;
+    const state = [people, `up to ${listed.max_publishers} send`, listed.pin_required && 'with a PIN'].filter(Boolean).join(' · ');
+    words.append(make('strong', { text: `${listed.description} (${listed.room})` }), make('br'), make('span', { className: 'soft', text: state, testid: 'state' }));
+    const pick = makeButton('Choose', 'choose', () => this.choose(listed));
+    pick.setAttribute('aria-label', `Choose ${listed.description}`);
+    root.append(words, pick);
+    return root;
+  }
+
+  private choose(listed: Listed): void {
+    this.room.value = String(listed.room);
+    element('pin-field').hidden = !listed.pin_required;
+    const name = element<HTMLInputElement>('name');
+    if (listed.pin_required) this.pin.focus();
+    else if (!name.value) name.focus();
+    else element('join').focus();
+  }
+
+  private async create(): Promise<void> {
+    const value = (id: string) => element<HTMLInputElement>(id).value.trim();
+    const text = (key: string, id: string) => (value(id) ? { [key]: value(id) } : {});
+    try {
+      const { room } = await this.actions.ask({
+        request: 'create',
+        publishers: Number(value('new-publishers')) || 6,
+        bitrate: Number(value('new-bitrate')) * 1000,
+        videocodec: value('new-codecs'),
+        is_private: element<HTMLInputElement>('new-private').checked,
+        notify_joining: true,
+        audiolevel_event: true,
+        ...text('description', 'new-description'),
+        ...text('pin', 'new-pin'),
+        ...text('secret', 'new-secret'),
+        ...text('admin_key', 'new-admin-key'),
+      });
+      this.room.value = String(room);
+      this.pin.value = value('new-pin');
+      this.secret = value('new-secret');
+      element('pin-field').hidden = !this.pin.value;
+      element<HTMLDetailsElement>('create').open = false;
+      await this.refresh();
+      if (this.name) this.actions.join();
+      else element('name').focus();
+    } catch (error) {
+      if (error instanceof Refused && /admin_key/.test(error.message)) element('new-admin-key-field').hidden = false;
+      this.actions.failed(error);
+    }
+  }
+}

@@ -1,0 +1,190 @@
+// The own participation in a room: what is sent, and what is told of the others.
+import type { SendOptions } from '../call';
+import type { Jsep, Session, Track } from '../session';
+import type { Answer, Feed, Id } from './api';
+import { Exchange } from './exchange';
+
+export interface RoomEvents {
+  /** These publish, with all that they publish. */
+  feeds(feeds: Feed[]): void;
+  /** Somebody is there who does not publish yet. */
+  joining(id: Id, display?: string): void;
+  renamed(id: Id, display: string): void;
+  unpublished(id: Id): void;
+  left(id: Id, kicked: boolean): void;
+  moderated(id: Id, mid: string, muted: boolean): void;
+  /** The own participation has ended without having been asked to. */
+  ended(why: 'kicked' | 'destroyed'): void;
+  /** The own connection came up, or went down with a reason. */
+  connected(up: boolean, reason?: string): void;
+}
+
+export interface JoinOptions {
+  room: Id;
+  display: string;
+  pin?: string;
+}
+
+export class Participant {
+  id: Id = 0;
+  /** Proves to the room whose subscriptions are whose. */
+  privateId = 0;
+  description = '';
+  private readonly descriptions = new Map<string, string>();
+  private last: Promise<unknown> = Promise.resolve();
+
+  private constructor(private readonly exchange: Exchange, readonly room: Id) {}
+
+  static async join(session: Session, { room, display, pin }: JoinOptions, events: RoomEvents): Promise<Participant> {
+    const exchange = await Exchange.attach(session, {
+      message: (data) => tell(data, events),
+      connected: (up, reason) => events.connected(up, reason),
+      data: () => {},
+    });
+    const participant = new Participant(exchange, room);
+    try {
+      const { data } = await exchange.request({ request: 'join', ptype: 'publisher', room, display, ...(pin && { pin }) });
+      participant.id = data['id'] as Id;
+      participant.privateId = data['private_id'] as number;
+      participant.description = String(data['description'] ?? room);
+    } catch (error) {
+      exchange.close();
+      throw error;
+    }
+    return participant;
+  }
+
+  get peerConnection(): RTCPeerConnection | null {
+    return this.exchange.call.peerConnection;
+  }
+
+  /** Sends the stream's tracks; `codec` is forced where it is not empty. */
+  async publish(stream: MediaStream, options: SendOptions, codec: string, bitrate: number): Promise<void> {
+    const audio: Track[] = stream.getAudioTracks().map((capture) => ({ type: 'audio', capture, recv: false }));
+    const video: Track[] = stream.getVideoTracks().map((capture) => ({
+      type: 'video',
+      capture,
+      recv: false,
+      simulcast: options.simulcast,
+      svc: options.svc || undefined,
+    }));
+    await this.negotiate([...audio, ...video], {
+      ...(bitrate > 0 && { bitrate }),
+      ...(codec && video.length > 0 && { videocodec: codec }),
+    }, { svc: options.svc });
+  }
+
+  /** Sends one more picture, which others see under this description. */
+  async add(track: MediaStreamTrack, description: string): Promise<void> {
+    await this.negotiate([{ type: 'video', capture: track, recv: false, add: true }], {}, { described: { track, text: description } });
+  }
+
+  /** Ceases to send a track. */
+  async remove(track: MediaStreamTrack): Promise<void> {
+    const mid = this.midOf(track);
+    if (!mid) return;
+    this.descriptions.delete(mid);
+    await this.negotiate([{ type: track.kind as 'video', capture: false, mid, remove: true, recv: false }], {});
+  }
+
+  /** Sends another track in the place of one. */
+  async replace(old: MediaStreamTrack, track: MediaStreamTrack): Promise<void> {
+    const mid = this.midOf(old);
+    if (mid) await this.exchange.call.replace([{ type: track.kind as 'video', capture: track, mid, recv: false }]);
+  }
+
+  /** Whether the server relays a track. */
+  async send(track: MediaStreamTrack, on: boolean): Promise<void> {
+    const mid = this.midOf(track);
+    if (mid) await this.configure({ streams: [{ mid, send: on }] });
+  }
+
+  async configure(settings: Record<string, unknown>): Promise<void> {
+    await this.exchange.request({ request: 'configure', ...settings });
+  }
+
+  /** Sends a message to all who watch; opens a connection for it if there is none. */
+  async say(text: string): Promise<void> {
+    if (!this.peerConnection) await this.negotiate([], {});
+    await this.exchange.call.text(text);
+  }
+
+  /** Asks something about the room that is answered at once. */
+  ask(body: Record<string, unknown>): Promise<Answer> {
+    return this.exchange.ask({ room: this.room, ...body });
+  }
+
+  midOf(track: MediaStreamTrack): string | undefined {
+    return this.peerConnection?.getTransceivers().find(({ sender }) => sender.track === track)?.mid ?? undefined;
+  }
+
+  /** Closes the PeerConnection only: others see that nothing more is sent. */
+  hangup(): void {
+    if (this.peerConnection) this.exchange.call.hangup();
+  }
+
+  /** Leaves; nothing of it stays behind. */
+  async leave(): Promise<void> {
+    try {
+      await this.exchange.request({ request: 'leave' });
+    } finally {
+      this.close();
+    }
+  }
+
+  close(): void {
+    this.exchange.close();
+  }
+
+  /** One offer after the other. */
+  private negotiate(tracks: Track[], body: Record<string, unknown>, more: Offered = {}): Promise<void> {
+    const result = this.last.then(() => this.offer(tracks, body, more));
+    this.last = result.catch(() => {});
+    return result;
+  }
+
+  private async offer(tracks: Track[], body: Record<string, unknown>, { svc = '', described }: Offered): Promise<void> {
+    const first = !this.peerConnection;
+    const jsep = await this.exchange.call.makeOffer([...tracks, { type: 'data', capture: false }]);
+    const mid = described && this.midOf(described.track);
+    if (mid) this.descriptions.set(mid, described.text);
+    const descriptions = [...this.descriptions].map(([mid, description]) => ({ mid, description }));
+    try {
+      await this.exchange.offer(
+        { request: first ? 'publish' : 'configure', ...body, ...(descriptions.length > 0 && { descriptions }) },
+        svc ? withSvc(jsep, svc) : jsep,
+      );
+    } catch (error) {
+      if (first) this.hangup();
+      throw error;
+    }
+  }
+}
+
+/** What goes with an offer. */
+interface Offered {
+  /** The scalability mode of its pictures. */
+  svc?: string;
+  described?: { track: MediaStreamTrack; text: string };
+}
+
+/** Says in the offer how its pictures are layered, which SDP does not. */
+function withSvc(jsep: Jsep, svc: string): Jsep {
+  const sections = (jsep.sdp ?? '').split(/^(?=m=)/m).slice(1);
+  const videos = sections.flatMap((section, mindex) => (section.startsWith('m=video') ? [{ mindex, svc }] : []));
+  return { type: jsep.type, sdp: jsep.sdp, svc: videos } as Jsep;
+}
+
+function tell(data: Answer, events: RoomEvents): void {
+  if (data['videoroom'] === 'destroyed') return events.ended('destroyed');
+  if (data['error_code'] !== undefined) return;
+  for (const { id, display } of (data['attendees'] ?? []) as Feed[]) events.joining(id, display);
+  if (data['publishers']) return events.feeds(data['publishers'] as Feed[]);
+  if (data['joining']) return events.joining(data['joining'].id, data['joining'].display);
+  if (data['leaving'] === 'ok' && data['reason'] === 'kicked') return events.ended('kicked');
+  if (data['moderation']) return events.moderated(data['id'], String(data['mid']), data['moderation'] === 'muted');
+  if (data['kicked'] !== undefined) return events.left(data['kicked'], true);
+  if (data['leaving'] !== undefined && data['leaving'] !== 'ok') return events.left(data['leaving'], false);
+  if (data['unpublished'] !== undefined && data['unpublished'] !== 'ok') return events.unpublished(data['unpublished']);
+  if (data['id'] !== undefined && data['display'] !== undefined && data['videoroom'] === 'event') events.renamed(data['id'], data['display']);
+}

@@ -1,0 +1,144 @@
+// What is sent to a room: microphone, camera, screen; muted, changed and ended while it goes on.
+import { openDevice, openScreen, type Capture } from '../capture';
+import { element, notice } from '../page';
+import type { Setup } from '../setup';
+import { explain } from './api';
+import type { Participant } from './participant';
+
+export type Slot = 'audio' | 'video' | 'screen';
+
+export class Sending {
+  private capture: Capture | null = null;
+  private readonly tracks = new Map<Slot, MediaStreamTrack>();
+  private readonly publish = element<HTMLButtonElement>('publish');
+  private readonly buttons = {
+    audio: element<HTMLButtonElement>('mute-audio'),
+    video: element<HTMLButtonElement>('mute-video'),
+    screen: element<HTMLButtonElement>('screen'),
+  };
+  private readonly bitrate = element<HTMLSelectElement>('bitrate');
+
+  /** `changed` is called when there is another picture to show, or one less. */
+  constructor(private readonly setup: Setup, private readonly participant: () => Participant | null, private readonly changed: () => void) {
+    this.publish.addEventListener('click', () => void this.start());
+    for (const slot of ['audio', 'video'] as const) {
+      this.buttons[slot].addEventListener('click', () => this.run(this.mute(slot)));
+    }
+    this.buttons.screen.addEventListener('click', () => this.run(this.tracks.has('screen') ? this.endScreen() : this.shareScreen()));
+    this.bitrate.addEventListener('change', () => this.run(this.participant()?.configure({ bitrate: this.bitrateCap })));
+    setup.onDevice((kind) => this.run(this.changeDevice(kind)));
+    this.show();
+  }
+
+  track(slot: Slot): MediaStreamTrack | null {
+    return this.tracks.get(slot) ?? null;
+  }
+
+  isMuted(slot: 'audio' | 'video'): boolean {
+    return this.tracks.get(slot)?.enabled === false;
+  }
+
+  /** Opens what the form says and sends it. */
+  async start(): Promise<void> {
+    const capture = await this.setup.capture(() => void this.start());
+    const participant = this.participant();
+    if (!capture || !participant) return stopAll(capture);
+    this.show();
+    // Nothing to send: a connection is made when there is.
+    if (capture.stream.getTracks().length === 0) return;
+    this.capture = capture;
+    for (const track of capture.stream.getTracks()) this.tracks.set(track.kind as 'audio' | 'video', track);
+    try {
+      await participant.publish(capture.stream, this.setup.sendOptions, this.setup.videoCodec, this.bitrateCap);
+    } catch (error) {
+      this.stop();
+      notice('warning', explain(error));
+    }
+    this.update();
+  }
+
+  /** Frees camera, microphone and screen; the connection is closed by who made it. */
+  stop(): void {
+    stopAll(this.capture);
+    this.capture = null;
+    for (const track of this.tracks.values()) track.stop();
+    this.tracks.clear();
+    this.update();
+  }
+
+  private get bitrateCap(): number {
+    return Number(this.bitrate.value) * 1000;
+  }
+
+  private async mute(slot: 'audio' | 'video'): Promise<void> {
+    const track = this.tracks.get(slot);
+    if (!track) return;
+    track.enabled = !track.enabled;
+    this.update();
+    await this.participant()?.send(track, track.enabled);
+  }
+
+  private async shareScreen(): Promise<void> {
+    const track = await openScreen();
+    const participant = this.participant();
+    // The user may well have chosen nothing.
+    if (!track || !participant) return track?.stop();
+    this.tracks.set('screen', track);
+    track.addEventListener('ended', () => this.run(this.endScreen()));
+    this.update();
+    try {
+      await participant.add(track, 'Screen');
+    } catch (error) {
+      track.stop();
+      this.tracks.delete('screen');
+      this.update();
+      throw error;
+    }
+  }
+
+  private async endScreen(): Promise<void> {
+    const track = this.tracks.get('screen');
+    if (!track) return;
+    this.tracks.delete('screen');
+    this.update();
+    await this.participant()?.remove(track);
+    track.stop();
+  }
+
+  private async changeDevice(kind: 'audio' | 'video'): Promise<void> {
+    const old = this.tracks.get(kind);
+    const participant = this.participant();
+    if (!old || !participant) return;
+    const track = await openDevice(kind, this.setup.captureOptions);
+    track.enabled = old.enabled;
+    this.tracks.set(kind, track);
+    await participant.replace(old, track);
+    old.stop();
+    this.update();
+  }
+
+  private update(): void {
+    this.show();
+    this.changed();
+  }
+
+  private show(): void {
+    for (const slot of ['audio', 'video'] as const) {
+      this.buttons[slot].hidden = !this.tracks.has(slot);
+      this.buttons[slot].setAttribute('aria-pressed', String(this.isMuted(slot)));
+    }
+    this.publish.hidden = this.tracks.has('audio') || this.tracks.has('video');
+    this.buttons.screen.setAttribute('aria-pressed', String(this.tracks.has('screen')));
+    this.buttons.screen.textContent = this.tracks.has('screen') ? 'Stop sharing' : 'Share screen';
+    this.buttons.screen.hidden = !navigator.mediaDevices?.getDisplayMedia;
+  }
+
+  private run(work: Promise<void> | undefined): void {
+    work?.catch((error: unknown) => notice('error', `That did not work: ${explain(error)}`));
+  }
+}
+
+function stopAll(capture: Capture | null): void {
+  capture?.close();
+  for (const track of capture?.stream.getTracks() ?? []) track.stop();
+}
