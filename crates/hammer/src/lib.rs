@@ -2,6 +2,7 @@
 //!
 //! What was measured is kept as a [`record::RunRecord`] for each server and round; a [`record::Report`]
 //! holds those of one call, and is what is written as JSON and read by everything that shows figures.
+#![forbid(unsafe_code)]
 
 pub mod ceiling;
 pub mod cli;
@@ -16,7 +17,6 @@ pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod source;
-pub mod sys;
 pub mod traffic;
 pub mod usage;
 pub mod viewer;

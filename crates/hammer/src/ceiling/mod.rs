@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use clap::Args;
 use nix::sys::socket::{setsockopt, sockopt};
+use portunus_udp::enable_gro;
 
 pub use cipher::Profile;
 
@@ -24,7 +25,6 @@ use crate::doubts::NOT_OPTIMISED;
 use crate::figures::{bits_per_s, percent};
 use crate::namespace::{Link, Namespace, NamespaceError, in_thread, pin};
 use crate::record::Ceiling;
-use crate::sys::ReceiveBatch;
 use crate::traffic::{Traffic, TrafficError};
 use receiver::Arrived;
 use sender::{Sender, Sent};
@@ -137,9 +137,6 @@ pub enum CeilingError {
     /// The crypto library refused.
     #[error("the crypto library refused to seal")]
     Crypto,
-    /// A batch is too small for one packet.
-    #[error("the batch is too small for one packet: give a larger --batch")]
-    Batch,
     /// A thread ended unexpectedly.
     #[error("a measuring thread ended unexpectedly")]
     Thread,
@@ -278,7 +275,7 @@ fn receivers(options: &Options, link: Option<&Link>) -> Result<Vec<UdpSocket>, C
         if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
             let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER_BYTES);
         }
-        ReceiveBatch::join(&socket);
+        enable_gro(&socket);
         Ok(socket)
     };
     (0..options.ports.min(options.viewers))

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::sys::ReceiveBatch;
+use portunus_udp::ReceiveBatch;
 
 /// Messages a call.
 const MESSAGES: usize = 256;
@@ -24,7 +24,7 @@ pub(super) struct Arrived {
 /// Reads `sockets` in turn, without ever sleeping: a sleeping receiver would be woken on the sender's cost.
 pub(super) fn count(sockets: &[UdpSocket], arrived: &Arrived) -> io::Result<()> {
     // No payload is looked at, so none is copied.
-    let mut batch = ReceiveBatch::new(MESSAGES, 1);
+    let mut batch = ReceiveBatch::cutting(MESSAGES, 1);
     let mut last = Instant::now();
     loop {
         let mut any = false;

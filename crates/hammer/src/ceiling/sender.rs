@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::CeilingError;
 use aws_lc_rs::error::Unspecified;
 use nix::time::{ClockId, clock_gettime};
+use portunus_udp::{SendBatch, SendCounters};
 
 use super::cipher::{Cipher, Profile};
-use crate::sys::{Flushed, SendBatch};
 use crate::traffic::{AUDIO_PERIOD, RTP_HEADER_BYTES, Traffic};
 
 /// A message of sendmmsg costs more than its part of the arena; so many are always enough.
@@ -102,18 +102,18 @@ impl Sender {
             };
             self.next += 1;
             for viewer in &mut self.viewers {
+                let to = batch.destination(None, viewer.to);
                 for (at, size) in sizes.iter().enumerate() {
                     let len = size + self.tag_bytes;
-                    if batch.room(len).is_none() {
+                    if batch.is_full() {
                         sent.flush(&mut batch, &self.socket)?;
                     }
-                    let Some(datagram) = batch.room(len) else {
-                        return Err(CeilingError::Batch);
-                    };
+                    let room = batch.room(&self.socket);
+                    let datagram = room.get_mut(..len).unwrap_or_default();
                     let marker = at + 1 == sizes.len();
                     let written = viewer.write(marker, &self.payload, datagram);
                     written.map_err(|_| CeilingError::Crypto)?;
-                    batch.commit(len, viewer.to);
+                    batch.commit(len, &to);
                 }
                 // Viewers may share a port; a server could not join what they get.
                 batch.part();
@@ -159,18 +159,22 @@ impl Viewer {
 impl Sent {
     fn flush(&mut self, batch: &mut SendBatch, socket: &UdpSocket) -> Result<(), CeilingError> {
         let start = Instant::now();
-        let Flushed {
+        batch.flush(socket);
+        self.took_sending += start.elapsed();
+        let SendCounters {
             datagrams,
             bytes,
             calls,
             dropped,
-        } = batch.flush(socket).map_err(CeilingError::Send)?;
-        self.took_sending += start.elapsed();
-        self.packets += datagrams;
-        self.bytes += bytes;
-        self.calls += calls;
-        self.dropped += dropped;
-        Ok(())
+            ..
+        } = batch.counters();
+        self.packets = datagrams;
+        self.bytes = bytes;
+        self.calls = calls;
+        self.dropped = dropped;
+        batch
+            .take_error()
+            .map_or(Ok(()), |error| Err(CeilingError::Send(error)))
     }
 }
 

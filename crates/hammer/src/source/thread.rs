@@ -7,9 +7,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use portunus_udp::run_first;
+
 use super::pace::{Due, Lateness};
 use super::{AUDIO, Packets, Sent, VIDEO, VideoCodec};
-use crate::sys::run_first;
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
 /// What is sent.

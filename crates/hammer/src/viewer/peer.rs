@@ -7,13 +7,13 @@ use portunus_rtc::{Protocol, Received, Transport, TransportEvent};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{CompoundWriter, ReceiverReportWriter};
 use portunus_srtp::Profile;
+use portunus_udp::{ReceiveBatch, Received as Arrival, SendBatch, enable_timestamps};
 
 use super::check::{Checker, Findings};
 use super::count::Count;
 use super::prepare::Prepared;
 use super::send::Sender;
 use crate::source::{Lateness, wall_clock};
-use crate::sys::{ReceiveBatch, Received as Arrival, SendBatch};
 
 /// Who reports, as browsers that send nothing call themselves.
 const RECEIVER: Ssrc = Ssrc(1);
@@ -78,7 +78,7 @@ impl Peer {
         } = prepared;
         if check {
             // Without it the time of reading has to do, which is later.
-            ReceiveBatch::stamp(&socket);
+            enable_timestamps(&socket);
         }
         Self {
             count: Count::default(),
@@ -246,7 +246,10 @@ impl Peer {
     fn count(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
         let mut touched = false;
         let Arrival {
-            from, data, stride, ..
+            remote,
+            data,
+            stride,
+            ..
         } = arrival;
         for datagram in data.chunks_mut(stride) {
             match Protocol::of(datagram) {
@@ -258,10 +261,8 @@ impl Peer {
                 }
                 Some(Protocol::Rtcp) | None => {}
                 Some(Protocol::Stun | Protocol::Dtls) => {
-                    if let Some(remote) = from {
-                        self.transport.receive(now, self.address, remote, datagram);
-                        touched = true;
-                    }
+                    self.transport.receive(now, self.address, remote, datagram);
+                    touched = true;
                 }
             }
         }
@@ -270,15 +271,12 @@ impl Peer {
 
     fn check(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
         let Arrival {
-            from: Some(remote),
+            remote,
             data,
             stride,
             at,
             ..
-        } = arrival
-        else {
-            return false;
-        };
+        } = arrival;
         let arrived = at.unwrap_or_else(wall_clock);
         let mut touched = false;
         for datagram in data.chunks_mut(stride) {

@@ -16,10 +16,10 @@ use portunus_sdp::{
     MediaOffer, Negotiated, OfferOptions, SdpError, SdpType, Session, Setup,
 };
 use portunus_srtp::Profile;
+use portunus_udp::enable_gro;
 
 use super::send::Sender;
 use crate::source::{AUDIO, STREAMS, Sent, SourceConfig, VIDEO, VideoCodec};
-use crate::sys::ReceiveBatch;
 
 /// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
@@ -222,7 +222,7 @@ impl Prepared {
 
 /// Sets what is of use and no harm if the kernel refuses it.
 fn tune(socket: &UdpSocket) {
-    ReceiveBatch::join(socket);
+    enable_gro(socket);
     // The second is for those who may go beyond net.core.rmem_max.
     let _ = setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
     let _ = setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES);

@@ -1,14 +1,14 @@
 //! What a participant sends.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use portunus_rtc::Transport;
 use portunus_rtp::{Pt, SeqNo, Ssrc};
+use portunus_udp::{Destination, SendBatch};
 
 use crate::source::{AUDIO, Due, Lateness, Packets, STREAMS, Sent, SourceConfig, VIDEO};
-use crate::sys::SendBatch;
 use crate::traffic::AUDIO_PERIOD;
 
 /// The most that sealing adds to a packet, in bytes.
@@ -88,10 +88,11 @@ impl Sender {
         let Some(to) = transport.selected_pair().map(|pair| pair.remote) else {
             return 0;
         };
+        let to = out.destination(None, to);
         let mut sent = 0;
         let counted = self.counted.as_deref();
         let mut put = |stream, header, number, packet: &mut [u8]| {
-            if seal(transport, to, (header, number), packet, socket, out) {
+            if seal(transport, &to, (header, number), packet, socket, out) {
                 sent += 1;
                 if let Some(counted) = counted {
                     counted.count(stream);
@@ -109,7 +110,7 @@ impl Sender {
                 .audio(|header, number, packet| put(AUDIO, header, number, packet));
         }
         // What the kernel does not take is lost, and missed by whoever expects it.
-        let _ = out.flush(socket);
+        out.flush(socket);
         sent
     }
 }
@@ -123,18 +124,13 @@ fn common_start() -> Instant {
 /// Puts a sealed packet into the batch; says whether it could.
 fn seal(
     transport: &Transport,
-    to: SocketAddr,
+    to: &Destination,
     (header, number): (usize, u64),
     packet: &[u8],
     socket: &UdpSocket,
     out: &mut SendBatch,
 ) -> bool {
-    let room = packet.len() + MAX_TAG;
-    if out.room(room).is_none() {
-        // What the kernel does not take is lost.
-        let _ = out.flush(socket);
-    }
-    let Some(buffer) = out.room(room) else {
+    let Some(buffer) = out.room(socket).get_mut(..packet.len() + MAX_TAG) else {
         return false;
     };
     let (plain, _) = buffer.split_at_mut(packet.len());

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
+use portunus_udp::{ReceiveBatch, SendBatch};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -18,7 +19,6 @@ use super::expect::Expectation;
 use super::peer::{News, Peer, Tally};
 use super::{Event, EventKind, NewPeer, PeerId, Window};
 use crate::source::{Lateness, Sent, wall_clock};
-use crate::sys::{ReceiveBatch, SendBatch};
 
 /// A pass over the sockets is not started sooner than this after the last one. Between passes the
 /// thread sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of

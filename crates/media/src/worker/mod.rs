@@ -35,7 +35,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::graph::{Source, SourceKey, TalkChange};
 use crate::plane::{Inbox, PeerId, RouteId};
-use crate::sys::{MediaSocket, ReceiveBatch, SendBatch, enable_gro};
+use crate::sys::{self, MediaSocket, ReceiveBatch, SendBatch, enable_gro};
 use crate::totals::WorkerTotals;
 use crate::{Event, PeerEvent, SourceRef};
 
@@ -120,7 +120,7 @@ impl Worker {
             by_route: HashMap::new(),
             timers: Timers::default(),
             ingests: Ingests::default(),
-            out: SendBatch::new(gso),
+            out: sys::send_batch(gso),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
             talk_changes: Vec::new(),
@@ -133,7 +133,7 @@ impl Worker {
 
     /// Runs until it is told to stop.
     pub(crate) fn run(mut self) -> io::Result<()> {
-        let mut batch = ReceiveBatch::new();
+        let mut batch = sys::receive_batch();
         let mut ready = Events::with_capacity(64);
         let fd = self.parts.socket.raw_fd();
         self.parts
@@ -209,7 +209,7 @@ impl Worker {
                     self.take_datagram(now, local, message.remote, datagram);
                 }
             }
-            if !ReceiveBatch::was_full(received) {
+            if !batch.was_full(received) {
                 return Ok(false);
             }
         }

@@ -1,28 +1,28 @@
-//! A worker's UDP socket.
+//! Sockets that batches leave and come by.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, Type};
 
 /// Asked of the kernel; it gives what net.core.rmem_max and wmem_max allow.
 const BUFFER_BYTES: usize = 8 << 20;
 
 /// A non-blocking UDP socket that tells which address each datagram came to.
 #[derive(Debug)]
-pub(crate) struct MediaSocket {
-    pub(super) fd: OwnedFd,
+pub struct Socket {
+    fd: OwnedFd,
     /// An IPv6 socket that takes IPv4 as well.
-    pub(super) dual: bool,
+    dual: bool,
     local: SocketAddr,
 }
 
-impl MediaSocket {
+impl Socket {
     /// Binds `address`; the unspecified IPv6 address takes IPv4 too.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let socket = Socket::new(
+        let socket = socket2::Socket::new(
             Domain::for_address(address),
             Type::DGRAM,
             Some(Protocol::UDP),
@@ -54,30 +54,55 @@ impl MediaSocket {
     }
 
     /// Whether the kernel knows UDP_SEGMENT.
-    pub(crate) fn probe_gso(&self) -> bool {
+    pub fn probe_gso(&self) -> bool {
         set_option(self, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
     }
 
     /// Where it is bound.
-    pub(crate) fn local(&self) -> SocketAddr {
+    pub fn local(&self) -> SocketAddr {
         self.local
     }
 
     /// The descriptor, to be polled.
-    pub(crate) fn raw_fd(&self) -> RawFd {
+    pub fn raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 }
 
-impl AsFd for MediaSocket {
+impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
+/// A socket that a [`SendBatch`](crate::SendBatch) may leave by.
+pub trait Outlet: AsFd {
+    /// Whether it is of IPv6: addresses of IPv4 are mapped then.
+    fn is_dual(&self) -> bool;
+}
+
+impl Outlet for Socket {
+    #[inline]
+    fn is_dual(&self) -> bool {
+        self.dual
+    }
+}
+
+/// A socket of one family: it sends to addresses of that family.
+impl Outlet for UdpSocket {
+    fn is_dual(&self) -> bool {
+        false
+    }
+}
+
 /// Asks the kernel to join datagrams of one sender (UDP_GRO); says whether it does.
-pub(crate) fn enable_gro(socket: &impl AsFd) -> bool {
+pub fn enable_gro(socket: &impl AsFd) -> bool {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok()
+}
+
+/// Asks the kernel to note when datagrams came (SO_TIMESTAMPNS); says whether it does.
+pub fn enable_timestamps(socket: &impl AsFd) -> bool {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
 }
 
 fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {

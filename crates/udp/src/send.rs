@@ -2,49 +2,51 @@
 //! for UDP_SEGMENT, and everything leaves by sendmmsg.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
-use std::{io, mem};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::{fmt, io, mem};
 
-use super::MediaSocket;
-use super::address::{self, RawAddress};
-use super::control::ControlBuffer;
+use crate::address::{self, RawAddress};
+use crate::control::ControlBuffer;
+use crate::socket::Outlet;
 
-/// The arena is flushed when it is full; small enough to stay in a core's second-level cache.
-pub(crate) const ARENA_BYTES: usize = 192 << 10;
-/// The largest datagram that is ever written.
-pub(crate) const DATAGRAM_BYTES: usize = 2048;
+/// The largest datagram that may be written.
+pub const DATAGRAM_BYTES: usize = 2048;
 /// The kernel's limit (UDP_MAX_SEGMENTS in older kernels).
 const MAX_SEGMENTS: usize = 64;
 /// A UDP datagram, and so a run, has at most 65,507 bytes with IPv4 headers.
 const MAX_RUN_BYTES: usize = 65_000;
-/// Messages a call (UIO_MAXIOV is 1,024).
-const MESSAGES: usize = 256;
 /// How long a full socket is waited for before what is left is dropped.
 const PATIENCE_MS: i32 = 2;
 
-/// What was sent and what was not.
+/// What was sent and what was not, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct SendCounters {
-    pub(crate) datagrams: u64,
-    pub(crate) bytes: u64,
-    pub(crate) calls: u64,
+pub struct SendCounters {
+    /// Datagrams that the kernel took.
+    pub datagrams: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// System calls for them.
+    pub calls: u64,
     /// Datagrams given up because the socket stayed full.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
     /// Datagrams that the kernel refused (no route, unreachable network …).
-    pub(crate) refused: u64,
+    pub refused: u64,
 }
 
 /// What becomes of datagrams that are not sent.
 #[cfg(feature = "testing")]
-pub(crate) enum Diverted {
+#[derive(Debug)]
+pub enum Diverted {
+    /// They are counted only.
     Dropped,
+    /// They are kept with their addresses.
     Kept(Vec<(SocketAddr, Vec<u8>)>),
 }
 
 /// Where datagrams go, and from which of our addresses.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Destination {
-    from: IpAddr,
+pub struct Destination {
+    from: Option<IpAddr>,
     to: SocketAddr,
     /// Told apart by this: it is the same only for equal addresses.
     serial: u32,
@@ -61,18 +63,23 @@ struct Run {
     closed: bool,
 }
 
-/// Datagrams on their way out.
-pub(crate) struct SendBatch {
+/// Datagrams on their way out: they are written into one arena, and successive ones of equal size to one
+/// [`Destination`] are joined; the last of such a run may be shorter. Their order is kept.
+///
+/// Each is written into [`SendBatch::room`] and confirmed by [`SendBatch::commit`].
+pub struct SendBatch {
     arena: Vec<u8>,
     used: usize,
     runs: Vec<Run>,
+    max_runs: usize,
     /// The last one that was given out.
     destination: u32,
     gso: bool,
     /// What becomes of the datagrams where there is no network.
     #[cfg(feature = "testing")]
-    pub(crate) diverted: Option<Diverted>,
+    pub diverted: Option<Diverted>,
     counters: SendCounters,
+    error: Option<io::Error>,
     addresses: Vec<RawAddress>,
     controls: Vec<ControlBuffer>,
     iovecs: Vec<libc::iovec>,
@@ -84,36 +91,56 @@ pub(crate) struct SendBatch {
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    pub(crate) fn new(gso: bool) -> Self {
+    /// A batch of up to `arena_bytes` (one datagram at least) and `messages` (1 to 1,024) a call; `gso`:
+    /// the kernel knows UDP_SEGMENT.
+    pub fn new(arena_bytes: usize, messages: usize, gso: bool) -> Self {
+        let messages = messages.clamp(1, libc::UIO_MAXIOV as usize);
         // SAFETY: mmsghdr and iovec are integers and pointers; all zeros is a valid value of them.
         let (header, iovec) = unsafe { (mem::zeroed(), mem::zeroed()) };
         Self {
-            arena: vec![0; ARENA_BYTES],
+            arena: vec![0; arena_bytes.max(DATAGRAM_BYTES)],
             used: 0,
-            runs: Vec::with_capacity(MESSAGES),
+            runs: Vec::with_capacity(messages),
+            max_runs: messages,
             destination: 0,
             gso,
             #[cfg(feature = "testing")]
             diverted: None,
             counters: SendCounters::default(),
-            addresses: vec![address::zeroed(); MESSAGES],
-            controls: vec![ControlBuffer::new(); MESSAGES],
-            iovecs: vec![iovec; MESSAGES],
-            headers: vec![header; MESSAGES],
+            error: None,
+            addresses: vec![address::zeroed(); messages],
+            controls: vec![ControlBuffer::new(); messages],
+            iovecs: vec![iovec; messages],
+            headers: vec![header; messages],
         }
     }
 
     /// Room for one datagram of up to [`DATAGRAM_BYTES`]; [`SendBatch::commit`] says what became of
-    /// it. If the arena is full it is flushed first.
-    pub(crate) fn room(&mut self, socket: &MediaSocket) -> &mut [u8] {
-        if self.used + DATAGRAM_BYTES > self.arena.len() || self.runs.len() == MESSAGES {
+    /// it. If the batch is full it is flushed first.
+    #[inline]
+    pub fn room(&mut self, socket: &impl Outlet) -> &mut [u8] {
+        if self.is_full() {
             self.flush(socket);
         }
         self.arena.get_mut(self.used..).unwrap_or_default()
     }
 
-    /// A way for datagrams; ask for it once for a burst, so that they can be joined.
-    pub(crate) fn destination(&mut self, from: IpAddr, to: SocketAddr) -> Destination {
+    /// Whether it has to be flushed before there is room again.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.used + DATAGRAM_BYTES > self.arena.len() || self.runs.len() == self.max_runs
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// A way for datagrams to `to`; ask for it once for a burst, so that they can be joined. `from` is
+    /// the address of ours that they leave from; without it the kernel chooses.
+    #[inline]
+    pub fn destination(&mut self, from: impl Into<Option<IpAddr>>, to: SocketAddr) -> Destination {
+        let from = from.into();
         let last = self.runs.last().map(|run| run.destination);
         if let Some(last) = last
             && (last.from, last.to) == (from, to)
@@ -127,9 +154,10 @@ impl SendBatch {
 
     /// The first `len` bytes of the room are a datagram.
     #[inline]
-    pub(crate) fn commit(&mut self, len: usize, destination: &Destination) {
+    pub fn commit(&mut self, len: usize, destination: &Destination) {
         let start = self.used;
         debug_assert!(len <= DATAGRAM_BYTES && start + len <= self.arena.len());
+        let len = len.min(self.arena.len() - start);
         self.used += len;
         if self.gso
             && let Some(run) = self.runs.last_mut()
@@ -154,15 +182,30 @@ impl SendBatch {
         });
     }
 
-    /// Sends everything. What the socket does not take within [`PATIENCE_MS`] is dropped and counted.
-    pub(crate) fn flush(&mut self, socket: &MediaSocket) {
+    /// What follows is not joined to what is there: the next datagram is for somebody else, even if the
+    /// address is the same.
+    pub fn part(&mut self) {
+        if let Some(run) = self.runs.last_mut() {
+            run.closed = true;
+        }
+    }
+
+    /// Sends everything. What the socket does not take within 2 ms is dropped and counted.
+    #[inline]
+    pub fn flush(&mut self, socket: &impl Outlet) {
+        if !self.runs.is_empty() {
+            self.flush_by(socket.as_fd(), socket.is_dual());
+        }
+    }
+
+    fn flush_by(&mut self, socket: BorrowedFd<'_>, dual: bool) {
         #[cfg(feature = "testing")]
         if self.divert() {
             return;
         }
         let mut first = 0;
         while first < self.runs.len() {
-            let prepared = self.prepare(first, socket.dual);
+            let prepared = self.prepare(first, dual);
             match send(socket, self.headers.get_mut(..prepared).unwrap_or_default()) {
                 Ok(sent) => {
                     self.counters.calls += 1;
@@ -172,7 +215,7 @@ impl SendBatch {
                     }
                     first += sent;
                 }
-                Err(error) => first += self.refused(first, &error, socket),
+                Err(error) => first += self.refused(first, error, socket),
             }
         }
         self.runs.clear();
@@ -198,12 +241,17 @@ impl SendBatch {
     }
 
     /// What was sent since the start.
-    pub(crate) fn counters(&self) -> SendCounters {
+    pub fn counters(&self) -> SendCounters {
         self.counters
     }
 
+    /// Why the kernel refused the last of the datagrams that it refused since the last call.
+    pub fn take_error(&mut self) -> Option<io::Error> {
+        self.error.take()
+    }
+
     /// Deals with an error on the run `first`; returns how many runs are settled by that.
-    fn refused(&mut self, first: usize, error: &io::Error, socket: &MediaSocket) -> usize {
+    fn refused(&mut self, first: usize, error: io::Error, socket: BorrowedFd<'_>) -> usize {
         let Some(run) = self.runs.get(first).copied() else {
             return 1;
         };
@@ -227,6 +275,7 @@ impl SendBatch {
             }
             _ => {
                 self.counters.refused += run.count as u64;
+                self.error = Some(error);
                 1
             }
         }
@@ -278,13 +327,24 @@ impl SendBatch {
     }
 }
 
+impl fmt::Debug for SendBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendBatch")
+            .field("runs", &self.runs.len())
+            .field("used", &self.used)
+            .field("gso", &self.gso)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Sends the messages; returns how many left.
-fn send(socket: &MediaSocket, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
+fn send(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr]) -> io::Result<usize> {
     // SAFETY: every header was filled by `prepare` with pointers into the batch's own vectors, which
     // are neither moved nor freed before the call returns.
     let sent = unsafe {
         libc::sendmmsg(
-            socket.fd.as_raw_fd(),
+            socket.as_raw_fd(),
             headers.as_mut_ptr(),
             headers.len() as libc::c_uint,
             libc::MSG_DONTWAIT as _,
@@ -298,9 +358,9 @@ fn send(socket: &MediaSocket, headers: &mut [libc::mmsghdr]) -> io::Result<usize
 }
 
 /// Waits until the socket takes more, at most [`PATIENCE_MS`].
-fn wait_writable(socket: &MediaSocket) -> bool {
+fn wait_writable(socket: BorrowedFd<'_>) -> bool {
     let mut poll = libc::pollfd {
-        fd: socket.fd.as_raw_fd(),
+        fd: socket.as_raw_fd(),
         events: libc::POLLOUT,
         revents: 0,
     };

@@ -2,35 +2,37 @@
 
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
-use super::address::unmap;
+use crate::address::unmap;
 
-/// Space for the control messages of one datagram: packet info and a segment size.
+/// Space for the control messages of one datagram: packet info, a segment size and a time stamp.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-pub(super) struct ControlBuffer([u8; 96]);
+pub(crate) struct ControlBuffer([u8; 96]);
 
 impl ControlBuffer {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self([0; 96])
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut libc::c_void {
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut libc::c_void {
         self.0.as_mut_ptr().cast()
     }
 
-    pub(super) const fn capacity() -> usize {
+    pub(crate) const fn capacity() -> usize {
         mem::size_of::<ControlBuffer>()
     }
 
-    /// Writes the source address to send from and, above 0, the segment size. Returns the length.
-    pub(super) fn encode(&mut self, source: IpAddr, dual: bool, segment: u16) -> usize {
+    /// Writes the source address to send from, if any, and the segment size, above 0. Returns the length.
+    pub(crate) fn encode(&mut self, source: Option<IpAddr>, dual: bool, segment: u16) -> usize {
         let mut writer = Writer {
             buffer: &mut self.0,
             at: 0,
         };
         match source {
-            IpAddr::V4(ip) if !dual => {
+            None => {}
+            Some(IpAddr::V4(ip)) if !dual => {
                 let info = libc::in_pktinfo {
                     ipi_ifindex: 0,
                     ipi_spec_dst: libc::in_addr {
@@ -40,8 +42,8 @@ impl ControlBuffer {
                 };
                 writer.push(libc::IPPROTO_IP, libc::IP_PKTINFO, info);
             }
-            IpAddr::V4(ip) => writer.push_v6(ip.to_ipv6_mapped()),
-            IpAddr::V6(ip) => writer.push_v6(ip),
+            Some(IpAddr::V4(ip)) => writer.push_v6(ip.to_ipv6_mapped()),
+            Some(IpAddr::V6(ip)) => writer.push_v6(ip),
         }
         if segment > 0 {
             writer.push(libc::SOL_UDP, libc::UDP_SEGMENT, segment);
@@ -49,29 +51,52 @@ impl ControlBuffer {
         writer.at
     }
 
-    /// Reads the address that a datagram came to, and the segment size if the kernel joined several.
-    pub(super) fn decode(&self, len: usize) -> (Option<IpAddr>, Option<u16>) {
-        let (mut local, mut segment) = (None, None);
+    /// Reads the first `len` bytes.
+    pub(crate) fn decode(&self, len: usize) -> Facts {
+        let mut facts = Facts::default();
         let mut rest = self.0.get(..len).unwrap_or_default();
         while let Some((level, kind, data, next)) = split(rest) {
             match (level, kind) {
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    local = first::<16>(data).map(|ip| unmap(Ipv6Addr::from(ip)));
+                    facts.local = first::<16>(data).map(|ip| unmap(Ipv6Addr::from(ip)));
                 }
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
                     let spec_dst = data.get(4..).and_then(first::<4>);
-                    local = spec_dst.map(|ip| IpAddr::V4(Ipv4Addr::from(ip)));
+                    facts.local = spec_dst.map(|ip| IpAddr::V4(Ipv4Addr::from(ip)));
                 }
                 (libc::SOL_UDP, libc::UDP_GRO) => {
-                    segment =
+                    facts.segment =
                         first::<4>(data).and_then(|s| u16::try_from(i32::from_ne_bytes(s)).ok());
                 }
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => facts.at = time(data),
                 _ => {}
             }
             rest = next;
         }
-        (local, segment)
+        facts
     }
+}
+
+/// What the kernel says of a datagram.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The address that it came to.
+    pub(crate) local: Option<IpAddr>,
+    /// The size of the datagrams that were joined.
+    pub(crate) segment: Option<u16>,
+    /// When it came, since 1970.
+    pub(crate) at: Option<Duration>,
+}
+
+fn time(data: &[u8]) -> Option<Duration> {
+    let seconds = i64::from_ne_bytes(first(data)?);
+    let nanoseconds = i64::from_ne_bytes(data.get(8..).and_then(first)?);
+    let seconds = u64::try_from(seconds).ok()?;
+    let nanoseconds = u32::try_from(nanoseconds).ok();
+    Some(Duration::new(
+        seconds,
+        nanoseconds.filter(|ns| *ns < 1_000_000_000)?,
+    ))
 }
 
 const HEADER: usize = mem::size_of::<libc::cmsghdr>();
@@ -87,8 +112,8 @@ fn split(bytes: &[u8]) -> Option<(i32, i32, &[u8], &[u8])> {
     let level = i32::from_ne_bytes(bytes.get(8..).and_then(first)?);
     let kind = i32::from_ne_bytes(bytes.get(12..).and_then(first)?);
     let data = bytes.get(HEADER..len)?;
-    let next = bytes.get(len.next_multiple_of(ALIGN)..).unwrap_or_default();
-    Some((level, kind, data, next))
+    let next = len.checked_next_multiple_of(ALIGN)?;
+    Some((level, kind, data, bytes.get(next..).unwrap_or_default()))
 }
 
 struct Writer<'a> {
@@ -144,17 +169,18 @@ mod tests {
         ] {
             let ip: IpAddr = ip.parse().unwrap();
             let mut buffer = ControlBuffer::new();
-            let len = buffer.encode(ip, dual, 1200);
-            assert_eq!(buffer.decode(len).0, Some(ip));
+            let len = buffer.encode(Some(ip), dual, 1200);
+            assert_eq!(buffer.decode(len).local, Some(ip));
         }
+        assert_eq!(ControlBuffer::new().encode(None, false, 0), 0);
     }
 
     #[test]
     fn nonsense_lengths_end_the_walk() {
-        let mut buffer = ControlBuffer::new();
-        buffer.0 = [0xff; 96];
-        assert_eq!(buffer.decode(96), (None, None));
-        buffer.0 = [0; 96];
-        assert_eq!(buffer.decode(96), (None, None));
+        for byte in [0, 1, 16, 0xff] {
+            let buffer = ControlBuffer([byte; 96]);
+            assert_eq!(buffer.decode(96), Facts::default());
+            assert_eq!(buffer.decode(1_000), Facts::default());
+        }
     }
 }

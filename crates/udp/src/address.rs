@@ -4,17 +4,17 @@ use std::mem;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Room for any address that a UDP socket of ours can have.
-pub(super) type RawAddress = libc::sockaddr_in6;
+pub(crate) type RawAddress = libc::sockaddr_in6;
 
 /// An empty address.
-pub(super) fn zeroed() -> RawAddress {
+pub(crate) fn zeroed() -> RawAddress {
     // SAFETY: sockaddr_in6 is plain integers; all zeros is a valid value.
     unsafe { mem::zeroed() }
 }
 
 /// Writes `address` as a socket of `dual` kind takes it: IPv4 mapped into IPv6 (RFC 4291 section 2.5.5.2)
 /// on a dual-stack socket, plain otherwise. Returns the length that counts.
-pub(super) fn write(address: SocketAddr, dual: bool, raw: &mut RawAddress) -> libc::socklen_t {
+pub(crate) fn write(address: SocketAddr, dual: bool, raw: &mut RawAddress) -> libc::socklen_t {
     let (ip, scope) = match address {
         SocketAddr::V4(v4) if !dual => {
             // SAFETY: sockaddr_in is smaller than sockaddr_in6 and less strictly aligned, and both
@@ -37,7 +37,7 @@ pub(super) fn write(address: SocketAddr, dual: bool, raw: &mut RawAddress) -> li
 }
 
 /// Reads what the kernel wrote; none if it is of another family. Mapped IPv4 becomes plain IPv4.
-pub(super) fn read(raw: &RawAddress) -> Option<SocketAddr> {
+pub(crate) fn read(raw: &RawAddress) -> Option<SocketAddr> {
     match i32::from(raw.sin6_family) {
         libc::AF_INET6 => {
             let ip = unmap(Ipv6Addr::from(raw.sin6_addr.s6_addr));
@@ -55,7 +55,7 @@ pub(super) fn read(raw: &RawAddress) -> Option<SocketAddr> {
 }
 
 /// IPv4 out of its IPv6 mapping.
-pub(super) fn unmap(ip: Ipv6Addr) -> IpAddr {
+pub(crate) fn unmap(ip: Ipv6Addr) -> IpAddr {
     ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4)
 }
 

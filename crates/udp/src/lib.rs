@@ -1,0 +1,52 @@
+//! UDP in batches on Linux: many datagrams with each system call, and many packets with each datagram.
+//!
+//! [`SendBatch`] joins datagrams of one size to one address (UDP_SEGMENT) and sends all by `sendmmsg`;
+//! [`ReceiveBatch`] receives by `recvmmsg` what the kernel has joined (UDP_GRO). Their buffers are laid out
+//! once and used again for every call.
+//!
+//! The server's media plane and its load generator stand on it. It is the place of their `unsafe`, and
+//! everything that leaves it is safe: buffers are owned here, addresses are checked here, and what the
+//! kernel refuses later (UDP_SEGMENT) is switched off here for good and logged once.
+//!
+//! ```
+//! use std::net::SocketAddr;
+//! use portunus_udp::{ReceiveBatch, SendBatch, Socket, enable_gro};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let (a, b) = (Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?,
+//!               Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?);
+//! enable_gro(&b);
+//! let mut out = SendBatch::new(64 << 10, 32, a.probe_gso());
+//! for _ in 0..3 {
+//!     let destination = out.destination(None, b.local());
+//!     out.room(&a)[..5].copy_from_slice(b"hello");
+//!     out.commit(5, &destination);
+//! }
+//! out.flush(&a);
+//!
+//! let mut batch = ReceiveBatch::new(8, ReceiveBatch::WHOLE);
+//! let mut datagrams = 0;
+//! while datagrams < 3 {
+//!     let received = batch.receive(&b)?;
+//!     for message in batch.iter(received) {
+//!         datagrams += message.data.chunks(message.stride).filter(|d| *d == b"hello").count();
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![allow(unsafe_code)]
+
+mod address;
+mod control;
+mod receive;
+mod send;
+mod socket;
+mod thread;
+
+pub use receive::{ReceiveBatch, Received};
+#[cfg(feature = "testing")]
+pub use send::Diverted;
+pub use send::{DATAGRAM_BYTES, Destination, SendBatch, SendCounters};
+pub use socket::{Outlet, Socket, enable_gro, enable_timestamps};
+pub use thread::{pin_to_core, run_first};

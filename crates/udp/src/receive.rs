@@ -1,0 +1,174 @@
+//! Receiving in batches: recvmmsg with UDP_GRO.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+use std::{fmt, io, mem};
+
+use crate::address::{self, RawAddress};
+use crate::control::ControlBuffer;
+
+/// The buffers of one recvmmsg call and what it put there.
+pub struct ReceiveBatch {
+    room: usize,
+    /// Messages that there is not enough room for are cut, not left out.
+    cuts: bool,
+    data: Vec<u8>,
+    addresses: Vec<RawAddress>,
+    controls: Vec<ControlBuffer>,
+    iovecs: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the raw pointers in `iovecs` and `headers` are rewritten from the owned buffers before each
+// call and are not read otherwise, so the batch may move between threads.
+unsafe impl Send for ReceiveBatch {}
+
+/// Datagrams of one sender that the kernel joined: all of `stride` bytes but the last, which may be
+/// shorter.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// Who sent them. IPv4 on an IPv6 socket is given as IPv4.
+    pub remote: SocketAddr,
+    /// The address they came to, if the kernel said: it does for a [`Socket`](crate::Socket).
+    pub local: Option<IpAddr>,
+    /// The datagrams, one after the other; of a batch that cuts, what there was room for of them.
+    pub data: &'a mut [u8],
+    /// All their bytes, those included that there was no room for.
+    pub len: usize,
+    /// Bytes of each datagram; never 0.
+    pub stride: usize,
+    /// When the kernel got the first of them, since 1970, after
+    /// [`enable_timestamps`](crate::enable_timestamps).
+    pub at: Option<Duration>,
+}
+
+impl ReceiveBatch {
+    /// Room for whole messages: the kernel joins up to 64 KiB.
+    pub const WHOLE: usize = 1 << 16;
+
+    /// For `messages` a call (1 to 1,024) of up to `room` bytes. What is longer is left out.
+    pub fn new(messages: usize, room: usize) -> Self {
+        let messages = messages.clamp(1, libc::UIO_MAXIOV as usize);
+        let room = room.max(1);
+        // SAFETY: mmsghdr and iovec are integers and pointers; all zeros is a valid value of them.
+        let (header, iovec) = unsafe { (mem::zeroed(), mem::zeroed()) };
+        Self {
+            room,
+            cuts: false,
+            data: vec![0; messages * room],
+            addresses: vec![address::zeroed(); messages],
+            controls: vec![ControlBuffer::new(); messages],
+            iovecs: vec![iovec; messages],
+            headers: vec![header; messages],
+        }
+    }
+
+    /// The same where only lengths and the first bytes count: what is longer than `room` is cut. The
+    /// kernel then copies no more than that, and still says how long it was.
+    pub fn cutting(messages: usize, room: usize) -> Self {
+        Self {
+            cuts: true,
+            ..Self::new(messages, room)
+        }
+    }
+
+    /// Receives what is there, without waiting; 0 if there is nothing. The number returned is to be used
+    /// with [`ReceiveBatch::iter`].
+    pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
+        self.receive_up_to(socket, self.headers.len())
+    }
+
+    /// Receives at most `messages` of what is there.
+    pub fn receive_up_to(&mut self, socket: &impl AsFd, messages: usize) -> io::Result<usize> {
+        let buffers = self.data.chunks_exact_mut(self.room);
+        let parts = buffers.zip(&mut self.addresses).zip(&mut self.controls);
+        let slots = self.iovecs.iter_mut().zip(&mut self.headers);
+        for (((buffer, address), control), (iovec, header)) in parts.zip(slots).take(messages) {
+            iovec.iov_base = buffer.as_mut_ptr().cast();
+            iovec.iov_len = buffer.len();
+            let message = &mut header.msg_hdr;
+            message.msg_name = std::ptr::from_mut(address).cast();
+            message.msg_namelen = mem::size_of::<RawAddress>() as libc::socklen_t;
+            message.msg_iov = iovec;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr();
+            message.msg_controllen = ControlBuffer::capacity();
+            message.msg_flags = 0;
+        }
+        // The kernel writes no more than there is room for; with MSG_TRUNC it gives the whole length.
+        let flags = libc::MSG_DONTWAIT | if self.cuts { libc::MSG_TRUNC } else { 0 };
+        // SAFETY: every header points to its own buffer, address and control space, set just above
+        // from vectors that are not touched during the call, with their true lengths.
+        let received = unsafe {
+            libc::recvmmsg(
+                socket.as_fd().as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                messages.min(self.headers.len()) as libc::c_uint,
+                flags as _,
+                std::ptr::null_mut(),
+            )
+        };
+        if received >= 0 {
+            return Ok(received as usize);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // The socket itself is wrong: no later call would do better.
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EINVAL) => Err(error),
+            // Nothing there, a signal, an ICMP error of an earlier send, or memory short for a moment.
+            _ => Ok(0),
+        }
+    }
+
+    /// Whether a call that returned `received` may have left more behind.
+    pub fn was_full(&self, received: usize) -> bool {
+        received == self.headers.len()
+    }
+
+    /// The first `received` messages; such of foreign families are left out.
+    pub fn iter(&mut self, received: usize) -> impl Iterator<Item = Received<'_>> {
+        let (room, cuts) = (self.room, self.cuts);
+        let buffers = self.data.chunks_exact_mut(room);
+        let facts = self.headers.iter().zip(&self.addresses).zip(&self.controls);
+        buffers.zip(facts).take(received).filter_map(
+            move |(buffer, ((header, address), control))| {
+                if !cuts && header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+                    return None;
+                }
+                let len = header.msg_len as usize;
+                let facts = control.decode(header.msg_hdr.msg_controllen);
+                Some(Received {
+                    remote: address::read(address)?,
+                    local: facts.local,
+                    data: buffer.get_mut(..len.min(room))?,
+                    len,
+                    stride: facts.segment.map_or(len, usize::from).max(1),
+                    at: facts.at,
+                })
+            },
+        )
+    }
+}
+
+impl fmt::Debug for ReceiveBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReceiveBatch")
+            .field("messages", &self.headers.len())
+            .field("room", &self.room)
+            .field("cuts", &self.cuts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Received<'_> {
+    /// How many datagrams they are.
+    pub fn count(&self) -> usize {
+        self.len.div_ceil(self.stride).max(1)
+    }
+
+    /// Each of them, as far as there was room.
+    pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.data.chunks_mut(self.stride)
+    }
+}
