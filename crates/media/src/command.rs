@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::graph::SourceFormat;
 
 use crate::ingest::{IngestId, IngestOptions, IngestStatus};
+use crate::outlet::NewOutlet;
 use crate::{DataMessage, PeerId, PeerStats, RouteId, TalkDetection};
 
 /// An m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
@@ -187,6 +188,8 @@ pub(crate) enum Command {
     SourceGone {
         source: SourceRef,
     },
+    /// To the source's worker.
+    AddOutlet(Box<NewOutlet>),
     /// To the worker that the ingest is to live on.
     AddIngest(Box<NewIngest>),
     SetIngestEnabled {

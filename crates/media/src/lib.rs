@@ -6,6 +6,7 @@ mod error;
 mod event;
 mod graph;
 pub mod ingest;
+mod outlet;
 mod plane;
 mod start;
 mod stats;
@@ -26,6 +27,7 @@ pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, packet_feed,
 };
+pub use outlet::{Encodings, Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
 pub use stats::{MediaStats, PeerStats, StreamStats};
 pub use totals::MediaTotals;

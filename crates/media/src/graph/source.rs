@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::SeqNo;
+use smallvec::SmallVec;
 
 use super::selector::ENCODINGS;
 use super::{CachedFrames, Evenness, History, Packet};
@@ -50,6 +51,8 @@ pub(crate) struct Source {
     pub(crate) fresh: Vec<Arc<Packet>>,
     /// Slots of the routes on this worker.
     pub(crate) routes: Vec<usize>,
+    /// Slots of its outlets.
+    pub(crate) outlets: SmallVec<[usize; 2]>,
     /// Other workers that relay it, with the number of their routes.
     pub(crate) watchers: Vec<(u16, usize)>,
     pub(crate) clocks: [Option<SenderClock>; ENCODINGS],
@@ -79,6 +82,7 @@ impl Source {
             cache: None,
             fresh: Vec::new(),
             routes: Vec::new(),
+            outlets: SmallVec::new(),
             watchers: Vec::new(),
             clocks: [None; ENCODINGS],
             keyframes: KeyframeRequests::default(),
@@ -88,7 +92,7 @@ impl Source {
 
     /// Whether anybody relays it.
     pub(crate) fn is_relayed(&self) -> bool {
-        !self.routes.is_empty() || !self.watchers.is_empty()
+        !self.routes.is_empty() || !self.watchers.is_empty() || !self.outlets.is_empty()
     }
 
     /// Takes what the source is like. With simulcast, nothing is kept for new sinks.

@@ -4,13 +4,19 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portunus_sdp::negotiated::{Fingerprint, FingerprintHash};
+use std::time::Instant;
+
+use portunus_rtp::{Header, SeqNo};
+use portunus_sdp::negotiated::{Codec, Fingerprint, FingerprintHash};
 use tokio::sync::mpsc;
 
 use crate::command::{Command, NewIngest};
+use crate::graph::{Inspector, Packet, Sent};
+use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
-    DataMessage, IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, PeerId, RouteId,
-    RouteOptions, SourceRef, TalkDetection, TrackRef,
+    DataMessage, Encodings, IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent,
+    PeerId, RouteId, RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket,
+    TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -28,6 +34,8 @@ pub struct Requested {
     pub candidates: Vec<(PeerId, String)>,
     /// The ingests that there are. Their sockets are held open by this.
     pub ingests: Vec<RequestedIngest>,
+    /// The taps and forwarders that there are. Taps are held open by this.
+    pub outlets: Vec<RequestedOutlet>,
     /// The sources of which keyframes are kept.
     pub kept: Vec<(SourceRef, KeyframeCache)>,
     /// The sources that were asked for keyframes, in the order in which they were.
@@ -45,6 +53,68 @@ pub struct RequestedIngest {
     pub status: Arc<IngestStatus>,
     /// Whether it takes packets in.
     pub enabled: bool,
+}
+
+/// A tap or forwarder.
+#[derive(Debug, Clone)]
+pub struct RequestedOutlet {
+    /// Its id.
+    pub id: RouteId,
+    /// The source.
+    pub from: SourceRef,
+    /// As they were set last.
+    pub options: RouteOptions,
+    /// Which encodings it takes.
+    pub encodings: Encodings,
+    end: Arc<Mutex<OutletEnd>>,
+}
+
+impl RequestedOutlet {
+    fn new(new: NewOutlet) -> Self {
+        Self {
+            id: new.id,
+            from: new.from,
+            options: new.options,
+            encodings: new.encodings,
+            end: Arc::new(Mutex::new(new.end)),
+        }
+    }
+
+    /// Hands an RTP packet to the consumer of the tap, as if the source had sent it at `arrival`; says whether it
+    /// was queued.
+    pub fn pretend_packet(&self, packet: &[u8], codec: Codec, arrival: Instant) -> bool {
+        let mut shared = Packet::empty(arrival);
+        let Ok(header) = Header::parse(packet) else {
+            return false;
+        };
+        shared.fill(packet);
+        shared.header = header;
+        shared.codec = codec;
+        shared.seq = SeqNo(u64::from(header.sequence));
+        let inspected = Inspector::default().inspect(codec, &header, packet, &shared.extensions);
+        (shared.layers, shared.vp8) = inspected;
+        let taken = Taken {
+            sent: Sent {
+                out: shared.seq,
+                seq: shared.seq,
+                ..Sent::default()
+            },
+            ssrc: header.ssrc,
+        };
+        self.hand(Tapped::Packet(TappedPacket::new(Arc::new(shared), taken)))
+    }
+
+    /// Hands a message to the consumer of the tap; says whether it was queued.
+    pub fn pretend_message(&self, message: TappedMessage) -> bool {
+        self.hand(Tapped::Message(message))
+    }
+
+    fn hand(&self, tapped: Tapped) -> bool {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *end {
+            OutletEnd::Tap(tap) => tap.hand(tapped) != Handed::Ended,
+        }
+    }
 }
 
 /// A route.
@@ -77,17 +147,26 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             to,
             options,
         }),
+        Command::AddOutlet(outlet) => notes.outlets.push(RequestedOutlet::new(*outlet)),
         Command::SetRoute { route, options } => {
+            for known in notes.outlets.iter_mut().filter(|known| known.id == route) {
+                known.options = options.clone();
+            }
             for known in notes.routes.iter_mut().filter(|known| known.id == route) {
                 known.options = options.clone();
             }
         }
-        Command::RemoveRoute { route } => notes.routes.retain(|known| known.id != route),
+        Command::RemoveRoute { route } => {
+            notes.routes.retain(|known| known.id != route);
+            notes.outlets.retain(|known| known.id != route);
+        }
         Command::ClosePeer { peer } => {
             let of = |end: TrackRef| end.peer == peer;
             let of_peer =
                 |route: &RequestedRoute| route.from.track().is_some_and(of) || of(route.to);
             notes.routes.retain(|route| !of_peer(route));
+            let from_peer = |outlet: &RequestedOutlet| outlet.from.track().is_some_and(of);
+            notes.outlets.retain(|outlet| !from_peer(outlet));
         }
         Command::SetBitrate { peer, bitrate } => notes.bitrates.push((peer, bitrate)),
         Command::DetectTalking { track, detection } => {
@@ -122,6 +201,7 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             notes.ingests.retain(|known| known.id != ingest);
             let from = SourceRef::Ingest(ingest);
             notes.routes.retain(|route| route.from != from);
+            notes.outlets.retain(|outlet| outlet.from != from);
         }
         Command::KeepKeyframe { source, keep } => {
             notes.kept.retain(|(of, _)| *of != source);

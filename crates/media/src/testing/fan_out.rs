@@ -24,12 +24,13 @@ use portunus_sdp::negotiated::{
 use tokio::sync::mpsc;
 
 use crate::command::{Command, NewIngest};
+use crate::outlet::{NewOutlet, OutletEnd, channel};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::MediaSocket;
 use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
 use crate::{
-    IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef,
-    TrackRef,
+    IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef, Tap,
+    TapOptions, TrackRef,
 };
 
 /// Between two frames.
@@ -44,6 +45,7 @@ pub struct FanOut {
     now: Instant,
     next: SeqNo,
     timestamp: u32,
+    source: SourceRef,
     // Events are not read; the channel has to stay open.
     _events: mpsc::Receiver<PeerEvent>,
 }
@@ -85,8 +87,48 @@ impl FanOut {
         this.inbox.send(Command::AddIngest(Box::new(new)));
         let source = id.into();
         this.inbox.send(Command::KeepKeyframe { source, keep });
+        this.source = source;
         this.add_viewers(viewers, source);
         this
+    }
+
+    /// Taps the source.
+    pub fn tap(&mut self, options: RouteOptions, tap: TapOptions) -> (RouteId, Tap) {
+        let id = RouteId {
+            worker: 0,
+            serial: 2_000_000,
+        };
+        let (input, output) = channel(&tap);
+        let new = NewOutlet {
+            id,
+            from: self.source,
+            options,
+            encodings: tap.encodings,
+            end: OutletEnd::Tap(input),
+        };
+        self.inbox.send(Command::AddOutlet(Box::new(new)));
+        self.settle();
+        (id, output)
+    }
+
+    /// Changes a route or an outlet.
+    pub fn set_route(&mut self, route: RouteId, options: RouteOptions) {
+        self.inbox.send(Command::SetRoute { route, options });
+        self.settle();
+    }
+
+    /// Ends a route or an outlet.
+    pub fn remove_route(&mut self, route: RouteId) {
+        self.inbox.send(Command::RemoveRoute { route });
+        self.settle();
+    }
+
+    /// Ends the ingest.
+    pub fn end_ingest(&mut self) {
+        if let SourceRef::Ingest(ingest) = self.source {
+            self.inbox.send(Command::RemoveIngest { ingest });
+        }
+        self.settle();
     }
 
     fn start() -> Self {
@@ -129,6 +171,7 @@ impl FanOut {
             now,
             next: SeqNo(1),
             timestamp: 0,
+            source: track(0).into(),
             _events: events,
         }
     }
@@ -182,9 +225,14 @@ impl FanOut {
 
     /// Takes datagrams of an ingest in, and relays them.
     pub fn take_in(&mut self, datagrams: &mut [Vec<u8>]) {
+        self.take_in_encoding(0, datagrams);
+    }
+
+    /// Takes datagrams of one encoding of an ingest in, and relays them.
+    pub fn take_in_encoding(&mut self, encoding: u8, datagrams: &mut [Vec<u8>]) {
         self.now += FRAME;
         for datagram in datagrams {
-            self.worker.take_ingested(0, 0, datagram, self.now);
+            self.worker.take_ingested(0, encoding, datagram, self.now);
         }
         self.worker.relay_fresh(self.now);
         self.worker.flush();

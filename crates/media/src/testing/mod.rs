@@ -4,5 +4,5 @@ mod detached;
 mod fan_out;
 
 pub(crate) use detached::{Detached, Notes, note};
-pub use detached::{Requested, RequestedIngest, RequestedRoute};
+pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;

@@ -122,6 +122,7 @@ impl Worker {
                 }
             }
             Command::SourceGone { source } => self.end_source(source),
+            Command::AddOutlet(outlet) => self.add_outlet(*outlet, now),
             Command::AddIngest(ingest) => self.add_ingest(*ingest),
             Command::SetIngestEnabled { ingest, enabled } => {
                 self.set_ingest_enabled(ingest, enabled, now);
@@ -325,7 +326,7 @@ impl Worker {
 
     fn set_route(&mut self, id: RouteId, options: RouteOptions, now: Instant) {
         let Some(slot) = self.by_route.get(&id).copied() else {
-            return;
+            return self.set_outlet(id, options, now);
         };
         let Some(route) = self.routes.get_mut(slot) else {
             return;
@@ -353,7 +354,7 @@ impl Worker {
 
     pub(super) fn remove_route(&mut self, id: RouteId) {
         let Some(slot) = self.by_route.remove(&id) else {
-            return;
+            return self.remove_outlet(id);
         };
         let Some(route) = self.routes.try_remove(slot) else {
             return;

@@ -9,6 +9,7 @@ mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
 mod messages;
+mod outlets;
 mod peer;
 mod peers;
 mod relay;
@@ -41,6 +42,7 @@ use crate::{Event, PeerEvent, SourceRef};
 
 pub(crate) use counters::Counters;
 use ingest::Ingests;
+use outlets::Outlets;
 use peer::{Peer, Route};
 pub(crate) use ring::Rings;
 use timers::Timers;
@@ -88,6 +90,7 @@ pub(crate) struct Worker {
     by_route: HashMap<RouteId, usize>,
     timers: Timers,
     ingests: Ingests,
+    outlets: Outlets,
     out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
@@ -121,6 +124,7 @@ impl Worker {
             timers: Timers::default(),
             ingests: Ingests::default(),
             out: sys::send_batch(gso),
+            outlets: Outlets::default(),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
             talk_changes: Vec::new(),

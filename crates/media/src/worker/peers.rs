@@ -254,14 +254,13 @@ impl Worker {
                     RtcData::Text(text) => DataPayload::Text(text),
                     RtcData::Binary(bytes) => DataPayload::Binary(bytes),
                 };
-                self.emit(
-                    id,
-                    Event::Data(DataMessage {
-                        label,
-                        protocol,
-                        payload,
-                    }),
-                );
+                let message = DataMessage {
+                    label,
+                    protocol,
+                    payload,
+                };
+                self.feed_message(slot, &message, now);
+                self.emit(id, Event::Data(message));
             }
             TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
             TransportEvent::Failed(FailReason::Ice(failure)) => {

@@ -60,6 +60,7 @@ impl Worker {
         let mut keys = mem::take(&mut self.fresh_sources);
         for key in keys.drain(..) {
             self.pass_on(key);
+            self.feed_outlets(key, now);
             self.relay(key, now);
         }
         self.fresh_sources = keys;

@@ -29,7 +29,7 @@ impl Worker {
     }
 
     /// Whether a source lives on this worker, or can come into being here.
-    fn is_here(&self, is: SourceRef) -> bool {
+    pub(super) fn is_here(&self, is: SourceRef) -> bool {
         match is {
             SourceRef::Track(track) => self.slot(track.peer).is_some(),
             SourceRef::Ingest(_) => self.by_source.contains_key(&is),
@@ -162,6 +162,7 @@ impl Worker {
         for route in routes {
             self.remove_route(route);
         }
+        self.end_outlets(key);
         self.by_source.remove(&is);
         self.sources.try_remove(key.0);
     }

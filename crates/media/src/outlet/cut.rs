@@ -1,0 +1,166 @@
+//! What of a source an outlet takes, and how it is numbered there.
+
+use std::time::Instant;
+
+use portunus_rtp::codec::Vp8;
+use portunus_rtp::{Pt, Ssrc, header};
+
+use crate::RouteOptions;
+use crate::graph::{Numbering, Packet, Selection, Selector, Sent, SourceFormat, SourceKey};
+
+/// Which simulcast encodings of a source an outlet takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encodings {
+    /// The best that there is, up to [`RouteOptions::substream`], as one stream. It changes at keyframes.
+    #[default]
+    Best,
+    /// This one (0 is the lowest) with all its layers, and no other.
+    Only(u8),
+}
+
+/// The state of an outlet's selection and numbering. Numbers and timestamps go on without a gap over
+/// changes of the encoding and closed gates.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    options: RouteOptions,
+    encodings: Encodings,
+    selector: Selector,
+    numbering: Numbering,
+    ssrc: Option<Ssrc>,
+}
+
+/// A packet that was taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    pub(crate) sent: Sent,
+    /// That of the first packet that was taken.
+    pub(crate) ssrc: Ssrc,
+}
+
+impl Cut {
+    pub(crate) fn new(options: RouteOptions, encodings: Encodings) -> Self {
+        Self {
+            options,
+            encodings,
+            selector: Selector::default(),
+            numbering: Numbering::starting_after(rand::random()),
+            ssrc: None,
+        }
+    }
+
+    /// Whether the gate is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.options.enabled
+    }
+
+    /// Takes other options; says whether the gate was opened by that.
+    pub(crate) fn set_options(&mut self, source: SourceKey, options: RouteOptions) -> bool {
+        let opened = options.enabled && !self.options.enabled;
+        self.options = options;
+        if opened {
+            self.selector.restart();
+            // What was not taken meanwhile leaves no gap.
+            self.numbering.forget(source);
+        }
+        opened
+    }
+
+    /// Takes a packet, if it is one for the outlet.
+    pub(crate) fn take(
+        &mut self,
+        source: SourceKey,
+        packet: &Packet,
+        format: &SourceFormat,
+    ) -> Option<Taken> {
+        if !self.options.enabled {
+            return None;
+        }
+        let top = match self.encodings {
+            Encodings::Only(encoding) if packet.encoding != encoding => return None,
+            Encodings::Only(_) => None,
+            Encodings::Best => {
+                match self
+                    .selector
+                    .select(packet, format.encodings, &self.options)
+                {
+                    Selection::Forward { top } => top,
+                    Selection::Skip => {
+                        self.numbering.skip(source, packet);
+                        return None;
+                    }
+                    Selection::Other => return None,
+                }
+            }
+        };
+        // Padding and keep-alives end here.
+        if packet.payload().is_empty() {
+            self.numbering.skip(source, packet);
+            return None;
+        }
+        let sent = self
+            .numbering
+            .forward(source, packet, format.clock_rate, top)?;
+        let ssrc = *self.ssrc.get_or_insert(packet.header.ssrc);
+        Some(Taken { sent, ssrc })
+    }
+
+    /// The encoding that a keyframe is needed of for what the options ask; not too often.
+    pub(crate) fn keyframe_wanted(&mut self, encodings: u8, now: Instant) -> Option<u8> {
+        match self.encodings {
+            Encodings::Best if self.options.enabled => {
+                self.selector.keyframe_wanted(encodings, &self.options, now)
+            }
+            Encodings::Best | Encodings::Only(_) => None,
+        }
+    }
+
+    /// The encoding whose keyframe the receiver of the outlet waits for; none if that may be any.
+    pub(crate) fn encoding(&self) -> Option<u8> {
+        match self.encodings {
+            Encodings::Only(encoding) => Some(encoding),
+            Encodings::Best => self.selector.encoding(),
+        }
+    }
+}
+
+/// Writes a packet that was taken: the header with the source's extensions, then the payload, padded as the
+/// source's packets are if `padded`. Returns the lengths of the header and of all.
+pub(crate) fn write_packet(
+    packet: &Packet,
+    taken: &Taken,
+    (ssrc, pt): (Ssrc, Pt),
+    padded: bool,
+    out: &mut [u8],
+) -> Option<(usize, usize)> {
+    let header_len = packet.header.header_len();
+    let payload = if padded {
+        packet.padded_payload()
+    } else {
+        packet.payload()
+    };
+    let len = header_len + payload.len();
+    let (head, rest) = out.get_mut(..len)?.split_at_mut_checked(header_len)?;
+    head.copy_from_slice(packet.data.get(..header_len)?);
+    rest.copy_from_slice(payload);
+    if let Some(first) = head.first_mut() {
+        let padding = padded && packet.padding > 0;
+        *first = *first & !0x20 | u8::from(padding) << 5;
+    }
+    let timestamp = packet
+        .header
+        .timestamp
+        .wrapping_add(taken.sent.timestamp_offset);
+    header::set_marker(head, packet.marker(taken.sent.top));
+    header::set_pt(head, pt);
+    header::set_sequence(head, taken.sent.out.wire());
+    header::set_timestamp(head, timestamp);
+    header::set_ssrc(head, ssrc);
+    if let Some(ids) = packet.vp8 {
+        let ids = ids.plus(taken.sent.ids_offset);
+        if let Ok(descriptor) = Vp8::parse(rest) {
+            descriptor.set_picture_id(rest, ids.picture);
+            descriptor.set_tl0_pic_idx(rest, ids.tl0);
+        }
+    }
+    Some((header_len, len))
+}

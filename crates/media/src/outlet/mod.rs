@@ -1,0 +1,30 @@
+//! Outlets: where packets of a source end that are not for a peer.
+//!
+//! A **tap** hands them to the control plane ([`crate::MediaPlane::tap`]). A plugin gates and ends an outlet like any
+//! route, by its [`crate::RouteId`]. An outlet lives on the worker of its source, and ends with it.
+
+mod cut;
+mod plane;
+mod tap;
+
+pub use cut::Encodings;
+pub(crate) use cut::{Cut, Taken, write_packet};
+pub(crate) use tap::{Handed, TapInput, channel};
+pub use tap::{Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
+
+/// What an outlet does with what it takes.
+#[derive(Debug)]
+pub(crate) enum OutletEnd {
+    /// Hands it to the control plane.
+    Tap(TapInput),
+}
+
+/// An outlet to be.
+#[derive(Debug)]
+pub(crate) struct NewOutlet {
+    pub(crate) id: crate::RouteId,
+    pub(crate) from: crate::SourceRef,
+    pub(crate) options: crate::RouteOptions,
+    pub(crate) encodings: Encodings,
+    pub(crate) end: OutletEnd,
+}

@@ -1,0 +1,45 @@
+//! Outlets as the control plane asks for them.
+
+use super::tap::channel;
+use super::{Encodings, NewOutlet, OutletEnd, Tap, TapOptions};
+use crate::command::Command;
+use crate::{MediaPlane, RouteId, RouteOptions, SourceRef};
+
+impl MediaPlane {
+    /// Hands the packets or messages of a source to the control plane. `options` gates and selects as for
+    /// routes to peers; [`MediaPlane::set_route`] and [`MediaPlane::remove_route`] change and end it. A
+    /// keyframe is asked for at the start. The tap ends ([`Tap::recv`] gives nothing more) with its route
+    /// or its source, and at once if the source's peer is gone already.
+    pub fn tap(
+        &self,
+        from: impl Into<SourceRef>,
+        options: RouteOptions,
+        tap: TapOptions,
+    ) -> (RouteId, Tap) {
+        let (input, output) = channel(&tap);
+        let id = self.add_outlet(from.into(), options, tap.encodings, OutletEnd::Tap(input));
+        (id, output)
+    }
+
+    fn add_outlet(
+        &self,
+        from: SourceRef,
+        options: RouteOptions,
+        encodings: Encodings,
+        end: OutletEnd,
+    ) -> RouteId {
+        let id = RouteId {
+            worker: from.worker(),
+            serial: self.next_id(),
+        };
+        let new = NewOutlet {
+            id,
+            from,
+            options,
+            encodings,
+            end,
+        };
+        self.send_to(id.worker, Command::AddOutlet(Box::new(new)));
+        id
+    }
+}

@@ -1,0 +1,189 @@
+//! Taps: what comes out of them, and when they end.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use portunus_media::ingest::DataIngest;
+use portunus_media::testing::FanOut;
+use portunus_media::{
+    DataPayload, Encodings, IngestFeed, IngestOptions, RouteOptions, Tap, TapOptions, Tapped,
+    TappedPacket, packet_feed,
+};
+use portunus_rtp::{Header, Pt, Ssrc};
+use portunus_sdp::negotiated::Codec;
+
+fn ingest(encodings: u8) -> FanOut {
+    let (_, packets) = packet_feed(encodings);
+    let options = IngestOptions::rtp(Codec::Vp8, 90_000, IngestFeed::Packets(packets));
+    FanOut::of_ingest(0, options, None)
+}
+
+fn open() -> RouteOptions {
+    RouteOptions::default()
+}
+
+fn closed() -> RouteOptions {
+    RouteOptions {
+        enabled: false,
+        ..open()
+    }
+}
+
+fn packets(tap: &mut Tap) -> Vec<TappedPacket> {
+    let next = || match tap.try_recv()? {
+        Tapped::Packet(packet) => Some(packet),
+        Tapped::Message(message) => panic!("{message:?}"),
+    };
+    std::iter::from_fn(next).collect()
+}
+
+fn has_ended(tap: &mut Tap) -> bool {
+    tap.blocking_recv_many(&mut Vec::new(), 1) == 0
+}
+
+#[test]
+fn a_tap_gets_each_packet_as_it_came() {
+    let mut rig = ingest(1);
+    let (_, mut tap) = rig.tap(open(), TapOptions::default());
+    let mut frame = rig.plain_frame(true, 3, 500);
+    let sent = frame.clone();
+    rig.take_in(&mut frame);
+    let tapped = packets(&mut tap);
+    assert_eq!(tapped.len(), 3);
+    assert!(tapped[0].is_keyframe());
+    let first = tapped[0].seq().0;
+    for (n, (packet, sent)) in tapped.iter().zip(&sent).enumerate() {
+        assert_eq!(packet.seq().0, first + n as u64);
+        assert_eq!((packet.codec(), packet.pt()), (Codec::Vp8, Pt(96)));
+        let mut bytes = vec![1; 7];
+        packet.write_to(Some(Pt(100)), &mut bytes);
+        let (written, sent_header) = (Header::parse(&bytes).unwrap(), Header::parse(sent).unwrap());
+        assert_eq!(written.pt, Pt(100));
+        assert_eq!(written.sequence, packet.seq().wire());
+        assert_eq!(written.ssrc, Ssrc(8_000));
+        assert_eq!(written.marker, sent_header.marker);
+        assert_eq!(written.timestamp, packet.timestamp());
+        assert!(!written.has_padding());
+        assert_eq!(written.payload(&bytes), sent_header.payload(sent));
+    }
+}
+
+#[test]
+fn a_closed_gate_leaves_no_gap_but_in_time() {
+    let mut rig = ingest(1);
+    let (route, mut tap) = rig.tap(open(), TapOptions::default());
+    for gate in [true, false, false, true] {
+        rig.set_route(route, if gate { open() } else { closed() });
+        let mut frame = rig.plain_frame(true, 1, 100);
+        rig.take_in(&mut frame);
+    }
+    let tapped = packets(&mut tap);
+    assert_eq!(tapped.len(), 2);
+    assert_eq!(tapped[1].seq().0, tapped[0].seq().0 + 1);
+    let ticks = tapped[1].timestamp().wrapping_sub(tapped[0].timestamp());
+    // Three frames of 33 ms at 90 kHz.
+    assert_eq!(ticks, 8_910);
+}
+
+#[test]
+fn of_simulcast_the_best_encoding_or_the_one_that_was_named() {
+    for (encodings, expected) in [
+        (Encodings::Best, vec![0, 2, 2]),
+        (Encodings::Only(1), vec![1, 1]),
+    ] {
+        let mut rig = ingest(3);
+        let options = TapOptions {
+            encodings,
+            ..TapOptions::default()
+        };
+        let (_, mut tap) = rig.tap(open(), options);
+        for (encoding, keyframe) in [(0, true), (1, false), (2, true), (1, false), (2, false)] {
+            let mut frame = rig.plain_frame(keyframe, 1, 100);
+            rig.take_in_encoding(encoding, &mut frame);
+        }
+        let tapped = packets(&mut tap);
+        let of: Vec<u8> = tapped.iter().map(TappedPacket::encoding).collect();
+        assert_eq!(of, expected);
+        assert!(
+            tapped
+                .iter()
+                .all(|packet| packet.ssrc() == tapped[0].ssrc())
+        );
+        if encodings == Encodings::Best {
+            let seqs: Vec<u64> = tapped.iter().map(|packet| packet.seq().0).collect();
+            // The last frame is the second after the one before it, of one numbering for all encodings.
+            assert_eq!(seqs, [seqs[0], seqs[0] + 1, seqs[0] + 3]);
+        }
+    }
+}
+
+#[test]
+fn a_slow_consumer_costs_packets_and_no_more() {
+    let mut rig = ingest(1);
+    let options = TapOptions {
+        capacity: 4,
+        ..TapOptions::default()
+    };
+    let (_, mut tap) = rig.tap(open(), options);
+    let mut frame = rig.plain_frame(true, 10, 100);
+    rig.take_in(&mut frame);
+    assert_eq!(packets(&mut tap).len(), 4);
+    assert_eq!(tap.dropped(), 6);
+    let mut frame = rig.plain_frame(true, 2, 100);
+    rig.take_in(&mut frame);
+    assert_eq!(packets(&mut tap).len(), 2);
+}
+
+#[test]
+fn a_tap_ends_with_its_route_or_its_source() {
+    let mut rig = ingest(1);
+    let (route, mut tap) = rig.tap(open(), TapOptions::default());
+    let mut frame = rig.plain_frame(true, 1, 100);
+    rig.take_in(&mut frame);
+    rig.remove_route(route);
+    // What was queued is still there.
+    assert_eq!(packets(&mut tap).len(), 1);
+    assert!(has_ended(&mut tap));
+
+    let (_, mut tap) = rig.tap(open(), TapOptions::default());
+    rig.end_ingest();
+    assert!(has_ended(&mut tap));
+
+    // Of a source that is gone, nothing comes.
+    let (_, mut tap) = rig.tap(open(), TapOptions::default());
+    assert!(has_ended(&mut tap));
+}
+
+#[test]
+fn a_consumer_that_is_gone_ends_the_tap() {
+    let mut rig = ingest(1);
+    let (_, tap) = rig.tap(open(), TapOptions::default());
+    drop(tap);
+    for _ in 0..2 {
+        let mut frame = rig.plain_frame(true, 1, 100);
+        rig.take_in(&mut frame);
+    }
+    let (_, mut tap) = rig.tap(open(), TapOptions::default());
+    let mut frame = rig.plain_frame(true, 1, 100);
+    rig.take_in(&mut frame);
+    assert_eq!(packets(&mut tap).len(), 1);
+}
+
+#[test]
+fn messages_of_a_data_source_come_whole() {
+    let (_, packets) = packet_feed(1);
+    let data = DataIngest {
+        label: "chat",
+        text: true,
+        keep_last: false,
+    };
+    let options = IngestOptions::data(data, IngestFeed::Packets(packets));
+    let mut rig = FanOut::of_ingest(0, options, None);
+    let (_, mut tap) = rig.tap(open(), TapOptions::default());
+    rig.take_in(&mut ["one".into(), "two".into()]);
+    for expected in ["one", "two"] {
+        let Some(Tapped::Message(message)) = tap.try_recv() else {
+            panic!("no message");
+        };
+        assert_eq!(message.label, "chat");
+        assert_eq!(message.payload, DataPayload::Text(expected.into()));
+    }
+}
