@@ -16,7 +16,8 @@ impl Broadcast for Streaming {
     }
 
     fn watch(&self, stream: &Stream<'_>) -> Option<Value> {
-        let request = self.about(stream, "watch");
+        // There is no way to offer again.
+        let request = self.about(stream, "watch").with("renegotiate", false);
         Some(request.with_some("pin", stream.token).into())
     }
 

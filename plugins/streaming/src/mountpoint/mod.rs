@@ -21,6 +21,7 @@ use crate::viewer::{Viewer, ViewerId};
 pub(crate) use open::open;
 pub(crate) use played::Playing;
 pub(crate) use published::Published;
+use published::Publisher;
 pub(crate) use stream::{Age, Live, Ports, Stream};
 
 use open::Feeding;
@@ -38,7 +39,7 @@ pub(crate) struct Mountpoint {
     enabled: AtomicBool,
     watched: Mutex<Watched>,
     /// Whose media it is, if a client publishes it.
-    publisher: Mutex<Option<Arc<Viewer>>>,
+    publisher: Mutex<Option<Publisher>>,
     feeding: Feeding,
     media: MediaPlane,
 }

@@ -1,13 +1,19 @@
 //! A mountpoint whose media a client publishes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use portunus_core::media::{KeyframeCache, SourceRef, TrackRef};
 use portunus_core::sdp::CodecSpec;
+use tokio::time::Instant;
+use tracing::info;
 
-use super::{Age, Mountpoint, lock, open};
+use super::{Age, Mountpoint, Stream, lock, open};
 use crate::spec::{MediaKind, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
+
+/// A publisher that nothing has come of for so long can be replaced.
+const VANISHED: Duration = Duration::from_secs(2);
 
 /// What a publisher sends as a stream.
 #[derive(Debug)]
@@ -18,23 +24,51 @@ pub(crate) struct Published {
     pub(crate) svc: bool,
 }
 
+/// Whose media a mountpoint has.
+pub(super) struct Publisher {
+    viewer: Arc<Viewer>,
+    since: Instant,
+}
+
 impl Mountpoint {
     pub(crate) fn is_published(&self) -> bool {
         lock(&self.publisher).is_some()
     }
 
-    /// Makes `viewer` the publisher; false if there is another one.
+    /// Makes `viewer` the publisher; false if there is another one. One that has been silent for [`VANISHED`] gives
+    /// way: most likely it has crashed, and who comes is the same client again.
     pub(crate) fn take_publisher(&self, viewer: &Arc<Viewer>) -> bool {
         let over = lock(&self.watched).over;
-        let mut publisher = lock(&self.publisher);
-        match &*publisher {
-            Some(known) => known.id == viewer.id,
-            None if over => false,
-            None => {
-                *publisher = Some(viewer.clone());
-                true
+        let former = {
+            let mut publisher = lock(&self.publisher);
+            match &*publisher {
+                Some(known) if known.viewer.id == viewer.id => return true,
+                Some(known) if known.since.elapsed() < VANISHED || !self.is_silent(VANISHED) => {
+                    return false;
+                }
+                Some(_) | None if over => return false,
+                Some(_) | None => publisher.replace(Publisher {
+                    viewer: viewer.clone(),
+                    since: Instant::now(),
+                }),
             }
+        };
+        if let Some(former) = former {
+            info!(id = %self.id, "a publisher that fell silent is replaced");
+            self.forget_sources();
+            former.viewer.dismiss(self, "replaced");
         }
+        true
+    }
+
+    /// Whether nothing has come of any stream for `time`.
+    fn is_silent(&self, time: Duration) -> bool {
+        let silent = |stream: &Stream| match stream.live().age {
+            Age::None => true,
+            Age::Since(last) => last.elapsed() >= time,
+            Age::Now | Age::Ingest(_) => false,
+        };
+        self.streams.iter().all(silent)
     }
 
     /// Takes what the publisher sends as the stream's source. What it does not say of the codec is as configured.
@@ -51,7 +85,7 @@ impl Mountpoint {
         live.source = source;
         live.simulcast = published.simulcast;
         live.svc = published.svc;
-        live.age = Age::Since(std::time::Instant::now());
+        live.age = Age::Since(Instant::now());
         if stream.spec.codec.is_none() {
             let name = published.codec.codec_name();
             live.codec = name.map(StreamCodec::Plain);
@@ -79,11 +113,15 @@ impl Mountpoint {
     /// The publisher is gone: viewers wait for another one.
     pub(crate) fn unpublish(&self, id: ViewerId) {
         let mut publisher = lock(&self.publisher);
-        if publisher.as_ref().is_none_or(|known| known.id != id) {
+        if publisher.as_ref().is_none_or(|known| known.viewer.id != id) {
             return;
         }
         *publisher = None;
         drop(publisher);
+        self.forget_sources();
+    }
+
+    fn forget_sources(&self) {
         for stream in &self.streams {
             let mut live = stream.live();
             live.source = None;
@@ -98,7 +136,7 @@ impl Mountpoint {
     pub(super) fn dismiss_publisher(&self) {
         let publisher = lock(&self.publisher).take();
         if let Some(publisher) = publisher {
-            publisher.dismiss(self, "stopped");
+            publisher.viewer.dismiss(self, "stopped");
         }
     }
 }

@@ -18,7 +18,7 @@ use super::played::bare;
 use super::{Age, Mountpoint, Stream};
 use crate::config::PortRange;
 use crate::refusal::Refusal;
-use crate::spec::{MediaKind, RtspSpec, SourceSpec, StreamCodec};
+use crate::spec::{MediaKind, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
 
 /// What is pulled once the mountpoint is there.
 #[derive(Debug)]
@@ -93,7 +93,11 @@ fn config(spec: &RtspSpec, ports: PortRange) -> Result<Config, Refusal> {
         }),
         audio: spec.audio,
         video: spec.video,
-        transport: Transport::UdpThenTcp,
+        transport: match spec.transport {
+            RtspTransport::Auto => Transport::UdpThenTcp,
+            RtspTransport::Udp => Transport::Udp,
+            RtspTransport::Tcp => Transport::Tcp,
+        },
         local: local.map_err(|error| Refusal::CannotCreate(error.to_string()))?,
         ports: ports.first()..=ports.last(),
         connect_timeout: spec.connect_timeout,

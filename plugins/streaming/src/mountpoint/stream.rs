@@ -1,10 +1,10 @@
 //! One stream of a mountpoint: what viewers are offered of it, and where its packets come from.
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
 
 use portunus_core::Mid;
 use portunus_core::media::{IngestStatus, SourceRef};
+use tokio::time::Instant;
 
 use super::lock;
 use crate::spec::{MediaKind, MediaSpec, StreamCodec};

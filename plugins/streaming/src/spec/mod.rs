@@ -22,7 +22,7 @@ pub use file::{FileOffer, FileSpec};
 pub use media::{DataType, MediaKind, MediaSpec};
 pub use problem::SpecProblem;
 pub use rtp::{KeyframeSpec, RtpSpec, SrtpSpec};
-pub use rtsp::RtspSpec;
+pub use rtsp::{RtspSpec, RtspTransport};
 pub use whip::WhipSpec;
 
 /// A mountpoint as it was asked for.

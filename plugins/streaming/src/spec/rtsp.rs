@@ -30,6 +30,8 @@ pub struct RtspSpec {
     pub keyframes: KeyframeSpec,
     /// Only told, as for RTP.
     pub threads: u32,
+    /// How packets come.
+    pub transport: RtspTransport,
     /// Interface for the RTP ports.
     pub iface: Option<String>,
     /// There is no mountpoint if the server cannot be reached.
@@ -55,7 +57,42 @@ impl std::fmt::Debug for RtspSpec {
     }
 }
 
-pub(super) const KNOWN: [&str; 26] = [
+/// How packets come from an RTSP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RtspTransport {
+    /// Over UDP, or over TCP if that brings nothing.
+    #[default]
+    Auto,
+    /// Over UDP only.
+    Udp,
+    /// Over the RTSP connection only.
+    Tcp,
+}
+
+impl RtspTransport {
+    const ALL: [Self; 3] = [Self::Auto, Self::Udp, Self::Tcp];
+
+    /// As it is configured.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    fn read(fields: Fields<'_>) -> Result<Self, SpecProblem> {
+        let Some(name) = optional_text(fields, "rtsp_transport")? else {
+            return Ok(Self::default());
+        };
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
+        let reason =
+            || SpecProblem::element("rtsp_transport", "expected auto, udp or tcp".to_owned());
+        found.ok_or_else(reason)
+    }
+}
+
+pub(super) const KNOWN: [&str; 27] = [
     "url",
     "rtsp_user",
     "rtsp_pwd",
@@ -72,6 +109,7 @@ pub(super) const KNOWN: [&str; 26] = [
     "bufferkf_ms",
     "bufferkf_bytes",
     "threads",
+    "rtsp_transport",
     "rtspiface",
     "rtsp_failcheck",
     "rtsp_check",
@@ -121,6 +159,7 @@ impl RtspSpec {
             ],
             keyframes: KeyframeSpec::read(fields)?,
             threads: threads.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+            transport: RtspTransport::read(fields)?,
             iface: optional_text(fields, "rtspiface")?,
             failcheck: failcheck.unwrap_or(true),
             reconnect_delay: seconds("rtsp_reconnect_delay")?.unwrap_or(RECONNECT_DELAY),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     DataType, FileOffer, FileSpec, KeyframeSpec, MediaKind, MediaSpec, MountpointSpec, RtpSpec,
-    RtspSpec, SourceSpec, StreamCodec, WhipSpec,
+    RtspSpec, RtspTransport, SourceSpec, StreamCodec, WhipSpec,
 };
 use crate::id::MountpointId;
 
@@ -146,6 +146,12 @@ impl RtspSpec {
             .with_all(offers(&self.offer))
             .with_all(self.keyframes.show())
             .with_some("threads", some(self.threads))
+            .with_some(
+                "rtsp_transport",
+                Some(self.transport)
+                    .filter(|transport| *transport != RtspTransport::Auto)
+                    .map(RtspTransport::name),
+            )
             .with_some("rtspiface", self.iface.as_deref())
             .with("rtsp_failcheck", self.failcheck)
             .with("rtsp_reconnect_delay", self.reconnect_delay.as_secs())

@@ -53,7 +53,8 @@ fn what_is_written_down_reads_the_same() {
         json!({ "type": "live", "name": "f", "filename": "a.opus", "audiocodec": "opus" }),
         json!({ "type": "ondemand", "name": "f", "filename": "a.webm", "video": true }),
         json!({ "type": "rtsp", "name": "r", "url": "rtsp://x/y", "video": true, "rtsp_user": "u",
-                "rtsp_pwd": "p", "rtsp_timeout": 3, "videopt": 99, "rtsp_failcheck": false }),
+                "rtsp_pwd": "p", "rtsp_timeout": 3, "videopt": 99, "rtsp_failcheck": false,
+                "rtsp_transport": "tcp" }),
         json!({ "type": "whip", "name": "w", "token": "t", "bufferkf_ms": 9,
                 "media": [{ "type": "video", "mid": "v" }] }),
     ] {
@@ -160,6 +161,10 @@ fn mistakes_have_the_codes_that_clients_know() {
         ),
         (453, json!({ "type": "rtsp", "video": true })),
         (456, json!({ "type": "rtsp", "url": "rtsp://x" })),
+        (
+            454,
+            json!({ "type": "rtsp", "url": "rtsp://x", "video": true, "rtsp_transport": "sctp" }),
+        ),
         (456, json!({ "type": "whip", "media": [] })),
         (453, json!({ "type": "whip" })),
     ] {

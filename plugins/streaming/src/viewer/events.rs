@@ -7,14 +7,19 @@ use portunus_core::{HandleEvent, Mid, Object};
 use serde_json::{Value, json};
 
 use super::{Phase, Session, Viewer, Watching};
-use crate::mountpoint::{Age, Mountpoint};
+use crate::mountpoint::Mountpoint;
 
 impl Viewer {
     pub(super) fn happened(self: &Arc<Self>, event: HandleEvent) {
         match event {
             HandleEvent::Up => self.up(),
             HandleEvent::Layer { route, layer } => self.relayed(route, layer),
-            HandleEvent::Media { mid, receiving, .. } => self.published(mid, receiving),
+            HandleEvent::Media {
+                mid,
+                receiving,
+                substream,
+                ..
+            } => self.published(mid, substream, receiving),
             HandleEvent::Hangup(_) => self.leave(),
             HandleEvent::SlowLink { .. }
             | HandleEvent::Talking { .. }
@@ -38,6 +43,9 @@ impl Viewer {
                 // A kept keyframe goes out with the routes, before the client is told.
                 watching.connect(&self.handle);
                 self.push_result(json!({ "status": "started" }));
+                drop(session);
+                // What was offered may be out of date by now.
+                self.renew();
             }
         }
     }
@@ -51,15 +59,10 @@ impl Viewer {
         }
     }
 
-    /// A publisher's medium comes or stays away.
-    fn published(&self, mid: Mid, receiving: bool) {
-        let session = self.session();
-        if let Session::Publishing(publishing) = &*session {
-            let age = match receiving {
-                true => Age::Now,
-                false => Age::Since(std::time::Instant::now()),
-            };
-            publishing.set_age(mid, age);
+    /// An encoding of a publisher's medium comes or stays away.
+    fn published(&self, mid: Mid, substream: Option<u8>, receiving: bool) {
+        if let Session::Publishing(publishing) = &mut *self.session() {
+            publishing.receive(mid, substream.unwrap_or(0), receiving);
         }
     }
 
@@ -70,6 +73,8 @@ impl Viewer {
             && std::ptr::eq(&*watching.mountpoint, mountpoint)
         {
             watching.connect(&self.handle);
+            drop(session);
+            self.renew();
         }
     }
 

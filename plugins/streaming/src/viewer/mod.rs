@@ -5,6 +5,7 @@ mod events;
 mod offer;
 mod publish;
 mod query;
+mod renew;
 mod subscription;
 mod switch;
 mod watch;
@@ -22,6 +23,7 @@ use crate::refusal::Refusal;
 
 use publish::Publishing;
 use subscription::Subscription;
+use watch::Wish;
 
 /// Tells the handles of the plugin apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,8 +55,12 @@ struct Watching {
     e2ee: bool,
     /// What is played for this viewer alone.
     playing: Option<Playing>,
-    /// The client made the offer: m-lines and payload types are its own.
-    client_offered: bool,
+    /// The streams that were asked for.
+    wish: Wish,
+    /// Whether an offer of ours can be made when the streams change: with WHEP it cannot, nor where the client offers.
+    renewable: bool,
+    /// An offer of ours waits for its answer.
+    offering: bool,
 }
 
 /// How far the PeerConnection is.
@@ -131,8 +137,11 @@ impl Viewer {
             Ok((result, jsep)) => {
                 let data = json!({ "streaming": "event", "result": result });
                 self.handle.push(Some(transaction), data, jsep);
-                if matches!(request, "stop" | "unpublish") {
-                    self.handle.close_pc();
+                match request {
+                    "stop" | "unpublish" => self.handle.close_pc(),
+                    // The streams may have changed while the client made its answer.
+                    "start" => self.renew(),
+                    _ => {}
                 }
             }
             Err(refusal) => self.handle.push(Some(transaction), refusal.to_json(), None),

@@ -9,6 +9,7 @@ use portunus_core::{
     ExtensionKind, FieldError, Fields, Jsep, JsepKind, Message, Mid, equal_in_constant_time,
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{Answered, Session, Viewer};
 use crate::id::MountpointId;
@@ -19,15 +20,37 @@ use crate::spec::{SourceSpec, StreamCodec};
 /// A handle that publishes.
 pub(super) struct Publishing {
     pub(super) mountpoint: Arc<Mountpoint>,
-    /// Which m-line is which stream.
-    lines: Vec<(Mid, usize)>,
+    lines: Vec<Line>,
+}
+
+/// An m-line that is a stream.
+struct Line {
+    mid: Mid,
+    stream: usize,
+    /// The encodings that come in, a bit for each.
+    receiving: u8,
 }
 
 impl Publishing {
-    pub(super) fn set_age(&self, mid: Mid, age: Age) {
-        let stream = self.lines.iter().find(|(line, _)| *line == mid);
-        if let Some(stream) = stream.and_then(|(_, index)| self.mountpoint.streams.get(*index)) {
-            stream.live().age = age;
+    /// An encoding comes or stays away; the stream is silent once none of them comes.
+    pub(super) fn receive(&mut self, mid: Mid, encoding: u8, receiving: bool) {
+        let Some(line) = self.lines.iter_mut().find(|line| line.mid == mid) else {
+            return;
+        };
+        let bit = 1u8.checked_shl(encoding.into()).unwrap_or(0);
+        let before = line.receiving;
+        line.receiving = if receiving {
+            before | bit
+        } else {
+            before & !bit
+        };
+        let Some(stream) = self.mountpoint.streams.get(line.stream) else {
+            return;
+        };
+        match (before, line.receiving) {
+            (_, 1..) => stream.live().age = Age::Now,
+            (1.., 0) => stream.live().age = Age::Since(Instant::now()),
+            (0, 0) => {}
         }
     }
 }
@@ -105,7 +128,11 @@ impl Viewer {
                 svc,
             };
             mountpoint.set_published(stream, published);
-            lines.push((line, stream));
+            lines.push(Line {
+                mid: line,
+                stream,
+                receiving: 0,
+            });
         }
         let publishing = Publishing {
             mountpoint: mountpoint.clone(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use portunus_core::media::{Layer, RouteId, RouteOptions};
 use portunus_core::{FieldError, Fields, Handle, Mid};
 
+use super::renew::Format;
 use super::{Phase, Watching};
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::spec::MediaKind;
@@ -24,6 +25,8 @@ pub(super) struct Subscription {
     pub(super) wanted: bool,
     /// The viewer's side takes it.
     pub(super) accepted: bool,
+    /// What was offered or answered for it; none for data.
+    pub(super) format: Option<Format>,
     /// The viewer's switch.
     pub(super) send: bool,
     pub(super) layers: Layers,
@@ -135,6 +138,7 @@ impl Subscription {
             line,
             wanted: true,
             accepted: false,
+            format: None,
             send: true,
             layers: Layers::default(),
             delay: PlayoutDelay::default(),
@@ -185,9 +189,11 @@ impl Watching {
             match subscription.route {
                 Some(route) => handle.set_route(route, options),
                 None if subscription.wanted && subscription.accepted => {
+                    let stream = subscription.stream_of(mountpoint);
+                    let fits = stream.filter(|stream| subscription.carries(stream));
                     let of_stream = || match playing {
                         Some(playing) => playing.source(subscription.stream),
-                        None => subscription.stream_of(mountpoint)?.live().source,
+                        None => fits?.live().source,
                     };
                     subscription.route = of_stream()
                         .and_then(|source| handle.route_from(source, subscription.line, options));

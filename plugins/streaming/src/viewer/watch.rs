@@ -10,18 +10,40 @@ use serde_json::{Value, json};
 use super::subscription::{LayerWish, Subscription};
 use super::{Answered, Phase, Session, Viewer, Watching};
 use crate::id::MountpointId;
-use crate::mountpoint::Mountpoint;
+use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
 use crate::secret;
 use crate::spec::MediaKind;
 
 /// The members of `watch`, but for the id and the pin.
 struct Watch {
-    /// The streams that are wanted; empty: all.
-    mids: Vec<Mid>,
-    kinds: Vec<MediaKind>,
+    wish: Wish,
     restart: bool,
     layers: LayerWish,
+    renegotiate: bool,
+}
+
+/// Which streams a viewer asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Wish {
+    /// Their names; empty: all.
+    mids: Vec<Mid>,
+    kinds: Vec<MediaKind>,
+}
+
+impl Wish {
+    /// Whatever there is.
+    pub(super) fn all() -> Self {
+        Wish {
+            mids: Vec::new(),
+            kinds: vec![MediaKind::Audio, MediaKind::Video, MediaKind::Data],
+        }
+    }
+
+    pub(super) fn wants(&self, stream: &Stream) -> bool {
+        let named = self.mids.is_empty() || self.mids.contains(&stream.mid());
+        named && self.kinds.contains(&stream.kind())
+    }
 }
 
 impl Watch {
@@ -51,15 +73,11 @@ impl Watch {
             }
         }
         Ok(Watch {
-            mids,
-            kinds,
+            wish: Wish { mids, kinds },
             restart: fields.boolean("restart")?.unwrap_or(false),
             layers: LayerWish::read(fields)?,
+            renegotiate: fields.boolean("renegotiate")?.unwrap_or(true),
         })
-    }
-
-    fn wants(&self, mid: Mid, kind: MediaKind) -> bool {
-        self.kinds.contains(&kind) && (self.mids.is_empty() || self.mids.contains(&mid))
     }
 }
 
@@ -67,6 +85,11 @@ fn wrong_list(name: &str) -> Refusal {
     let wanted = "a list of strings";
     let name = name.to_owned();
     FieldError::Type { name, wanted }.into()
+}
+
+/// Who cannot be offered more later on has to come back.
+pub(super) fn no_media_yet() -> Refusal {
+    Refusal::State("The mountpoint has no media yet")
 }
 
 fn nothing_left() -> Refusal {
@@ -107,13 +130,14 @@ impl Viewer {
                 if watching.phase != Phase::Up {
                     return Err(Refusal::State("The PeerConnection is not up yet"));
                 }
-                watching.choose(watch)?;
+                watching.choose(&watch.wish)?;
                 if !watch.restart {
                     watching.set_layers(watch.layers);
                 }
                 watching.disconnect_unwanted(&self.handle);
                 watching.connect(&self.handle);
                 let offer = self.handle.offer(watching.offer(), watch.restart)?;
+                watching.offering = true;
                 let status = if watch.restart {
                     "updating"
                 } else {
@@ -126,9 +150,15 @@ impl Viewer {
             Session::Idle if watch.restart => Err(Refusal::NotWatching),
             Session::Idle => {
                 let mut watching = Watching::new(mountpoint.clone());
-                watching.choose(watch)?;
+                watching.renewable = watch.renegotiate;
+                if !watch.renegotiate && mountpoint.awaits_codec(|stream| watch.wish.wants(stream))
+                {
+                    return Err(no_media_yet());
+                }
+                watching.choose(&watch.wish)?;
                 watching.set_layers(watch.layers);
                 let offer = self.handle.offer(watching.offer(), false)?;
+                watching.offering = true;
                 let offer = offer.with_e2ee(watching.is_e2ee());
                 self.begin(&mut session, watching)?;
                 Ok((json!({ "status": "preparing" }), Some(offer)))
@@ -160,6 +190,7 @@ impl Viewer {
         match &message.jsep {
             Some(jsep) if jsep.kind == JsepKind::Answer => {
                 watching.e2ee |= jsep.e2ee;
+                watching.offering = false;
                 watching.agreed(self.handle.negotiated());
                 if watching.phase == Phase::Offered {
                     watching.phase = Phase::Answered;
@@ -213,7 +244,9 @@ impl Watching {
             phase: Phase::Offered,
             paused: false,
             playing: None,
-            client_offered: false,
+            wish: Wish::all(),
+            renewable: false,
+            offering: false,
         }
     }
 
@@ -223,18 +256,19 @@ impl Watching {
 
     /// Takes the streams that are asked for, in the mountpoint's order; those that were taken before keep their
     /// m-lines.
-    fn choose(&mut self, watch: &Watch) -> Result<(), Refusal> {
+    pub(super) fn choose(&mut self, wish: &Wish) -> Result<(), Refusal> {
         let chosen: Vec<usize> = self
             .mountpoint
             .streams
             .iter()
             .enumerate()
-            .filter(|(_, stream)| stream.is_offerable() && watch.wants(stream.mid(), stream.kind()))
+            .filter(|(_, stream)| stream.is_offerable() && wish.wants(stream))
             .map(|(index, _)| index)
             .collect();
         if chosen.is_empty() {
             return Err(nothing_left());
         }
+        self.wish = wish.clone();
         for subscription in &mut self.subscriptions {
             subscription.wanted = chosen.contains(&subscription.stream);
         }
@@ -250,6 +284,7 @@ impl Watching {
             self.subscriptions
                 .push(Subscription::new(index, kind, line));
         }
+        self.note_formats();
         Ok(())
     }
 

@@ -6,9 +6,11 @@ use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind,
 use portunus_core::{ExtensionKind, Jsep};
 use serde_json::json;
 
+use super::renew::Format;
 use super::subscription::{LayerWish, Subscription};
+use super::watch::no_media_yet;
 use super::{Answered, Phase, Session, Viewer, Watching};
-use crate::mountpoint::{Live, Mountpoint};
+use crate::mountpoint::{Live, Mountpoint, Stream};
 use crate::refusal::Refusal;
 use crate::spec::{MediaKind, StreamCodec};
 
@@ -42,7 +44,6 @@ impl Viewer {
                 let (answer, subscriptions) = answer(&mountpoint, &jsep.description)?;
                 let mut watching = Watching::new(mountpoint.clone());
                 watching.subscriptions = subscriptions;
-                watching.client_offered = true;
                 watching.e2ee |= jsep.e2ee;
                 watching.set_layers(layers);
                 let local = self.handle.answer(answer)?.with_e2ee(watching.is_e2ee());
@@ -106,14 +107,23 @@ fn answer(
         let matched = streams.find_map(|(index, stream)| {
             let live = stream.live();
             let answered = answer_media(offered, &live, mountpoint)?;
-            Some((index, stream.kind(), answered))
+            let mut subscription = Subscription::new(index, stream.kind(), offered.mid);
+            subscription.format = Some(Format::of(&live));
+            Some((subscription, answered))
         });
         match matched {
-            Some((index, kind, answered)) => {
-                subscriptions.push(Subscription::new(index, kind, offered.mid));
+            Some((subscription, answered)) => {
+                subscriptions.push(subscription);
                 media.push(answered);
             }
-            None => media.push(inactive(offered)),
+            None => {
+                let takes = !offered.rejected && offered.direction.receives();
+                let awaited = |stream: &Stream| takes && Kind::from(stream.kind()) == offered.kind;
+                if mountpoint.awaits_codec(awaited) {
+                    return Err(no_media_yet());
+                }
+                media.push(inactive(offered));
+            }
         }
     }
     if subscriptions.is_empty() {

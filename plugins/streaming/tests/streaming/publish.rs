@@ -54,9 +54,139 @@ async fn viewers_get_what_is_published_whenever_they_come() {
 
     let (_late, late_peer) = world.viewer(json!({ "id": 7 })).await;
     assert_eq!(world.routes(late_peer).len(), 2);
-    // The early one gets the video by watching again.
-    world.watch(&mut early, json!({ "id": 7 })).await;
+    // The early one is offered the video, too.
+    world.updated(&mut early).await;
     assert_eq!(world.routes(early_peer).len(), 2);
+}
+
+#[tokio::test]
+async fn viewers_follow_a_publisher_with_another_codec() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let mut first = world.client().await;
+    try_publish(&mut first, publish("t0k"), &[Line::Audio, Line::Video]).await;
+    world.come_up(world.last_peer()).await;
+    let (mut ours, our_peer) = world.viewer(json!({ "id": 7 })).await;
+    // This one cannot be offered anything: its own offer was taken.
+    let mut theirs = world.client().await;
+    let watch = json!({ "request": "watch", "id": 7 });
+    let lines = [Line::Audio, Line::Video];
+    theirs
+        .message(watch.clone(), Some(jsep("offer", "efgh", &lines)))
+        .await;
+    assert_eq!(theirs.event().await, status("starting"));
+    let their_peer = world.last_peer();
+    world.connect(&mut theirs, their_peer).await;
+    // Nor that one, which said so.
+    let mut fixed = world.client().await;
+    let watch = json!({ "id": 7, "renegotiate": false });
+    let fixed_peer = world.watch(&mut fixed, watch).await;
+    world.connect(&mut fixed, fixed_peer).await;
+    for peer in [our_peer, their_peer, fixed_peer] {
+        assert_eq!(world.routes(peer).len(), 2);
+    }
+    assert_eq!(first.next().await["janus"], "webrtcup");
+    ask(&mut first, json!({ "request": "unpublish" })).await;
+    assert_eq!(first.next().await["janus"], "hangup");
+
+    let mut second = world.client().await;
+    let mut offer = jsep("offer", "abcd", &[Line::Audio, Line::Video]);
+    let sdp = offer["sdp"].as_str().unwrap().replace("VP8/", "VP9/");
+    offer["sdp"] = json!(sdp);
+    second.message(publish("t0k"), Some(offer)).await;
+    assert_eq!(second.event().await, status("publishing"));
+    world.come_up(world.last_peer()).await;
+    assert_eq!(second.next().await["janus"], "webrtcup");
+    // What was agreed on as VP8 gets no VP9.
+    assert_eq!(world.routes(our_peer).len(), 1);
+    let offer = world.updated(&mut ours).await;
+    assert!(offer.contains(" VP9/90000"), "{offer}");
+    assert_eq!(world.routes(our_peer).len(), 2);
+    for client in [&mut theirs, &mut fixed] {
+        assert_eq!(client.event().await, status("stopped"));
+        assert_eq!(client.next().await["janus"], "hangup");
+    }
+    let info = json!({ "request": "info", "id": 7, "secret": "" });
+    assert_eq!(admin.request(info).await["info"]["viewers"], 1);
+}
+
+#[tokio::test]
+async fn who_can_be_offered_nothing_later_has_to_wait_for_a_publisher() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, studio()).await;
+    let watch = json!({ "request": "watch", "id": 7, "renegotiate": false });
+    assert_eq!(refused(&mut client, watch).await, 460);
+    let watch = json!({ "request": "watch", "id": 7 });
+    let offer = jsep("offer", "efgh", &[Line::Audio, Line::Video]);
+    client.message(watch.clone(), Some(offer)).await;
+    assert_eq!(client.event().await["error_code"], 460);
+    // The audio's codec is known before.
+    let offer = jsep("offer", "efgh", &[Line::Audio]);
+    client.message(watch, Some(offer)).await;
+    assert_eq!(client.event().await, status("starting"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_publisher_that_vanished_gives_way() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let lines = [Line::Audio, Line::Simulcast];
+    let mut first = world.client().await;
+    try_publish(&mut first, publish("t0k"), &lines).await;
+    let first_peer = world.last_peer();
+    world.come_up(first_peer).await;
+    assert_eq!(first.next().await["janus"], "webrtcup");
+    let (_viewer, viewer_peer) = world.viewer(json!({ "id": 7 })).await;
+    let media =
+        async |first: &mut TestClient, mid: &str, substream: Option<u8>, receiving: bool| {
+            let mid = portunus_core::Mid::new(mid).unwrap();
+            let audio = substream.is_none();
+            let event = Event::Media {
+                mid,
+                audio,
+                receiving,
+                substream,
+            };
+            world.server.happen(first_peer, event).await;
+            assert_eq!(first.next().await["janus"], "media");
+        };
+    media(&mut first, "0", None, true).await;
+    for substream in 0..3 {
+        media(&mut first, "1", Some(substream), true).await;
+    }
+    let mut second = world.client().await;
+    // One layer that stays away is no silence.
+    media(&mut first, "0", None, false).await;
+    media(&mut first, "1", Some(2), false).await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &lines).await["error_code"],
+        460
+    );
+    media(&mut first, "1", Some(1), false).await;
+    media(&mut first, "1", Some(0), false).await;
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &lines).await["error_code"],
+        460
+    );
+    assert_eq!(world.routes(viewer_peer).len(), 2);
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+    assert_eq!(first.event().await, status("replaced"));
+    assert_eq!(first.next().await["janus"], "hangup");
+    assert!(world.routes(viewer_peer).is_empty());
+    world.come_up(world.last_peer()).await;
+    assert_eq!(second.next().await["janus"], "webrtcup");
+    assert_eq!(world.routes(viewer_peer).len(), 2);
+    // The former one's end is not the new one's.
+    let info = json!({ "request": "info", "id": 7 });
+    assert_eq!(admin.request(info).await["info"]["publishing"], true);
 }
 
 #[tokio::test]

@@ -86,6 +86,17 @@ impl World {
         self.last_peer()
     }
 
+    /// Takes the offer that follows a change of the mountpoint; gives its text.
+    pub async fn updated(&self, client: &mut TestClient) -> String {
+        let (data, jsep) = client.event_with_jsep().await;
+        assert_eq!(data, status("updating"));
+        let offer = jsep.expect("an offer")["sdp"].as_str().unwrap().to_owned();
+        let start = json!({ "request": "start" });
+        client.message(start, Some(answer_to(&offer))).await;
+        assert_eq!(client.event().await, status("started"));
+        offer
+    }
+
     /// What goes to the m-lines of `peer`: the source, the m-line, and whether it is open.
     pub fn routes(&self, peer: PeerId) -> Vec<(SourceRef, String, bool)> {
         let routes = self.server.requested().routes;

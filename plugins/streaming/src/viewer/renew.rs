@@ -1,0 +1,133 @@
+//! What a viewer was offered and what the mountpoint has by now: a publisher brings codecs of its own, an RTSP server
+//! is reached late.
+
+use portunus_core::Handle;
+use serde_json::json;
+use tracing::debug;
+
+use super::{Phase, Session, Viewer, Watching};
+use crate::mountpoint::{Live, Mountpoint, Stream};
+use crate::spec::{MediaKind, StreamCodec};
+
+/// What was agreed on for an m-line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Format {
+    pub(super) codec: Option<StreamCodec>,
+    fmtp: Option<String>,
+}
+
+impl Format {
+    pub(super) fn of(live: &Live) -> Self {
+        Format {
+            codec: live.codec,
+            fmtp: live.fmtp.clone(),
+        }
+    }
+}
+
+/// What has to be done about a viewer.
+enum Need {
+    Nothing,
+    Offer,
+    /// What it has agreed to is not there any more, and nothing can be offered: it has to come back.
+    Leave,
+}
+
+impl Viewer {
+    /// Offers anew if the mountpoint's streams are not those that were offered.
+    pub(super) fn renew(&self) {
+        let mut session = self.session();
+        let Session::Watching(watching) = &mut *session else {
+            return;
+        };
+        match watching.need() {
+            Need::Nothing => {}
+            Need::Offer => match watching.offer_again(&self.handle) {
+                Ok(offer) => {
+                    let data = json!({ "streaming": "event", "result": { "status": "updating" } });
+                    self.handle.push(None, data, Some(offer));
+                }
+                Err(refusal) => debug!(%refusal, "a viewer is offered nothing new"),
+            },
+            Need::Leave => {
+                let mountpoint = watching.mountpoint.clone();
+                drop(session);
+                mountpoint.remove_viewer(self.id);
+                self.dismiss(&mountpoint, "stopped");
+            }
+        }
+    }
+}
+
+impl Watching {
+    fn need(&self) -> Need {
+        if self.phase != Phase::Up || self.offering {
+            return Need::Nothing;
+        }
+        let streams = || self.mountpoint.streams.iter().enumerate();
+        let taken = |index: usize| {
+            let of_stream = |s: &&super::Subscription| s.stream == index && s.wanted;
+            self.subscriptions.iter().find(of_stream)
+        };
+        if self.renewable {
+            let outdated = streams().any(|(index, stream)| match taken(index) {
+                Some(taken) => taken.format != stream.format(),
+                None => stream.is_offerable() && self.wish.wants(stream),
+            });
+            return if outdated { Need::Offer } else { Need::Nothing };
+        }
+        let lost = streams().any(|(index, stream)| {
+            let taken = taken(index).filter(|taken| taken.accepted);
+            taken.is_some_and(|taken| !taken.carries(stream))
+        });
+        if lost { Need::Leave } else { Need::Nothing }
+    }
+
+    fn offer_again(
+        &mut self,
+        handle: &Handle,
+    ) -> Result<portunus_core::LocalJsep, crate::refusal::Refusal> {
+        let wish = self.wish.clone();
+        self.choose(&wish)?;
+        self.disconnect_unwanted(handle);
+        self.connect(handle);
+        let offer = handle.offer(self.offer(), false)?;
+        self.offering = true;
+        Ok(offer.with_e2ee(self.is_e2ee()))
+    }
+
+    /// What is offered from now on; what was agreed on for something else counts no more.
+    pub(super) fn note_formats(&mut self) {
+        let streams = &self.mountpoint.streams;
+        for subscription in self.subscriptions.iter_mut().filter(|s| s.wanted) {
+            let format = streams.get(subscription.stream).and_then(Stream::format);
+            let codec = |format: &Option<Format>| format.as_ref().map(|format| format.codec);
+            // Another codec waits for the answer; with other parameters, media goes on meanwhile.
+            subscription.accepted &= codec(&subscription.format) == codec(&format);
+            subscription.format = format;
+        }
+    }
+}
+
+impl super::Subscription {
+    /// Whether what the stream has now is what was agreed on.
+    pub(super) fn carries(&self, stream: &Stream) -> bool {
+        let agreed = self.format.as_ref().map(|format| format.codec);
+        agreed == stream.format().map(|format| format.codec)
+    }
+}
+
+impl Stream {
+    /// None for data, which is never negotiated.
+    pub(super) fn format(&self) -> Option<Format> {
+        (self.kind() != MediaKind::Data).then(|| Format::of(&self.live()))
+    }
+}
+
+impl Mountpoint {
+    /// Whether a stream that is wanted cannot be offered, because nothing of it has ever come.
+    pub(super) fn awaits_codec(&self, wanted: impl Fn(&Stream) -> bool) -> bool {
+        let unknown = |stream: &Stream| !stream.is_offerable() && wanted(stream);
+        !self.is_published() && self.streams.iter().any(unknown)
+    }
+}
