@@ -26,7 +26,10 @@ async fn requests_that_are_answered_at_once() {
         (json!({ "request": "create", "videocodec": "mpeg4" }), 430),
         (json!({ "request": "create", "permanent": true }), 499),
         (json!({ "request": "create", "record": true }), 430),
-        (json!({ "request": "create", "dummy_publisher": true, "dummy_streams": [{}] }), 429),
+        (
+            json!({ "request": "create", "dummy_publisher": true, "dummy_streams": [{}] }),
+            429,
+        ),
         (json!({ "request": "create", "allowed": [1] }), 430),
         (json!({ "request": "create", "allowed": "x" }), 430),
         (json!({ "request": "edit" }), 429),

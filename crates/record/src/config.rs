@@ -1,0 +1,30 @@
+//! What a recorder can be told.
+
+use std::path::PathBuf;
+
+/// How and where recordings are made; every key has a default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecorderConfig {
+    /// Whether anything is recorded at all.
+    pub enabled: bool,
+    /// The folder that names of files and folders are relative to.
+    pub dir: PathBuf,
+    /// More folders that clients may name files and folders below. `/` lets them name any.
+    pub folders: Vec<PathBuf>,
+    /// What is appended to a file's name, after a dot, until it is complete; empty: nothing.
+    pub temporary: String,
+    /// A file that is there already is replaced, instead of refusing to record.
+    pub overwrite: bool,
+}
+
+impl Default for RecorderConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            dir: PathBuf::from("."),
+            folders: Vec::new(),
+            temporary: String::new(),
+            overwrite: false,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Why something is not recorded.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why something is not recorded, or not any further. Texts name files as clients did: where the server keeps them is
+/// not for everybody.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The configuration says so.
+    #[error("recording is switched off (recording.enabled)")]
+    Disabled,
+    /// The name may not be used.
+    #[error("the file name {0:?} is empty, too long, has a control character or goes up by '..'")]
+    Name(String),
+    /// It is in no folder that files may be in.
+    #[error("{0:?} is below none of the folders for recordings (recording.dir, recording.folders)")]
+    Outside(String),
+    /// Another recording writes to it now.
+    #[error("{0:?} is being recorded already")]
+    Busy(String),
+    /// There is a file of that name.
+    #[error("there is a file {0:?} already")]
+    Exists(String),
+    /// The file or its folder cannot be made.
+    #[error("{name:?} cannot be made: {error}")]
+    Create {
+        /// As it was asked for.
+        name: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Writing failed: what was written before is in the file.
+    #[error("{name:?} cannot be written any more: {error}")]
+    Write {
+        /// As it was asked for.
+        name: String,
+        /// What the system says.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,22 @@
+//! Recorders: what comes from a source of the media graph, into files of Janus's format (`.mjr`).
+//!
+//! A plugin asks a [`Recorder`] to record a source, and holds the [`Recording`] as long as that is to go on. A tap of the
+//! source hands packets over by a bounded queue, and a task of the recording writes them, a few times a second, on a
+//! thread that may block: no worker ever waits for a disk. What a disk is too slow for is dropped and counted.
+#![forbid(unsafe_code)]
+
+mod config;
+mod error;
+mod output;
+mod place;
+mod recorder;
+mod recording;
+mod spec;
+mod task;
+
+pub use config::RecorderConfig;
+pub use error::RecordError;
+pub use portunus_files::mjr::Medium;
+pub use recorder::{Recorder, RecorderTotals};
+pub use recording::{Outcome, Recording};
+pub use spec::{RecordedMedia, RecordingSpec};

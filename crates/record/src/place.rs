@@ -1,0 +1,160 @@
+//! Where a recording may be.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::{RecordError, RecorderConfig};
+
+/// The longest name that a client may give a file, in bytes. File systems take 255 for each part, with what is appended.
+const MAX_NAME: usize = 1_024;
+const MAX_PART: usize = 200;
+/// What names of recordings end with.
+const EXTENSION: &str = "mjr";
+
+/// The folders that recordings may be in.
+#[derive(Debug)]
+pub(crate) struct Places {
+    dir: PathBuf,
+    folders: Vec<PathBuf>,
+}
+
+impl Places {
+    /// As it is configured; what is relative is so to the server's working directory.
+    pub(crate) fn new(config: &RecorderConfig) -> Self {
+        let absolute = |path: &PathBuf| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            plain(&path)
+        };
+        Self {
+            dir: absolute(&config.dir),
+            folders: config.folders.iter().map(absolute).collect(),
+        }
+    }
+
+    /// The file for `name`, which is relative to `dir`, which is relative to the configured folder.
+    pub(crate) fn file(&self, dir: Option<&str>, name: &str) -> Result<PathBuf, RecordError> {
+        let dir = dir.filter(|dir| !dir.is_empty());
+        for text in dir.into_iter().chain([name]) {
+            check(text)?;
+        }
+        let ends_in_a_name = !name.ends_with('/') && Path::new(name).file_name().is_some();
+        let is_lost = dir.is_some() && Path::new(name).is_absolute();
+        if !ends_in_a_name || is_lost {
+            return Err(RecordError::Name(name.to_owned()));
+        }
+        let folder = match dir {
+            Some(dir) => self.dir.join(dir),
+            None => self.dir.clone(),
+        };
+        let path = plain(&folder.join(format!("{name}.{EXTENSION}")));
+        let below = |folder: &PathBuf| path.starts_with(folder);
+        if below(&self.dir) || self.folders.iter().any(below) {
+            Ok(path)
+        } else {
+            Err(RecordError::Outside(dir.unwrap_or(name).to_owned()))
+        }
+    }
+}
+
+/// Refuses what could lead elsewhere than it seems, or cannot be made.
+fn check(name: &str) -> Result<(), RecordError> {
+    let is_wrong =
+        |part: Component<'_>| part == Component::ParentDir || part.as_os_str().len() > MAX_PART;
+    if name.is_empty()
+        || name.len() > MAX_NAME
+        || name.chars().any(char::is_control)
+        || Path::new(name).components().any(is_wrong)
+    {
+        return Err(RecordError::Name(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// The same path without `.` in it.
+fn plain(path: &Path) -> PathBuf {
+    path.components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn places() -> Places {
+        Places::new(&RecorderConfig {
+            dir: PathBuf::from("/srv/./rec"),
+            folders: vec![PathBuf::from("/mnt/a")],
+            ..RecorderConfig::default()
+        })
+    }
+
+    #[test]
+    fn names_are_relative_to_their_folder_and_that_to_the_configured_one() {
+        for (dir, name, path) in [
+            (None, "a", "/srv/rec/a.mjr"),
+            (None, "./b/a", "/srv/rec/b/a.mjr"),
+            (None, "a.b", "/srv/rec/a.b.mjr"),
+            (Some(""), "a", "/srv/rec/a.mjr"),
+            (Some("room 1"), "x/a", "/srv/rec/room 1/x/a.mjr"),
+            (Some("/mnt/a/b"), "a", "/mnt/a/b/a.mjr"),
+            (None, "/mnt/a/b", "/mnt/a/b.mjr"),
+            (None, "/srv/rec//c/b", "/srv/rec/c/b.mjr"),
+        ] {
+            let file = places().file(dir, name);
+            assert_eq!(file.unwrap(), Path::new(path), "{dir:?} {name:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for (dir, name) in [
+            (None, ""),
+            (None, ".."),
+            (None, "../a"),
+            (None, "a/../../b"),
+            (None, "a/"),
+            (None, "a\0b"),
+            (None, "a\nb"),
+            (None, "/"),
+            (None, "/etc/a"),
+            (None, "/srv/recordings/a"),
+            (None, "/mnt/a"),
+            (Some("/mnt/b"), "a"),
+            (Some("/mnt/a/.."), "a"),
+            (Some("b"), "/mnt/a/b"),
+            (Some("b"), "../a"),
+        ] {
+            assert!(places().file(dir, name).is_err(), "{dir:?} {name:?}");
+        }
+        assert!(places().file(None, &"a".repeat(201)).is_err());
+        assert!(places().file(None, &"a/".repeat(600)).is_err());
+    }
+
+    #[test]
+    fn the_root_lets_clients_name_any_file() {
+        let places = Places::new(&RecorderConfig {
+            folders: vec![PathBuf::from("/")],
+            ..RecorderConfig::default()
+        });
+        let file = places.file(None, "/var/tmp/a").unwrap();
+        assert_eq!(file, Path::new("/var/tmp/a.mjr"));
+        assert!(places.file(None, "a").unwrap().is_absolute());
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leads_out(
+            dir in proptest::option::of("[a./]{0,8}"),
+            name in "[a./\u{0}-\u{20}]{0,12}",
+        ) {
+            if let Ok(path) = places().file(dir.as_deref(), &name) {
+                let inside = path.starts_with("/srv/rec") || path.starts_with("/mnt/a");
+                prop_assert!(inside, "{path:?}");
+                prop_assert!(!path.components().any(|part| part == Component::ParentDir));
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A recording as its plugin holds it.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portunus_media::{MediaPlane, RouteId, RouteOptions};
+use tokio::sync::watch;
+
+use crate::RecordError;
+
+/// A recording. To drop it ends it: what came before is written.
+pub struct Recording {
+    media: MediaPlane,
+    route: RouteId,
+    options: RouteOptions,
+    path: PathBuf,
+    state: watch::Receiver<State>,
+    /// Dropped with the recording, which its task sees.
+    _stop: watch::Sender<()>,
+}
+
+/// How far a recording is.
+#[derive(Debug, Clone)]
+pub(crate) enum State {
+    /// The file is being made.
+    Opening,
+    Open,
+    Ended(Option<Arc<RecordError>>),
+}
+
+impl Recording {
+    pub(crate) fn new(
+        media: MediaPlane,
+        route: RouteId,
+        options: RouteOptions,
+        path: PathBuf,
+        state: watch::Receiver<State>,
+        stop: watch::Sender<()>,
+    ) -> Self {
+        Self {
+            media,
+            route,
+            options,
+            path,
+            state,
+            _stop: stop,
+        }
+    }
+
+    /// The file's name, without folders.
+    pub fn file_name(&self) -> String {
+        let name = self.path.file_name().map(OsStr::to_string_lossy);
+        name.unwrap_or_default().into_owned()
+    }
+
+    /// Opens or closes the gate: while it is closed nothing is recorded, and no gap is left by that. Of video a keyframe
+    /// is asked for when it opens.
+    pub fn set_open(&mut self, open: bool) {
+        if self.options.enabled != open {
+            self.options.enabled = open;
+            self.media.set_route(self.route, self.options.clone());
+        }
+    }
+
+    /// Whether it has ended: its source did, or it failed.
+    pub fn is_over(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Ended(_))
+    }
+
+    /// How it turns out.
+    pub fn outcome(&self) -> Outcome {
+        Outcome {
+            state: self.state.clone(),
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.media.remove_route(self.route);
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recording({:?})", self.path)
+    }
+}
+
+/// How a recording turns out, to be waited for without holding the recording.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    state: watch::Receiver<State>,
+}
+
+impl Outcome {
+    /// Waits until the file is made, or could not be.
+    pub async fn opened(mut self) -> Result<(), Arc<RecordError>> {
+        let state = self
+            .state
+            .wait_for(|state| !matches!(state, State::Opening))
+            .await;
+        match state.as_deref() {
+            Ok(State::Ended(Some(error))) => Err(Arc::clone(error)),
+            Ok(State::Opening | State::Open | State::Ended(None)) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Waits until the recording has ended; an error if that was not as it should be.
+    pub async fn ended(mut self) -> Result<(), Arc<RecordError>> {
+        let state = self
+            .state
+            .wait_for(|state| matches!(state, State::Ended(_)))
+            .await;
+        match state.as_deref() {
+            Ok(State::Ended(Some(error))) => Err(Arc::clone(error)),
+            Ok(State::Opening | State::Open | State::Ended(None)) | Err(_) => Ok(()),
+        }
+    }
+}

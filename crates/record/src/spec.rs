@@ -1,0 +1,165 @@
+//! What is to be recorded, and under which name.
+
+use portunus_files::mjr::{Info, Medium, UnixMicros};
+use portunus_rtp::Pt;
+use portunus_sdp::negotiated::Codec;
+use portunus_sdp::{CodecName, Kind, Media};
+
+/// The payload type that redundant audio has in recordings.
+const RED_PT: Pt = Pt(63);
+
+/// A recording to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordingSpec {
+    /// The folder, as a client or the configuration names it; none: the recorder's own.
+    pub dir: Option<String>,
+    /// The file's name without `.mjr`. It may have folders in it; they are made if missing.
+    pub name: String,
+    /// What comes from the source.
+    pub media: RecordedMedia,
+}
+
+/// What comes from a source that is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedMedia {
+    content: Content,
+    fmtp: Option<String>,
+    description: Option<String>,
+    red: bool,
+    encrypted: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Codec(CodecName),
+    Text,
+    Binary,
+}
+
+impl RecordedMedia {
+    /// Audio or video of this codec.
+    pub fn codec(codec: CodecName) -> Self {
+        Self::new(Content::Codec(codec))
+    }
+
+    /// Messages of data channels: mainly text, else mainly bytes.
+    pub fn data(text: bool) -> Self {
+        Self::new(if text { Content::Text } else { Content::Binary })
+    }
+
+    /// What comes on an m-line as it was answered; none if it was rejected or has no codec that can be recorded.
+    pub fn answered(media: &Media) -> Option<Self> {
+        if media.rejected {
+            return None;
+        }
+        if media.kind == Kind::Data {
+            return Some(Self::data(true));
+        }
+        let named =
+            |codec: &portunus_sdp::CodecSpec| Some((codec.codec_name()?, codec.fmtp.clone()));
+        let (codec, fmtp) = media.codecs.iter().find_map(named)?;
+        let red = media.codecs.iter().any(|codec| codec.is_red());
+        Some(Self::codec(codec).with_fmtp(fmtp).with_red(red))
+    }
+
+    fn new(content: Content) -> Self {
+        Self {
+            content,
+            fmtp: None,
+            description: None,
+            red: false,
+            encrypted: false,
+        }
+    }
+
+    /// With these format parameters.
+    #[must_use]
+    pub fn with_fmtp(self, fmtp: Option<String>) -> Self {
+        Self { fmtp, ..self }
+    }
+
+    /// With what its publisher says of it.
+    #[must_use]
+    pub fn with_description(self, description: Option<String>) -> Self {
+        Self {
+            description,
+            ..self
+        }
+    }
+
+    /// There may be redundant audio (RFC 2198) made of the codec.
+    #[must_use]
+    pub fn with_red(self, red: bool) -> Self {
+        Self { red, ..self }
+    }
+
+    /// It is encrypted end to end.
+    #[must_use]
+    pub fn with_encryption(self, encrypted: bool) -> Self {
+        Self { encrypted, ..self }
+    }
+
+    /// What kind it is.
+    pub fn medium(&self) -> Medium {
+        match self.content {
+            Content::Codec(codec) if codec.kind() == Kind::Video => Medium::Video,
+            Content::Codec(_) => Medium::Audio,
+            Content::Text | Content::Binary => Medium::Data,
+        }
+    }
+
+    /// Whether a recording has to begin with a keyframe, as far as one can tell them.
+    pub(crate) fn has_keyframes(&self) -> bool {
+        self.medium() == Medium::Video && !self.encrypted
+    }
+
+    /// The payload type that packets of this codec have in the file; none: they do not belong into it.
+    pub(crate) fn payload_type(&self, codec: Codec) -> Option<Pt> {
+        match self.content {
+            Content::Codec(own) if own.codec() == codec => Some(own.default_pt()),
+            Content::Codec(_) => (self.red && codec == Codec::Red).then_some(RED_PT),
+            Content::Text | Content::Binary => None,
+        }
+    }
+
+    /// What the file says of itself, but for the header extensions.
+    pub(crate) fn info(&self, created: UnixMicros) -> Info {
+        let codec = match self.content {
+            Content::Codec(codec) => codec.name(),
+            Content::Text => "text",
+            Content::Binary => "binary",
+        };
+        Info {
+            fmtp: self.fmtp.clone(),
+            description: self.description.clone(),
+            red: self.red.then_some(RED_PT.0),
+            encrypted: self.encrypted,
+            ..Info::new(self.medium(), codec, created)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn packets_of_the_codec_and_of_redundancy_have_payload_types_of_their_own() {
+        let pcma = RecordedMedia::codec(CodecName::Pcma);
+        assert_eq!(pcma.payload_type(Codec::Pcma), Some(Pt(8)));
+        assert_eq!(pcma.payload_type(Codec::TelephoneEvent), None);
+        assert_eq!(pcma.payload_type(Codec::Red), None);
+        let opus = RecordedMedia::codec(CodecName::Opus).with_red(true);
+        assert_eq!(opus.payload_type(Codec::Red), Some(Pt(63)));
+        assert_eq!(opus.info(UnixMicros(1)).red, Some(63));
+    }
+
+    #[test]
+    fn what_is_encrypted_end_to_end_waits_for_no_keyframe() {
+        let video = RecordedMedia::codec(CodecName::Vp8);
+        assert!(video.has_keyframes());
+        assert!(!video.with_encryption(true).has_keyframes());
+        assert!(!RecordedMedia::data(true).has_keyframes());
+    }
+}
