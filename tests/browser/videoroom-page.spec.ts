@@ -1,5 +1,5 @@
 // The video room page, driven as users do: several tabs in one room.
-import { enter, expect, open, ROOMS, seen, streams, test, tile } from './room';
+import { enter, expect, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
 
 test('three publish and watch each other, one leaves, and nothing stays behind', async ({ context }) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
@@ -46,4 +46,170 @@ test('screen and camera together, and the screen ends', async ({ context }) => {
   await seen(ben, 'Ann: Screen');
   const sections = await ben.evaluate(() => ((window as any).peerConnections as RTCPeerConnection[]).map((one) => one.getTransceivers().length));
   expect(Math.max(...sections)).toBe(3);
+});
+
+test('a room is made, found by its link, opened by its PIN, and moderated', async ({ context }) => {
+  const ann = await context.newPage();
+  await ann.goto('/videoroom.html?name=Ann&size=320x180&simulcast=0');
+  await ann.getByTestId('create-open').click();
+  await ann.getByTestId('new-description').fill('Planning');
+  await ann.getByTestId('new-pin').fill(PIN);
+  await ann.getByTestId('new-secret').fill(SECRET);
+  await ann.getByTestId('create-room').click();
+  await expect(ann.getByTestId('room-title')).toHaveText('Planning');
+  await ann.getByTestId('copy-link').click();
+  const link = await ann.getByTestId('link').inputValue();
+  expect(link).not.toContain(PIN);
+
+  const ben = await context.newPage();
+  await ben.goto(`${link}&name=Ben&size=320x180&simulcast=0`);
+  await ben.getByTestId('join').click();
+  await expect(ben.getByTestId('notice')).toContainText('asks for a PIN');
+  await ben.getByTestId('pin').fill('0000');
+  await ben.getByTestId('join').click();
+  await expect(ben.getByTestId('notice')).toContainText('not the PIN');
+  await ben.getByTestId('pin').fill(PIN);
+  await ben.getByTestId('join').click();
+  await seen(ann, 'Ben');
+  await seen(ben, 'Ann');
+
+  await ben.getByTestId('moderate-open').click();
+  await ben.getByTestId('secret').fill('guess');
+  await ben.getByTestId('moderate').click();
+  await expect(ben.getByTestId('notice')).toContainText('not the secret');
+  await expect(ben.getByTestId('kick')).toHaveCount(0);
+
+  // Who made the room knows its secret already.
+  const row = ann.getByTestId('person-Ben');
+  await row.getByTestId('moderate-audio').click();
+  await expect(ben.getByTestId('notice')).toContainText('A moderator has muted');
+  await expect(row.getByTestId('doing')).toContainText('muted by a moderator');
+  const heard = async () => (await streams(ann, 'inbound-rtp', 'audio'))[0].packetsReceived as number;
+  await expect.poll(async () => {
+    const before = await heard();
+    await ann.evaluate(() => new Promise((done) => setTimeout(done, 300)));
+    return (await heard()) - before;
+  }).toBe(0);
+  await seen(ann, 'Ben');
+  const before = await heard();
+  await row.getByTestId('moderate-audio').click();
+  await expect(ben.getByTestId('notice')).toContainText('lets the others');
+  await expect.poll(heard).toBeGreaterThan(before + 10);
+
+  await row.getByTestId('kick').click();
+  await expect(ben.getByTestId('lobby')).toBeVisible();
+  await expect(ben.getByTestId('notice')).toContainText('removed you');
+  await expect.poll(() => open(ben)).toBe(0);
+  await expect(tile(ann, 'Ben')).toHaveCount(0);
+  await expect(ann.getByTestId('log')).toContainText('Ben was removed.');
+  expect(await open(ann)).toBe(2);
+});
+
+test('chat reaches everybody, also from those who only watch', async ({ context }) => {
+  const ann = await enter(context, ROOMS.demo, 'Ann');
+  const ben = await enter(context, ROOMS.demo, 'Ben', 'source=none');
+  await seen(ben, 'Ann');
+  await expect(ann.getByTestId('person-Ben')).toContainText('watching');
+  expect(await open(ben)).toBe(1);
+  await ben.getByTestId('text-input').fill('Can you hear me?');
+  await ben.getByTestId('text-send').click();
+  await expect(ann.getByTestId('log')).toContainText('Ben: Can you hear me?');
+  await ann.getByTestId('text-input').fill('Grüße, Ben ✓');
+  await ann.getByTestId('text-send').click();
+  await expect(ben.getByTestId('log')).toContainText('Ann: Grüße, Ben ✓');
+  // A connection that began with words takes a camera too.
+  await ben.getByTestId('source').evaluate((select) => ((select as HTMLSelectElement).value = 'synthetic'));
+  await ben.getByTestId('publish').click();
+  await seen(ann, 'Ben');
+});
+
+test('in a full room one watches, and sends when there is a place', async ({ context }) => {
+  const ann = await enter(context, ROOMS.small, 'Ann');
+  await expect(ann.getByTestId('mute-audio')).toBeVisible();
+  await expect.poll(async () => (await streams(ann, 'outbound-rtp', 'video')).length).toBe(1);
+  const ben = await enter(context, ROOMS.small, 'Ben');
+  await expect(ben.getByTestId('notice')).toContainText('As many people send');
+  await seen(ben, 'Ann');
+  expect(await open(ben)).toBe(1);
+  // Closing the tab is enough to leave.
+  await ann.close({ runBeforeUnload: true });
+  await expect(ben.getByTestId('person-Ann')).toHaveCount(0);
+  await ben.getByTestId('publish').click();
+  await expect.poll(async () => (await streams(ben, 'outbound-rtp', 'video'))[0]?.framesEncoded ?? 0).toBeGreaterThan(5);
+});
+
+test('a room that is not there, and one that is closed', async ({ context, server }) => {
+  const page = await context.newPage();
+  await page.goto('/videoroom.html?room=424242&name=Ann&source=none');
+  await page.getByTestId('join').click();
+  await expect(page.getByTestId('notice')).toContainText('no such room');
+  const ask = async (body: object) => {
+    const post = (path: string, message: object) =>
+      fetch(`${server.http}${path}`, { method: 'POST', body: JSON.stringify({ transaction: 't', ...message }) }).then((answer) => answer.json());
+    const { data: session } = await post('', { janus: 'create' });
+    const { data: handle } = await post(`/${session.id}`, { janus: 'attach', plugin: 'janus.plugin.videoroom' });
+    const { plugindata } = await post(`/${session.id}/${handle.id}`, { janus: 'message', body });
+    return plugindata.data;
+  };
+  const { room } = await ask({ request: 'create', description: 'Short' });
+  await page.getByTestId('room').fill(String(room));
+  await page.getByTestId('join').click();
+  await expect(page.getByTestId('room-title')).toHaveText('Short');
+  await ask({ request: 'destroy', room });
+  await expect(page.getByTestId('notice')).toContainText('The room was closed.');
+  await expect(page.getByTestId('lobby')).toBeVisible();
+});
+
+test('simulcast: each viewer has the layer that it chooses, the others keep theirs', async ({ context }) => {
+  test.setTimeout(120_000);
+  await enter(context, ROOMS.layers, 'Ann', 'size=1280x720');
+  const ben = await enter(context, ROOMS.layers, 'Ben', 'source=none');
+  const cleo = await enter(context, ROOMS.layers, 'Cleo', 'source=none');
+  await expect.poll(() => widthOf(cleo, 'Ann'), { timeout: 40_000 }).toBe(1280);
+  for (const [layer, width] of [['0', 320], ['2', 1280], ['1', 640]] as const) {
+    await tile(ben, 'Ann').getByTestId('layer-size').selectOption(layer);
+    await expect.poll(() => widthOf(ben, 'Ann'), { message: `layer ${layer}`, timeout: 40_000 }).toBe(width);
+    await expect(tile(ben, 'Ann').getByTestId('figures')).toContainText(`(${layer})`);
+    expect(await widthOf(cleo, 'Ann')).toBe(1280);
+  }
+  await seen(ben, 'Ann');
+  await seen(cleo, 'Ann');
+});
+
+for (const codec of ['vp9', 'av1'] as const) {
+  test(`SVC with ${codec}: each viewer has the layer that it chooses`, async ({ context }) => {
+    test.setTimeout(120_000);
+    await enter(context, ROOMS.svc, 'Ann', `size=1280x720&codec=${codec}&svc=L3T3`);
+    const ben = await enter(context, ROOMS.svc, 'Ben', 'source=none');
+    await seen(ben, 'Ann');
+    for (const [layer, width] of [['0', 320], ['2', 1280], ['1', 640]] as const) {
+      await tile(ben, 'Ann').getByTestId('layer-size').selectOption(layer);
+      await expect.poll(() => widthOf(ben, 'Ann'), { message: `layer ${layer}`, timeout: 40_000 }).toBe(width);
+    }
+    await expect(tile(ben, 'Ann').getByTestId('figures')).toContainText(codec.toUpperCase());
+  });
+}
+
+test('the speaker is large, or who is wanted, and the room fits a phone', async ({ context }, info) => {
+  const ann = await enter(context, ROOMS.demo, 'Ann');
+  const ben = await enter(context, ROOMS.demo, 'Ben');
+  await ben.setViewportSize({ width: 360, height: 740 });
+  await seen(ben, 'Ann');
+  await ben.getByTestId('view').click();
+  await expect(tile(ben, 'Ann')).toHaveClass(/large/);
+  await tile(ben, 'You').getByTestId('enlarge').click();
+  await expect(tile(ben, 'You')).toHaveClass(/large/);
+  await expect(tile(ben, 'Ann')).not.toHaveClass(/large/);
+  expect(await ben.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  for (const button of await ben.getByRole('button').all()) {
+    if (await button.isVisible()) expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
+  }
+  const nameless = await ben.evaluate(() =>
+    [...document.querySelectorAll<HTMLInputElement>('input, select, button, video')]
+      .filter((control) => !control.labels?.length && !control.ariaLabel && !control.textContent?.trim())
+      .map((control) => control.outerHTML),
+  );
+  expect(nameless).toEqual([]);
+  await ben.screenshot({ path: info.outputPath('phone.png'), fullPage: true });
+  await ann.screenshot({ path: info.outputPath('desk.png'), fullPage: true });
 });

@@ -122,6 +122,7 @@ pub(crate) fn placeholder(
         audio_level: set(audio && options.audiolevel_ext),
         video_orientation: set(video && options.videoorient_ext),
         playout_delay: set(video && options.playoutdelay_ext),
+        dependency_descriptor: set(video),
     };
     stream
 }

@@ -82,6 +82,7 @@ pub(crate) struct ExtensionIds {
     pub(crate) audio_level: Option<u8>,
     pub(crate) video_orientation: Option<u8>,
     pub(crate) playout_delay: Option<u8>,
+    pub(crate) dependency_descriptor: Option<u8>,
 }
 
 /// What the audio level says.

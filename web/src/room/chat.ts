@@ -8,7 +8,9 @@ export class Chat {
   private readonly log = element('log');
   private readonly input = element<HTMLInputElement>('text-input');
 
-  constructor(send: (text: string) => Promise<boolean>) {
+  /** `prepare` is called when the user is about to write. */
+  constructor(prepare: () => void, send: (text: string) => Promise<boolean>) {
+    this.input.addEventListener('input', prepare, { passive: true });
     element<HTMLFormElement>('text-form').addEventListener('submit', (event) => {
       event.preventDefault();
       const text = this.input.value.trim();

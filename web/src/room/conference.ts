@@ -45,15 +45,18 @@ export class Conference {
     mute: (id, stream, mute) => this.run(this.participant?.ask({ request: 'moderate', id, mid: stream.mid, mute, ...this.secret() })),
     kick: (id) => this.run(this.participant?.ask({ request: 'kick', id, ...this.secret() })),
   });
-  private readonly chat = new Chat(async (text) => {
-    try {
-      await this.participant?.say(text);
-      return this.participant !== null;
-    } catch (error) {
-      notice('warning', explain(error));
-      return false;
-    }
-  });
+  private readonly chat = new Chat(
+    () => this.participant?.prepareToSay().catch((error: unknown) => notice('warning', explain(error))),
+    async (text) => {
+      try {
+        await this.participant?.say(text);
+        return this.participant !== null;
+      } catch (error) {
+        notice('warning', explain(error));
+        return false;
+      }
+    },
+  );
 
   /** `ended` is called when the room is over without having been left; its text says why. */
   constructor(setup: Setup, private readonly ended: (why: string) => void) {

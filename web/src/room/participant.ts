@@ -25,6 +25,9 @@ export interface JoinOptions {
   pin?: string;
 }
 
+/** How long others may take to subscribe to a new connection, in milliseconds: what is said before is lost to them. */
+const SETTLING = 1500;
+
 export class Participant {
   id: Id = 0;
   /** Proves to the room whose subscriptions are whose. */
@@ -32,16 +35,22 @@ export class Participant {
   description = '';
   private readonly descriptions = new Map<string, string>();
   private last: Promise<unknown> = Promise.resolve();
+  private cameUp = () => {};
+  private wordsReady: Promise<void> | null = null;
 
   private constructor(private readonly exchange: Exchange, readonly room: Id) {}
 
   static async join(session: Session, { room, display, pin }: JoinOptions, events: RoomEvents): Promise<Participant> {
+    let participant: Participant | null = null;
     const exchange = await Exchange.attach(session, {
       message: (data) => tell(data, events),
-      connected: (up, reason) => events.connected(up, reason),
+      connected: (up, reason) => {
+        if (up) participant?.cameUp();
+        events.connected(up, reason);
+      },
       data: () => {},
     });
-    const participant = new Participant(exchange, room);
+    participant = new Participant(exchange, room);
     try {
       const { data } = await exchange.request({ request: 'join', ptype: 'publisher', room, display, ...(pin && { pin }) });
       participant.id = data['id'] as Id;
@@ -103,9 +112,20 @@ export class Participant {
     await this.exchange.request({ request: 'configure', ...settings });
   }
 
-  /** Sends a message to all who watch; opens a connection for it if there is none. */
+  /** Opens a connection for messages if there is none, and waits until others have subscribed to it. */
+  prepareToSay(): Promise<void> {
+    if (!this.peerConnection) this.wordsReady ??= this.openForWords();
+    return this.wordsReady ?? Promise.resolve();
+  }
+
+  /** Sends a message to all who watch. */
   async say(text: string): Promise<void> {
-    if (!this.peerConnection) await this.negotiate([], {});
+    try {
+      await this.prepareToSay();
+    } catch (error) {
+      this.wordsReady = null;
+      throw error;
+    }
     await this.exchange.call.text(text);
   }
 
@@ -120,6 +140,7 @@ export class Participant {
 
   /** Closes the PeerConnection only: others see that nothing more is sent. */
   hangup(): void {
+    this.wordsReady = null;
     if (this.peerConnection) this.exchange.call.hangup();
   }
 
@@ -141,6 +162,14 @@ export class Participant {
     const result = this.last.then(() => this.offer(tracks, body, more));
     this.last = result.catch(() => {});
     return result;
+  }
+
+  private async openForWords(): Promise<void> {
+    const settled = new Promise<void>((done) => {
+      this.cameUp = () => setTimeout(done, SETTLING);
+    });
+    await this.negotiate([], {});
+    await settled;
   }
 
   private async offer(tracks: Track[], body: Record<string, unknown>, { svc = '', described }: Offered): Promise<void> {

@@ -1,7 +1,7 @@
 //! Looks into a packet once for all that relay it: keyframe, layers, picture numbers.
 
 use portunus_rtp::codec::{VideoCodec, Vp8, Vp9, is_keyframe};
-use portunus_rtp::extension::DependencyReader;
+use portunus_rtp::extension::{DependencyReader, MandatoryFields};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Header};
 use portunus_sdp::negotiated::Codec;
 
@@ -14,22 +14,41 @@ pub(crate) struct Inspector {
     svc: bool,
 }
 
+/// What a packet says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Inspected {
+    pub(crate) layers: Layers,
+    /// VP8's picture numbers.
+    pub(crate) vp8: Option<Vp8Ids>,
+    /// The frame number of AV1's dependency descriptor.
+    pub(crate) frame: Option<u16>,
+}
+
+impl From<Layers> for Inspected {
+    fn from(layers: Layers) -> Self {
+        Inspected {
+            layers,
+            ..Inspected::default()
+        }
+    }
+}
+
 impl Inspector {
-    /// What the packet says of its layers, and VP8's picture numbers.
+    /// What the packet says of its layers, and the numbers of its picture.
     pub(crate) fn inspect(
         &mut self,
         codec: Codec,
         header: &Header,
         packet: &[u8],
         extensions: &ExtensionMap,
-    ) -> (Layers, Option<Vp8Ids>) {
+    ) -> Inspected {
         let payload = header.payload(packet);
         match codec {
             Codec::Vp8 => vp8(payload),
-            Codec::Vp9 => (self.vp9(header, payload), None),
-            Codec::Av1 => (self.av1(header, packet, extensions), None),
-            Codec::H264 => (plain(VideoCodec::H264, header, payload), None),
-            Codec::H265 => (plain(VideoCodec::H265, header, payload), None),
+            Codec::Vp9 => self.vp9(header, payload).into(),
+            Codec::Av1 => self.av1(header, packet, extensions),
+            Codec::H264 => plain(VideoCodec::H264, header, payload).into(),
+            Codec::H265 => plain(VideoCodec::H265, header, payload).into(),
             Codec::Opus
             | Codec::MultiOpus
             | Codec::G722
@@ -38,14 +57,12 @@ impl Inspector {
             | Codec::L16
             | Codec::Isac
             | Codec::Red
-            | Codec::TelephoneEvent => (
-                Layers {
-                    start: true,
-                    end: true,
-                    ..Layers::default()
-                },
-                None,
-            ),
+            | Codec::TelephoneEvent => Layers {
+                start: true,
+                end: true,
+                ..Layers::default()
+            }
+            .into(),
         }
     }
 
@@ -67,20 +84,25 @@ impl Inspector {
         }
     }
 
-    fn av1(&mut self, header: &Header, packet: &[u8], extensions: &ExtensionMap) -> Layers {
+    fn av1(&mut self, header: &Header, packet: &[u8], extensions: &ExtensionMap) -> Inspected {
         let payload = header.payload(packet);
         let id = extensions.id(ExtensionKind::DependencyDescriptor);
         let Some(value) = id.and_then(|id| header.extension(packet, id)) else {
-            return plain(VideoCodec::Av1, header, payload);
+            return plain(VideoCodec::Av1, header, payload).into();
         };
+        let frame = MandatoryFields::parse(value).ok();
+        let frame = frame.map(|fields| fields.frame_number);
         let reader = self.dependencies.get_or_insert_with(Box::default);
         let Ok(descriptor) = reader.read(value) else {
-            return plain(VideoCodec::Av1, header, payload);
+            return Inspected {
+                frame,
+                ..plain(VideoCodec::Av1, header, payload).into()
+            };
         };
         let top = reader
             .structure()
             .map_or((0, 0), |s| (s.max_spatial(), s.max_temporal()));
-        Layers {
+        let layers = Layers {
             keyframe: descriptor.has_structure,
             spatial: descriptor.spatial,
             temporal: descriptor.temporal,
@@ -90,13 +112,18 @@ impl Inspector {
             switching_point: true,
             start: descriptor.fields.start_of_frame,
             end: descriptor.fields.end_of_frame,
+        };
+        Inspected {
+            layers,
+            vp8: None,
+            frame,
         }
     }
 }
 
-fn vp8(payload: &[u8]) -> (Layers, Option<Vp8Ids>) {
+fn vp8(payload: &[u8]) -> Inspected {
     let Ok(vp8) = Vp8::parse(payload) else {
-        return (Layers::default(), None);
+        return Inspected::default();
     };
     let layers = Layers {
         keyframe: vp8.is_keyframe(payload),
@@ -109,7 +136,11 @@ fn vp8(payload: &[u8]) -> (Layers, Option<Vp8Ids>) {
         picture: id.value(),
         tl0: vp8.tl0_pic_idx.unwrap_or(0),
     });
-    (layers, ids)
+    Inspected {
+        layers,
+        vp8: ids,
+        frame: None,
+    }
 }
 
 fn plain(codec: VideoCodec, header: &Header, payload: &[u8]) -> Layers {

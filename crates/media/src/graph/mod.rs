@@ -13,7 +13,7 @@ mod talk;
 
 pub(crate) use evenness::Evenness;
 pub(crate) use history::History;
-pub(crate) use inspect::Inspector;
+pub(crate) use inspect::{Inspected, Inspector};
 pub(crate) use keyframe_cache::CachedFrames;
 pub(crate) use numbering::{Numbering, Sent};
 pub(crate) use packet::{Layers, Packet, Vp8Ids};

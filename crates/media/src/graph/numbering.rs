@@ -21,6 +21,8 @@ pub(crate) struct Sent {
     pub(crate) encoding: u8,
     pub(crate) timestamp_offset: u32,
     pub(crate) ids_offset: Vp8Ids,
+    /// What is added to AV1's frame numbers.
+    pub(crate) frame_offset: u16,
     /// The spatial layer that ends a picture; none without SVC.
     pub(crate) top: Option<u8>,
 }
@@ -40,6 +42,7 @@ struct Run {
     source: SourceKey,
     timestamp_offset: u32,
     ids_offset: Vp8Ids,
+    frame_offset: u16,
     encoding: u8,
     top: Option<u8>,
 }
@@ -66,6 +69,7 @@ impl Run {
             encoding: self.encoding,
             timestamp_offset: self.timestamp_offset,
             ids_offset: self.ids_offset,
+            frame_offset: self.frame_offset,
             top: self.top,
         }
     }
@@ -91,6 +95,7 @@ pub(crate) struct Numbering {
     highest_out: SeqNo,
     last_timestamp: u32,
     last_ids: Vp8Ids,
+    last_frame: Option<u16>,
     last_at: Option<Instant>,
     dropped_picture: Option<u32>,
     /// A ring of the runs before.
@@ -107,6 +112,7 @@ impl Numbering {
             highest_out: SeqNo(u64::from(start & 0x7fff)),
             last_timestamp: 0,
             last_ids: Vp8Ids::default(),
+            last_frame: None,
             last_at: None,
             dropped_picture: None,
             ended: Vec::new(),
@@ -143,6 +149,9 @@ impl Numbering {
         self.last_at = Some(packet.arrival);
         if let Some(ids) = packet.vp8 {
             self.last_ids = ids.plus(run.ids_offset);
+        }
+        if let Some(frame) = packet.frame {
+            self.last_frame = Some(frame.wrapping_add(run.frame_offset));
         }
         Some(run.sent(packet.seq, out))
     }
@@ -222,6 +231,11 @@ impl Numbering {
             (Some(_), None, _) | (None, _, None) => Vp8Ids::default(),
             (None, _, Some(run)) => run.ids_offset,
         };
+        // Receivers take a frame with a lower number to be from before the last one.
+        let frame_offset = match (packet.frame, self.last_frame) {
+            (Some(frame), Some(last)) => last.wrapping_add(1).wrapping_sub(frame),
+            _ => 0,
+        };
         let run = Run {
             first: packet.seq,
             last: SeqNo(packet.seq.0.saturating_sub(1)),
@@ -229,6 +243,7 @@ impl Numbering {
             source,
             timestamp_offset: timestamp.wrapping_sub(packet.header.timestamp),
             ids_offset,
+            frame_offset,
             encoding: packet.encoding,
             top,
         };

@@ -5,6 +5,8 @@ use std::time::Instant;
 use portunus_rtp::{ExtensionMap, ExtensionSet, Header, SeqNo};
 use portunus_sdp::negotiated::Codec;
 
+use super::Inspected;
+
 /// A packet in the clear with what its headers say.
 #[derive(Debug)]
 pub(crate) struct Packet {
@@ -25,6 +27,8 @@ pub(crate) struct Packet {
     pub(crate) padding: u8,
     /// VP8: the numbers that have to stay continuous.
     pub(crate) vp8: Option<Vp8Ids>,
+    /// AV1: the number of its frame in the dependency descriptor.
+    pub(crate) frame: Option<u16>,
 }
 
 /// Where in the layer structure a packet stands.
@@ -88,6 +92,7 @@ impl Packet {
             layers: Layers::default(),
             padding: 0,
             vp8: None,
+            frame: None,
         }
     }
 
@@ -112,6 +117,13 @@ impl Packet {
             *last = count;
         }
         self.padding = count;
+    }
+
+    /// Says what was read in it.
+    pub(crate) fn describe(&mut self, inspected: Inspected) {
+        self.layers = inspected.layers;
+        self.vp8 = inspected.vp8;
+        self.frame = inspected.frame;
     }
 
     /// Says how the source numbers the extensions of the header, which must be there already.

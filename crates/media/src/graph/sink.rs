@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portunus_rtp::codec::Vp8;
-use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
+use portunus_rtp::extension::{AbsSendTime, MandatoryFields, PlayoutDelay, TransportCc};
 use portunus_rtp::header::HeaderTemplate;
 use portunus_rtp::{
     ExtensionKind, ExtensionMap, ExtensionSet, Fields, Mid, Pt, Ssrc, write_header,
@@ -120,7 +120,7 @@ impl Sink {
                 let transport_seq = TransportCc(stamp.transport_seq);
                 template.write(&fields, stamp.send_time, transport_seq, out)?
             }
-            _ => self.write_header(packet, &fields, stamp, self.repeats_freely(), out)?,
+            _ => self.write_header(packet, sent, &fields, stamp, self.repeats_freely(), out)?,
         };
         let payload = packet.padded_payload();
         let changed = if packet.vp8.is_some() {
@@ -151,7 +151,7 @@ impl Sink {
             timestamp: packet.header.timestamp.wrapping_add(sent.timestamp_offset),
             ssrc: self.rtx_ssrc?,
         };
-        let header_len = self.write_header(packet, &fields, stamp, true, out)?;
+        let header_len = self.write_header(packet, sent, &fields, stamp, true, out)?;
         let original = out.get_mut(header_len..header_len + 2)?;
         original.copy_from_slice(&sent.out.wire().to_be_bytes());
         let len = write_payload(packet, sent, packet.payload(), header_len + 2, out)?;
@@ -180,6 +180,7 @@ impl Sink {
     fn write_header(
         &self,
         packet: &Packet,
+        sent: &Sent,
         fields: &Fields,
         stamp: &Stamp,
         timed: bool,
@@ -190,6 +191,7 @@ impl Sink {
         let delay = stamp
             .playout_delay
             .map(|(min, max)| playout_delay(min, max).to_bytes());
+        let renumbered = Renumbered::of(packet, sent.frame_offset);
         let mut list: SmallVec<[(u8, &[u8]); 10]> = SmallVec::new();
         let number = |kind| self.extensions.id(kind);
         if let Some(id) = number(ExtensionKind::Mid) {
@@ -214,11 +216,45 @@ impl Sink {
             else {
                 continue;
             };
+            let value = match (&renumbered, kind) {
+                (Some(descriptor), ExtensionKind::DependencyDescriptor) => descriptor.bytes(),
+                _ => value,
+            };
             if let Some(id) = number(kind) {
                 list.push((id, value));
             }
         }
         write_header(out, fields, list.iter().copied()).ok()
+    }
+}
+
+/// A dependency descriptor with another frame number.
+struct Renumbered {
+    value: [u8; Self::MAX],
+    len: usize,
+}
+
+impl Renumbered {
+    /// The longest value of a header extension (RFC 8285 section 4.3).
+    const MAX: usize = 255;
+
+    /// None: it stays as it is.
+    fn of(packet: &Packet, offset: u16) -> Option<Self> {
+        let frame = packet.frame.filter(|_| offset != 0)?;
+        let id = packet.extensions.id(ExtensionKind::DependencyDescriptor)?;
+        let original = packet.header.extension(&packet.data, id)?;
+        let mut renumbered = Self {
+            value: [0; Self::MAX],
+            len: original.len(),
+        };
+        let value = renumbered.value.get_mut(..original.len())?;
+        value.copy_from_slice(original);
+        MandatoryFields::set_frame_number(value, frame.wrapping_add(offset));
+        Some(renumbered)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.value.get(..self.len).unwrap_or_default()
     }
 }
 

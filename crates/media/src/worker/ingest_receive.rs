@@ -275,10 +275,8 @@ impl Ingest {
         packet.codec = media.codec;
         packet.arrival = now;
         packet.set_extensions(self.extensions);
-        (packet.layers, packet.vp8) =
-            stream
-                .inspector
-                .inspect(media.codec, &header, datagram, &self.extensions);
+        let inspector = &mut stream.inspector;
+        packet.describe(inspector.inspect(media.codec, &header, datagram, &self.extensions));
         flatten_layers(media, packet);
         source.even_out(packet);
         if packet.layers.keyframe {
@@ -314,13 +312,13 @@ impl Ingest {
         packet.encoding = 0;
         packet.codec = Codec::Opus;
         packet.arrival = now;
-        packet.layers = Layers {
+        let layers = Layers {
             keyframe: true,
             start: true,
             end: true,
             ..Layers::default()
         };
-        packet.vp8 = None;
+        packet.describe(layers.into());
         source.push(shared, now);
         Some(())
     }
@@ -376,12 +374,12 @@ fn introduce(
     packet.codec = Codec::H264;
     packet.arrival = now;
     packet.set_extensions(ExtensionMap::default());
-    packet.layers = Layers {
+    let layers = Layers {
         keyframe: true,
         start: true,
         ..Layers::default()
     };
-    packet.vp8 = None;
+    packet.describe(layers.into());
     source.push(shared, now);
     Some(())
 }

@@ -110,8 +110,7 @@ impl Worker {
         packet.codec = incoming.codec;
         packet.arrival = now;
         packet.set_extensions(extensions);
-        (packet.layers, packet.vp8) =
-            inspector.inspect(incoming.codec, &incoming.header, data, &extensions);
+        packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
         source.even_out(packet);
         if source.fresh.is_empty() {
             self.fresh_sources.push(key);

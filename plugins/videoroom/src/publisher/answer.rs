@@ -170,6 +170,7 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
         audio_level: number(ExtensionKind::AudioLevel),
         video_orientation: number(ExtensionKind::VideoOrientation),
         playout_delay: number(ExtensionKind::PlayoutDelay),
+        dependency_descriptor: number(ExtensionKind::DependencyDescriptor),
     };
     let layered = jsep.simulcast.iter().find(|s| s.mid == offered.mid);
     let by_rid = number(ExtensionKind::Rid).is_some();

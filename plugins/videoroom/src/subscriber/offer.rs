@@ -18,6 +18,7 @@ const TRANSPORT_CC: (ExtensionKind, u8) = (ExtensionKind::TransportCc, 3);
 const MID: (ExtensionKind, u8) = (ExtensionKind::Mid, 4);
 const PLAYOUT_DELAY: (ExtensionKind, u8) = (ExtensionKind::PlayoutDelay, 12);
 const VIDEO_ORIENTATION: (ExtensionKind, u8) = (ExtensionKind::VideoOrientation, 13);
+const DEPENDENCY_DESCRIPTOR: (ExtensionKind, u8) = (ExtensionKind::DependencyDescriptor, 14);
 
 impl RoomState {
     /// Makes an offer of what the subscription has; there must be none that waits for its answer.
@@ -90,7 +91,11 @@ impl RoomState {
 
 impl Format {
     fn of(stream: &Stream) -> Self {
+        // Frames of AV1 do not say in their payload on which others they depend; those of VP9 do.
+        let dependencies = stream.extensions.dependency_descriptor;
+        let dependencies = dependencies.filter(|_| stream.codec == Some(CodecName::Av1));
         let negotiated = [
+            (dependencies, DEPENDENCY_DESCRIPTOR),
             (stream.extensions.audio_level, AUDIO_LEVEL),
             (stream.extensions.playout_delay, PLAYOUT_DELAY),
             (stream.extensions.video_orientation, VIDEO_ORIENTATION),

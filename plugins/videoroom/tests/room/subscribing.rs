@@ -8,6 +8,30 @@ use serde_json::json;
 use crate::world::{AV, ROOM, World, ask, code};
 
 #[tokio::test]
+async fn the_frames_of_av1_say_on_which_others_they_depend() {
+    const URI: &str =
+        "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+    for (codec, offered) in [("AV1", true), ("VP9", false)] {
+        let world = World::new(json!({ "videocodec": codec.to_lowercase() })).await;
+        let mut offer = jsep("offer", "alal", &AV);
+        let sdp = offer["sdp"].as_str().unwrap();
+        let sdp = sdp.replace("96 VP8/", "96 AV1/");
+        let sdp = sdp.replace(
+            "a=msid:s v\r\n",
+            &format!("a=msid:s v\r\na=extmap:9 {URI}\r\n"),
+        );
+        offer["sdp"] = sdp.into();
+        let al = world.publisher_with(json!({ "id": 1 }), offer).await;
+        assert!(al.answer.contains(&format!("a=extmap:9 {URI}\r\n")));
+        let viewer = world
+            .joining_viewer(json!({ "streams": [{ "feed": 1 }] }))
+            .await;
+        let line = format!("a=extmap:14 {URI}\r\n");
+        assert_eq!(viewer.offer.contains(&line), offered, "{}", viewer.offer);
+    }
+}
+
+#[tokio::test]
 async fn a_subscriber_gets_an_offer_and_media_once_it_has_answered() {
     let world = World::new(json!({})).await;
     let al = world

@@ -84,6 +84,26 @@ fn a_source_switch_continues_numbers_timestamps_and_picture_ids() {
 }
 
 #[test]
+fn a_source_switch_continues_av1_frame_numbers_and_gaps_stay() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(0);
+    let av1 = |seq, frame| {
+        let mut packet = packet(seq, 0, now);
+        packet.frame = Some(frame);
+        packet
+    };
+    let mut out = |source, packet: &Packet| {
+        let sent = forward(&mut numbering, source, packet, 90_000).unwrap();
+        packet.frame.unwrap().wrapping_add(sent.frame_offset)
+    };
+    assert_eq!(out(A, &av1(1, 0xfffe)), 0xfffe, "the first stays as it is");
+    assert_eq!(out(A, &av1(2, 1)), 1, "an upper layer was left out");
+    assert_eq!(out(B, &av1(70, 40_000)), 2);
+    assert_eq!(out(B, &av1(71, 40_002)), 4);
+    assert_eq!(out(A, &av1(9, 7)), 5);
+}
+
+#[test]
 fn a_left_out_vp8_frame_closes_the_picture_ids_once() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(0);

@@ -35,6 +35,14 @@ impl MandatoryFields {
             frame_number: u16::from_be_bytes([n0, n1]),
         })
     }
+
+    /// Writes another frame number into an element's value, as a relay does that puts one stream behind
+    /// another; references are relative and stay as they are. A value that is too short stays too.
+    pub fn set_frame_number(value: &mut [u8], frame_number: u16) {
+        if let Some(number) = value.get_mut(1..Self::LEN) {
+            number.copy_from_slice(&frame_number.to_be_bytes());
+        }
+    }
 }
 
 /// What a frame is to a decode target.

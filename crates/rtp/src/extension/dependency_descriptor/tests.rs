@@ -303,3 +303,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn another_frame_number_changes_nothing_else() {
+    let mut value = Example::keyframe(None);
+    let mut expected = DependencyReader::new().read(&value).unwrap();
+    MandatoryFields::set_frame_number(&mut value, 0xabcd);
+    expected.fields.frame_number = 0xabcd;
+    assert_eq!(DependencyReader::new().read(&value).unwrap(), expected);
+    let mut short = [1, 2];
+    MandatoryFields::set_frame_number(&mut short, 7);
+    assert_eq!(short, [1, 2]);
+}
