@@ -12,7 +12,7 @@ use portunus_rtc::{
     candidate_lines,
 };
 use portunus_rtp::header::{Fields, write_header};
-use portunus_rtp::{Pt, SeqNo};
+use portunus_rtp::{ExtensionKind, Pt, SeqNo};
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
 use portunus_sdp::{AnswerOptions, Description, LocalTransport, SdpType, Session};
 use rand::rngs::StdRng;
@@ -32,6 +32,8 @@ pub struct Peer {
     pub connection: Connection,
     session: Session,
     negotiated: Option<Negotiated>,
+    /// The header extensions that its answers take.
+    pub extensions: Vec<ExtensionKind>,
     sent: Vec<u64>,
     /// What loses datagrams on their way here: the share of them, and how many it were.
     losing: Option<(StdRng, f64)>,
@@ -55,6 +57,8 @@ pub struct Packet {
     pub timestamp: u32,
     /// What it carries.
     pub payload: Vec<u8>,
+    /// Its header extensions, by number.
+    pub extensions: Vec<(u8, Vec<u8>)>,
 }
 
 impl Peer {
@@ -103,6 +107,7 @@ impl Peer {
             connection: Connection::new(transport, StreamConfig::default(), clock, now),
             session: Session::new(session, random),
             negotiated: None,
+            extensions: Vec::new(),
             sent: Vec::new(),
             losing: None,
             lost: 0,
@@ -135,10 +140,16 @@ impl Peer {
         self.agree(negotiated);
     }
 
-    /// Answers the text of an offer, taking all that it offers.
+    /// Answers the text of an offer, taking all that it offers but for header extensions.
     pub fn answer(&mut self, offer: &str) -> String {
         let offer = self.session.parse(offer, SdpType::Offer).unwrap();
-        let answer = Description::answer(&offer.description, &AnswerOptions::default());
+        let answer = Description::answer(
+            &offer.description,
+            &AnswerOptions {
+                extensions: self.extensions.clone(),
+                ..AnswerOptions::default()
+            },
+        );
         self.session.set_remote_offer(offer).unwrap();
         let (answer, negotiated) = self.session.local_answer(answer).unwrap();
         self.agree(negotiated);
@@ -309,6 +320,11 @@ impl Peer {
                 seq: incoming.seq.0,
                 timestamp: incoming.header.timestamp,
                 payload: incoming.header.payload(packet).to_vec(),
+                extensions: incoming
+                    .header
+                    .extensions(packet)
+                    .map(|(id, value)| (id, value.to_vec()))
+                    .collect(),
             });
         }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use portunus_core::Plugin;
 use portunus_rtp::header::{Fields, write_header};
-use portunus_rtp::{Pt, Ssrc};
+use portunus_rtp::{ExtensionKind, Pt, Ssrc};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_tests::{Caller, Packet, Peer, Server};
@@ -57,6 +57,10 @@ impl Source {
     }
 
     fn send(&mut self, payload: &[u8]) {
+        self.send_with(&[], payload);
+    }
+
+    fn send_with(&mut self, extensions: &[(u8, &[u8])], payload: &[u8]) {
         let fields = Fields {
             marker: true,
             padding: false,
@@ -66,7 +70,8 @@ impl Source {
             ssrc: Ssrc(self.ssrc),
         };
         let mut packet = [0; 1_500];
-        let header = write_header(&mut packet, &fields, []).unwrap();
+        let extensions = extensions.iter().copied();
+        let header = write_header(&mut packet, &fields, extensions).unwrap();
         packet[header..header + payload.len()].copy_from_slice(payload);
         self.send_raw(&packet[..header + payload.len()]);
         self.sequence = self.sequence.wrapping_add(1);
@@ -95,6 +100,7 @@ impl Viewer {
             .until("/plugindata/data/result/status", "preparing")
             .await;
         let mut peer = Peer::answering().await;
+        peer.extensions = vec![ExtensionKind::AbsCaptureTime];
         let answer = peer.answer(preparing["jsep"]["sdp"].as_str().unwrap());
         let start = json!({ "request": "start" });
         caller.message(start, Some(("answer", &answer))).await;
@@ -424,6 +430,108 @@ async fn what_is_published_reaches_viewers_and_the_next_publisher_too() {
             .await;
         publisher.until("/janus", "hangup").await;
     }
+}
+
+#[tokio::test]
+async fn capture_times_pass_through_to_viewers_on_all_workers() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let media = json!([{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }, video("v")]);
+    // The source says it with 3, viewers are offered 7.
+    let options = json!({ "abscapturetime_src_ext_id": 3 });
+    let ports = mountpoint(&mut admin, 7, media, options).await;
+    let times: [&[u8]; 2] = [&[1, 2, 3, 4, 5, 6, 7, 8], &[9; 16]];
+    for _worker in 0..2 {
+        let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+        for (media, time) in times.into_iter().enumerate() {
+            let mut source = Source::new(&ports[media]["port"]);
+            // Another extension of the source means nothing to viewers.
+            let extensions = [(3, time), (4, b"x".as_slice())];
+            let payload: &[u8] = if media == 0 { b"sound" } else { &KEYFRAME };
+            let send = || source.send_with(&extensions, payload);
+            let told = |p: &Packet| {
+                p.extensions
+                    .iter()
+                    .any(|(id, value)| *id == 7 && value == time)
+            };
+            let packet = viewer.receive(media, send, told).await;
+            assert!(packet.extensions.iter().all(|(_, value)| value != b"x"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_next_publisher_takes_over_from_one_that_vanished() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let created = admin
+        .manage(json!({
+            "request": "create", "type": "whip", "id": 7, "media": [{ "type": "video", "mid": "v" }],
+        }))
+        .await;
+    assert_eq!(created["streaming"], "created", "{created}");
+    let offer = |peer: &mut Peer| {
+        let mut line = MediaOffer::new(Kind::Video, Direction::SendOnly);
+        line.add_codec(CodecName::Vp8, None, None);
+        peer.offer(Description::offer(OfferOptions {
+            media: vec![line],
+            ..OfferOptions::default()
+        }))
+    };
+    let publish = json!({ "request": "publish", "id": 7 });
+    let mut first = server.attach(PACKAGE).await;
+    let mut first_peer = Peer::offering().await;
+    let offered = offer(&mut first_peer);
+    first
+        .message(publish.clone(), Some(("offer", &offered)))
+        .await;
+    let status = "/plugindata/data/result/status";
+    let publishing = first.until(status, "publishing").await;
+    first_peer.accept(publishing["jsep"]["sdp"].as_str().unwrap());
+    first_peer.connect().await;
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    for n in 0..200 {
+        first_peer.send(0, n * 3_000, &KEYFRAME).await;
+        viewer.few_turns().await;
+        if !viewer.peer.packets.is_empty() {
+            break;
+        }
+    }
+    assert!(!viewer.peer.packets.is_empty());
+
+    // It crashes: nothing comes any more, not even a goodbye.
+    drop(first_peer);
+    let crashed = Instant::now();
+    let mut second = server.attach(PACKAGE).await;
+    let mut peer = Peer::offering().await;
+    let offered = offer(&mut peer);
+    let answer = loop {
+        second
+            .message(publish.clone(), Some(("offer", &offered)))
+            .await;
+        let event = second.next().await;
+        if event.pointer(status).is_some() {
+            break event["jsep"]["sdp"].as_str().unwrap().to_owned();
+        }
+        assert_eq!(event["plugindata"]["data"]["error_code"], 460, "{event}");
+        // As long as it takes to notice that a peer is gone, it may not take.
+        assert!(crashed.elapsed() < Duration::from_secs(15));
+        viewer.few_turns().await;
+    };
+    first.until(status, "replaced").await;
+    first.until("/janus", "hangup").await;
+    peer.accept(&answer);
+    peer.connect().await;
+    let mut picture = KEYFRAME.to_vec();
+    picture.push(2);
+    for n in 0..200 {
+        peer.send(0, n * 3_000, &picture).await;
+        viewer.few_turns().await;
+        if viewer.peer.packets.last().unwrap().payload.last() == Some(&2) {
+            break;
+        }
+    }
+    assert_eq!(viewer.peer.packets.last().unwrap().payload.last(), Some(&2));
 }
 
 #[tokio::test]
