@@ -13,6 +13,8 @@ class Client {
   readonly media: string[] = [];
   open = false;
   up = false;
+  /** It has a subscription in a video room. */
+  subscribed = false;
   private waiting: ((answer: { data: Json; jsep?: Json }) => void)[] = [];
 
   private constructor(readonly janus: any, public handle: any) {}
@@ -51,7 +53,22 @@ class Client {
 
   private message(data: Json, jsep?: Json): void {
     this.messages.push(data);
-    if (jsep || data['result'] === 'ok' || data['error']) this.waiting.shift()?.({ data, jsep });
+    if (this.isOffered(data, jsep)) return void this.renegotiate(jsep as Json);
+    if (jsep || data['result'] === 'ok' || data['error'] || isRoomAnswer(data)) this.waiting.shift()?.({ data, jsep });
+  }
+
+  /** Offers that nobody has asked for are answered at once. */
+  private isOffered(data: Json, jsep?: Json): boolean {
+    return this.subscribed && jsep?.['type'] === 'offer' && data['videoroom'] === 'updated' && this.waiting.length === 0;
+  }
+
+  private async renegotiate(offer: Json): Promise<void> {
+    const jsep = await this.answer(offer);
+    await this.ask({ request: 'start' }, jsep);
+  }
+
+  private answer(jsep: Json): Promise<Json> {
+    return new Promise((success, error) => this.handle.createAnswer({ jsep, tracks: [{ type: 'data' }], success, error }));
   }
 
   /** Sends a request and gives the plugin's answer. */
@@ -77,14 +94,26 @@ class Client {
     return data;
   }
 
+  /** Asks for a change of a subscription in a video room, and answers the offer that comes of it. */
+  async subscribe(body: Json): Promise<Json> {
+    this.subscribed = true;
+    const { data, jsep } = await this.ask(body);
+    if (jsep) await this.renegotiate(jsep);
+    return data;
+  }
+
+  /** What is received on a mid: frames decoded and the width of the picture. */
+  async picture(mid: string): Promise<{ frames: number; width: number }> {
+    const report: Json[] = [...(await this.handle.webrtcStuff.pc.getStats()).values()];
+    const stream = report.find((stat) => stat['type'] === 'inbound-rtp' && stat['kind'] === 'video' && stat['mid'] === mid);
+    return { frames: stream?.['framesDecoded'] ?? 0, width: stream?.['frameWidth'] ?? 0 };
+  }
+
   /** Watches a mountpoint of the streaming plugin; what follows is in `messages`. */
   async watch(body: Json): Promise<void> {
     const { data, jsep } = await this.ask({ request: 'watch', ...body });
     if (!jsep) throw new Error(`no offer: ${JSON.stringify(data)}`);
-    const answer = await new Promise((success, error) =>
-      this.handle.createAnswer({ jsep, tracks: [{ type: 'data' }], success, error }),
-    );
-    this.handle.send({ message: { request: 'start' }, jsep: answer });
+    this.handle.send({ message: { request: 'start' }, jsep: await this.answer(jsep) });
   }
 
   send(data: string | number[], label?: string): Promise<void> {
@@ -102,6 +131,12 @@ class Client {
   destroy(): Promise<void> {
     return new Promise((success, error) => this.janus.destroy({ success, error }));
   }
+}
+
+/** Whether a message of the video room answers a request. */
+function isRoomAnswer(data: Json): boolean {
+  if (['joined', 'attached', 'updated', 'updating'].includes(data['videoroom'])) return true;
+  return ['configured', 'started', 'paused', 'switched', 'left', 'leaving', 'unpublished'].some((key) => data[key] === 'ok');
 }
 
 /** A moving picture without a camera. */

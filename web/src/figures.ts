@@ -105,15 +105,20 @@ const ROWS: [name: string, label: string, show: (figures: Figures) => string | u
 /** The rows that say nothing where nothing is sent. */
 const SENDING = ['bitrate-out', 'loss-out', 'size-out'];
 
+/** The rows that speak of one stream, where there are many. */
+const OF_ONE_STREAM = ['video-codec', 'audio-codec', 'size-in', 'size-out', 'frames', 'layer'];
+
 /** Shows figures as a list in `root`, and the layer, which only the plugin knows. */
 export class FiguresPanel {
   private readonly rows: typeof ROWS;
   private readonly values = new Map<string, HTMLElement>();
   private timer?: ReturnType<typeof setInterval>;
 
-  constructor(root: HTMLElement, { receiveOnly = false } = {}) {
-    this.rows = ROWS.filter(([name]) => !(receiveOnly && SENDING.includes(name)));
-    for (const [name, label] of [...this.rows, ['layer', 'Layer received'] as const]) {
+  constructor(root: HTMLElement, { receiveOnly = false, manyStreams = false } = {}) {
+    const left = [...(receiveOnly ? SENDING : []), ...(manyStreams ? OF_ONE_STREAM : [])];
+    this.rows = ROWS.filter(([name]) => !left.includes(name));
+    const layer = manyStreams ? [] : [['layer', 'Layer received'] as const];
+    for (const [name, label] of [...this.rows, ...layer]) {
       const row = document.createElement('div');
       const term = document.createElement('dt');
       const value = document.createElement('dd');

@@ -31,7 +31,7 @@ export class Conference {
   private timer?: ReturnType<typeof setInterval>;
 
   private readonly sending: Sending;
-  private readonly figures = new FiguresPanel(element('figures'), { receiveOnly: true });
+  private readonly figures = new FiguresPanel(element('figures'), { receiveOnly: true, manyStreams: true });
   private readonly sounds = new Sounds(element('sounds'), () => {
     notice('info', 'The browser waits for you before it plays sound.', [{ label: 'Play sound', id: 'play-sound', run: () => { clearNotice(); this.sounds.resume(); } }]);
   });

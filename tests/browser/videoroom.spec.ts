@@ -1,0 +1,143 @@
+// The video room with janus.js as applications use it: one PeerConnection for each feed or for all, renegotiated.
+import type { Page } from '@playwright/test';
+import type { Server } from '../server/portunus.mjs';
+import { blankPage } from './in-page';
+import { expect, ROOMS, test } from './room';
+
+/** Evaluates statements in which `server`, `room` and the clients of former ones (`window.x`) are known. */
+async function run<T>(page: Page, server: Server, body: string): Promise<T> {
+  return page.evaluate(`(async () => { const server = ${JSON.stringify(server.ws)}, room = ${ROOMS.demo}; ${body} })()`) as Promise<T>;
+}
+
+/** Publishes a drawn picture as `window.NAME`; its id is `NAME.id`. */
+async function publish(page: Page, server: Server, name: string): Promise<void> {
+  await run(
+    page,
+    server,
+    `const one = window.${name} = await Client.open(server, 'janus.plugin.videoroom');
+    const joined = (await one.ask({ request: 'join', ptype: 'publisher', room, display: '${name}' })).data;
+    one.id = joined.id;
+    one.joined = joined;
+    one.answer = await one.negotiate(
+      [{ type: 'video', capture: picture(), recv: false }, { type: 'data' }],
+      { request: 'publish' });`,
+  );
+  await expect.poll(() => page.evaluate(`${name}.up`)).toBe(true);
+}
+
+/** Waits until the picture on a mid of `window.NAME` moves, and has this width. */
+async function moves(page: Page, name: string, mid: string, width = 320): Promise<void> {
+  const look = () => page.evaluate(`${name}.picture('${mid}')`) as Promise<{ frames: number; width: number }>;
+  await expect.poll(async () => (await look()).width, { message: `width of ${name}, mid ${mid}` }).toBe(width);
+  const before = (await look()).frames;
+  await expect.poll(async () => (await look()).frames, { message: `frames of ${name}, mid ${mid}` }).toBeGreaterThan(before + 10);
+}
+
+const directions = (page: Page, name: string) => page.evaluate(`${name}.directions()`);
+
+test('one PeerConnection for all feeds: they come, go and come again', async ({ page, server, clientScript }) => {
+  await blankPage(page, server, clientScript);
+  await publish(page, server, 'ann');
+  await publish(page, server, 'ben');
+  await expect.poll(() => page.evaluate(`ann.messages.flatMap((one) => one.publishers ?? []).map((one) => one.display)`)).toContain('ben');
+  await run(page, server, `window.viewer = await Client.open(server, 'janus.plugin.videoroom');
+    await viewer.subscribe({ request: 'join', ptype: 'subscriber', room, streams: [{ feed: ann.id, mid: '0' }] });`);
+  await moves(page, 'viewer', '0');
+
+  const updated = await run<any>(page, server, `return viewer.subscribe({ request: 'subscribe', streams: [{ feed: ben.id, mid: '0' }] });`);
+  expect(updated.streams.map((one: any) => one.feed_display)).toEqual(['ann', 'ben']);
+  await moves(page, 'viewer', '1');
+  await moves(page, 'viewer', '0');
+
+  // One goes: its line is told to be inactive without being asked for, and the other's goes on.
+  await run(page, server, `await ann.ask({ request: 'unpublish' });`);
+  await expect.poll(() => directions(page, 'viewer')).toEqual({ 0: 'inactive', 1: 'recvonly' });
+  await moves(page, 'viewer', '1');
+  await expect.poll(() => page.evaluate(`ben.messages.some((one) => one.unpublished === ann.id)`)).toBe(true);
+
+  // It publishes again, wider: its line is used again, and there is none more.
+  await run(page, server, `await ann.negotiate([{ type: 'video', capture: picture(480, 270), recv: false }], { request: 'publish' });`);
+  await expect.poll(() => page.evaluate(`ben.messages.filter((one) => one.publishers?.[0]?.id === ann.id).length`)).toBeGreaterThan(0);
+  await run(page, server, `await viewer.subscribe({ request: 'update', subscribe: [{ feed: ann.id }], unsubscribe: [{ feed: ben.id }] });`);
+  await moves(page, 'viewer', '0', 480);
+  expect(await directions(page, 'viewer')).toEqual({ 0: 'recvonly', 1: 'inactive' });
+});
+
+test('a publisher adds a picture and takes it away; a pause holds all', async ({ page, server, clientScript }) => {
+  await blankPage(page, server, clientScript);
+  await publish(page, server, 'ann');
+  await publish(page, server, 'ben');
+  await run(page, server, `window.viewer = await Client.open(server, 'janus.plugin.videoroom');
+    await viewer.subscribe({ request: 'join', ptype: 'subscriber', room, feed: ann.id });
+    await ann.negotiate([{ type: 'video', capture: picture(480, 270), recv: false, add: true }],
+      { request: 'configure', descriptions: [{ mid: '2', description: 'Slides' }] });`);
+  const told = () => page.evaluate(`ben.messages.filter((one) => one.publishers?.[0]?.id === ann.id).at(-1)?.publishers[0].streams.at(-1)`);
+  await expect.poll(told).toMatchObject({ type: 'video', mid: '2', description: 'Slides', codec: 'vp8' });
+  await run(page, server, `await viewer.subscribe({ request: 'subscribe', streams: [{ feed: ann.id, mid: '2' }] });`);
+  await moves(page, 'viewer', '2', 480);
+  await moves(page, 'viewer', '0');
+
+  await run(page, server, `await viewer.ask({ request: 'pause' });`);
+  const frames = async (mid: string) => ((await page.evaluate(`viewer.picture('${mid}')`)) as { frames: number }).frames;
+  await expect
+    .poll(async () => {
+      const before = await frames('0');
+      await page.evaluate(() => new Promise((done) => setTimeout(done, 300)));
+      return (await frames('0')) - before;
+    })
+    .toBe(0);
+  await run(page, server, `await viewer.ask({ request: 'start' });`);
+  await moves(page, 'viewer', '0');
+
+  await run(page, server, `await ann.negotiate([{ type: 'video', mid: '2', remove: true, recv: false }], { request: 'configure' });`);
+  await expect.poll(told).toEqual({ type: 'video', mindex: 2, mid: '2', disabled: true });
+  await run(page, server, `await viewer.subscribe({ request: 'unsubscribe', streams: [{ feed: ann.id, mid: '2' }] });`);
+  expect(await directions(page, 'viewer')).toMatchObject({ 2: 'inactive' });
+  await moves(page, 'viewer', '0');
+});
+
+for (const codec of ['vp8', 'h264', 'av1'] as const) {
+  test(`a viewer is switched to another feed and back without a negotiation, ${codec}`, async ({ page, server, clientScript }) => {
+    await blankPage(page, server, clientScript);
+    const room = codec === 'av1' ? ROOMS.svc : ROOMS.demo;
+    const also = `const room = ${room};`;
+    for (const [name, width] of [['ann', 320], ['ben', 480]] as const) {
+      await page.evaluate(`(async () => { ${also}
+        const one = window.${name} = await Client.open(${JSON.stringify(server.ws)}, 'janus.plugin.videoroom');
+        one.id = (await one.ask({ request: 'join', ptype: 'publisher', room })).data.id;
+        one.answer = await one.negotiate([{ type: 'video', capture: picture(${width}, ${(width * 9) / 16}), recv: false }],
+          { request: 'publish', videocodec: '${codec}' });
+      })()`);
+      expect(await page.evaluate(`${name}.answer.video_codec`)).toBe(codec);
+    }
+    await page.evaluate(`(async () => { ${also}
+      window.viewer = await Client.open(${JSON.stringify(server.ws)}, 'janus.plugin.videoroom');
+      await viewer.subscribe({ request: 'join', ptype: 'subscriber', room, streams: [{ feed: ann.id }] });
+    })()`);
+    await moves(page, 'viewer', '0', 320);
+    for (const [name, width] of [['ben', 480], ['ann', 320]] as const) {
+      const { data } = (await page.evaluate(
+        `viewer.ask({ request: 'switch', streams: [{ feed: ${name}.id, mid: '0', sub_mid: '0' }] })`,
+      )) as any;
+      expect(data).toMatchObject({ switched: 'ok', changes: 1 });
+      await moves(page, 'viewer', '0', width);
+    }
+    expect(await page.evaluate(`viewer.messages.filter((one) => one.started === 'ok').length`)).toBe(1);
+  });
+}
+
+test('joins, names and leaves are told to the others, in order', async ({ page, server, clientScript }) => {
+  await blankPage(page, server, clientScript);
+  await publish(page, server, 'ann');
+  await publish(page, server, 'ben');
+  expect(await page.evaluate(`ben.joined.publishers.map((one) => one.display)`)).toContain('ann');
+  await run(page, server, `await ben.ask({ request: 'configure', display: 'benjamin' });
+    await ben.ask({ request: 'leave' });`);
+  const story = () =>
+    page.evaluate(`ann.messages.map((one) =>
+      one.joining?.id === ben.id ? 'joining' : one.publishers?.[0]?.id === ben.id ? 'publishes'
+      : one.display === 'benjamin' && one.id === ben.id ? 'renamed' : one.unpublished === ben.id ? 'unpublished'
+      : one.leaving === ben.id ? 'leaving' : '').filter(Boolean)`);
+  await expect.poll(story).toEqual(['joining', 'publishes', 'renamed', 'unpublished', 'leaving']);
+  await run(page, server, `await ann.destroy();`);
+});
