@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import Janode from 'janode';
 import EchoTest from 'janode/plugins/echotest';
 import { isReference, startServer } from '../server/index.mjs';
+import { offer } from './offer.mjs';
 import { VideoCall } from './videocall.mjs';
 
 Janode.Logger?.setLevel?.('none');
@@ -124,35 +125,4 @@ for (const transport of ['WebSocket', 'Unix socket']) {
       await session.destroy();
     });
   });
-}
-
-/** An offer of one audio section, as a browser writes it. */
-function offer() {
-  const fingerprint = Array.from({ length: 32 }, (_, index) => (index + 16).toString(16).toUpperCase()).join(':');
-  return {
-    type: 'offer',
-    sdp: [
-      'v=0',
-      'o=- 1 1 IN IP4 127.0.0.1',
-      's=-',
-      't=0 0',
-      'a=group:BUNDLE 0',
-      'm=audio 9 UDP/TLS/RTP/SAVPF 111 0',
-      'c=IN IP4 0.0.0.0',
-      'a=rtcp:9 IN IP4 0.0.0.0',
-      'a=ice-ufrag:abcd',
-      'a=ice-pwd:abcdefghijklmnopqrstuvwx',
-      'a=ice-options:trickle',
-      `a=fingerprint:sha-256 ${fingerprint}`,
-      'a=setup:actpass',
-      'a=mid:0',
-      'a=sendrecv',
-      'a=rtcp-mux',
-      'a=rtpmap:111 opus/48000/2',
-      'a=fmtp:111 minptime=10;useinbandfec=1',
-      'a=rtpmap:0 PCMU/8000',
-      'a=ssrc:1234 cname:test',
-      '',
-    ].join('\r\n'),
-  };
 }

@@ -92,7 +92,7 @@ impl RequestedOutlet {
         shared.codec = codec;
         shared.seq = SeqNo(u64::from(header.sequence));
         let inspected = Inspector::default().inspect(codec, &header, packet, &shared.extensions);
-        (shared.layers, shared.vp8) = inspected;
+        shared.describe(inspected);
         let taken = Taken {
             sent: Sent {
                 out: shared.seq,

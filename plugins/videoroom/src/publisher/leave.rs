@@ -55,8 +55,9 @@ impl RoomState {
             .event()
             .with_all(json!({ "leaving": "ok", "reason": "kicked" }));
         person.origin.push(leaving);
+        // Clients take an event with a `display` for a change of name.
         let kicked = self.event().with("kicked", id.to_json());
-        self.tell_all(person.labelled(kicked));
+        self.tell_all(kicked.with_some("metadata", person.metadata.clone()));
         if let Some(media) = media {
             self.media_gone(id, &media);
         }

@@ -1,5 +1,6 @@
 //! Moderating, throwing out, private ids, and the end of rooms.
 
+use portunus_core::testing::jsep;
 use serde_json::json;
 
 use crate::world::{AV, ROOM, World, ask, code, sync};
@@ -49,7 +50,10 @@ async fn a_moderated_stream_is_closed_for_all() {
 #[tokio::test]
 async fn whoever_is_kicked_is_gone() {
     let world = World::new(json!({})).await;
-    let mut al = world.publisher(1, &AV).await;
+    let named = json!({ "id": 1, "display": "Al", "metadata": { "x": 7 } });
+    let mut al = world
+        .publisher_with(named, jsep("offer", "alal", &AV))
+        .await;
     let (mut bo, _) = world.join(json!({ "id": 2 })).await;
     let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
     let kick = json!({ "request": "kick", "room": ROOM, "id": 1 });
@@ -65,7 +69,8 @@ async fn whoever_is_kicked_is_gone() {
     assert_eq!(al.client.next().await["janus"], "hangup");
     assert_eq!(
         bo.event().await,
-        json!({ "videoroom": "event", "room": ROOM, "kicked": 1 })
+        json!({ "videoroom": "event", "room": ROOM, "kicked": 1, "metadata": { "x": 7 } }),
+        "with a display it would be taken for a change of name"
     );
     bo.expect_silence().await;
     viewer.offered().await;
