@@ -9,7 +9,9 @@ const BLOCK: usize = 16;
 const SMALLEST: usize = 256;
 /// The largest payload with padding: with headers and tag it stays below common MTUs.
 const LARGEST: usize = 1_376;
-/// Points at which padding starts; it ends at none.
+/// Points of an uneven frame, those at which padding starts, and the most; each even frame takes one, and
+/// padding ends when none is left.
+const POINTS: u8 = 8;
 const START: u8 = 32;
 const MOST: u8 = 64;
 
@@ -17,35 +19,67 @@ const MOST: u8 = 64;
 /// parts that differ by a byte.
 #[derive(Debug, Default)]
 pub(crate) struct Evenness {
-    /// Timestamp and payload size of the last packet.
-    last: Option<(u32, usize)>,
+    frame: Option<Frame>,
     points: u8,
     pads: bool,
 }
 
+/// What was seen of the newest frame.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    timestamp: u32,
+    /// Payload size of the last packet, and what it was padded to.
+    last: usize,
+    padded: usize,
+    packets: usize,
+    /// Two neighbours were almost equal.
+    uneven: bool,
+}
+
 impl Evenness {
-    /// Looks at a packet, and pads it if those before were almost equal.
+    /// Looks at a packet, and pads it if the frames before were uneven.
     pub(crate) fn even_out(&mut self, packet: &mut Packet) {
         let (timestamp, len) = (packet.header.timestamp, packet.payload().len());
-        if let Some((of, before)) = self.last.replace((timestamp, len))
-            && of == timestamp
-        {
-            self.points = match len.abs_diff(before) {
-                0 => self.points.saturating_sub(1),
-                1..BLOCK => (self.points + 8).min(MOST),
-                _ => self.points,
-            };
-            self.pads = self.points >= START || (self.pads && self.points > 0);
-        }
+        // A byte more than there is: the next packet may be that much longer.
+        let target = (len + 1).next_multiple_of(BLOCK);
+        let frame = match &mut self.frame {
+            Some(frame) if frame.timestamp == timestamp => {
+                frame.uneven |= (1..BLOCK).contains(&len.abs_diff(frame.last));
+                frame.packets += 1;
+                let fits = (len..len + 2 * BLOCK).contains(&frame.padded);
+                frame.padded = if fits { frame.padded } else { target };
+                frame.last = len;
+                frame
+            }
+            other => {
+                let ended = other.replace(Frame {
+                    timestamp,
+                    last: len,
+                    padded: target,
+                    packets: 1,
+                    uneven: false,
+                });
+                self.points = match ended {
+                    Some(frame) if frame.uneven => (self.points + POINTS).min(MOST),
+                    Some(frame) if frame.packets > 1 => self.points.saturating_sub(1),
+                    _ => self.points,
+                };
+                self.pads = self.points >= START || (self.pads && self.points > 0);
+                let Some(frame) = other else {
+                    return;
+                };
+                frame
+            }
+        };
         if self.pads && (SMALLEST..=LARGEST).contains(&len) {
-            packet.pad(len.next_multiple_of(BLOCK) - len);
+            packet.pad(frame.padded - len);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use std::time::Instant;
 
     use portunus_rtp::header::{Fields, Header, write_header};
@@ -89,14 +123,28 @@ mod tests {
     #[test]
     fn almost_equal_sizes_become_equal() {
         let mut evenness = Evenness::default();
-        let sizes = run(
-            &mut evenness,
-            30,
-            &[1_001, 1_001, 1_001, 1_002, 1_002, 1_002],
-        );
-        assert_eq!(sizes, [1_008; 6]);
-        let sizes = run(&mut evenness, 30, &[1_001; 6]);
-        assert_eq!(sizes, [1_001; 6], "what is equal is left alone");
+        let frame = [1_001, 1_001, 1_001, 1_002, 1_002, 1_002];
+        assert_eq!(run(&mut evenness, 30, &frame), [1_008; 6]);
+    }
+
+    #[test]
+    fn sizes_around_a_multiple_of_a_block_become_equal() {
+        for size in 1_000..1_033 {
+            let mut evenness = Evenness::default();
+            let longer = run(&mut evenness, 30, &[size, size, size + 1]);
+            assert_eq!(longer, [longer[0]; 3]);
+            assert!(longer[0] <= size + BLOCK, "{size}: {longer:?}");
+            let shorter = run(&mut evenness, 30, &[size + 1, size, size]);
+            assert_eq!(shorter, [shorter[0]; 3]);
+        }
+    }
+
+    #[test]
+    fn even_frames_between_do_not_end_it_but_many_do() {
+        let mut evenness = Evenness::default();
+        run(&mut evenness, 30, &[1_001, 1_002]);
+        assert_eq!(run(&mut evenness, 10, &[1_001; 3]), [1_008; 3]);
+        assert_eq!(run(&mut evenness, 100, &[1_001; 3]), [1_001; 3]);
     }
 
     #[test]
