@@ -11,7 +11,7 @@ use portunus_rtp::{
 use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
 use smallvec::SmallVec;
 
-use super::{Numbering, Packet, Sent};
+use super::{Numbering, Packet, Sent, Vp8Ids};
 
 /// What differs from one sending to the next.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +123,7 @@ impl Sink {
             _ => self.write_header(packet, sent, &fields, stamp, self.repeats_freely(), out)?,
         };
         let payload = packet.padded_payload();
-        let changed = if packet.vp8.is_some() {
+        let changed = if packet.vp8.is_some() && sent.ids_offset != Vp8Ids::default() {
             DESCRIPTOR.min(payload.len())
         } else {
             0
