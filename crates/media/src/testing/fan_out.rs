@@ -286,6 +286,7 @@ impl FanOut {
     /// Lets pass what is due: reports, keep-alives.
     pub fn settle(&mut self) {
         self.worker.take_commands(self.now);
+        self.worker.take_handshakes(self.now);
         self.worker.run_timers(self.now);
         self.worker.poll_touched(self.now);
         self.worker.flush();
@@ -332,6 +333,7 @@ impl FanOut {
         let mut buffer = vec![0; 2_048];
         for _ in 0..1_000 {
             self.worker.take_commands(self.now);
+            self.worker.take_handshakes(self.now);
             self.worker.run_timers(self.now);
             self.worker.poll_touched(self.now);
             while let Some(transmit) = side.transport.poll_transmit(&mut buffer) {

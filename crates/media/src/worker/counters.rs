@@ -14,7 +14,12 @@ use crate::totals::WorkerTotals;
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Kinds of refusals: those of a transport, then our own.
-const OWN: [&str; 3] = ["malformed_rtp", "unknown_stream", "unknown_peer"];
+const OWN: [&str; 4] = [
+    "malformed_rtp",
+    "unknown_stream",
+    "unknown_peer",
+    "handshake_queue_full",
+];
 const KINDS: usize = DropReason::COUNT + OWN.len();
 
 /// Counts since the start, and what of it has been logged.
@@ -100,6 +105,11 @@ impl Counters {
     /// A datagram is of no peer that is known.
     pub(super) fn unknown_peer(&mut self) {
         self.count(DropReason::COUNT + 2);
+    }
+
+    /// So many handshakes wait that this datagram was dropped.
+    pub(super) fn handshake_dropped(&mut self) {
+        self.count(DropReason::COUNT + 3);
     }
 
     /// A packet for another worker found the ring full.

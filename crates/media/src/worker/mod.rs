@@ -5,6 +5,7 @@
 
 mod commands;
 mod counters;
+mod handshakes;
 mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
@@ -41,6 +42,7 @@ use crate::totals::WorkerTotals;
 use crate::{Event, PeerEvent, SourceRef};
 
 pub(crate) use counters::Counters;
+use handshakes::Handshakes;
 use ingest::Ingests;
 use outlets::Outlets;
 use peer::{Peer, Route};
@@ -91,6 +93,7 @@ pub(crate) struct Worker {
     timers: Timers,
     ingests: Ingests,
     outlets: Outlets,
+    handshakes: Handshakes,
     out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
@@ -125,6 +128,7 @@ impl Worker {
             ingests: Ingests::default(),
             out: sys::send_batch(gso),
             outlets: Outlets::default(),
+            handshakes: Handshakes::default(),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
             talk_changes: Vec::new(),
@@ -163,7 +167,8 @@ impl Worker {
         let passed = self.count_passed();
         self.take_commands(now);
         let more_passed = self.take_passed(&passed, now);
-        let more_received = self.receive(batch)?;
+        self.take_handshakes(now);
+        let more_received = self.receive(batch)? || self.handshakes.are_waiting();
         let more_ingested = self.receive_ingests(batch, now);
         self.relay_fresh(now);
         self.run_timers(now);

@@ -14,7 +14,7 @@ use portunus_rtc::{
 
 use smallvec::SmallVec;
 
-use super::Worker;
+use super::{Worker, handshakes};
 use crate::plane::{PeerId, RouteId};
 use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, SourceRef};
 
@@ -38,8 +38,24 @@ impl Worker {
             Some(ufrag) => self.by_ufrag.get(ufrag).copied().or(known),
             None => known,
         };
-        let Some((slot, peer)) = slot.and_then(|slot| Some((slot, self.peers.get_mut(slot)?)))
-        else {
+        match slot {
+            None => self.counters.unknown_peer(),
+            Some(slot) if handshakes::is_handshake(datagram) => {
+                self.take_handshake(now, slot, (local, remote), datagram);
+            }
+            Some(slot) => self.give_datagram(now, slot, (local, remote), datagram),
+        }
+    }
+
+    /// Gives a datagram to its peer.
+    pub(super) fn give_datagram(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        (local, remote): (SocketAddr, SocketAddr),
+        datagram: &mut [u8],
+    ) {
+        let Some(peer) = self.peers.get_mut(slot) else {
             self.counters.unknown_peer();
             return;
         };

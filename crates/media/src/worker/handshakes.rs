@@ -1,0 +1,172 @@
+//! A handshake takes as long as the sealing of a thousand packets. A turn spends a bounded time on them,
+//! and what is left waits for the next one, so that many who join at once do not hold up the media of
+//! those who are there.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use super::Worker;
+use crate::plane::PeerId;
+
+/// What a turn spends on handshakes before it leaves them for the next one.
+const PER_TURN: Duration = Duration::from_millis(2);
+/// Datagrams that wait at most: more than a socket's buffer holds of them. Peers send again what is lost.
+const WAITING: usize = 4_096;
+
+/// Datagrams of handshakes that wait for their turn.
+#[derive(Debug, Default)]
+pub(super) struct Handshakes {
+    waiting: VecDeque<Waiting>,
+    /// This turn.
+    spent: Duration,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    peer: PeerId,
+    local: SocketAddr,
+    remote: SocketAddr,
+    datagram: Vec<u8>,
+}
+
+impl Handshakes {
+    /// Whether some wait for the next turn.
+    pub(super) fn are_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// A turn begins.
+    fn begin(&mut self) {
+        self.spent = Duration::ZERO;
+    }
+
+    /// The one that waited longest, if this turn has time for it.
+    fn next(&mut self) -> Option<Waiting> {
+        let has_time = self.spent < PER_TURN;
+        has_time.then(|| self.waiting.pop_front())?
+    }
+
+    /// Whether one that comes now has to wait: the turn's time is spent, or others came before.
+    fn has_to_wait(&self) -> bool {
+        self.are_waiting() || self.spent >= PER_TURN
+    }
+
+    /// Lets one wait; says whether there was room.
+    fn put_off(&mut self, next: Waiting) -> bool {
+        let has_room = self.waiting.len() < WAITING;
+        if has_room {
+            self.waiting.push_back(next);
+        }
+        has_room
+    }
+}
+
+/// Whether a datagram is part of a DTLS handshake or an alert (RFC 7983 section 7, RFC 5246 section
+/// 6.2.1): not application data.
+pub(super) fn is_handshake(datagram: &[u8]) -> bool {
+    matches!(datagram.first(), Some(20..=22))
+}
+
+impl Worker {
+    /// Begins a turn: takes what waited longest.
+    pub(crate) fn take_handshakes(&mut self, now: Instant) {
+        self.handshakes.begin();
+        while let Some(mut next) = self.handshakes.next() {
+            if let Some(slot) = self.slot(next.peer) {
+                self.handshake(now, slot, (next.local, next.remote), &mut next.datagram);
+            }
+        }
+    }
+
+    /// Takes a datagram of a handshake, or lets it wait.
+    pub(super) fn take_handshake(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        (local, remote): (SocketAddr, SocketAddr),
+        datagram: &mut [u8],
+    ) {
+        if !self.handshakes.has_to_wait() {
+            return self.handshake(now, slot, (local, remote), datagram);
+        }
+        let Some(peer) = self.peers.get(slot).map(|peer| peer.id) else {
+            return;
+        };
+        let waiting = Waiting {
+            peer,
+            local,
+            remote,
+            datagram: datagram.to_vec(),
+        };
+        if !self.handshakes.put_off(waiting) {
+            self.counters.handshake_dropped();
+        }
+    }
+
+    fn handshake(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        (local, remote): (SocketAddr, SocketAddr),
+        datagram: &mut [u8],
+    ) {
+        let began = Instant::now();
+        self.give_datagram(now, slot, (local, remote), datagram);
+        self.handshakes.spent += began.elapsed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn datagram(n: u8) -> Waiting {
+        let address = SocketAddr::from(([192, 0, 2, 1], 1));
+        Waiting {
+            peer: PeerId {
+                worker: 0,
+                serial: 1,
+            },
+            local: address,
+            remote: address,
+            datagram: vec![n],
+        }
+    }
+
+    #[test]
+    fn what_a_turn_has_no_time_for_waits_in_order() {
+        let mut handshakes = Handshakes::default();
+        assert!(!handshakes.has_to_wait());
+        handshakes.spent = PER_TURN;
+        assert!(handshakes.has_to_wait());
+        assert!(handshakes.put_off(datagram(1)) && handshakes.put_off(datagram(2)));
+        assert!(
+            handshakes.next().is_none(),
+            "the time of this turn is spent"
+        );
+        handshakes.begin();
+        assert!(handshakes.has_to_wait(), "others came before");
+        assert_eq!(handshakes.next().unwrap().datagram, [1]);
+        handshakes.spent = PER_TURN;
+        assert!(handshakes.next().is_none() && handshakes.are_waiting());
+        handshakes.begin();
+        assert_eq!(handshakes.next().unwrap().datagram, [2]);
+        assert!(!handshakes.has_to_wait() && !handshakes.are_waiting());
+    }
+
+    #[test]
+    fn no_more_wait_than_there_is_room_for() {
+        let mut handshakes = Handshakes::default();
+        let took = (0..WAITING + 10).filter(|_| handshakes.put_off(datagram(0)));
+        assert_eq!(took.count(), WAITING);
+    }
+
+    #[test]
+    fn only_handshakes_and_alerts_wait() {
+        let kinds: Vec<u8> = (0..=255).filter(|kind| is_handshake(&[*kind])).collect();
+        assert_eq!(kinds, [20, 21, 22]);
+        assert!(!is_handshake(&[]));
+    }
+}
