@@ -49,6 +49,8 @@ pub struct MediaConfig {
     pub ice_lite: bool,
     /// A PEM file with certificate and key; without one they are made at start.
     pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Layers are chosen, and publishers asked for less, by what the links of viewers carry.
+    pub bandwidth_adaptation: bool,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
     /// How long a medium may be silent before that is reported, in ms; 0 never.
@@ -80,6 +82,7 @@ impl Default for MediaConfig {
             ipv6: true,
             ice_lite: false,
             certificate: None,
+            bandwidth_adaptation: true,
             twcc_period_ms: 100,
             no_media_ms: 1_000,
             slow_link_threshold: 4,

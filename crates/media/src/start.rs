@@ -83,6 +83,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             identity: Arc::clone(&identity),
             candidates,
             ice_lite: config.ice_lite,
+            bandwidth_adaptation: config.bandwidth_adaptation,
             streams: streams(&config),
             clock,
             peer_count,

@@ -1,6 +1,7 @@
 //! The media graph: sources, routes and sinks, as plain state without sockets or clocks.
 
 mod evenness;
+mod flow;
 mod history;
 mod inspect;
 mod keyframe_cache;
@@ -12,6 +13,7 @@ mod source;
 mod talk;
 
 pub(crate) use evenness::Evenness;
+pub(crate) use flow::Flow;
 pub(crate) use history::History;
 pub(crate) use inspect::{Inspected, Inspector};
 pub(crate) use keyframe_cache::CachedFrames;

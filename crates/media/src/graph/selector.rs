@@ -109,6 +109,23 @@ impl Selector {
         self.encoding
     }
 
+    /// The options ask for other layers than before: a keyframe that this takes is asked for at once.
+    pub(crate) fn retarget(&mut self) {
+        self.asked = None;
+    }
+
+    /// If the encoding that is relayed is above what the options ask, it is relayed no longer, and the
+    /// route waits for a keyframe; says whether it was.
+    pub(crate) fn cut(&mut self, options: &RouteOptions) -> bool {
+        let above = self
+            .encoding
+            .is_some_and(|encoding| encoding > options.substream);
+        if above {
+            (self.encoding, self.temporal) = (None, None);
+        }
+        above
+    }
+
     /// The source of the route changed, or its gate was opened.
     pub(crate) fn restart(&mut self) {
         *self = Self {

@@ -36,6 +36,8 @@ pub(crate) struct Sink {
     relays: ExtensionSet,
     /// The header of packets that have none of these.
     template: Option<HeaderTemplate>,
+    /// Its packets carry transport-wide numbers.
+    pub(crate) is_numbered: bool,
     pub(crate) clock_rate: u32,
     pub(crate) sends: bool,
     pub(crate) numbering: Numbering,
@@ -53,6 +55,7 @@ impl Sink {
             extensions: ExtensionMap::default(),
             relays: ExtensionSet::EMPTY,
             template: None,
+            is_numbered: false,
             clock_rate: 90_000,
             sends: false,
             // An SSRC is random, which a first sequence number should be too (RFC 3550 section 5.1).
@@ -80,6 +83,8 @@ impl Sink {
         self.sends = media.send && !media.disabled;
         let kinds = self.extensions.iter().map(|(kind, _)| kind);
         self.relays = kinds.filter(|kind| relayed(*kind, false)).collect();
+        self.is_numbered =
+            self.repeats_freely() && self.extensions.id(ExtensionKind::TransportCc).is_some();
         self.template = HeaderTemplate::new(&self.extensions, self.mid, self.repeats_freely());
     }
 

@@ -8,7 +8,7 @@ use portunus_rtp::SeqNo;
 use smallvec::SmallVec;
 
 use super::selector::ENCODINGS;
-use super::{CachedFrames, Evenness, History, Packet};
+use super::{CachedFrames, Evenness, Flow, History, Packet};
 use crate::ingest::Lowest;
 use crate::{KeyframeCache, SourceRef};
 
@@ -47,6 +47,7 @@ pub(crate) struct Source {
     histories: [History; ENCODINGS],
     evenness: [Evenness; ENCODINGS],
     cache: Option<CachedFrames>,
+    pub(crate) flow: Flow,
     /// Packets of this turn, not yet relayed.
     pub(crate) fresh: Vec<Arc<Packet>>,
     /// Slots of the routes on this worker.
@@ -80,6 +81,7 @@ impl Source {
             ],
             evenness: Default::default(),
             cache: None,
+            flow: Flow::default(),
             fresh: Vec::new(),
             routes: Vec::new(),
             outlets: SmallVec::new(),
@@ -104,6 +106,11 @@ impl Source {
             (Some(limits), None) => self.cache = Some(CachedFrames::new(limits)),
             (None, _) => self.cache = None,
         }
+    }
+
+    /// Whether it has layers that can be chosen from.
+    pub(crate) fn has_layers(&self) -> bool {
+        self.format.is_video && (self.format.encodings > 1 || self.flow.has_layers())
     }
 
     /// What a new sink gets first.
@@ -162,12 +169,14 @@ impl Source {
         if let Some(cache) = &mut self.cache {
             cache.push(&packet);
         }
+        self.flow.record(&packet, self.format.encodings);
         self.fresh.push(packet);
     }
 
     /// Frees what is remembered.
     pub(crate) fn forget(&mut self) {
         self.histories.iter_mut().for_each(History::clear);
+        self.flow.stop();
         self.fresh = Vec::new();
     }
 }

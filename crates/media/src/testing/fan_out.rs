@@ -9,25 +9,21 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-use crossbeam_queue::SegQueue;
-use mio::{Poll, Waker};
-use portunus_rtc::streams::NtpClock;
-use portunus_rtc::testing::{Side, credentials, identity};
-use portunus_rtc::{LocalCandidate, Received, StreamConfig, TransportEvent, candidate_lines};
+use portunus_rtc::testing::{Side, credentials};
+use portunus_rtc::{LocalCandidate, Received, TransportEvent, candidate_lines};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Mid, Pt, SeqNo, Ssrc, write_header};
 use portunus_sdp::negotiated::{
     Codec, DtlsRole, Feedback, Kind, Negotiated, NegotiatedMedia, Payload, RemoteTransport,
 };
 use tokio::sync::mpsc;
 
+use super::bare::{Bare, bare};
 use crate::command::{Command, NewIngest};
 use crate::outlet::{NewOutlet, OutletEnd, channel};
 use crate::plane::{Inbox, PeerId, RouteId};
-use crate::sys::MediaSocket;
-use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
+use crate::worker::Worker;
 use crate::{
     IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef, Tap,
     TapOptions, TrackRef,
@@ -132,35 +128,13 @@ impl FanOut {
     }
 
     fn start() -> Self {
-        let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
-        let local = socket.local();
-        let poll = Poll::new().expect("a poll");
-        let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
-        let inbox = Arc::new(Inbox {
-            commands: SegQueue::new(),
-            waker,
-        });
-        let (events_in, events) = mpsc::channel(1 << 16);
         let now = Instant::now();
-        let mut worker = Worker::new(WorkerParts {
-            index: 0,
-            socket,
-            poll,
-            inboxes: vec![Arc::clone(&inbox)],
-            rings: Rings::connect(1).pop().expect("one worker's rings"),
-            events: events_in,
-            identity: identity(),
-            candidates: vec![LocalCandidate {
-                address: local,
-                base: local,
-            }],
-            ice_lite: true,
-            streams: StreamConfig::default(),
-            clock: NtpClock::new(now, Duration::ZERO),
-            peer_count: Arc::new(AtomicUsize::new(0)),
-            totals: Arc::new(Counters::totals()),
-            ingest_count: Arc::new(AtomicUsize::new(0)),
-        });
+        let Bare {
+            mut worker,
+            inbox,
+            local,
+            events,
+        } = bare(now);
         worker.keep_datagrams();
         let publisher = Side::new("publisher", client(0), true, DtlsRole::Client);
         Self {

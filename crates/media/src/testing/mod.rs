@@ -1,8 +1,11 @@
 //! For tests and benchmarks: a media plane without workers, and a worker without a network.
 
+mod bare;
 mod detached;
 mod fan_out;
+mod simulation;
 
 pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;
+pub use simulation::{Camera, Simulation, Watcher};

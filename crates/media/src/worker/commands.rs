@@ -168,6 +168,9 @@ impl Worker {
             addresses: SmallVec::new(),
             timer: None,
             touched: false,
+            is_recorded: false,
+            pacer: None,
+            adaptation: None,
             ice: IceState::Gathering,
             dtls: None,
             refused: 0,
@@ -241,6 +244,7 @@ impl Worker {
             }
         }
         self.attach_routes(id);
+        self.negotiate_adaptation(slot, now);
         self.prime_peer(slot, now);
         self.touch(slot);
     }
@@ -276,7 +280,9 @@ impl Worker {
             id,
             from,
             to,
+            wanted: options.clone(),
             options,
+            decision: None,
             selector: Selector::default(),
             source,
             sink: None,
@@ -291,6 +297,9 @@ impl Worker {
             peer.routes.push(slot);
         }
         self.attach_routes(to.peer);
+        if let Some(peer) = self.slot(to.peer) {
+            self.adapt_soon(peer, now);
+        }
         if !self.sources.get(source.0).is_some_and(Source::has_picture) {
             self.want_keyframes(source, now);
         }
@@ -333,6 +342,18 @@ impl Worker {
         };
         let opened = options.enabled && !route.options.enabled;
         route.options = options;
+        let wanted = route.bounded();
+        if route.wanted != wanted {
+            route.wanted = wanted;
+            route.selector.retarget();
+        }
+        let peer = route.to.peer;
+        if let Some(peer) = self.slot(peer) {
+            self.adapt_soon(peer, now);
+        }
+        let Some(route) = self.routes.get_mut(slot) else {
+            return;
+        };
         if opened {
             route.selector.restart();
             route.primed = false;
@@ -362,6 +383,10 @@ impl Worker {
         let peer = self.by_id.get(&route.to.peer).copied();
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
             peer.routes.retain(|other| *other != slot);
+            // Its slot may be given to another.
+            if let Some(pacer) = &mut peer.pacer {
+                pacer.retain(|queued| queued.route != slot);
+            }
         }
         if let Some((peer, index)) = route.sink
             && let Some(track) = self

@@ -3,6 +3,7 @@
 //! A turn takes the commands and packets that are there, relays them, does what is due, and flushes
 //! once. Nothing in it blocks, locks or waits but the poll at its end.
 
+mod adaptation;
 mod commands;
 mod counters;
 mod handshakes;
@@ -72,6 +73,7 @@ pub(crate) struct WorkerParts {
     pub(crate) identity: Arc<Identity>,
     pub(crate) candidates: Vec<LocalCandidate>,
     pub(crate) ice_lite: bool,
+    pub(crate) bandwidth_adaptation: bool,
     pub(crate) streams: StreamConfig,
     pub(crate) clock: NtpClock,
     pub(crate) peer_count: Arc<AtomicUsize>,

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use portunus_rtc::Connection;
+use portunus_rtc::bandwidth::Decision;
 use smallvec::SmallVec;
 
+use super::adaptation::Adaptation;
+use super::relay::Pacing;
 use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey, TalkDetector};
 use crate::plane::{PeerId, RouteId};
 use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
@@ -25,6 +28,12 @@ pub(super) struct Peer {
     /// The deadline that the timers have for it.
     pub(super) timer: Option<Instant>,
     pub(super) touched: bool,
+    /// What leaves is recorded, so that feedback tells of the link.
+    pub(super) is_recorded: bool,
+    /// What leaves waits for its time.
+    pub(super) pacer: Option<Box<Pacing>>,
+    /// Layers are chosen by what the link carries.
+    pub(super) adaptation: Option<Box<Adaptation>>,
     pub(super) ice: IceState,
     pub(super) dtls: Option<DtlsState>,
     pub(super) refused: u64,
@@ -45,7 +54,12 @@ pub(super) struct Route {
     pub(super) id: RouteId,
     pub(super) from: SourceRef,
     pub(super) to: TrackRef,
+    /// What the client asks for.
     pub(super) options: RouteOptions,
+    /// The same, as far as the link carries it.
+    pub(super) wanted: RouteOptions,
+    /// What was decided for the link.
+    pub(super) decision: Option<Decision>,
     pub(super) selector: Selector,
     pub(super) source: SourceKey,
     /// Slot of the peer and index of its m-line, once both are there.

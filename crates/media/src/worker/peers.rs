@@ -170,6 +170,8 @@ impl Worker {
             };
             self.take_feedback(slot, feedback, now);
         }
+        self.adapt(slot, now);
+        self.release_paced(slot, now);
         self.transmit(slot, now);
         while let Some(peer) = self.peers.get_mut(slot) {
             let Some(event) = peer.connection.transport.poll_event() else {
@@ -180,7 +182,10 @@ impl Worker {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let next = peer.connection.poll_timeout();
+        let adaptation = peer.adaptation.as_ref().and_then(|a| a.poll_timeout());
+        let pacer = peer.pacer.as_ref().and_then(|p| p.poll_timeout());
+        let next = [peer.connection.poll_timeout(), adaptation, pacer];
+        let next = next.into_iter().flatten().min();
         // An earlier entry in the timers does no harm: it polls the peer once more.
         if let Some(at) = next
             && peer.timer.is_none_or(|timer| at < timer)

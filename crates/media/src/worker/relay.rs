@@ -1,5 +1,7 @@
 //! The fan-out: from the packets of a source to the datagrams of its sinks.
 
+mod paced;
+
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,6 +11,8 @@ use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
 use rtrb::Consumer;
 use smallvec::SmallVec;
+
+pub(super) use paced::Pacing;
 
 use super::Worker;
 use super::peer::{Peer, Route};
@@ -291,8 +295,8 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Relays what the route selects, what a new route has missed first; says whether the peer's next
-    /// report has a time now.
+    /// Relays what the route selects, what a new route has missed first; says whether the peer has
+    /// something to wait for now: its next report, or the time of a packet.
     fn send_all(&mut self, mut packets: &[Arc<Packet>]) -> bool {
         let path = self.path();
         let path = path.map(|(from, to)| self.out.destination(from, to));
@@ -308,7 +312,8 @@ impl Relay<'_> {
             }
         }
         self.send_each(packets, path.as_ref(), &mut burst);
-        self.peer.connection.sent(self.media, &burst, self.now)
+        let waits = self.peer.pacer.as_ref().is_some_and(|p| !p.is_empty());
+        self.peer.connection.sent(self.media, &burst, self.now) || waits
     }
 
     fn send_each(
@@ -319,11 +324,15 @@ impl Relay<'_> {
     ) {
         let encodings = self.source.format.encodings;
         for packet in packets {
-            match self
-                .route
-                .selector
-                .select(packet, encodings, &self.route.options)
-            {
+            let Route {
+                selector, wanted, ..
+            } = &mut *self.route;
+            let selection = selector.select(packet, encodings, wanted);
+            if self.peer.pacer.is_some() {
+                self.pace(packet, selection, path, burst);
+                continue;
+            }
+            match selection {
                 // Padding and keep-alives end here.
                 Selection::Forward { .. } if packet.payload().is_empty() => self.skip(packet),
                 Selection::Forward { top } => {
@@ -366,14 +375,15 @@ impl Relay<'_> {
         top: Option<u8>,
         destination: &Destination,
         burst: &mut Burst,
-    ) -> Option<()> {
+    ) -> Option<usize> {
         let connection = &mut self.peer.connection;
         let sink = self.peer.tracks.get_mut(self.media)?.sink.as_mut()?;
         let clock_rate = sink.clock_rate;
         let sent = sink.numbering.forward(self.key, packet, clock_rate, top)?;
+        let transport_seq = connection.next_transport_seq();
         let stamp = Stamp {
             send_time: self.send_time,
-            transport_seq: connection.next_transport_seq(),
+            transport_seq,
             playout_delay: self.route.options.playout_delay,
         };
         let room = self.out.room(self.socket);
@@ -381,6 +391,9 @@ impl Relay<'_> {
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
         let sealed = connection.seal_rtp(sent.out, parts, room).ok()?;
         self.out.commit(sealed, destination);
+        if self.peer.is_recorded && sink.is_numbered {
+            connection.record_sent(transport_seq, sealed, self.now);
+        }
         burst.add(sent.out, timestamp, packet.payload().len());
         let numbering = (packet.encoding, sent.timestamp_offset);
         if self.route.clock_of != Some(numbering) {
@@ -397,18 +410,18 @@ impl Relay<'_> {
             });
             connection.set_source_clock(self.media, clock);
         }
-        Some(())
+        Some(sealed)
     }
 
     /// What the route tells of its layers, and the encoding that it needs a keyframe of.
     fn finish(self) -> (Option<Layer>, Option<u8>) {
         let encodings = self.source.format.encodings;
         let Route {
-            selector, options, ..
+            selector, wanted, ..
         } = self.route;
         (
             selector.take_change(encodings),
-            selector.keyframe_wanted(encodings, options, self.now),
+            selector.keyframe_wanted(encodings, wanted, self.now),
         )
     }
 }

@@ -32,9 +32,10 @@ impl Worker {
         let playout_delay = sink
             .route
             .and_then(|slot| self.routes.get(slot)?.options.playout_delay);
+        let transport_seq = peer.connection.next_transport_seq();
         let stamp = Stamp {
             send_time,
-            transport_seq: peer.connection.next_transport_seq(),
+            transport_seq,
             playout_delay,
         };
         let pair = *peer.connection.transport.selected_pair()?;
@@ -55,6 +56,13 @@ impl Worker {
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
         let destination = self.out.destination(pair.local.ip(), pair.remote);
         self.out.commit(sealed, &destination);
+        if peer.is_recorded && sink.is_numbered {
+            peer.connection.record_sent(transport_seq, sealed, now);
+        }
+        // It does not wait, but it takes room.
+        if let Some(pacer) = &mut peer.pacer {
+            pacer.spent(sealed, now);
+        }
         Some(())
     }
 }

@@ -29,6 +29,7 @@ pub struct Bandwidth {
     clock: ArrivalClock,
     receiver: Option<(DataRate, Instant)>,
     told: Option<Estimate>,
+    heard: bool,
     watch: Watch,
     /// The packets of one feedback message.
     results: Vec<PacketResult>,
@@ -68,6 +69,7 @@ impl Bandwidth {
             clock: ArrivalClock::default(),
             receiver: None,
             told: None,
+            heard: false,
             watch: Watch::Idle,
             results: Vec::new(),
         }
@@ -84,6 +86,7 @@ impl Bandwidth {
             }
         }
         if !results.is_empty() {
+            self.heard = true;
             let before = self.estimator.estimate().rate;
             self.estimator.update(&mut results, log.clock(now), now);
             for packet in &results {
@@ -107,7 +110,13 @@ impl Bandwidth {
         if self.measure == Measure::Receiver && self.receiver.is_some_and(|(last, _)| rate < last) {
             self.prober.decreased(now);
         }
+        self.heard |= self.measure == Measure::Receiver;
         self.receiver = Some((rate, now));
+    }
+
+    /// Whether the peer has told anything that the estimate follows.
+    pub fn is_heard(&self) -> bool {
+        self.heard
     }
 
     /// Who measures.

@@ -57,6 +57,26 @@ impl<T> Pacer<T> {
         }
     }
 
+    /// Whether a packet may leave now without having waited.
+    #[inline]
+    pub fn is_clear(&self, now: Instant) -> bool {
+        self.is_empty() && self.passed <= now + BURST
+    }
+
+    /// A packet of `bytes` left without having waited: it is paid for by those that follow.
+    #[inline]
+    pub fn spent(&mut self, bytes: usize, now: Instant) {
+        self.spend(bytes, self.rate, now);
+    }
+
+    /// Forgets the waiting packets that are not to be kept.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.audio.retain(|waiting| keep(&waiting.packet));
+        self.video.retain(|waiting| keep(&waiting.packet));
+        let bytes = self.video.iter().map(|waiting| waiting.bytes as u64);
+        self.video_bytes = bytes.sum();
+    }
+
     /// Changes the rate.
     pub fn set_rate(&mut self, rate: DataRate) {
         self.rate = rate;
@@ -197,6 +217,20 @@ mod tests {
             .filter(|(_, at)| *at <= 250)
             .count();
         assert!(half > 60, "{half}");
+    }
+
+    #[test]
+    fn what_does_not_wait_is_paid_for_by_what_follows() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(800), start);
+        assert!(pacer.is_clear(start));
+        pacer.spent(1_000, start);
+        assert!(!pacer.is_clear(start));
+        pacer.push(Lane::Video, 1_000, 1, start).unwrap();
+        pacer.push(Lane::Video, 1_000, 2, start).unwrap();
+        pacer.retain(|n| *n != 1);
+        assert_eq!(departures(&mut pacer, start), [(2, 5)]);
+        assert!(pacer.is_clear(start + 15 * MS));
     }
 
     #[test]

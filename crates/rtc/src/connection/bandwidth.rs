@@ -33,6 +33,23 @@ impl Connection {
         }
     }
 
+    /// Who measures what the link carries; none if nothing was agreed that tells.
+    pub fn measure(&self) -> Option<Measure> {
+        self.measure
+    }
+
+    /// Whether the peer has told anything of its link yet. What was agreed is not always done.
+    pub fn is_bandwidth_heard(&self) -> bool {
+        self.bandwidth
+            .as_ref()
+            .is_some_and(|bandwidth| bandwidth.is_heard())
+    }
+
+    /// Packets so far that were recorded, or counted where the receiver measures.
+    pub fn recorded(&self) -> u64 {
+        self.sent_log.packets()
+    }
+
     /// What the link to the peer carries; none if nothing was agreed that tells.
     pub fn bandwidth(&self, now: Instant) -> Option<Estimate> {
         self.bandwidth

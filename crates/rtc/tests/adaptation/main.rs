@@ -6,7 +6,6 @@
     missing_docs
 )]
 
-mod publisher;
 mod viewer;
 mod world;
 

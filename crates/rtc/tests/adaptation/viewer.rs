@@ -8,10 +8,9 @@ use portunus_rtc::bandwidth::{
     Measure, Pacer, SentLog, Target, Track, TrackKind,
 };
 use portunus_rtc::streams::ArrivalLog;
+use portunus_rtc::testing::{Frame, Publisher};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, Packet, TwccWriter, WritePacket};
-
-use crate::publisher::{Frame, Publisher};
 
 const PACKET: usize = 1_200;
 const PADDING: usize = 255;

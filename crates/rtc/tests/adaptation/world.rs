@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use portunus_rtc::bandwidth::{DataRate, Layering};
-use portunus_rtc::testing::{Bottleneck, BottleneckLink};
+use portunus_rtc::testing::{Bottleneck, BottleneckLink, Publisher};
 
-use crate::publisher::Publisher;
 use crate::viewer::{Datagram, Viewer};
 
 const TICK: Duration = Duration::from_millis(1);

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use portunus_rtc::bandwidth::{DataRate, Layering};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+
+use crate::bandwidth::{DataRate, Layering};
 
 /// 30 pictures a second.
 const FRAME: Duration = Duration::from_micros(33_333);
@@ -13,8 +14,7 @@ const KEYFRAME_DELAY: Duration = Duration::from_millis(120);
 /// A keyframe is so many times as large as a usual frame.
 const KEYFRAME_SIZE: f64 = 6.0;
 /// Three temporal layers: which frame belongs to which, and what share of the bytes each has.
-const PATTERN: [u8; 4] = [0, 2, 1, 2];
-const WEIGHTS: [f64; 3] = [1.8, 1.0, 0.6];
+const PATTERN: [(u8, f64); 4] = [(0, 1.8), (2, 0.6), (1, 1.0), (2, 0.6)];
 /// Sizes vary by this much.
 const VARIATION: f64 = 0.2;
 
@@ -25,12 +25,18 @@ pub struct Frame {
     pub number: u64,
     /// Encoding or spatial layer.
     pub layer: u8,
+    /// Its temporal layer, of three.
     pub temporal: u8,
+    /// Nothing before it is needed.
     pub keyframe: bool,
+    /// Its size.
     pub bytes: usize,
 }
 
+/// A camera and its encoders.
+#[derive(Debug)]
 pub struct Publisher {
+    /// What tells its layers apart.
     pub layering: Layering,
     /// What each layer takes, in kbit/s; 0: it is not sent.
     pub kbps: Vec<u64>,
@@ -46,6 +52,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
+    /// One that begins with a keyframe. The same `seed` sends the same.
     pub fn new(seed: u64, layering: Layering, kbps: &[u64], now: Instant) -> Self {
         Self {
             layering,
@@ -59,6 +66,7 @@ impl Publisher {
         }
     }
 
+    /// A keyframe of a layer is to come soon; with spatial layers it is one of all.
     pub fn request_keyframe(&mut self, layer: u8, now: Instant) {
         let layers = match self.layering {
             Layering::Encodings => usize::from(layer)..usize::from(layer) + 1,
@@ -89,33 +97,40 @@ impl Publisher {
         if self.paused {
             return Vec::new();
         }
-        let place = (self.number % 4) as usize;
+        let [even, first, middle, last] = PATTERN;
+        let (temporal, weight) = match self.number % 4 {
+            0 => even,
+            1 => first,
+            2 => middle,
+            _ => last,
+        };
         let mut frames = Vec::new();
         for (layer, kbps) in self.kbps.iter().enumerate() {
             if *kbps == 0 {
                 continue;
             }
-            let due = self.keyframes[layer].is_some_and(|at| at <= now);
+            let Some(requested) = self.keyframes.get_mut(layer) else {
+                break;
+            };
+            let due = requested.is_some_and(|at| at <= now);
             // A spatial layer needs the keyframe of the one below.
             let alone = layer == 0 || self.layering == Layering::Encodings;
             let keyframe =
                 due && (alone || frames.last().is_some_and(|frame: &Frame| frame.keyframe));
             if keyframe {
-                self.keyframes[layer] = None;
+                *requested = None;
             }
-            let temporal = if keyframe { 0 } else { PATTERN[place] };
-            let size =
-                DataRate::kbps(*kbps).bytes_in(FRAME) as f64 * WEIGHTS[usize::from(temporal)];
+            let size = DataRate::kbps(*kbps).bytes_in(FRAME) as f64;
             let varied = self.rng.random_range(1.0 - VARIATION..1.0 + VARIATION);
             let bytes = if keyframe {
-                size / WEIGHTS[0] * KEYFRAME_SIZE
+                size * KEYFRAME_SIZE
             } else {
-                size * varied
+                size * weight * varied
             };
             frames.push(Frame {
                 number: self.number,
                 layer: layer as u8,
-                temporal,
+                temporal: if keyframe { 0 } else { temporal },
                 keyframe,
                 bytes: bytes as usize,
             });

@@ -1,0 +1,56 @@
+//! What of a source flows: its layers, and how much each takes.
+
+use std::time::Instant;
+
+use portunus_rtc::bandwidth::{LayerMeter, LayerRates, Layering};
+
+use super::Packet;
+
+/// The layers of a source as they come in.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// Packets of several spatial layers in one stream came.
+    svc: bool,
+    /// Packets of an upper temporal layer came.
+    temporal: bool,
+    /// Where somebody's link decides on layers.
+    meter: Option<Box<LayerMeter>>,
+}
+
+impl Flow {
+    /// A packet came. `encodings` is how many the source has.
+    #[inline]
+    pub(crate) fn record(&mut self, packet: &Packet, encodings: u8) {
+        self.svc |= packet.layers.svc;
+        self.temporal |= packet.layers.temporal > 0;
+        if let Some(meter) = &mut self.meter {
+            let layer = if encodings > 1 {
+                packet.encoding
+            } else {
+                packet.layers.spatial
+            };
+            meter.record(layer, packet.layers.temporal, packet.data.len());
+        }
+    }
+
+    /// Whether one encoding of it has layers.
+    pub(crate) fn has_layers(&self) -> bool {
+        self.svc || self.temporal
+    }
+
+    /// What each layer takes; it is measured from now on.
+    pub(crate) fn rates(&mut self, encodings: u8, now: Instant) -> LayerRates {
+        let layering = if encodings == 1 && self.svc {
+            Layering::Spatial
+        } else {
+            Layering::Encodings
+        };
+        let meter = self.meter.get_or_insert_default();
+        meter.rates(layering, now)
+    }
+
+    /// Nobody needs the rates any more.
+    pub(crate) fn stop(&mut self) {
+        self.meter = None;
+    }
+}

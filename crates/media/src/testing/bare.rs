@@ -1,0 +1,70 @@
+//! A worker without a thread.
+#![allow(
+    clippy::expect_used,
+    reason = "a test or benchmark that cannot be set up has failed"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::SegQueue;
+use mio::{Poll, Waker};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::testing::identity;
+use portunus_rtc::{LocalCandidate, StreamConfig};
+use tokio::sync::mpsc;
+
+use crate::PeerEvent;
+use crate::plane::Inbox;
+use crate::sys::MediaSocket;
+use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
+
+/// A worker that is turned by hand, and the ways to it.
+pub(super) struct Bare {
+    pub(super) worker: Worker,
+    pub(super) inbox: Arc<Inbox>,
+    /// Where its socket is bound.
+    pub(super) local: SocketAddr,
+    pub(super) events: mpsc::Receiver<PeerEvent>,
+}
+
+/// A worker of its own.
+pub(super) fn bare(now: Instant) -> Bare {
+    let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
+    let local = socket.local();
+    let poll = Poll::new().expect("a poll");
+    let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
+    let inbox = Arc::new(Inbox {
+        commands: SegQueue::new(),
+        waker,
+    });
+    let (events_in, events) = mpsc::channel(1 << 16);
+    let worker = Worker::new(WorkerParts {
+        index: 0,
+        socket,
+        poll,
+        inboxes: vec![Arc::clone(&inbox)],
+        rings: Rings::connect(1).pop().expect("one worker's rings"),
+        events: events_in,
+        identity: identity(),
+        candidates: vec![LocalCandidate {
+            address: local,
+            base: local,
+        }],
+        ice_lite: true,
+        bandwidth_adaptation: true,
+        streams: StreamConfig::default(),
+        clock: NtpClock::new(now, Duration::ZERO),
+        peer_count: Arc::new(AtomicUsize::new(0)),
+        totals: Arc::new(Counters::totals()),
+        ingest_count: Arc::new(AtomicUsize::new(0)),
+    });
+    Bare {
+        worker,
+        inbox,
+        local,
+        events,
+    }
+}

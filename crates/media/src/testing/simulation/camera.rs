@@ -1,0 +1,194 @@
+//! A publisher: a camera whose encoders make layers, and the packets of these.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a simulation that cannot be set up has failed"
+)]
+
+use std::time::{Duration, Instant};
+
+use portunus_rtc::Received;
+use portunus_rtc::bandwidth::Layering;
+use portunus_rtc::testing::{AUDIO_PT, Frame, Publisher, Side, VIDEO_PT};
+use portunus_rtp::rtcp::{Compound, Packet};
+use portunus_rtp::{Fields, Mid, SeqNo, Ssrc, write_header};
+
+use super::picture::Picture;
+
+/// Bytes of a packet's payload.
+const PACKET: usize = 1_150;
+const AUDIO_INTERVAL: Duration = Duration::from_millis(20);
+const AUDIO_BYTES: usize = 100;
+/// How fast an encoder follows a higher bitrate, in a second.
+const RISE: f64 = 1.2;
+
+/// Somebody who publishes video in layers, and audio.
+#[derive(Debug)]
+pub struct Camera {
+    /// What it films and how it is encoded.
+    pub publisher: Publisher,
+    /// The last bitrate that the server asked it to keep to, in bit/s.
+    pub asked: Option<u64>,
+    /// It encodes what it was asked for, up to this, in kbit/s.
+    pub obeys: Option<u64>,
+    /// Keyframes that were asked for.
+    pub keyframe_requests: usize,
+    pub(super) side: Side,
+    ssrc: u32,
+    next: [SeqNo; 3],
+    next_audio: (Instant, SeqNo),
+    adjusted: Instant,
+}
+
+impl Camera {
+    pub(super) fn new(side: Side, publisher: Publisher, ssrc: u32, now: Instant) -> Self {
+        Self {
+            publisher,
+            asked: None,
+            obeys: None,
+            keyframe_requests: 0,
+            side,
+            ssrc,
+            next: [SeqNo(1); 3],
+            next_audio: (now, SeqNo(1)),
+            adjusted: now,
+        }
+    }
+
+    /// The SSRC of an encoding.
+    pub(super) fn ssrc(first: u32, encoding: usize) -> Ssrc {
+        Ssrc(first + encoding as u32)
+    }
+
+    /// That of its audio.
+    pub(super) fn audio_ssrc(first: u32) -> Ssrc {
+        Ssrc(first + 9)
+    }
+
+    /// A datagram of the server's arrives.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        server: std::net::SocketAddr,
+        datagram: &mut [u8],
+    ) {
+        let own = self.side.config.candidates[0].base;
+        let received = self.side.transport.receive(now, own, server, datagram);
+        let Received::Rtcp { len } = received else {
+            return;
+        };
+        for packet in Compound::new(&datagram[..len]).flatten() {
+            match packet {
+                Packet::Pli(pli) => {
+                    self.keyframe_requests += 1;
+                    let layer = pli.media.0.saturating_sub(self.ssrc) as u8;
+                    self.publisher.request_keyframe(layer, now);
+                }
+                Packet::Remb(remb) => self.asked = Some(remb.bitrate),
+                _ => {}
+            }
+        }
+    }
+
+    /// What it sends at `now`.
+    pub(super) fn film(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        self.obey(now);
+        let mut datagrams = Vec::new();
+        let frames = self.publisher.poll(now);
+        let top = frames.last().map(|frame| frame.layer);
+        for frame in &frames {
+            let packets = frame.bytes.div_ceil(PACKET).max(1);
+            let lost = self.publisher.loses();
+            for n in 0..packets {
+                let last = n + 1 == packets;
+                let bytes = (frame.bytes - n * PACKET).min(PACKET);
+                let marker = match self.publisher.layering {
+                    Layering::Encodings => last,
+                    Layering::Spatial => last && Some(frame.layer) == top,
+                };
+                let datagram = self.video(frame, (n, packets), bytes, marker);
+                if !lost {
+                    datagrams.push(datagram);
+                }
+            }
+        }
+        if !self.publisher.paused && self.next_audio.0 <= now {
+            self.next_audio.0 += AUDIO_INTERVAL;
+            datagrams.push(self.audio());
+        }
+        datagrams
+    }
+
+    /// An encoder goes down at once, and up slowly.
+    fn obey(&mut self, now: Instant) {
+        let (Some(most), Some(asked)) = (self.obeys, self.asked) else {
+            return;
+        };
+        let since = now.saturating_duration_since(self.adjusted).as_secs_f64();
+        if since < 0.1 {
+            return;
+        }
+        self.adjusted = now;
+        let present = self.publisher.kbps[0] as f64;
+        let most = (asked / 1_000).min(most) as f64;
+        self.publisher.kbps[0] = most.min(present * RISE.powf(since) + 1.0) as u64;
+    }
+
+    fn video(
+        &mut self,
+        frame: &Frame,
+        (n, packets): (usize, usize),
+        bytes: usize,
+        marker: bool,
+    ) -> Vec<u8> {
+        let layering = self.publisher.layering;
+        let encoding = match layering {
+            Layering::Encodings => usize::from(frame.layer),
+            Layering::Spatial => 0,
+        };
+        let picture = Picture {
+            number: frame.number as u32,
+            layer: frame.layer,
+            packets: packets as u16,
+        };
+        let payload = picture.write(layering, frame, (n, packets), bytes);
+        let fields = Fields {
+            marker,
+            padding: false,
+            pt: VIDEO_PT,
+            sequence: self.next[encoding].wire(),
+            timestamp: (frame.number as u32).wrapping_mul(3_000),
+            ssrc: Self::ssrc(self.ssrc, encoding),
+        };
+        let seq = self.next[encoding];
+        self.next[encoding] = SeqNo(seq.0 + 1);
+        self.seal(&fields, "0", seq, &payload)
+    }
+
+    fn audio(&mut self) -> Vec<u8> {
+        let seq = self.next_audio.1;
+        self.next_audio.1 = SeqNo(seq.0 + 1);
+        let fields = Fields {
+            marker: false,
+            padding: false,
+            pt: AUDIO_PT,
+            sequence: seq.wire(),
+            timestamp: (seq.0 as u32).wrapping_mul(960),
+            ssrc: Self::audio_ssrc(self.ssrc),
+        };
+        self.seal(&fields, "1", seq, &[7; AUDIO_BYTES])
+    }
+
+    fn seal(&self, fields: &Fields, mid: &str, seq: SeqNo, payload: &[u8]) -> Vec<u8> {
+        let mut datagram = vec![0; 2_048];
+        let mid = Mid::new(mid).expect("a valid mid");
+        let extensions = [(1, mid.as_bytes())];
+        let header = write_header(&mut datagram, fields, extensions).expect("room");
+        let end = header + payload.len();
+        datagram[header..end].copy_from_slice(payload);
+        let transport = &self.side.transport;
+        let len = transport.seal_rtp(seq, header, end, &mut datagram);
+        datagram.truncate(len.unwrap_or(0));
+        datagram
+    }
+}

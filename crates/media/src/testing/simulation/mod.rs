@@ -1,0 +1,420 @@
+//! Publishers and viewers of a worker behind links that change, in virtual time: everything of the
+//! server is real but its socket, and so are the connections of the viewers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a simulation that cannot be set up has failed"
+)]
+
+mod camera;
+mod figures;
+mod picture;
+mod watcher;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portunus_rtc::bandwidth::{DataRate, Layering};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::testing::{
+    Bottleneck, BottleneckLink, Publisher, Side, audio, credentials, mirrored, video,
+};
+use portunus_rtc::{Connection, LocalCandidate, StreamConfig, candidate_lines};
+use portunus_rtp::ExtensionKind;
+use portunus_sdp::negotiated::{
+    Codec, DtlsRole, Negotiated, NegotiatedMedia, RemoteSsrc, RemoteTransport,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::bare::{Bare, bare};
+use crate::command::Command;
+use crate::plane::{Inbox, PeerId, RouteId};
+use crate::worker::Worker;
+use crate::{Event, PeerEvent, PeerStats, RouteOptions, TrackRef};
+
+pub use camera::Camera;
+pub use watcher::Watcher;
+
+const TICK: Duration = Duration::from_millis(1);
+/// From a client to the server.
+const UP: Duration = Duration::from_millis(20);
+
+/// A worker with whom it serves, and what lies between.
+pub struct Simulation {
+    /// When it began.
+    pub start: Instant,
+    /// The virtual time.
+    pub now: Instant,
+    /// Who publishes.
+    pub cameras: Vec<Camera>,
+    /// Who watches.
+    pub watchers: Vec<Watcher>,
+    worker: Worker,
+    inbox: Arc<Inbox>,
+    local: SocketAddr,
+    events: mpsc::Receiver<PeerEvent>,
+    links: Vec<DownLink>,
+    clients: HashMap<SocketAddr, Client>,
+    up: VecDeque<(Instant, SocketAddr, Vec<u8>)>,
+    seed: u64,
+    next_id: u64,
+}
+
+/// Whose address it is, and by which link datagrams come to it.
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    who: Who,
+    link: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Who {
+    Camera(usize),
+    Watcher(usize),
+}
+
+/// The way to some clients.
+#[derive(Debug)]
+struct DownLink {
+    bottleneck: Bottleneck<(SocketAddr, Vec<u8>)>,
+    /// How long datagrams waited at each tick.
+    queue: Vec<(Instant, Duration)>,
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulation")
+            .field("seed", &self.seed)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Simulation {
+    /// Nobody is there yet. The same `seed` makes the same simulation, but for the keys.
+    pub fn new(seed: u64) -> Self {
+        let now = Instant::now();
+        let Bare {
+            mut worker,
+            inbox,
+            local,
+            events,
+        } = bare(now);
+        worker.keep_datagrams();
+        let mut this = Self {
+            start: now,
+            now,
+            cameras: Vec::new(),
+            watchers: Vec::new(),
+            worker,
+            inbox,
+            local,
+            events,
+            links: Vec::new(),
+            clients: HashMap::new(),
+            up: VecDeque::new(),
+            seed,
+            next_id: 0,
+        };
+        // Publishers have one that hinders nothing.
+        this.link(BottleneckLink::of(DataRate::kbps(1_000_000)));
+        this
+    }
+
+    /// A link that viewers may have in common.
+    pub fn link(&mut self, link: BottleneckLink) -> usize {
+        let seed = self.seed * 100 + self.links.len() as u64;
+        self.links.push(DownLink {
+            bottleneck: Bottleneck::new(seed, link, self.now),
+            queue: Vec::new(),
+        });
+        self.links.len() - 1
+    }
+
+    /// A link becomes another.
+    pub fn set_link(&mut self, link: usize, to: BottleneckLink) {
+        self.links[link].bottleneck.set_link(to, self.now);
+    }
+
+    /// Somebody publishes video of these layers, in kbit/s, and audio.
+    pub fn publish(&mut self, layering: Layering, kbps: &[u64]) -> usize {
+        let (peer, address) = self.next_client();
+        let ssrc = 1_000 * peer.serial as u32;
+        let mut line = video_line("0", ssrc + 500, layering);
+        (line.send, line.recv) = (false, true);
+        let encodings = match layering {
+            Layering::Encodings => kbps.len(),
+            Layering::Spatial => 1,
+        };
+        let declared = |n| RemoteSsrc {
+            ssrc: Camera::ssrc(ssrc, n),
+            rtx: None,
+        };
+        line.remote_ssrcs = (0..encodings).map(declared).collect();
+        let mut sound = audio("1", ssrc + 600);
+        (sound.send, sound.recv) = (false, true);
+        sound.remote_ssrcs = vec![RemoteSsrc {
+            ssrc: Camera::audio_ssrc(ssrc),
+            rtx: None,
+        }];
+        let mut side = Side::new(&peer.serial.to_string(), address, true, DtlsRole::Client);
+        let server = self.create_peer(peer, &side, vec![line, sound]);
+        let told = side.transport.set_remote(&server, self.now);
+        told.expect("a valid description");
+        let index = self.cameras.len();
+        let client = Client {
+            who: Who::Camera(index),
+            link: 0,
+        };
+        self.clients.insert(address, client);
+        let seed = self.seed * 100 + index as u64;
+        let publisher = Publisher::new(seed, layering, kbps, self.now);
+        self.cameras
+            .push(Camera::new(side, publisher, ssrc, self.now));
+        index
+    }
+
+    /// Somebody watches a camera over a link.
+    pub fn watch(&mut self, camera: usize, link: usize) -> usize {
+        self.watch_as(camera, link, StreamConfig::default(), |_| {})
+    }
+
+    /// The same, with other lines than usual, and a client that reports as `streams` says.
+    pub fn watch_as(
+        &mut self,
+        camera: usize,
+        link: usize,
+        streams: StreamConfig,
+        change: impl Fn(&mut NegotiatedMedia),
+    ) -> usize {
+        let (peer, address) = self.next_client();
+        let ssrc = 1_000 * peer.serial as u32;
+        let layering = self.cameras[camera].publisher.layering;
+        let mut lines = vec![video_line("0", ssrc, layering), audio("1", ssrc + 600)];
+        for line in &mut lines {
+            (line.send, line.recv) = (true, false);
+            change(line);
+        }
+        let side = Side::new(&peer.serial.to_string(), address, true, DtlsRole::Client);
+        let server = self.create_peer(peer, &side, lines.clone());
+        let clock = NtpClock::new(self.now, Duration::from_secs(1_700_000_000));
+        let mut connection = Connection::new(side.config, streams, clock, self.now);
+        let negotiated = Negotiated {
+            transport: server,
+            media: lines.iter().map(mirrored).collect(),
+        };
+        let told = connection.negotiate(&negotiated, self.now);
+        told.expect("a valid description");
+        let source = self.camera_peer(camera);
+        let routes = lines.iter().map(|line| {
+            self.next_id += 1;
+            let route = RouteId {
+                worker: 0,
+                serial: 1_000_000 + self.next_id,
+            };
+            let track = |peer| TrackRef {
+                peer,
+                mid: line.mid,
+            };
+            self.inbox.send(Command::AddRoute {
+                route,
+                from: track(source).into(),
+                to: track(peer),
+                options: RouteOptions::default(),
+            });
+            route
+        });
+        let routes: Vec<RouteId> = routes.collect();
+        let index = self.watchers.len();
+        let client = Client {
+            who: Who::Watcher(index),
+            link,
+        };
+        self.clients.insert(address, client);
+        let watcher = Watcher::new(connection, address, [routes[0], routes[1]]);
+        self.watchers.push(watcher);
+        index
+    }
+
+    /// A viewer asks for something else of the video.
+    pub fn set_options(&mut self, watcher: usize, options: RouteOptions) {
+        let [route, _] = self.watchers[watcher].routes;
+        self.inbox.send(Command::SetRoute { route, options });
+    }
+
+    /// What a publisher may send at most, in bit/s.
+    pub fn set_bitrate(&mut self, camera: usize, bitrate: Option<u64>) {
+        let peer = self.camera_peer(camera);
+        self.inbox.send(Command::SetBitrate { peer, bitrate });
+    }
+
+    /// The server's figures of a viewer.
+    pub fn stats(&mut self, watcher: usize) -> PeerStats {
+        let peer = self.peer_at(self.watchers[watcher].address);
+        let (reply, mut stats) = oneshot::channel();
+        self.inbox.send(Command::Stats { peer, reply });
+        self.worker.take_commands(self.now);
+        stats.try_recv().expect("the peer is there")
+    }
+
+    /// Lets time go by.
+    pub fn run(&mut self, seconds: f64) {
+        let end = self.now + Duration::from_secs_f64(seconds);
+        while self.now < end {
+            self.now += TICK;
+            self.deliver_down();
+            self.serve_clients();
+            self.deliver_up();
+            self.worker.take_commands(self.now);
+            self.worker.relay_fresh(self.now);
+            self.worker.run_timers(self.now);
+            self.worker.poll_touched(self.now);
+            for (to, datagram) in self.worker.take_kept() {
+                if let Some(client) = self.clients.get(&to) {
+                    let link = &mut self.links[client.link];
+                    let bytes = datagram.len();
+                    link.bottleneck.send(self.now, bytes, (to, datagram));
+                }
+            }
+            self.hear_events();
+            for link in &mut self.links {
+                let delay = link.bottleneck.queue_delay(self.now);
+                link.queue.push((self.now, delay));
+            }
+        }
+    }
+
+    fn deliver_down(&mut self) {
+        for link in &mut self.links {
+            while let Some((to, mut datagram)) = link.bottleneck.receive(self.now) {
+                match self.clients.get(&to).map(|client| client.who) {
+                    Some(Who::Camera(index)) => {
+                        self.cameras[index].receive(self.now, self.local, &mut datagram);
+                    }
+                    Some(Who::Watcher(index)) => {
+                        self.watchers[index].receive(self.now, self.local, &mut datagram);
+                    }
+                    None => {}
+                }
+            }
+        }
+    }
+
+    fn serve_clients(&mut self) {
+        let (now, arrives) = (self.now, self.now + UP);
+        let mut buf = [0; 2_048];
+        for camera in &mut self.cameras {
+            let address = camera.side.config.candidates[0].base;
+            let transport = &mut camera.side.transport;
+            if transport.poll_timeout().is_some_and(|at| at <= now) {
+                transport.handle_timeout(now);
+            }
+            while let Some(transmit) = transport.poll_transmit(&mut buf) {
+                let datagram = buf[..transmit.len].to_vec();
+                self.up.push_back((arrives, address, datagram));
+            }
+            while transport.poll_event().is_some() {}
+            if transport.is_connected() {
+                let filmed = camera.film(now);
+                self.up
+                    .extend(filmed.into_iter().map(|d| (arrives, address, d)));
+            }
+        }
+        for watcher in &mut self.watchers {
+            let connection = &mut watcher.connection;
+            if connection.poll_timeout().is_some_and(|at| at <= now) {
+                connection.handle_timeout(now);
+            }
+            while let Some(transmit) = connection.poll_transmit(now, &mut buf) {
+                if !watcher.mute {
+                    let datagram = buf[..transmit.len].to_vec();
+                    self.up.push_back((arrives, watcher.address, datagram));
+                }
+            }
+            while connection.poll_feedback().is_some() {}
+            while connection.transport.poll_event().is_some() {}
+        }
+    }
+
+    fn deliver_up(&mut self) {
+        while self.up.front().is_some_and(|(at, ..)| *at <= self.now) {
+            if let Some((_, from, mut datagram)) = self.up.pop_front() {
+                self.worker
+                    .take_datagram(self.now, self.local, from, &mut datagram);
+            }
+        }
+    }
+
+    fn hear_events(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            let Event::Layer { route, layer } = event.event else {
+                continue;
+            };
+            let watcher = self.watchers.iter_mut();
+            for watcher in watcher.filter(|w| w.routes[0] == route) {
+                watcher.told.push((self.now, layer));
+            }
+        }
+    }
+
+    fn next_client(&mut self) -> (PeerId, SocketAddr) {
+        self.next_id += 1;
+        let port = 1_000 + self.next_id as u16;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        (self.peer_at(address), address)
+    }
+
+    fn peer_at(&self, address: SocketAddr) -> PeerId {
+        PeerId {
+            worker: 0,
+            serial: u64::from(address.port()) - 1_000,
+        }
+    }
+
+    fn camera_peer(&self, camera: usize) -> PeerId {
+        self.peer_at(self.cameras[camera].side.config.candidates[0].base)
+    }
+
+    /// Makes a peer for a client; returns what the client is told of the server.
+    fn create_peer(
+        &mut self,
+        peer: PeerId,
+        side: &Side,
+        media: Vec<NegotiatedMedia>,
+    ) -> RemoteTransport {
+        let ice = credentials(&format!("server{}", peer.serial), 1);
+        self.inbox.send(Command::CreatePeer {
+            peer,
+            ice: ice.clone(),
+            controlling: false,
+        });
+        let transport = side.describe();
+        let fingerprints = transport.fingerprints.clone();
+        let negotiated = Box::new(Negotiated { transport, media });
+        self.inbox.send(Command::Negotiate { peer, negotiated });
+        RemoteTransport {
+            ice,
+            ice_lite: true,
+            fingerprints,
+            dtls_role: DtlsRole::Client,
+            candidates: candidate_lines(&[LocalCandidate {
+                address: self.local,
+                base: self.local,
+            }]),
+        }
+    }
+}
+
+/// A line with the codec that has such layers.
+fn video_line(mid: &str, ssrc: u32, layering: Layering) -> NegotiatedMedia {
+    let mut line = video(mid, ssrc);
+    line.extensions.set(ExtensionKind::AbsSendTime, 9);
+    if layering == Layering::Spatial {
+        for payload in &mut line.payloads {
+            payload.codec = Codec::Vp9;
+        }
+    }
+    line
+}

@@ -1,0 +1,79 @@
+//! Payloads that say which picture they are of, behind what codecs say of layers.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the payloads are made here, with room for all this"
+)]
+
+use portunus_rtc::bandwidth::Layering;
+use portunus_rtc::testing::Frame;
+
+/// Where a payload says what it is of.
+const AT: usize = 24;
+/// The least that a payload has.
+const LEAST: usize = 40;
+
+/// A frame of an encoding or of a spatial layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Picture {
+    pub(super) number: u32,
+    pub(super) layer: u8,
+    /// How many packets it has.
+    pub(super) packets: u16,
+}
+
+impl Picture {
+    /// The payload of packet `n` of so many.
+    pub(super) fn write(
+        self,
+        layering: Layering,
+        frame: &Frame,
+        (n, packets): (usize, usize),
+        bytes: usize,
+    ) -> Vec<u8> {
+        let mut payload = vec![0; bytes.max(LEAST)];
+        match layering {
+            Layering::Encodings => vp8(frame, n == 0, &mut payload),
+            Layering::Spatial => vp9(frame, n == 0, n + 1 == packets, &mut payload),
+        }
+        payload[AT..AT + 4].copy_from_slice(&self.number.to_be_bytes());
+        payload[AT + 4] = self.layer;
+        payload[AT + 5..AT + 7].copy_from_slice(&self.packets.to_be_bytes());
+        payload
+    }
+
+    /// What a payload is of.
+    pub(super) fn read(payload: &[u8]) -> Option<Picture> {
+        let number = payload.get(AT..AT + 4)?.try_into().ok()?;
+        let packets = payload.get(AT + 5..AT + 7)?.try_into().ok()?;
+        Some(Picture {
+            number: u32::from_be_bytes(number),
+            layer: *payload.get(AT + 4)?,
+            packets: u16::from_be_bytes(packets),
+        })
+    }
+}
+
+/// RFC 7741 section 4.2, with picture id, TL0PICIDX and temporal layer.
+fn vp8(frame: &Frame, starts: bool, payload: &mut [u8]) {
+    let [high, low] = (frame.number as u16 & 0x7fff).to_be_bytes();
+    payload[0] = if starts { 0x90 } else { 0x80 };
+    payload[1] = 0xe0;
+    (payload[2], payload[3]) = (0x80 | high, low);
+    payload[4] = (frame.number / 4) as u8;
+    payload[5] = frame.temporal << 6 | 0x20;
+    if starts && frame.keyframe {
+        payload[6..16].copy_from_slice(&[0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0]);
+    } else if starts {
+        payload[6] = 0x11;
+    }
+}
+
+/// RFC 9628 section 4.2, not flexible.
+fn vp9(frame: &Frame, starts: bool, ends: bool, payload: &mut [u8]) {
+    let inter_picture = if frame.keyframe { 0 } else { 0x40 };
+    let bounds = if starts { 0x08 } else { 0 } | if ends { 0x04 } else { 0 };
+    payload[0] = 0x20 | inter_picture | bounds;
+    let inter_layer = u8::from(frame.layer > 0);
+    payload[1] = frame.temporal << 5 | 0x10 | frame.layer << 1 | inter_layer;
+    payload[2] = (frame.number / 4) as u8;
+}

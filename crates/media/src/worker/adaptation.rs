@@ -1,0 +1,318 @@
+//! Bandwidth adaptation of a viewer: from what its link carries to the layers of its routes.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtc::bandwidth::{
+    Allocator, DataRate, Decision, Estimate, Limit, Measure, Pacer, Target, Track, TrackKind,
+};
+use smallvec::SmallVec;
+
+use super::Worker;
+use super::peer::{Peer, Route};
+use crate::graph::{Source, SourceKey};
+use crate::{RouteOptions, SourceRef};
+
+/// The allocator decides anew so often, if nothing else makes it.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Whether there is something to adapt is looked at so often.
+const LOOK: Duration = Duration::from_secs(2);
+/// A peer that agreed to report, but did not so long after the first packets, is taken for one that
+/// never will: what is unknown limits nothing.
+const UNHEARD: Duration = Duration::from_secs(2);
+/// A publisher of a single layer that so many watch is not asked for less because of some of them.
+const MANY: usize = 50;
+/// The pacer leaves so much room above what flows.
+const ROOM: f64 = 1.25;
+
+/// What is adapted for a viewer that agreed to tell what its link carries.
+pub(super) struct Adaptation {
+    allocator: Allocator,
+    /// Something that is sent to it can be adapted.
+    is_active: bool,
+    /// The peer tells what its link carries.
+    is_heard: bool,
+    next: Instant,
+    /// When the first packets were seen to have left whose arrival could be reported.
+    sent_since: Option<Instant>,
+    /// Kept for the next time: the tracks of the allocator, and their routes.
+    tracks: Vec<Track>,
+    routes: Vec<usize>,
+}
+
+impl Adaptation {
+    /// The routes of a viewer are to be looked at.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            allocator: Allocator::default(),
+            is_active: false,
+            is_heard: false,
+            next: now,
+            sent_since: None,
+            tracks: Vec::new(),
+            routes: Vec::new(),
+        }
+    }
+
+    /// Something of the routes changed.
+    pub(super) fn look_again(&mut self, now: Instant) {
+        self.next = now;
+    }
+
+    /// When something is to be decided, if nothing happens before.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        // Without anything to adapt, it is looked at when the peer has something to do anyway.
+        let next = self.is_active.then_some(self.next)?;
+        let decides = self.allocator.poll_timeout().filter(|_| self.is_heard);
+        Some(decides.map_or(next, |at| at.min(next)))
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.next <= now || self.poll_timeout().is_some_and(|at| at <= now)
+    }
+
+    /// Whether the peer is one that tells nothing, whatever was agreed.
+    fn tells_nothing(&mut self, peer: &Peer, now: Instant) -> bool {
+        let connection = &peer.connection;
+        if connection.is_bandwidth_heard() {
+            return false;
+        }
+        if self.sent_since.is_none() && connection.recorded() > 0 {
+            self.sent_since = Some(now);
+        }
+        let waits = |since: Instant| now.saturating_duration_since(since) < UNHEARD;
+        connection.measure() == Some(Measure::Receiver) || !self.sent_since.is_none_or(waits)
+    }
+}
+
+impl Worker {
+    /// A peer was negotiated: its link may tell from now on, or no longer.
+    pub(super) fn negotiate_adaptation(&mut self, slot: usize, now: Instant) {
+        let is_on = self.parts.bandwidth_adaptation;
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let tells = is_on && peer.connection.measure().is_some();
+        match &mut peer.adaptation {
+            Some(adaptation) if tells => adaptation.look_again(now),
+            None if tells => peer.adaptation = Some(Box::new(Adaptation::new(now))),
+            Some(_) => {
+                (peer.adaptation, peer.is_recorded) = (None, false);
+                self.stop_adapting(slot);
+            }
+            None => {}
+        }
+    }
+
+    /// The routes to a peer, or what they want, changed.
+    pub(super) fn adapt_soon(&mut self, slot: usize, now: Instant) {
+        let adaptation = self.peers.get_mut(slot).and_then(|p| p.adaptation.as_mut());
+        if let Some(adaptation) = adaptation {
+            adaptation.look_again(now);
+            self.touch(slot);
+        }
+    }
+
+    /// Decides on the layers of a peer's routes, if there is a reason to.
+    pub(super) fn adapt(&mut self, slot: usize, now: Instant) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let Some(adaptation) = &peer.adaptation else {
+            return;
+        };
+        let is_due = adaptation.is_due(now);
+        let has_news = adaptation.is_active && peer.connection.poll_bandwidth(now).is_some();
+        if !(is_due || has_news) || !peer.connection.transport.is_connected() {
+            return;
+        }
+        if let Some(mut adaptation) = peer.adaptation.take() {
+            self.decide(slot, &mut adaptation, now);
+            if let Some(peer) = self.peers.get_mut(slot) {
+                peer.adaptation = Some(adaptation);
+            }
+        }
+    }
+
+    fn decide(&mut self, slot: usize, adaptation: &mut Adaptation, now: Instant) {
+        self.collect_tracks(slot, adaptation, now);
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        peer.is_recorded = adaptation.is_active;
+        if !adaptation.is_active {
+            adaptation.next = now + LOOK;
+            peer.connection.want_bandwidth(DataRate::ZERO, now);
+            return self.stop_adapting(slot);
+        }
+        adaptation.next = now + INTERVAL;
+        adaptation.is_heard = !adaptation.tells_nothing(peer, now);
+        let estimate = peer.connection.bandwidth(now);
+        let Some(estimate) = estimate.filter(|_| adaptation.is_heard) else {
+            peer.connection.want_bandwidth(DataRate::ZERO, now);
+            return self.stop_adapting(slot);
+        };
+        let Adaptation {
+            allocator, tracks, ..
+        } = adaptation;
+        allocator.update(&estimate, tracks, now);
+        peer.connection.want_bandwidth(allocator.wanted(), now);
+        pace(peer, allocator.decisions(), &estimate, now);
+        let mut lacking: SmallVec<[SourceKey; 4]> = SmallVec::new();
+        for (route, decision) in adaptation.routes.iter().zip(allocator.decisions()) {
+            lacking.extend(self.apply(*route, *decision));
+        }
+        for route in adaptation.routes.iter().filter(|_| !lacking.is_empty()) {
+            self.want_missing_keyframe(*route, now);
+        }
+    }
+
+    /// The tracks that a peer gets, and whether any of them can be adapted.
+    fn collect_tracks(&mut self, slot: usize, adaptation: &mut Adaptation, now: Instant) {
+        adaptation.tracks.clear();
+        adaptation.routes.clear();
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
+        let feeds = |route: &&usize| {
+            let sink = self.routes.get(**route).and_then(|route| route.sink);
+            let track = sink.and_then(|(_, media)| peer.tracks.get(media));
+            let sink = track.and_then(|track| track.sink.as_ref());
+            sink.is_some_and(|sink| sink.sends && sink.route == Some(**route))
+        };
+        adaptation.routes.extend(peer.routes.iter().filter(feeds));
+        let source = |route: &usize| self.sources.get(self.routes.get(*route)?.source.0);
+        adaptation.is_active = adaptation.routes.iter().filter_map(source).any(can_adapt);
+        if !adaptation.is_active {
+            return;
+        }
+        let Adaptation { routes, tracks, .. } = adaptation;
+        routes.retain(|slot| {
+            let route = self.routes.get(*slot);
+            let source = route.and_then(|route| self.sources.get_mut(route.source.0));
+            let Some(((route, source), (_, media))) =
+                route.zip(source).zip(route.and_then(|route| route.sink))
+            else {
+                return false;
+            };
+            if source.format.messages.is_some() {
+                return false;
+            }
+            let kind = if source.format.is_video {
+                TrackKind::Video
+            } else {
+                TrackKind::Audio
+            };
+            tracks.push(Track {
+                media,
+                kind,
+                priority: 0,
+                rates: source.flow.rates(source.format.encodings, now),
+                most: bound(&route.options),
+                wanted: route.options.enabled,
+            });
+            true
+        });
+    }
+
+    /// A decision becomes what a route relays; returns the source if it may need a keyframe.
+    fn apply(&mut self, slot: usize, decision: Decision) -> Option<SourceKey> {
+        let route = self.routes.get_mut(slot)?;
+        route.decision = Some(decision);
+        let wanted = route.bounded();
+        if decision.cut && route.selector.cut(&wanted) {
+            let source = route.source;
+            let (peer, media) = route.sink?;
+            let peer = self.peers.get_mut(peer)?;
+            if let Some(pacer) = &mut peer.pacer {
+                pacer.retain(|queued| queued.route != slot);
+            }
+            // What follows is as after a switch: without a gap.
+            let sink = peer.tracks.get_mut(media)?.sink.as_mut()?;
+            sink.numbering.forget(source);
+        }
+        if route.wanted == wanted {
+            return None;
+        }
+        route.wanted = wanted;
+        route.selector.retarget();
+        Some(route.source)
+    }
+
+    /// A route wants other layers: if that takes a keyframe it is asked for at once.
+    fn want_missing_keyframe(&mut self, slot: usize, now: Instant) {
+        let Some(route) = self.routes.get_mut(slot).filter(|r| r.options.enabled) else {
+            return;
+        };
+        let key = route.source;
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        let encodings = source.format.encodings;
+        let wanted = route
+            .selector
+            .keyframe_wanted(encodings, &route.wanted, now);
+        if let Some(encoding) = wanted {
+            self.want_keyframe(key, encoding, now);
+        }
+    }
+
+    /// What the client asks for is all that bounds the routes to a peer, and nothing is paced.
+    fn stop_adapting(&mut self, slot: usize) {
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        for route in &peer.routes {
+            if let Some(route) = self.routes.get_mut(*route)
+                && route.decision.take().is_some()
+            {
+                route.wanted = route.options.clone();
+                route.selector.retarget();
+            }
+        }
+        if let Some(pacer) = &mut peer.pacer {
+            // What waits leaves at once; then the pacer goes.
+            pacer.set_rate(DataRate::bps(u64::MAX));
+        }
+    }
+}
+
+impl Route {
+    /// What the client asks for, as far as the link carries it.
+    pub(super) fn bounded(&self) -> RouteOptions {
+        let mut wanted = self.options.clone();
+        if let Some(target) = self.decision.and_then(|decision| decision.target) {
+            wanted.substream = wanted.substream.min(target.encoding);
+            wanted.spatial = wanted.spatial.min(target.spatial);
+            wanted.temporal = wanted.temporal.min(target.temporal);
+        }
+        wanted
+    }
+}
+
+/// The most that a client wants.
+fn bound(options: &RouteOptions) -> Target {
+    Target {
+        encoding: options.substream,
+        spatial: options.spatial,
+        temporal: options.temporal,
+    }
+}
+
+/// Whether less of a source can be sent: it has layers, or its publisher can be asked for less.
+fn can_adapt(source: &Source) -> bool {
+    let asked = matches!(source.is, SourceRef::Track(_)) && source.routes.len() <= MANY;
+    source.has_layers() || source.format.is_video && asked
+}
+
+/// Makes what leaves keep to the estimate, once one is known.
+fn pace(peer: &mut Peer, decisions: &[Decision], estimate: &Estimate, now: Instant) {
+    let flows: DataRate = decisions.iter().map(|decision| decision.rate).sum();
+    let rate = estimate.rate.times(Pacer::<()>::OF_ESTIMATE);
+    // What has to flow although the link does not carry it must not wait ever longer.
+    let rate = rate.max(flows.times(ROOM));
+    match &mut peer.pacer {
+        Some(pacer) => pacer.set_rate(rate),
+        None if estimate.limit == Limit::Start => {}
+        None => peer.pacer = Some(Box::new(Pacer::new(rate, now))),
+    }
+}

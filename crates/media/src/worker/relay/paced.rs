@@ -1,0 +1,126 @@
+//! Packets that wait for their time: where the link of a viewer is watched, they leave no faster than
+//! it takes them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use portunus_rtc::bandwidth::{Lane, Pacer};
+use portunus_rtc::streams::Burst;
+
+use super::{Relay, Worker};
+use crate::graph::{Packet, Selection};
+use crate::sys::Destination;
+
+/// The pacer of a peer.
+pub(in crate::worker) type Pacing = Pacer<Queued>;
+
+/// A packet that waits. It is numbered when it leaves, so that what is dropped before leaves no gap.
+#[derive(Debug)]
+pub(in crate::worker) struct Queued {
+    /// Slot of the route.
+    pub(in crate::worker) route: usize,
+    packet: Arc<Packet>,
+    /// To be relayed, or to be left out when its turn comes.
+    selection: Selection,
+}
+
+impl Worker {
+    /// Sends what waited for now.
+    pub(in crate::worker) fn release_paced(&mut self, slot: usize, now: Instant) {
+        let is_paced = self.peers.get(slot).is_some_and(|p| p.pacer.is_some());
+        if !is_paced {
+            return;
+        }
+        let send_time = self.send_time(now);
+        while let Some(peer) = self.peers.get_mut(slot)
+            && let Some(pacer) = &mut peer.pacer
+        {
+            let Some(queued) = pacer.pop(now) else {
+                if pacer.is_empty() && !peer.is_recorded {
+                    peer.pacer = None;
+                }
+                return;
+            };
+            let Some(route) = self.routes.get_mut(queued.route) else {
+                continue;
+            };
+            let (key, sink) = (route.source, route.sink);
+            let Some(((_, media), source)) = sink.zip(self.sources.get(key.0)) else {
+                continue;
+            };
+            let mut relay = Relay {
+                key,
+                source,
+                slot: queued.route,
+                route,
+                peer,
+                media,
+                socket: &self.parts.socket,
+                out: &mut self.out,
+                send_time,
+                now,
+            };
+            relay.depart(&queued);
+        }
+    }
+}
+
+impl Relay<'_> {
+    /// Relays or leaves out a packet of a paced peer, now or when its turn comes.
+    pub(super) fn pace(
+        &mut self,
+        packet: &Arc<Packet>,
+        selection: Selection,
+        path: Option<&Destination>,
+        burst: &mut Burst,
+    ) {
+        let selection = match selection {
+            Selection::Other => return,
+            // Padding and keep-alives end here.
+            Selection::Forward { .. } if packet.payload().is_empty() => Selection::Skip,
+            selection => selection,
+        };
+        let (now, is_video) = (self.now, self.source.format.is_video);
+        let Some(pacer) = &mut self.peer.pacer else {
+            return;
+        };
+        let (waits, bytes) = match selection {
+            Selection::Forward { .. } => (is_video && !pacer.is_clear(now), packet.data.len()),
+            Selection::Skip | Selection::Other => (is_video && !pacer.is_empty(), 0),
+        };
+        if waits && path.is_some() {
+            let queued = Queued {
+                route: self.slot,
+                packet: Arc::clone(packet),
+                selection,
+            };
+            // What finds no room is lost, like any packet on the way.
+            let _ = pacer.push(Lane::Video, bytes, queued, now);
+            return;
+        }
+        match selection {
+            Selection::Forward { top } => {
+                let sent = path.and_then(|path| self.send(packet, top, path, burst));
+                if let (Some(bytes), Some(pacer)) = (sent, &mut self.peer.pacer) {
+                    pacer.spent(bytes, now);
+                }
+            }
+            Selection::Skip | Selection::Other => self.skip(packet),
+        }
+    }
+
+    /// Sends a packet that has waited.
+    fn depart(&mut self, queued: &Queued) {
+        let Selection::Forward { top } = queued.selection else {
+            return self.skip(&queued.packet);
+        };
+        let Some((from, to)) = self.path() else {
+            return;
+        };
+        let path = self.out.destination(from, to);
+        let mut burst = Burst::default();
+        // Without keys or codec it is lost, like any packet on the way.
+        let _ = self.send(&queued.packet, top, &path, &mut burst);
+        self.peer.connection.sent(self.media, &burst, self.now);
+    }
+}

@@ -1,0 +1,226 @@
+//! Viewers of a worker behind links that change: what bandwidth adaptation makes of it, in virtual time.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::time::Duration;
+
+use portunus_media::RouteOptions;
+use portunus_media::testing::Simulation;
+use portunus_rtc::StreamConfig;
+use portunus_rtc::bandwidth::{DataRate, Layering};
+use portunus_rtc::testing::BottleneckLink;
+
+const TOP: u8 = 2;
+/// What usual publishers send, in kbit/s.
+const USUAL: [u64; 3] = [150, 500, 1_700];
+
+fn link(kbps: u64) -> BottleneckLink {
+    BottleneckLink::of(DataRate::kbps(kbps))
+}
+
+/// One viewer of a usual simulcast publisher.
+fn one(seed: u64, kbps: u64) -> (Simulation, usize) {
+    let mut simulation = Simulation::new(seed);
+    let down = simulation.link(link(kbps));
+    let camera = simulation.publish(Layering::Encodings, &USUAL);
+    simulation.watch(camera, down);
+    (simulation, down)
+}
+
+#[test]
+fn after_a_drop_the_queue_is_short_within_two_seconds_and_the_top_layer_comes_back_within_eight() {
+    for seed in 0..3 {
+        let (mut simulation, down) = one(seed, 2_500);
+        simulation.run(20.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        simulation.set_link(down, link(400));
+        simulation.run(20.0);
+        let below = simulation.queue_below(down, Duration::from_millis(250), 20.0);
+        assert!(below < 2.0, "{below}");
+        assert!(simulation.longest_freeze(0, 22.0, 40.0) < 1.0);
+        assert!(simulation.pictures(0, 22.0, 40.0) > 18 * 7);
+        simulation.set_link(down, link(2_500));
+        simulation.run(8.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        let switches = simulation.switches(0, 40.0, 48.0);
+        assert!(switches.len() <= 2, "{switches:?}");
+    }
+}
+
+/// The larger of the shares of two viewers.
+fn larger_share(simulation: &Simulation, from: f64, to: f64) -> f64 {
+    let rates = [0, 1].map(|watcher| simulation.received(watcher, from, to).as_bps() as f64);
+    rates[0].max(rates[1]) / (rates[0] + rates[1])
+}
+
+#[test]
+fn two_viewers_on_one_link_share_it() {
+    for seed in 0..3 {
+        for later in [0.0, 15.0] {
+            let mut simulation = Simulation::new(seed);
+            let down = simulation.link(link(2_000));
+            // What Chromium sends at most of a camera with 1280x720.
+            let camera = simulation.publish(Layering::Encodings, &[200, 700, 2_500]);
+            simulation.watch(camera, down);
+            simulation.run(later);
+            simulation.watch(camera, down);
+            simulation.run(75.0);
+            let share = larger_share(&simulation, later + 15.0, later + 75.0);
+            assert!(share <= 0.6, "{share}");
+            let received = |watcher| simulation.received(watcher, later + 15.0, later + 75.0);
+            let both = received(0) + received(1);
+            assert!(both > DataRate::kbps(1_300), "{both:?}");
+        }
+    }
+}
+
+#[test]
+fn a_viewer_of_another_link_is_untouched() {
+    let (mut simulation, narrow) = one(1, 2_500);
+    let wide = simulation.link(link(10_000));
+    simulation.watch(0, wide);
+    simulation.run(20.0);
+    simulation.set_link(narrow, link(300));
+    simulation.run(20.0);
+    assert_eq!(simulation.layer(0), Some(0));
+    assert_eq!(simulation.switches(1, 10.0, 40.0), []);
+    assert_eq!(simulation.layer(1), Some(TOP));
+}
+
+#[test]
+fn on_a_link_that_stays_as_it_is_nothing_flaps() {
+    for seed in 0..2 {
+        for kbps in [200, 400, 620, 700, 1_000, 1_800, 2_000, 2_200, 3_000] {
+            let (mut simulation, _) = one(seed, kbps);
+            simulation.run(90.0);
+            let stay = simulation.least_stay(0, 12.0, 90.0);
+            assert!(stay >= 5.0, "{kbps} kbit/s: {stay}");
+            let switches = simulation.switches(0, 20.0, 90.0).len();
+            assert!(switches <= 4, "{kbps} kbit/s: {switches}");
+            let freeze = simulation.longest_freeze(0, 12.0, 90.0);
+            assert!(freeze < 1.0, "{kbps} kbit/s: {freeze}");
+        }
+    }
+}
+
+#[test]
+fn a_silent_viewer_is_probed_as_well() {
+    for seed in 0..3 {
+        let (mut simulation, down) = one(seed, 2_500);
+        simulation.run(20.0);
+        simulation.set_link(down, link(300));
+        simulation.run(5.0);
+        simulation.cameras[0].publisher.paused = true;
+        simulation.run(5.0);
+        simulation.set_link(down, link(2_500));
+        simulation.run(8.0);
+        simulation.cameras[0].publisher.paused = false;
+        let resumed = simulation.seconds(simulation.now);
+        simulation.run(3.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        assert!(simulation.pictures(0, resumed, resumed + 3.0) > 60);
+    }
+}
+
+#[test]
+fn what_a_publisher_loses_is_not_the_viewers_congestion() {
+    for seed in 0..3 {
+        let (mut simulation, _) = one(seed, 2_500);
+        simulation.run(20.0);
+        simulation.cameras[0].publisher.loss = 0.1;
+        simulation.run(30.0);
+        assert_eq!(simulation.switches(0, 20.0, 50.0), []);
+        assert_eq!(simulation.layer(0), Some(TOP));
+    }
+}
+
+#[test]
+fn an_svc_top_layer_that_vanishes_is_not_waited_for() {
+    for seed in 0..3 {
+        let mut simulation = Simulation::new(seed);
+        let down = simulation.link(link(3_000));
+        let camera = simulation.publish(Layering::Spatial, &[150, 350, 1_000]);
+        simulation.watch(camera, down);
+        simulation.run(20.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        simulation.cameras[camera].publisher.kbps[2] = 0;
+        simulation.run(20.0);
+        assert_eq!(simulation.layer(0), Some(1));
+        simulation.cameras[camera].publisher.kbps[2] = 1_000;
+        simulation.run(10.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        // A layer that comes and goes is taken when it stays.
+        for n in 0..20 {
+            simulation.cameras[camera].publisher.kbps[2] = if n % 2 == 0 { 0 } else { 1_000 };
+            simulation.run(2.0);
+        }
+        let now = simulation.seconds(simulation.now);
+        assert!(simulation.switches(0, 50.0, now).len() <= 16);
+        assert!(simulation.longest_freeze(0, 3.0, now) < 0.4);
+        let asked = simulation.cameras[camera].keyframe_requests;
+        assert!(asked < 30, "{asked}");
+    }
+}
+
+#[test]
+fn what_the_client_asks_for_is_the_most_it_gets() {
+    let (mut simulation, down) = one(1, 5_000);
+    simulation.run(10.0);
+    assert_eq!(simulation.layer(0), Some(TOP));
+    let options = |substream, temporal| RouteOptions {
+        substream,
+        temporal,
+        ..RouteOptions::default()
+    };
+    simulation.set_options(0, options(1, 2));
+    simulation.run(2.0);
+    assert_eq!(simulation.layer(0), Some(1));
+    simulation.set_options(0, options(2, 2));
+    simulation.run(2.0);
+    assert_eq!(
+        simulation.layer(0),
+        Some(TOP),
+        "nothing holds back what is asked for"
+    );
+    simulation.set_options(0, options(1, 1));
+    simulation.run(2.0);
+    let told = simulation.watchers[0].told.last().unwrap().1;
+    assert_eq!((told.substream, told.temporal), (Some(1), Some(1)));
+    simulation.set_link(down, link(300));
+    simulation.run(10.0);
+    assert_eq!(simulation.layer(0), Some(0), "the link is a bound as well");
+}
+
+#[test]
+fn a_viewer_that_tells_nothing_gets_what_it_asks_for() {
+    for receiver_measures in [false, true] {
+        let mut simulation = Simulation::new(1);
+        let down = simulation.link(link(5_000));
+        let camera = simulation.publish(Layering::Encodings, &USUAL);
+        let silent = StreamConfig {
+            twcc_period: Duration::from_secs(3_600),
+            ..StreamConfig::default()
+        };
+        simulation.watch_as(camera, down, silent, |line| {
+            for payload in &mut line.payloads {
+                payload.feedback.transport_cc &= !receiver_measures;
+            }
+        });
+        simulation.run(10.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+    }
+}
+
+#[test]
+fn the_one_who_pays_for_a_keyframe_is_not_the_queue() {
+    let (mut simulation, down) = one(3, 3_500);
+    simulation.run(10.0);
+    for _ in 0..10 {
+        let now = simulation.now;
+        simulation.cameras[0].publisher.request_keyframe(TOP, now);
+        simulation.run(2.0);
+    }
+    // A keyframe of 42 kB would fill the queue for 97 ms if it left at once.
+    let longest = simulation.longest_queue(down, 10.0, 30.0);
+    assert!(longest < Duration::from_millis(60), "{longest:?}");
+    assert!(simulation.pictures(0, 10.0, 30.0) > 580);
+}
