@@ -38,6 +38,8 @@ class Client {
           if (!up) client.hangups.push(reason ?? '');
         },
         mediaState: (kind: string, on: boolean, mid: string) => client.media.push(`${kind} ${mid} ${on}`),
+        // Sound is decoded for who hears it only.
+        onremotetrack: (track: MediaStreamTrack, _mid: string, on: boolean) => on && track.kind === 'audio' && hear(track),
         ondataopen: (label: string) => {
           client.open = true;
           client.labels.push(label);
@@ -53,18 +55,21 @@ class Client {
 
   private message(data: Json, jsep?: Json): void {
     this.messages.push(data);
-    if (this.isOffered(data, jsep)) return void this.renegotiate(jsep as Json);
+    if (jsep && this.isOffered(data, jsep)) return void this.renegotiate(jsep);
     if (jsep || data['result'] === 'ok' || data['error'] || isRoomAnswer(data)) this.waiting.shift()?.({ data, jsep });
   }
 
   /** Offers that nobody has asked for are answered at once. */
-  private isOffered(data: Json, jsep?: Json): boolean {
-    return this.subscribed && jsep?.['type'] === 'offer' && data['videoroom'] === 'updated' && this.waiting.length === 0;
+  private isOffered(data: Json, jsep: Json): boolean {
+    if (jsep['type'] !== 'offer' || this.waiting.length > 0) return false;
+    return (this.subscribed && data['videoroom'] === 'updated') || data['result']?.['status'] === 'updating';
   }
 
   private async renegotiate(offer: Json): Promise<void> {
     const jsep = await this.answer(offer);
-    await this.ask({ request: 'start' }, jsep);
+    if (this.subscribed) await this.ask({ request: 'start' }, jsep);
+    // Of a mountpoint, the answer is among the messages.
+    else this.handle.send({ message: { request: 'start' }, jsep });
   }
 
   private answer(jsep: Json): Promise<Json> {
@@ -137,6 +142,13 @@ class Client {
 function isRoomAnswer(data: Json): boolean {
   if (['joined', 'attached', 'updated', 'updating'].includes(data['videoroom'])) return true;
   return ['configured', 'started', 'paused', 'switched', 'left', 'leaving', 'unpublished'].some((key) => data[key] === 'ok');
+}
+
+function hear(track: MediaStreamTrack): void {
+  if (document.getElementById(track.id)) return;
+  const element = Object.assign(document.createElement('audio'), { id: track.id, autoplay: true });
+  element.srcObject = new MediaStream([track]);
+  document.body.append(element);
 }
 
 /** A moving picture without a camera. */

@@ -1,5 +1,8 @@
 // Mountpoints that ffmpeg and GStreamer feed, watched in Chromium.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Server } from '../server/portunus.mjs';
 import { expect, test } from './fixtures';
@@ -10,11 +13,13 @@ const STREAMING = 'janus.plugin.streaming';
 
 type Json = Record<string, any>;
 
+const root = new URL('../..', import.meta.url).pathname;
+
 let feeders: ChildProcess[] = [];
 
 /** Starts a program that sends RTP, until the end of the test. */
-function feed(program: string, line: string): ChildProcess {
-  const child = spawn(program, line.trim().split(/\s+/), { stdio: ['ignore', 'ignore', 'pipe'] });
+function feed(program: string, line: string, input: 'ignore' | 'pipe' = 'ignore'): ChildProcess {
+  const child = spawn(program, line.trim().split(/\s+/), { stdio: [input, 'ignore', 'pipe'] });
   let output = '';
   child.stderr?.on('data', (text) => (output = (output + text).slice(-4000)));
   child.on('exit', (status) => status && console.log(`    ${program} ended with ${status}: ${output}`));
@@ -100,6 +105,116 @@ test('GStreamer feeds VP8, and is asked for a keyframe over RTCP', async ({ page
   );
   await client(page, 'client.watch({ id: 7 })');
   await mediaFlows(page, { video: 'VP8' });
+});
+
+const gstreamer = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'gstreamer/debug/portunus-gstreamer');
+
+for (const [codec, encoder] of Object.entries({
+  vp9: 'vp9enc deadline=1 cpu-used=8 keyframe-max-dist=25 ! rtpvp9pay',
+  h264: 'x264enc tune=zerolatency speed-preset=ultrafast key-int-max=25 ! video/x-h264,profile=constrained-baseline ! rtph264pay config-interval=-1',
+  av1: 'av1enc cpu-used=10 usage-profile=realtime keyframe-max-dist=25 ! av1parse ! rtpav1pay',
+})) {
+  test(`GStreamer feeds ${codec} and Opus`, async ({ page, server, clientScript }) => {
+    test.skip(!existsSync(gstreamer), 'scripts/setup gstreamer was not run');
+    await open(page, server, clientScript);
+    const ports = await mountpoint(page, 7, [AUDIO, video(codec)]);
+    const child = feed(
+      gstreamer,
+      `videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=25/1 ! ${encoder}
+       ! udpsink host=127.0.0.1 port=${ports.v.port} audiotestsrc is-live=true ! audioconvert ! opusenc ! rtpopuspay
+       ! udpsink host=127.0.0.1 port=${ports.a.port}`,
+      // It ends with its standard input.
+      'pipe',
+    );
+    await client(page, 'client.watch({ id: 7 })');
+    await mediaFlows(page, { audio: 'opus', video: codec.toUpperCase() });
+    child.stdin?.end();
+  });
+}
+
+const FILES = join(root, 'crates/files/tests/data');
+
+for (const [name, media] of Object.entries<{ audio?: string; video?: string }>({
+  'vp8-opus.webm': { audio: 'opus', video: 'VP8' },
+  'vp9-opus.webm': { audio: 'opus', video: 'VP9' },
+  'av1.webm': { video: 'AV1' },
+  'h264-opus.mp4': { audio: 'opus', video: 'H264' },
+  'h264-opus.mkv': { audio: 'opus', video: 'H264' },
+  'tone.opus': { audio: 'opus' },
+  'tone.alaw': { audio: 'PCMA' },
+  'tone.mulaw': { audio: 'PCMU' },
+})) {
+  test(`the file ${name} is shown, live and on demand`, async ({ page, server, clientScript }) => {
+    for (const [id, type] of [[7, 'live'], [8, 'ondemand']] as const) {
+      await open(page, server, clientScript);
+      await manage(page, { request: 'destroy', id });
+      const [audio, video] = [media.audio !== undefined, media.video !== undefined];
+      const created = await manage(page, { request: 'create', type, id, filename: join(FILES, name), audio, video });
+      expect(created.streaming, JSON.stringify(created)).toBe('created');
+      await client(page, `client.watch({ id: ${id} })`);
+      await mediaFlows(page, media);
+      if (media.audio) await expect.poll(() => sum(page, 'inbound-rtp', 'audio', 'totalAudioEnergy')).toBeGreaterThan(0);
+      // It has begun anew by then: files are of a second, and timestamps go on.
+      if (media.video) await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 20);
+      await manage(page, { request: 'destroy', id });
+    }
+  });
+}
+
+/** An RTSP server of GStreamer's; gives its port. It ends with its standard input. */
+async function rtspServer(port = 0): Promise<{ child: ChildProcess; port: number }> {
+  const child = spawn('/usr/bin/python3', [join(root, 'crates/rtsp/tests/gst_server.py'), String(port), 'digest']);
+  feeders.push(child);
+  let errors = '';
+  child.stderr.on('data', (text) => (errors = (errors + text).slice(-2000)));
+  const [line] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+  const bound = Number(String(line).trim());
+  if (!bound) throw new Error(`gst-rtsp-server did not start: ${errors}`);
+  return { child, port: bound };
+}
+
+// That it is chosen by itself is seen in the test after these.
+for (const transport of ['udp', 'tcp']) {
+  test(`a camera's H.264 and G.711 are shown, by RTSP over ${transport}`, async ({ page, server, clientScript }) => {
+    await open(page, server, clientScript);
+    const { port } = await rtspServer();
+    await manage(page, { request: 'destroy', id: 7 });
+    const camera = { type: 'rtsp', id: 7, audio: true, video: true, rtsp_transport: transport, bufferkf_ms: 5000 };
+    const login = { url: `rtsp://127.0.0.1:${port}/login`, rtsp_user: 'user', rtsp_pwd: 'secret' };
+    const refused = await manage(page, { request: 'create', ...camera, ...login, rtsp_pwd: 'wrong' });
+    expect(refused.error_code).toBe(456);
+    const created = await manage(page, { request: 'create', ...camera, ...login });
+    expect(created.streaming, JSON.stringify(created)).toBe('created');
+    await client(page, 'client.watch({ id: 7 })');
+    await mediaFlows(page, { audio: 'PCMA', video: 'H264' });
+    await manage(page, { request: 'destroy', id: 7 });
+    await expect.poll(() => results(page)).toContain('stopped');
+  });
+}
+
+test('a camera that is off is waited for, and one that breaks down comes back', async ({ page, server, clientScript }) => {
+  await open(page, server, clientScript);
+  // A port that is free, as far as one can know.
+  const { child: probe, port } = await rtspServer();
+  probe.stdin?.end();
+  await once(probe, 'exit');
+  await manage(page, { request: 'destroy', id: 7 });
+  const created = await manage(page, {
+    request: 'create', type: 'rtsp', id: 7, audio: true, video: true, url: `rtsp://127.0.0.1:${port}/av`,
+    rtsp_failcheck: false, rtsp_reconnect_delay: 1, rtsp_conn_timeout: 2, rtsp_notify_changes: true,
+  });
+  expect(created.streaming, JSON.stringify(created)).toBe('created');
+  const { child } = await rtspServer(port);
+  await expect.poll(async () => (await manage(page, { request: 'info', id: 7 })).info.media[1].codec).toBe('h264');
+  await client(page, 'client.watch({ id: 7 })');
+  await mediaFlows(page, { audio: 'PCMA', video: 'H264' });
+  child.kill('SIGKILL');
+  const events = async () => (await client<Json[]>(page, 'client.messages')).map((message) => message.event);
+  await expect.poll(events).toContain('rtsp-disconnected');
+  await rtspServer(port);
+  await expect.poll(events).toContain('rtsp-reconnected');
+  await mediaFlows(page, { audio: 'PCMA', video: 'H264' });
+  await manage(page, { request: 'destroy', id: 7 });
 });
 
 test('a kept keyframe shows the picture at once, without asking the source', async ({ page, server, clientScript }) => {

@@ -10,7 +10,7 @@ from aiortc import VideoStreamTrack
 
 from server import Server
 from test_echo import Tone
-from whip import WAIT, Client, Refused, gstreamer, gstreamer_program, publishing_ffmpeg
+from whip import WAIT, Client, Refused, gstreamer, gstreamer_program, publishing_ffmpeg, publishing_like_obs
 
 CONFIG = """
 [[streaming.mountpoint]]
@@ -86,6 +86,28 @@ class WhipTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
                 await viewer.frames("audio", 30)
                 await viewer.end()
+
+    async def test_the_library_of_obs_publishes(self):
+        async with publishing_like_obs(self.whip, TOKEN):
+            viewer = await self.play("audio", "video")
+            picture = await viewer.frames("video", 30)
+            self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
+            await viewer.frames("audio", 30)
+            await viewer.end()
+
+    @unittest.skipUnless(gstreamer_program(), "tests/gstreamer is not built")
+    async def test_gstreamers_whipclientsink_publishes(self):
+        publish = (
+            "videotestsrc is-live=true ! video/x-raw,width=320,height=180 ! queue ! s.video_0 "
+            "audiotestsrc is-live=true wave=ticks ! queue ! s.audio_0 "
+            f"whipclientsink name=s signaller::whip-endpoint={self.whip} signaller::auth-token={TOKEN}"
+        )
+        async with gstreamer(publish):
+            viewer = await self.play("audio", "video")
+            picture = await viewer.frames("video", 30)
+            self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
+            await viewer.frames("audio", 30)
+            await viewer.end()
 
     @unittest.skipUnless(gstreamer_program(), "tests/gstreamer is not built")
     async def test_gstreamer_publishes_and_plays(self):

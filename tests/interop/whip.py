@@ -1,9 +1,10 @@
-"""Clients of WHIP and WHEP: aiortc by hand, ffmpeg's muxer by PyAV, GStreamer's elements by tests/gstreamer."""
+"""Clients of WHIP and WHEP: aiortc by hand, ffmpeg's muxer by PyAV, GStreamer's elements by tests/gstreamer, OBS's library."""
 
 import asyncio
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -106,6 +107,20 @@ async def publishing_ffmpeg(endpoint: str, token: str | None = None):
     finally:
         done = True
         await asyncio.wait_for(work, WAIT)
+
+
+@contextlib.asynccontextmanager
+async def publishing_like_obs(endpoint: str, token: str):
+    """Publishes by libdatachannel for as long as the block lasts, then ends in an orderly way."""
+    program = [shutil.which("node"), str(ROOT / "tests/interop/publish_like_obs.mjs"), endpoint, token]
+    process = await asyncio.create_subprocess_exec(*program, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        status = await asyncio.wait_for(process.wait(), WAIT)
+        if status != 0:
+            raise RuntimeError(f"the publisher ended with status {status}")
 
 
 def gstreamer_program() -> pathlib.Path | None:

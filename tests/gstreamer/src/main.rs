@@ -1,5 +1,6 @@
-//! Runs a pipeline, as gst-launch does, with `whipsink` and `whepsrc` of gst-plugins-rs. It ends with the pipeline, with
-//! an error, or when the standard input ends: then in an orderly way, so that a WHIP resource is deleted.
+//! Runs a pipeline, as gst-launch does, with `whipsink`, `whipclientsink`, `whepsrc` and `rtpav1pay` of gst-plugins-rs. It
+//! ends with the pipeline, with an error, or when the standard input ends: then in an orderly way, so that a WHIP resource is
+//! deleted.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -19,6 +20,8 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     gst::init()?;
     gstwebrtchttp::plugin_register_static()?;
+    gstrswebrtc::plugin_register_static()?;
+    gstrsrtp::plugin_register_static()?;
     let words: Vec<String> = std::env::args().skip(1).collect();
     let pipeline = gst::parse::launch(&words.join(" "))?;
     let bus = pipeline.bus().ok_or("no pipeline")?;
