@@ -15,6 +15,9 @@ test('the first page says what the server is and leads to the others', async ({ 
   await page.goto('/');
   await page.getByTestId('to-videocall').click();
   await expect(page).toHaveURL(/videocall\.html$/);
+  await page.goto('/');
+  await page.getByTestId('to-videoroom').click();
+  await expect(page).toHaveURL(/videoroom\.html$/);
 });
 
 test('the pages ask no other host for anything and log no error', async ({ page, baseURL }) => {

@@ -1,0 +1,9 @@
+// Janode brings no types.
+declare module 'janode' {
+  const Janode: any;
+  export default Janode;
+}
+declare module 'janode/plugins/videoroom' {
+  const VideoRoom: any;
+  export default VideoRoom;
+}

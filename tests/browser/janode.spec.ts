@@ -1,0 +1,161 @@
+// Janode's video room with media: an application's server speaks to the room by Janode, its browsers bring the media.
+import { once } from 'node:events';
+import type { Page } from '@playwright/test';
+import Janode from 'janode';
+import VideoRoom from 'janode/plugins/videoroom';
+import { expect, test as base } from './fixtures';
+import { isReference } from '../server/index.mjs';
+
+/** The page's half: PeerConnections whose descriptions are complete, so that there is nothing to trickle. */
+const PEERS = `
+  const complete = (pc) => new Promise((done) => {
+    const look = () => pc.iceGatheringState === 'complete' && done({ type: pc.localDescription.type, sdp: pc.localDescription.sdp });
+    pc.onicegatheringstatechange = look;
+    look();
+  });
+  const peers = {};
+  async function offer(name, tracks, encodings) {
+    const pc = (peers[name] ??= new RTCPeerConnection());
+    for (const track of tracks) pc.addTransceiver(track, { direction: 'sendonly', ...(track.kind === 'video' && encodings && { sendEncodings: encodings }) });
+    await pc.setLocalDescription();
+    return complete(pc);
+  }
+  async function answer(name, jsep) {
+    const pc = (peers[name] ??= new RTCPeerConnection());
+    await pc.setRemoteDescription(jsep);
+    await pc.setLocalDescription();
+    return complete(pc);
+  }
+  async function seen(name, mid) {
+    const report = [...(await peers[name].getStats()).values()];
+    const stream = report.find((one) => one.type === 'inbound-rtp' && one.kind === 'video' && one.mid === mid);
+    return { frames: stream?.framesDecoded ?? 0, width: stream?.frameWidth ?? 0 };
+  }
+  async function sound() {
+    return (await navigator.mediaDevices.getUserMedia({ audio: true })).getTracks()[0];
+  }
+  Object.assign(window, { peers, offer, answer, seen, sound });
+`;
+
+const { EVENT } = VideoRoom;
+
+const test = base.extend<{ session: Record<string, any>; manager: Record<string, any> }, {}>({
+  session: async ({ server }, use) => {
+    Janode.Logger?.setLevel?.('none');
+    const connection = await Janode.connect({ address: { url: server.ws }, max_retries: 0 });
+    const session = await connection.create();
+    await use(session);
+    await session.destroy();
+    await connection.close();
+  },
+  manager: async ({ session }, use) => use(await session.attach(VideoRoom)),
+});
+
+test.skip(isReference, 'makes rooms');
+
+/** Joins and publishes the tracks (JavaScript of their list) of a page; gives the handle, once the media is up. */
+async function publish(session: any, page: Page, room: number, name: string, tracks: string, encodings = 'undefined'): Promise<any> {
+  const handle = await session.attach(VideoRoom);
+  const joined = await handle.joinPublisher({ room, display: name });
+  const up = once(handle, Janode.EVENT.HANDLE_WEBRTCUP);
+  const jsep = await page.evaluate(`(async () => offer('${name}', ${tracks}, ${encodings}))()`);
+  const published = await handle.publish({ jsep });
+  await page.evaluate(([name, answer]) => (window as any).peers[name as string].setRemoteDescription(answer), [name, published.jsep] as const);
+  await up;
+  return Object.assign(handle, { joined, published });
+}
+
+/** Answers what a subscription was offered. */
+async function start(viewer: any, page: Page, name: string, { jsep }: any): Promise<void> {
+  const answer = await page.evaluate(([name, jsep]) => (window as any).answer(name, jsep), [name, jsep] as const);
+  expect(await viewer.start({ jsep: answer })).toMatchObject({ started: 'ok' });
+}
+
+/** Waits until a picture moves and has this width. */
+async function moves(page: Page, name: string, mid: string, width: number): Promise<void> {
+  const look = () => page.evaluate(`seen('${name}', '${mid}')`) as Promise<{ frames: number; width: number }>;
+  await expect.poll(async () => (await look()).width, { timeout: 30_000 }).toBe(width);
+  const { frames } = await look();
+  await expect.poll(async () => (await look()).frames).toBeGreaterThan(frames + 5);
+}
+
+test('Janode: publish, subscribe, update, switch, pause and leave, with events', async ({ page, server, clientScript, session, manager }) => {
+  await page.goto(`${server.base}/index.html`);
+  await page.addScriptTag({ content: clientScript });
+  await page.addScriptTag({ content: PEERS });
+  const { room } = await manager.create({ max_publishers: 6, talking_events: true, talking_packets_threshold: 10, talking_level_threshold: 60 });
+  const ann = await publish(session, page, room, 'ann', `[await sound(), picture(320, 180)]`);
+  expect(ann.published.streams.map((one: any) => one.codec)).toEqual(['opus', 'vp8']);
+  // The fake microphone beeps.
+  const [talking] = await once(ann, EVENT.VIDEOROOM_TALKING);
+  expect(talking).toMatchObject({ room, feed: ann.joined.feed, talking: true, mid: '0' });
+
+  const listed = once(ann, EVENT.VIDEOROOM_PUB_LIST);
+  const ben = await publish(session, page, room, 'ben', `[picture(480, 270)]`);
+  expect(ben.joined.publishers).toMatchObject([{ feed: ann.joined.feed, display: 'ann', audiocodec: 'opus', videocodec: 'vp8' }]);
+  expect((await listed)[0]).toMatchObject({ room, publishers: [{ feed: ben.joined.feed, display: 'ben' }] });
+
+  // One feed on one handle, in the older form.
+  const single = await session.attach(VideoRoom);
+  const attached = await single.joinSubscriber({ room, feed: ann.joined.feed, offer_audio: false });
+  expect(attached).toMatchObject({ room, feed: ann.joined.feed, display: 'ann' });
+  await start(single, page, 'single', attached);
+  await moves(page, 'single', '0', 320);
+  expect(await single.switch({ to_feed: ben.joined.feed })).toMatchObject({ switched: 'ok', from_feed: ann.joined.feed, to_feed: ben.joined.feed, display: 'ben' });
+  await moves(page, 'single', '0', 480);
+  expect(await single.pause()).toMatchObject({ paused: 'ok' });
+  expect(await single.start({})).toMatchObject({ started: 'ok' });
+  await moves(page, 'single', '0', 480);
+
+  // All on one.
+  const viewer = await session.attach(VideoRoom);
+  const joined = await viewer.joinSubscriber({ room, private_id: ann.joined.private_id, streams: [{ feed: ann.joined.feed }] });
+  await start(viewer, page, 'viewer', joined);
+  const updated = await viewer.update({ subscribe: [{ feed: ben.joined.feed }] });
+  expect(updated.streams.map((one: any) => [one.feed_id, one.type])).toEqual([
+    [ann.joined.feed, 'audio'],
+    [ann.joined.feed, 'video'],
+    [ben.joined.feed, 'video'],
+  ]);
+  await start(viewer, page, 'viewer', updated);
+  await moves(page, 'viewer', '1', 320);
+  await moves(page, 'viewer', '2', 480);
+  expect(await viewer.configure({ streams: [{ mid: '2', send: false }] })).toMatchObject({ configured: 'ok' });
+  expect(await viewer.configure({ streams: [{ mid: '2', send: true }] })).toMatchObject({ configured: 'ok' });
+  const restarted = await viewer.configure({ restart: true });
+  await start(viewer, page, 'viewer', restarted);
+  await moves(page, 'viewer', '2', 480);
+
+  const gone = once(viewer, EVENT.VIDEOROOM_UPDATED);
+  const told = once(ann, EVENT.VIDEOROOM_UNPUBLISHED);
+  expect(await ben.unpublish()).toMatchObject({ feed: ben.joined.feed });
+  expect((await told)[0]).toEqual({ room, feed: ben.joined.feed });
+  const [after] = await gone;
+  expect(after.streams.map((one: any) => one.active)).toEqual([true, true, false]);
+  await start(viewer, page, 'viewer', after);
+  await moves(page, 'viewer', '1', 320);
+  expect(await viewer.leave()).toMatchObject({ room });
+});
+
+test('Janode: layers of a simulcast feed', async ({ page, server, clientScript, session, manager }) => {
+  test.setTimeout(90_000);
+  await page.goto(`${server.base}/index.html`);
+  await page.addScriptTag({ content: clientScript });
+  await page.addScriptTag({ content: PEERS });
+  const { room } = await manager.create({ max_publishers: 6, videocodec: 'vp8' });
+  const encodings = `[{ rid: 'h', maxBitrate: 900000 }, { rid: 'm', scaleResolutionDownBy: 2 }, { rid: 'l', scaleResolutionDownBy: 4 }]`;
+  const ann = await publish(session, page, room, 'ann', `[picture(1280, 720)]`, encodings);
+  const viewer = await session.attach(VideoRoom);
+  const layers: number[] = [];
+  viewer.on(EVENT.VIDEOROOM_SC_SUBSTREAM_LAYER, (event: any) => layers.push(event.sc_substream_layer));
+  const joined = await viewer.joinSubscriber({ room, feed: ann.joined.feed, sc_substream_layer: 0 });
+  expect(joined.streams[0].simulcast).toMatchObject({ 'substream-target': 0 });
+  await start(viewer, page, 'viewer', joined);
+  await moves(page, 'viewer', '0', 320);
+  expect(layers).toEqual([0]);
+  await viewer.configure({ sc_substream_layer: 2, sc_substream_fallback_ms: 500, sc_temporal_layers: 2 });
+  await moves(page, 'viewer', '0', 1280);
+  await viewer.configure({ streams: [{ mid: '0', substream: 1 }] });
+  await moves(page, 'viewer', '0', 640);
+  await expect.poll(() => layers.at(-1)).toBe(1);
+});
