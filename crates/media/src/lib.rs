@@ -25,9 +25,12 @@ pub use event::{
 pub use graph::TalkDetection;
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
-    IngestSocket, IngestStatus, PacketFeed, packet_feed,
+    IngestSocket, IngestStatus, PacketFeed, SharedSocket, packet_feed,
 };
-pub use outlet::{Encodings, Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
+pub use outlet::{
+    Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions, Tapped, TappedMessage,
+    TappedPacket,
+};
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
 pub use stats::{MediaStats, PeerStats, StreamStats};
 pub use totals::MediaTotals;

@@ -20,6 +20,11 @@ pub(crate) fn send_batch(gso: bool) -> SendBatch {
     SendBatch::new(ARENA_BYTES, SENT_MESSAGES, gso)
 }
 
+/// What the forwarders of a worker send with.
+pub(crate) fn forward_batch(gso: bool) -> SendBatch {
+    SendBatch::new(ARENA_BYTES / 4, SENT_MESSAGES / 4, gso)
+}
+
 /// What a worker receives with.
 pub(crate) fn receive_batch() -> ReceiveBatch {
     ReceiveBatch::new(RECEIVED_MESSAGES, ReceiveBatch::WHOLE)

@@ -174,6 +174,7 @@ fn messages_of_a_data_source_come_whole() {
         label: "chat",
         text: true,
         keep_last: false,
+        framed: false,
     };
     let options = IngestOptions::data(data, IngestFeed::Packets(packets));
     let mut rig = FanOut::of_ingest(0, options, None);

@@ -284,6 +284,7 @@ async fn messages_reach_data_channels_and_the_last_one_new_viewers() {
         label: "news",
         text: true,
         keep_last: true,
+        framed: false,
     };
     let options = IngestOptions::data(data, IngestFeed::socket(socket));
     let ingest = stage.media.add_ingest(options);

@@ -186,6 +186,7 @@ async fn noise_on_every_port_breaks_nothing() {
         label: "noise",
         text: false,
         keep_last: true,
+        framed: false,
     };
     ingests.push(
         stage

@@ -21,6 +21,6 @@ pub(crate) use numbering::{Numbering, Sent};
 pub(crate) use packet::{Layers, Packet, Vp8Ids};
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
-pub(crate) use source::{KeyframeRequests, Messages, Source, SourceFormat, SourceKey};
+pub(crate) use source::{KeyframeRequests, MessageKind, Messages, Source, SourceFormat, SourceKey};
 pub use talk::TalkDetection;
 pub(crate) use talk::{TalkChange, TalkDetector};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_rtc::streams::SenderClock;
-use portunus_rtp::SeqNo;
+use portunus_rtp::{Pt, SeqNo};
 use smallvec::SmallVec;
 
 use super::selector::ENCODINGS;
@@ -35,8 +35,27 @@ pub(crate) struct SourceFormat {
 pub(crate) struct Messages {
     /// The label of the channels.
     pub(crate) label: &'static str,
-    /// Text, else bytes.
-    pub(crate) text: bool,
+    pub(crate) kind: MessageKind,
+}
+
+/// What the messages of a source are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Text,
+    Bytes,
+    /// Each says it by its payload type: text is 0.
+    Marked,
+}
+
+impl MessageKind {
+    /// Whether a message with this payload type is text.
+    pub(crate) fn is_text(self, pt: Pt) -> bool {
+        match self {
+            MessageKind::Text => true,
+            MessageKind::Bytes => false,
+            MessageKind::Marked => pt == Pt(0),
+        }
+    }
 }
 
 /// A source as one worker has it: the peer lives here, or another worker passes its packets on.

@@ -24,7 +24,7 @@ pub use options::{
 pub use parameter_sets::{ParameterSets, ParameterSetsError};
 pub(crate) use protection::Protection;
 pub(crate) use skew::Skew;
-pub use socket::{IngestBind, IngestError, IngestSocket, interface_address};
+pub use socket::{IngestBind, IngestError, IngestSocket, SharedSocket, interface_address};
 pub use status::IngestStatus;
 pub(crate) use upstream::{Lowest, Upstream};
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_rtp::{ExtensionMap, Ssrc};
 use portunus_sdp::negotiated::Codec;
+use portunus_srtp::{Profile, Sealer};
 
-use super::{IngestSocket, IngestStatus, PacketReceiver};
+use super::{IngestSocket, IngestStatus, PacketReceiver, SharedSocket};
 
 /// An ingest: which worker it lives on, and which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +88,8 @@ pub struct RtpIngest {
     pub clock_rate: u32,
     /// The number (1 to 14) of the abs-capture-time extension in the packets, which is then passed on.
     pub abs_capture_time: Option<u8>,
+    /// The numbers of the other extensions in the packets that are passed on.
+    pub extensions: ExtensionMap,
     /// Make up for a sender whose clock is slower or faster than ours.
     pub skew: bool,
     /// VP9: the stream has spatial layers, to be selected by each route.
@@ -101,6 +105,7 @@ impl RtpIngest {
             codec,
             clock_rate,
             abs_capture_time: None,
+            extensions: ExtensionMap::default(),
             skew: false,
             svc: false,
             h264_parameter_sets: None,
@@ -133,6 +138,9 @@ pub struct DataIngest {
     pub text: bool,
     /// A new viewer gets the last message.
     pub keep_last: bool,
+    /// Each message stands behind an RTP header, whose payload type says whether it is text (0) or bytes. It is
+    /// plain even if the ingest has a key.
+    pub framed: bool,
 }
 
 /// Where packets come from.
@@ -144,6 +152,18 @@ pub enum IngestFeed {
         rtp: Vec<IngestSocket>,
         /// For sender reports in, and keyframe requests and REMB out.
         rtcp: Option<IngestSocket>,
+    },
+    /// A UDP socket that several ingests share: each takes the packets with its SSRCs. All ingests of a socket have to
+    /// live on one worker ([`IngestOptions::worker`]).
+    Shared {
+        /// For RTP.
+        rtp: SharedSocket,
+        /// For sender reports in, and keyframe requests and REMB out.
+        rtcp: Option<SharedSocket>,
+        /// The SSRC of the lowest encoding; those above it have the next numbers.
+        ssrc: Ssrc,
+        /// The encodings that there may be, 1 to 3.
+        encodings: u8,
     },
     /// The control plane: files, RTSP.
     Packets(PacketReceiver),
@@ -162,6 +182,7 @@ impl IngestFeed {
     pub(crate) fn encodings(&self) -> u8 {
         match self {
             IngestFeed::Sockets { rtp, .. } => rtp.len().clamp(1, 3) as u8,
+            IngestFeed::Shared { encodings, .. } => (*encodings).clamp(1, 3),
             IngestFeed::Packets(feed) => feed.encodings(),
         }
     }
@@ -174,6 +195,15 @@ pub struct IngestSrtp {
     pub suite: SrtpSuite,
     /// Master key (16 bytes) and salt (14 bytes), as `a=crypto` has them in base64 (RFC 4568 section 6.1).
     pub key_and_salt: [u8; 30],
+}
+
+impl IngestSrtp {
+    /// What protects packets with the key.
+    pub(crate) fn sealer(&self) -> Option<Sealer> {
+        let profile = self.suite.profile();
+        let (master, salt) = self.key_and_salt.split_at_checked(profile.key_len())?;
+        Sealer::new(profile, master, salt).ok()
+    }
 }
 
 /// Keys are not shown.
@@ -192,4 +222,13 @@ pub enum SrtpSuite {
     AesCm128HmacSha1_80,
     /// `AES_CM_128_HMAC_SHA1_32`
     AesCm128HmacSha1_32,
+}
+
+impl SrtpSuite {
+    pub(crate) const fn profile(self) -> Profile {
+        match self {
+            SrtpSuite::AesCm128HmacSha1_80 => Profile::Aes128CmSha1_80,
+            SrtpSuite::AesCm128HmacSha1_32 => Profile::Aes128CmSha1_32,
+        }
+    }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{Header, Ssrc};
-use portunus_srtp::{OpenError, Opener, Profile};
+use portunus_srtp::{OpenError, Opener};
 
-use super::{IngestSrtp, SrtpSuite};
+use super::IngestSrtp;
 
 /// Senders whose windows are kept. A sender that restarts has another SSRC, and may do so for ever.
 const SENDERS: usize = 16;
@@ -79,10 +79,7 @@ impl fmt::Debug for Protection {
 }
 
 fn opener(key: &IngestSrtp) -> Option<Opener> {
-    let profile = match key.suite {
-        SrtpSuite::AesCm128HmacSha1_80 => Profile::Aes128CmSha1_80,
-        SrtpSuite::AesCm128HmacSha1_32 => Profile::Aes128CmSha1_32,
-    };
+    let profile = key.suite.profile();
     let (master, salt) = key.key_and_salt.split_at_checked(profile.key_len())?;
     let opener = Opener::new(profile, master, salt);
     opener.ok().map(|opener| opener.with_source_limit(SENDERS))
@@ -95,6 +92,7 @@ mod tests {
     use portunus_srtp::Sealer;
 
     use super::*;
+    use crate::ingest::SrtpSuite;
 
     struct Sender {
         sealer: Sealer,
@@ -103,10 +101,7 @@ mod tests {
 
     fn pair(suite: SrtpSuite) -> (Sender, Protection) {
         let key_and_salt = std::array::from_fn(|n| n as u8);
-        let profile = match suite {
-            SrtpSuite::AesCm128HmacSha1_80 => Profile::Aes128CmSha1_80,
-            SrtpSuite::AesCm128HmacSha1_32 => Profile::Aes128CmSha1_32,
-        };
+        let profile = suite.profile();
         let sealer = Sealer::new(profile, &key_and_salt[..16], &key_and_salt[16..]).unwrap();
         let key = IngestSrtp {
             suite,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -153,6 +154,43 @@ impl IngestSocket {
     /// Sends a datagram; what cannot be sent is lost like any on the way.
     pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.socket.send_to(datagram, to)
+    }
+}
+
+/// A socket that several ingests, or forwarders, have in common.
+#[derive(Debug, Clone)]
+pub struct SharedSocket(Arc<IngestSocket>);
+
+impl SharedSocket {
+    /// The UDP port.
+    pub fn port(&self) -> u16 {
+        self.0.port()
+    }
+
+    /// Where it is bound: the group, if it joined one.
+    pub fn local(&self) -> SocketAddr {
+        self.0.local()
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Sends a datagram; what cannot be sent is lost like any on the way.
+    pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.0.send(datagram, to)
+    }
+}
+
+impl From<IngestSocket> for SharedSocket {
+    fn from(socket: IngestSocket) -> Self {
+        SharedSocket(Arc::new(socket))
+    }
+}
+
+impl AsFd for SharedSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use portunus_rtp::codec::Vp8;
-use portunus_rtp::{Pt, Ssrc, header};
+use portunus_rtp::extension::MandatoryFields;
+use portunus_rtp::{ExtensionKind, Pt, Ssrc, header};
 
 use crate::RouteOptions;
 use crate::graph::{Numbering, Packet, Selection, Selector, Sent, SourceFormat, SourceKey};
@@ -155,6 +156,12 @@ pub(crate) fn write_packet(
     header::set_sequence(head, taken.sent.out.wire());
     header::set_timestamp(head, timestamp);
     header::set_ssrc(head, ssrc);
+    if let Some(frame) = packet.frame.filter(|_| taken.sent.frame_offset != 0)
+        && let Some(id) = packet.extensions.id(ExtensionKind::DependencyDescriptor)
+        && let Some(value) = packet.header.extension_mut(head, id)
+    {
+        MandatoryFields::set_frame_number(value, frame.wrapping_add(taken.sent.frame_offset));
+    }
     if let Some(ids) = packet.vp8 {
         let ids = ids.plus(taken.sent.ids_offset);
         if let Ok(descriptor) = Vp8::parse(rest) {

@@ -1,14 +1,17 @@
 //! Outlets: where packets of a source end that are not for a peer.
 //!
-//! A **tap** hands them to the control plane ([`crate::MediaPlane::tap`]). A plugin gates and ends an outlet like any
+//! A **forwarder** sends them to a UDP port ([`crate::MediaPlane::forward`]), a **tap** hands them to the control plane ([`crate::MediaPlane::tap`]). A plugin gates and ends an outlet like any
 //! route, by its [`crate::RouteId`]. An outlet lives on the worker of its source, and ends with it.
 
 mod cut;
+mod forward;
 mod plane;
 mod tap;
 
 pub use cut::Encodings;
 pub(crate) use cut::{Cut, Taken, write_packet};
+pub(crate) use forward::Forwarder;
+pub use forward::{ForwardOptions, ForwardRtcp, Framing};
 pub(crate) use tap::{Handed, TapInput, channel};
 pub use tap::{Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
 
@@ -17,6 +20,8 @@ pub use tap::{Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
 pub(crate) enum OutletEnd {
     /// Hands it to the control plane.
     Tap(TapInput),
+    /// Sends it to a UDP port.
+    Forward(Box<Forwarder>),
 }
 
 /// An outlet to be.

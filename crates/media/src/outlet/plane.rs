@@ -1,7 +1,7 @@
 //! Outlets as the control plane asks for them.
 
 use super::tap::channel;
-use super::{Encodings, NewOutlet, OutletEnd, Tap, TapOptions};
+use super::{Encodings, ForwardOptions, Forwarder, NewOutlet, OutletEnd, Tap, TapOptions};
 use crate::command::Command;
 use crate::{MediaPlane, RouteId, RouteOptions, SourceRef};
 
@@ -19,6 +19,27 @@ impl MediaPlane {
         let (input, output) = channel(&tap);
         let id = self.add_outlet(from.into(), options, tap.encodings, OutletEnd::Tap(input));
         (id, output)
+    }
+
+    /// Sends the packets of a source as RTP, or its messages, to a UDP port. `options` gates and selects as for
+    /// routes to peers; [`MediaPlane::set_route`] and [`MediaPlane::remove_route`] change and end it. It ends with
+    /// its source too, and whether anybody listens to the port makes no difference. A keyframe is asked for at the
+    /// start, and whenever the receiver asks for one by RTCP.
+    pub fn forward(
+        &self,
+        from: impl Into<SourceRef>,
+        options: RouteOptions,
+        forward: ForwardOptions,
+    ) -> RouteId {
+        let from = from.into();
+        let serial = match from {
+            SourceRef::Track(track) => track.peer.serial,
+            SourceRef::Ingest(ingest) => ingest.serial,
+        };
+        let encodings = forward.encodings;
+        let forwarder = Forwarder::new(forward, format!("portunus-{serial:x}"));
+        let end = OutletEnd::Forward(Box::new(forwarder));
+        self.add_outlet(from, options, encodings, end)
     }
 
     fn add_outlet(

@@ -14,9 +14,9 @@ use crate::command::{Command, NewIngest};
 use crate::graph::{Inspector, Packet, Sent};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
-    DataMessage, Encodings, IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent,
-    PeerId, RouteId, RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket,
-    TrackRef,
+    DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
+    PeerEvent, PeerId, RouteId, RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage,
+    TappedPacket, TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -113,6 +113,16 @@ impl RequestedOutlet {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *end {
             OutletEnd::Tap(tap) => tap.hand(tapped) != Handed::Ended,
+            OutletEnd::Forward(_) => false,
+        }
+    }
+
+    /// Where it forwards to, if it is a forwarder.
+    pub fn forward(&self) -> Option<ForwardOptions> {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*end {
+            OutletEnd::Tap(_) => None,
+            OutletEnd::Forward(forwarder) => Some(forwarder.options().clone()),
         }
     }
 }

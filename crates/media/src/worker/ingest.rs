@@ -15,10 +15,10 @@ use smallvec::SmallVec;
 use super::Worker;
 use super::ingest_feedback::Telling;
 use crate::command::NewIngest;
-use crate::graph::{ENCODINGS, Inspector, Messages, SourceFormat, SourceKey};
+use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
-    Continuity, IngestFeed, IngestId, IngestMedia, IngestSocket, IngestStatus, PacketReceiver,
-    Protection, Skew, Upstream,
+    Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, PacketReceiver, Protection,
+    SharedSocket, Skew, Upstream,
 };
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
@@ -41,8 +41,8 @@ pub(super) struct Ingests {
 
 /// A socket of an ingest.
 pub(super) struct Port {
-    pub(super) socket: IngestSocket,
-    pub(super) ingest: usize,
+    pub(super) socket: SharedSocket,
+    pub(super) members: SmallVec<[Member; 1]>,
     pub(super) role: Role,
     pub(super) is_ready: bool,
 }
@@ -50,9 +50,40 @@ pub(super) struct Port {
 /// What a socket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// RTP of an encoding.
-    Rtp(u8),
+    Rtp,
     Rtcp,
+}
+
+/// An ingest that a socket is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    /// Its slot.
+    pub(super) ingest: usize,
+    takes: Takes,
+}
+
+/// Which packets of a socket are for an ingest.
+#[derive(Debug, Clone, Copy)]
+enum Takes {
+    /// All: they are of this encoding.
+    All(u8),
+    /// Those with so many SSRCs from this one on, the lowest encoding first.
+    Ssrcs(Ssrc, u8),
+}
+
+impl Member {
+    /// The ingest and encoding of a packet, if it is for it.
+    pub(super) fn encoding(&self, datagram: &[u8]) -> Option<(usize, u8)> {
+        let encoding = match self.takes {
+            Takes::All(encoding) => encoding,
+            Takes::Ssrcs(first, count) => {
+                let ssrc = datagram.get(8..)?.first_chunk::<4>()?;
+                let above = u32::from_be_bytes(*ssrc).wrapping_sub(first.0);
+                u8::try_from(above).ok().filter(|above| *above < count)?
+            }
+        };
+        Some((self.ingest, encoding))
+    }
 }
 
 /// An ingest.
@@ -117,6 +148,7 @@ impl Worker {
         let encodings = options.feed.encodings();
         let (clock_rate, format) = match &options.media {
             IngestMedia::Rtp(rtp) => {
+                extensions = rtp.extensions;
                 if let Some(number) = rtp.abs_capture_time.filter(|id| (1..=14).contains(id)) {
                     extensions.set(ExtensionKind::AbsCaptureTime, number);
                 }
@@ -132,7 +164,11 @@ impl Worker {
             IngestMedia::Data(data) => {
                 let messages = Messages {
                     label: data.label,
-                    text: data.text,
+                    kind: match (data.framed, data.text) {
+                        (true, _) => MessageKind::Marked,
+                        (false, true) => MessageKind::Text,
+                        (false, false) => MessageKind::Bytes,
+                    },
                 };
                 let format = SourceFormat {
                     is_video: false,
@@ -173,10 +209,20 @@ impl Worker {
         match options.feed {
             IngestFeed::Sockets { rtp, rtcp } => {
                 for (encoding, socket) in rtp.into_iter().take(ENCODINGS).enumerate() {
-                    self.open_port(slot, socket, Role::Rtp(encoding as u8));
+                    let takes = Takes::All(encoding as u8);
+                    self.open_port(slot, socket.into(), Role::Rtp, takes);
                 }
                 if let Some(socket) = rtcp {
-                    self.open_port(slot, socket, Role::Rtcp);
+                    self.open_port(slot, socket.into(), Role::Rtcp, Takes::All(0));
+                }
+            }
+            IngestFeed::Shared {
+                rtp, rtcp, ssrc, ..
+            } => {
+                let takes = Takes::Ssrcs(ssrc, encodings);
+                self.open_port(slot, rtp, Role::Rtp, takes);
+                if let Some(rtcp) = rtcp {
+                    self.open_port(slot, rtcp, Role::Rtcp, takes);
                 }
             }
             IngestFeed::Packets(feed) => {
@@ -201,7 +247,17 @@ impl Worker {
         }
     }
 
-    fn open_port(&mut self, slot: usize, socket: IngestSocket, role: Role) {
+    fn open_port(&mut self, slot: usize, socket: SharedSocket, role: Role, takes: Takes) {
+        let member = Member {
+            ingest: slot,
+            takes,
+        };
+        let mut known = self.ingests.ports.iter_mut();
+        if let Some((index, port)) = known.find(|(_, port)| port.socket.is(&socket)) {
+            port.members.push(member);
+            self.has_port(slot, index, role);
+            return;
+        }
         enable_gro(&socket);
         let fd = socket.as_fd().as_raw_fd();
         let entry = self.ingests.ports.vacant_entry();
@@ -214,17 +270,21 @@ impl Worker {
         }
         entry.insert(Port {
             socket,
-            ingest: slot,
+            members: SmallVec::from_elem(member, 1),
             role,
             is_ready: false,
         });
+        self.has_port(slot, index, role);
+        self.ingests.mark_ready(index);
+    }
+
+    fn has_port(&mut self, slot: usize, port: usize, role: Role) {
         if let Some(ingest) = self.ingests.slots.get_mut(slot) {
-            ingest.ports.push(index);
+            ingest.ports.push(port);
             if role == Role::Rtcp {
-                ingest.rtcp = Some(index);
+                ingest.rtcp = Some(port);
             }
         }
-        self.ingests.mark_ready(index);
     }
 
     pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool, now: Instant) {
@@ -251,6 +311,12 @@ impl Worker {
             return;
         };
         for index in ingest.ports {
+            if let Some(port) = self.ingests.ports.get_mut(index) {
+                port.members.retain(|member| member.ingest != slot);
+                if !port.members.is_empty() {
+                    continue;
+                }
+            }
             if let Some(port) = self.ingests.ports.try_remove(index) {
                 let fd = port.socket.as_fd().as_raw_fd();
                 // Closing it ends the registration too.

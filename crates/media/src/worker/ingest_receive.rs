@@ -13,7 +13,7 @@ use portunus_sdp::negotiated::Codec;
 use super::Worker;
 use super::ingest::{Ingest, Role};
 use super::peers::guarded;
-use crate::graph::{Layers, Packet, Source};
+use crate::graph::{Layers, MessageKind, Packet, Source};
 use crate::ingest::{
     Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, RtpIngest, Skew,
 };
@@ -48,16 +48,23 @@ impl Worker {
     fn receive_port(&mut self, index: usize, batch: &mut ReceiveBatch, now: Instant) -> bool {
         let mut budget = DATAGRAMS_PER_TURN;
         while let Some(port) = self.ingests.ports.get(index) {
-            let (slot, role) = (port.ingest, port.role);
+            let (members, role) = (port.members.clone(), port.role);
             let Ok(received) = batch.receive_up_to(&port.socket, MESSAGES) else {
                 return false;
             };
             for message in batch.iter(received) {
                 for datagram in message.data.chunks_mut(message.stride) {
                     budget = budget.saturating_sub(1);
-                    match role {
-                        Role::Rtp(encoding) => self.take_ingested(slot, encoding, datagram, now),
-                        Role::Rtcp => self.take_ingest_rtcp(slot, message.remote, datagram, now),
+                    if role == Role::Rtcp {
+                        for member in &members {
+                            self.take_ingest_rtcp(member.ingest, message.remote, datagram, now);
+                        }
+                        continue;
+                    }
+                    let mut found = members.iter();
+                    let found = found.find_map(|member| member.encoding(datagram));
+                    if let Some((ingest, encoding)) = found {
+                        self.take_ingested(ingest, encoding, datagram, now);
                     }
                 }
             }
@@ -288,8 +295,12 @@ impl Ingest {
 
     /// Hands a message to the source, as the payload of a packet.
     fn take_message(&mut self, source: &mut Source, message: &[u8], now: Instant) -> Option<()> {
-        let text = source.format.messages?.text;
-        if message.is_empty() || text && std::str::from_utf8(message).is_err() {
+        let kind = source.format.messages?.kind;
+        let (pt, message) = match kind {
+            MessageKind::Marked => unframe(message)?,
+            MessageKind::Text | MessageKind::Bytes => (Pt(0), message),
+        };
+        if message.is_empty() || kind.is_text(pt) && std::str::from_utf8(message).is_err() {
             return None;
         }
         if !source.is_wanted() {
@@ -299,7 +310,7 @@ impl Ingest {
         let fields = Fields {
             marker: true,
             padding: false,
-            pt: Pt(0),
+            pt,
             sequence: seq.wire(),
             // Each message is of its own time.
             timestamp: seq.0 as u32,
@@ -322,6 +333,12 @@ impl Ingest {
         source.push(shared, now);
         Some(())
     }
+}
+
+/// The payload type and the message behind an RTP header.
+fn unframe(datagram: &[u8]) -> Option<(Pt, &[u8])> {
+    let header = Header::parse(datagram).ok()?;
+    Some((header.pt, header.payload(datagram)))
 }
 
 /// Makes up for the sender's clock; says whether the packet is to be relayed.

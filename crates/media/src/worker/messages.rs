@@ -45,7 +45,10 @@ impl Worker {
         };
         for packet in packets {
             let bytes = packet.payload();
-            let payload = match std::str::from_utf8(bytes).ok().filter(|_| messages.text) {
+            let payload = match std::str::from_utf8(bytes)
+                .ok()
+                .filter(|_| messages.kind.is_text(packet.header.pt))
+            {
                 Some(text) => DataPayload::Text(text),
                 None => DataPayload::Binary(bytes),
             };

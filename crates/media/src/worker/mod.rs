@@ -6,6 +6,7 @@
 mod adaptation;
 mod commands;
 mod counters;
+mod forwarding;
 mod handshakes;
 mod ingest;
 mod ingest_feedback;
@@ -43,6 +44,7 @@ use crate::totals::WorkerTotals;
 use crate::{Event, PeerEvent, SourceRef};
 
 pub(crate) use counters::Counters;
+use forwarding::Forwarding;
 use handshakes::Handshakes;
 use ingest::Ingests;
 use outlets::Outlets;
@@ -96,6 +98,7 @@ pub(crate) struct Worker {
     ingests: Ingests,
     outlets: Outlets,
     handshakes: Handshakes,
+    forwarding: Forwarding,
     out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
@@ -131,6 +134,7 @@ impl Worker {
             out: sys::send_batch(gso),
             outlets: Outlets::default(),
             handshakes: Handshakes::default(),
+            forwarding: Forwarding::default(),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
             talk_changes: Vec::new(),
@@ -158,6 +162,7 @@ impl Worker {
                 Ok(()) | Err(_) => {}
             }
             self.ingests.note_ready(&ready);
+            self.note_forwarding(&ready);
             more = self.turn(&mut batch)?;
         }
         Ok(())
@@ -172,18 +177,21 @@ impl Worker {
         self.take_handshakes(now);
         let more_received = self.receive(batch)? || self.handshakes.are_waiting();
         let more_ingested = self.receive_ingests(batch, now);
+        let more_told = self.receive_forwarding(batch, now);
         self.relay_fresh(now);
         self.run_timers(now);
         self.poll_touched(now);
         self.tell_ingests(now);
+        self.report_to_receivers(now);
         // What polling set free (keyframe requests, packets sent again) leaves with the rest.
         self.out.flush(&self.parts.socket);
+        self.forwarding.flush();
         self.wake_workers();
         self.send_backlog();
-        let sending = self.out.counters();
+        let sending = self.forwarding.counted(self.out.counters());
         self.counters.publish(sending);
         self.counters.report(self.parts.index, sending, now);
-        Ok(more_passed || more_received || more_ingested)
+        Ok(more_passed || more_received || more_ingested || more_told)
     }
 
     fn wait(&self) -> Duration {
@@ -195,7 +203,9 @@ impl Worker {
         let retry = (!self.backlog.is_empty()).then_some(Duration::from_millis(5));
         let ingests = self.ingests.timeout();
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
-        [timers, retry, ingests]
+        let reports = self.forwarding.report_at;
+        let reports = reports.map(|at| at.saturating_duration_since(now));
+        [timers, retry, ingests, reports]
             .into_iter()
             .flatten()
             .min()

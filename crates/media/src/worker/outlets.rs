@@ -10,7 +10,8 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use super::Worker;
-use crate::graph::{Messages, Packet, SourceFormat, SourceKey};
+use super::forwarding::{ForwardOut, Forwarding};
+use crate::graph::{Packet, SourceFormat, SourceKey};
 use crate::outlet::{Cut, Handed, NewOutlet, OutletEnd};
 use crate::plane::RouteId;
 use crate::{
@@ -26,11 +27,21 @@ pub(super) struct Outlets {
 }
 
 /// An outlet.
-struct Outlet {
+pub(super) struct Outlet {
     id: RouteId,
-    source: SourceKey,
+    pub(super) source: SourceKey,
     cut: Cut,
-    end: OutletEnd,
+    pub(super) end: OutletEnd,
+}
+
+impl Outlets {
+    pub(super) fn get_mut(&mut self, slot: usize) -> Option<&mut Outlet> {
+        self.slots.get_mut(slot)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Outlet> {
+        self.slots.iter_mut().map(|(_, outlet)| outlet)
+    }
 }
 
 /// What feeding an outlet led to.
@@ -53,11 +64,15 @@ impl Worker {
             encodings,
             end,
         } = new;
-        if !self.is_here(from) {
+        if !self.is_here(from) || !self.can_feed(&end) {
             return;
         }
         let source = self.source_of(from);
         let open = options.enabled;
+        let rtcp = match &end {
+            OutletEnd::Forward(forwarder) => forwarder.options().rtcp.clone(),
+            OutletEnd::Tap(_) => None,
+        };
         let slot = self.outlets.slots.insert(Outlet {
             id,
             source,
@@ -65,12 +80,29 @@ impl Worker {
             end,
         });
         self.outlets.by_id.insert(id, slot);
+        if let Some(rtcp) = rtcp {
+            let registry = self.parts.poll.registry();
+            self.forwarding.join(slot, &rtcp, registry);
+            self.forwarding.report_at = Some(now);
+        }
         if let Some(source) = self.sources.get_mut(source.0) {
             source.outlets.push(slot);
         }
         if open {
             self.want_outlet_keyframe(slot, now);
         }
+    }
+
+    /// Whether there is what it takes to feed such an outlet.
+    fn can_feed(&mut self, end: &OutletEnd) -> bool {
+        if matches!(end, OutletEnd::Tap(_)) || self.forwarding.out.is_some() {
+            return true;
+        }
+        match ForwardOut::open() {
+            Ok(out) => self.forwarding.out = Some(out),
+            Err(error) => tracing::error!(%error, "no socket for forwarders"),
+        }
+        self.forwarding.out.is_some()
     }
 
     /// Changes how an outlet selects, and its gate.
@@ -93,6 +125,7 @@ impl Worker {
         let Some(outlet) = self.outlets.slots.try_remove(slot) else {
             return;
         };
+        self.forwarding.leave(slot, self.parts.poll.registry());
         if let Some(source) = self.sources.get_mut(outlet.source.0) {
             source.outlets.retain(|other| *other != slot);
             if !source.is_relayed() {
@@ -110,6 +143,7 @@ impl Worker {
         for slot in slots.unwrap_or_default() {
             if let Some(outlet) = self.outlets.slots.try_remove(slot) {
                 self.outlets.by_id.remove(&outlet.id);
+                self.forwarding.leave(slot, self.parts.poll.registry());
             }
         }
     }
@@ -128,7 +162,7 @@ impl Worker {
             let Some(outlet) = self.outlets.slots.get_mut(slot) else {
                 continue;
             };
-            let fed = outlet.feed(key, &packets, &format, now);
+            let fed = outlet.feed(key, &packets, &format, &mut self.forwarding, now);
             if fed.torn {
                 self.want_outlet_keyframe(slot, now);
             }
@@ -166,7 +200,7 @@ impl Worker {
         for slot in slots {
             if let Some(outlet) = self.outlets.slots.get_mut(slot)
                 && outlet
-                    .feed_message(&message.label, &message.payload, now)
+                    .feed_message(&message.label, &message.payload, &mut self.forwarding, now)
                     .ended
             {
                 self.end_outlet(slot);
@@ -181,7 +215,7 @@ impl Worker {
     }
 
     /// Asks for a keyframe of what an outlet takes.
-    fn want_outlet_keyframe(&mut self, slot: usize, now: Instant) {
+    pub(super) fn want_outlet_keyframe(&mut self, slot: usize, now: Instant) {
         let Some(outlet) = self.outlets.slots.get(slot) else {
             return;
         };
@@ -199,65 +233,86 @@ impl Outlet {
         key: SourceKey,
         packets: &[Arc<Packet>],
         format: &SourceFormat,
+        forwarding: &mut Forwarding,
         now: Instant,
     ) -> Fed {
         let mut fed = Fed::default();
-        for packet in packets {
-            let handed = match format.messages {
-                Some(messages) if self.cut.is_open() => self.hand_message(packet, messages),
-                Some(_) => continue,
-                None => {
-                    let Some(taken) = self.cut.take(key, packet, format) else {
-                        continue;
-                    };
-                    match &mut self.end {
-                        OutletEnd::Tap(tap) => {
-                            let packet = TappedPacket::new(Arc::clone(packet), taken);
-                            tap.hand(Tapped::Packet(packet))
-                        }
+        if let Some(messages) = format.messages {
+            for packet in packets {
+                let bytes = packet.payload();
+                let is_text = messages.kind.is_text(packet.header.pt);
+                let text = std::str::from_utf8(bytes).ok().filter(|_| is_text);
+                let payload = match text {
+                    Some(text) => DataPayload::Text(text.to_owned()),
+                    None => DataPayload::Binary(bytes.to_owned()),
+                };
+                let one = self.feed_message(messages.label, &payload, forwarding, packet.arrival);
+                fed.ended |= one.ended;
+            }
+            return fed;
+        }
+        match &mut self.end {
+            OutletEnd::Tap(tap) => {
+                for packet in packets {
+                    if let Some(taken) = self.cut.take(key, packet, format) {
+                        let packet = TappedPacket::new(Arc::clone(packet), taken);
+                        let handed = tap.hand(Tapped::Packet(packet));
+                        fed.ended |= handed == Handed::Ended;
+                        fed.torn |= handed == Handed::AfterGap;
                     }
                 }
-            };
-            fed.ended |= handed == Handed::Ended;
-            fed.torn |= handed == Handed::AfterGap;
+            }
+            OutletEnd::Forward(forwarder) => {
+                let Some(out) = &mut forwarding.out else {
+                    return fed;
+                };
+                let to = out.batch.destination(None, forwarder.options().to);
+                for packet in packets {
+                    if let Some(taken) = self.cut.take(key, packet, format)
+                        && let Some(len) = forwarder.write(packet, &taken, out.room())
+                    {
+                        out.batch.commit(len, &to);
+                    }
+                }
+            }
         }
         fed.wanted = self.cut.keyframe_wanted(format.encodings, now);
         fed
     }
 
-    fn feed_message(&mut self, label: &str, payload: &DataPayload, now: Instant) -> Fed {
+    fn feed_message(
+        &mut self,
+        label: &str,
+        payload: &DataPayload,
+        forwarding: &mut Forwarding,
+        arrival: Instant,
+    ) -> Fed {
+        let mut fed = Fed::default();
         if !self.cut.is_open() {
-            return Fed::default();
+            return fed;
         }
-        let message = TappedMessage {
-            arrival: now,
-            label: label.to_owned(),
-            payload: payload.clone(),
-        };
-        let handed = match &mut self.end {
-            OutletEnd::Tap(tap) => tap.hand(Tapped::Message(message)),
-        };
-        Fed {
-            ended: handed == Handed::Ended,
-            ..Fed::default()
-        }
-    }
-
-    /// A message that came by an ingest.
-    fn hand_message(&mut self, packet: &Packet, messages: Messages) -> Handed {
-        let bytes = packet.payload();
-        let text = std::str::from_utf8(bytes).ok().filter(|_| messages.text);
-        let payload = match text {
-            Some(text) => DataPayload::Text(text.to_owned()),
-            None => DataPayload::Binary(bytes.to_owned()),
-        };
-        let message = TappedMessage {
-            arrival: packet.arrival,
-            label: messages.label.to_owned(),
-            payload,
-        };
         match &mut self.end {
-            OutletEnd::Tap(tap) => tap.hand(Tapped::Message(message)),
+            OutletEnd::Tap(tap) => {
+                let message = TappedMessage {
+                    arrival,
+                    label: label.to_owned(),
+                    payload: payload.clone(),
+                };
+                fed.ended = tap.hand(Tapped::Message(message)) == Handed::Ended;
+            }
+            OutletEnd::Forward(forwarder) => {
+                let (bytes, text) = match payload {
+                    DataPayload::Text(text) => (text.as_bytes(), true),
+                    DataPayload::Binary(bytes) => (bytes.as_slice(), false),
+                };
+                if let Some(out) = &mut forwarding.out {
+                    match forwarder.frame(bytes, text) {
+                        Some(datagram) => out.send_message(&datagram, forwarder.options().to),
+                        None => out.refuse_message(),
+                    }
+                }
+            }
         }
+        fed
     }
 }

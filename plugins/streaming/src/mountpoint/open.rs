@@ -255,6 +255,7 @@ impl Sockets {
                     label: DATA_CHANNEL,
                     text: stream.datatype == DataType::Text,
                     keep_last: stream.buffermsg,
+                    framed: false,
                 };
                 IngestOptions::data(data, feed)
             }

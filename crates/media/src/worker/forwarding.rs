@@ -1,0 +1,278 @@
+//! How forwarders of a worker reach the network: one socket for all that they send, and those of their RTCP.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Instant;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Token};
+use portunus_rtp::Ssrc;
+use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
+use slab::Slab;
+use smallvec::SmallVec;
+use socket2::SockRef;
+
+use super::Worker;
+use crate::Encodings;
+use crate::ingest::SharedSocket;
+use crate::outlet::{ForwardRtcp, OutletEnd};
+use crate::sys::{MediaSocket, ReceiveBatch, SendBatch, SendCounters, forward_batch};
+
+/// The poll's tokens from here on are those of forwarders' RTCP: no worker has so many ingests.
+const FIRST_TOKEN: usize = 1 << 24;
+/// Messages a recvmmsg call, and calls for one socket a turn.
+const MESSAGES: usize = 8;
+const CALLS: usize = 4;
+
+/// What all forwarders of a worker send by.
+pub(super) struct ForwardOut {
+    socket: MediaSocket,
+    pub(super) batch: SendBatch,
+    /// Messages that the kernel would not send.
+    refused: u64,
+}
+
+impl ForwardOut {
+    /// Opens a socket for both families, or for IPv4 where there is no IPv6.
+    pub(super) fn open() -> io::Result<Self> {
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        let socket = MediaSocket::bind(any)
+            .or_else(|_| MediaSocket::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))))?;
+        let batch = forward_batch(socket.probe_gso());
+        Ok(Self {
+            socket,
+            batch,
+            refused: 0,
+        })
+    }
+
+    /// Room for a datagram, to be committed to the batch.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        self.batch.room(&self.socket)
+    }
+
+    /// Sends a message of any length at once.
+    pub(super) fn send_message(&mut self, message: &[u8], to: SocketAddr) {
+        let to = match to.ip() {
+            IpAddr::V4(ip) if self.socket.local().is_ipv6() => {
+                SocketAddr::new(ip.to_ipv6_mapped().into(), to.port())
+            }
+            IpAddr::V4(_) | IpAddr::V6(_) => to,
+        };
+        let sent = SockRef::from(&self.socket).send_to(message, &to.into());
+        self.refused += u64::from(sent.is_err());
+    }
+
+    /// A message is too long.
+    pub(super) fn refuse_message(&mut self) {
+        self.refused += 1;
+    }
+
+    fn counters(&self) -> SendCounters {
+        let counters = self.batch.counters();
+        SendCounters {
+            refused: counters.refused + self.refused,
+            ..counters
+        }
+    }
+}
+
+/// The network side of all forwarders of a worker.
+#[derive(Default)]
+pub(super) struct Forwarding {
+    /// Opened with the first forwarder.
+    pub(super) out: Option<ForwardOut>,
+    ports: Slab<Port>,
+    ready: Vec<usize>,
+    /// When a report is due; none: not before something changes.
+    pub(super) report_at: Option<Instant>,
+}
+
+/// A socket for RTCP with a receiver.
+struct Port {
+    socket: SharedSocket,
+    /// Slots of the outlets that it is for.
+    members: SmallVec<[usize; 2]>,
+    is_ready: bool,
+}
+
+impl Forwarding {
+    /// Sends what waits.
+    pub(super) fn flush(&mut self) {
+        if let Some(out) = &mut self.out {
+            out.batch.flush(&out.socket);
+        }
+    }
+
+    /// What was sent, with `others`.
+    pub(super) fn counted(&self, others: SendCounters) -> SendCounters {
+        let Some(out) = &self.out else { return others };
+        let own = out.counters();
+        SendCounters {
+            datagrams: others.datagrams + own.datagrams,
+            bytes: others.bytes + own.bytes,
+            calls: others.calls + own.calls,
+            dropped: others.dropped + own.dropped,
+            refused: others.refused + own.refused,
+        }
+    }
+
+    fn mark_ready(&mut self, index: usize) {
+        if let Some(port) = self.ports.get_mut(index)
+            && !std::mem::replace(&mut port.is_ready, true)
+        {
+            self.ready.push(index);
+        }
+    }
+
+    /// An outlet that is gone needs no port.
+    pub(super) fn leave(&mut self, outlet: usize, registry: &mio::Registry) {
+        let unused: SmallVec<[usize; 2]> = self
+            .ports
+            .iter_mut()
+            .filter_map(|(index, port)| {
+                port.members.retain(|member| *member != outlet);
+                port.members.is_empty().then_some(index)
+            })
+            .collect();
+        for index in unused {
+            let port = self.ports.remove(index);
+            let fd = port.socket.as_fd().as_raw_fd();
+            // Others may hold the socket: it is not listened to any more, whoever closes it.
+            let _ = registry.deregister(&mut SourceFd(&fd));
+            self.ready.retain(|ready| *ready != index);
+        }
+    }
+
+    /// Listens to what the receiver of an outlet says.
+    pub(super) fn join(&mut self, outlet: usize, rtcp: &ForwardRtcp, registry: &mio::Registry) {
+        let mut ports = self.ports.iter_mut();
+        let known = ports.find(|(_, port)| port.socket.is(rtcp.socket()));
+        if let Some((_, port)) = known {
+            port.members.push(outlet);
+            return;
+        }
+        let fd = rtcp.socket().as_fd().as_raw_fd();
+        let entry = self.ports.vacant_entry();
+        let index = entry.key();
+        let token = Token(FIRST_TOKEN + index);
+        if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
+            tracing::error!(%error, "cannot listen to the RTCP of a forwarder");
+            return;
+        }
+        entry.insert(Port {
+            socket: rtcp.socket().clone(),
+            members: SmallVec::from_elem(outlet, 1),
+            is_ready: false,
+        });
+        self.mark_ready(index);
+    }
+}
+
+impl Worker {
+    /// Notes which sockets of forwarders the poll found readable.
+    pub(super) fn note_forwarding(&mut self, events: &Events) {
+        for event in events {
+            if let Some(port) = event.token().0.checked_sub(FIRST_TOKEN) {
+                self.forwarding.mark_ready(port);
+            }
+        }
+    }
+
+    /// Takes what receivers of forwarders say; tells whether there is more.
+    pub(super) fn receive_forwarding(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
+        let mut more = false;
+        for index in std::mem::take(&mut self.forwarding.ready) {
+            let mut left = true;
+            for _ in 0..CALLS {
+                let Some(port) = self.forwarding.ports.get(index) else {
+                    left = false;
+                    break;
+                };
+                let socket = port.socket.clone();
+                let received = batch.receive_up_to(&socket, MESSAGES).unwrap_or(0);
+                for message in batch.iter(received) {
+                    for datagram in message.data.chunks(message.stride) {
+                        self.take_receiver_rtcp(index, datagram, now);
+                    }
+                }
+                left = received == MESSAGES;
+                if !left {
+                    break;
+                }
+            }
+            if let Some(port) = self.forwarding.ports.get_mut(index) {
+                port.is_ready = left;
+                if left {
+                    self.forwarding.ready.push(index);
+                }
+            }
+            more |= left;
+        }
+        more
+    }
+
+    /// Takes a datagram of a receiver: only keyframe requests concern us.
+    fn take_receiver_rtcp(&mut self, port: usize, datagram: &[u8], now: Instant) {
+        for packet in Compound::new(datagram) {
+            match packet {
+                Ok(Rtcp::Pli(pli)) => self.receiver_asks(port, pli.media, now),
+                Ok(Rtcp::Fir(fir)) => {
+                    for entry in fir.entries() {
+                        self.receiver_asks(port, entry.ssrc, now);
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// A receiver asks for a keyframe of the stream with this SSRC, which the only one of a port need not know.
+    fn receiver_asks(&mut self, port: usize, media: Ssrc, now: Instant) {
+        let Some(port) = self.forwarding.ports.get(port) else {
+            return;
+        };
+        let members = port.members.clone();
+        for slot in &members {
+            let Some(outlet) = self.outlets.get_mut(*slot) else {
+                continue;
+            };
+            let OutletEnd::Forward(forwarder) = &mut outlet.end else {
+                continue;
+            };
+            let (only, key) = (members.len() == 1, outlet.source);
+            // To other servers, the lowest encoding stands for all.
+            let all = !only && forwarder.options().encodings == Encodings::Only(0);
+            if (only || forwarder.is_asked(media)) && forwarder.ask(now) {
+                match all {
+                    true => self.want_keyframes(key, now),
+                    false => self.want_outlet_keyframe(*slot, now),
+                }
+            }
+        }
+    }
+
+    /// Sends the reports that are due.
+    pub(super) fn report_to_receivers(&mut self, now: Instant) {
+        if self.forwarding.report_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let mut next: Option<Instant> = None;
+        for outlet in self.outlets.iter_mut() {
+            let OutletEnd::Forward(forwarder) = &mut outlet.end else {
+                continue;
+            };
+            let due = forwarder.poll_timeout(now);
+            if due.is_some_and(|due| due <= now)
+                && let Some(source) = self.sources.get(outlet.source.0)
+            {
+                forwarder.report(&source.format, &source.clocks, &self.parts.clock, now);
+            }
+            let due = forwarder.poll_timeout(now);
+            next = [next, due].into_iter().flatten().min();
+        }
+        self.forwarding.report_at = next;
+    }
+}
