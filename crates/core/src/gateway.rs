@@ -157,6 +157,11 @@ impl Gateway {
         self.inner.context.media.totals()
     }
 
+    /// What was recorded since the start.
+    pub fn recorder_totals(&self) -> portunus_record::RecorderTotals {
+        self.inner.context.facts.recorder.totals()
+    }
+
     /// Whether somebody who shows `credentials` may use the API and attach to `package`: for what lets clients in
     /// by itself, see [`Client::internal`].
     pub fn admits(&self, credentials: Credentials<'_>, package: &str) -> Result<(), ApiError> {

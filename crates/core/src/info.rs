@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
+use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
 
 use crate::{CoreConfig, Object, PluginInfo};
 
-/// What only the program's start knows; it stands in `info`.
+/// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
 #[derive(Debug, Clone, Default)]
 pub struct ServerFacts {
     /// The commit that the server was built from.
@@ -29,6 +30,8 @@ pub struct ServerFacts {
     pub crypto: String,
     /// The transports that are on.
     pub transports: Vec<TransportInfo>,
+    /// What plugins record with.
+    pub recorder: Recorder,
 }
 
 /// A transport, as `info` shows it.

@@ -19,6 +19,7 @@ mod info;
 mod log_gate;
 mod object;
 mod plugin;
+mod recording;
 pub mod request;
 mod session;
 mod signed_token;
@@ -41,8 +42,11 @@ pub use plugin::{
     HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
 };
 pub use portunus_rtp::{ExtensionKind, Mid, Pt};
+pub use recording::{ClientRecording, SentMedia};
 
 /// The media graph's words: routes, layers, data messages.
 pub use portunus_media as media;
+/// Recorders: files of what comes from a source.
+pub use portunus_record as record;
 /// The words of negotiations: descriptions, m-lines, codecs.
 pub use portunus_sdp as sdp;

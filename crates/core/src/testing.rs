@@ -11,6 +11,7 @@ use std::time::Duration;
 
 pub use portunus_media::testing::Requested;
 use portunus_media::{Event, MediaPlane, PeerEvent, PeerId};
+use portunus_record::Recorder;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -29,8 +30,17 @@ pub struct TestServer {
 impl TestServer {
     /// A server as `config` says.
     pub fn new(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        Self::recording(Recorder::default(), config, plugins)
+    }
+
+    /// The same, with plugins that record with `recorder`.
+    pub fn recording(
+        recorder: Recorder,
+        config: CoreConfig,
+        plugins: Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let (media, sender, events) = MediaPlane::detached();
-        Self::on(config, media, sender, events, plugins)
+        Self::on(config, media, sender, events, (plugins, recorder))
     }
 
     /// A server whose plugins are made on its media plane.
@@ -40,7 +50,8 @@ impl TestServer {
     {
         let (media, sender, events) = MediaPlane::detached();
         let plugins = plugins(media.clone()).await;
-        Self::on(config, media, sender, events, plugins)
+        let made = (plugins, Recorder::default());
+        Self::on(config, media, sender, events, made)
     }
 
     fn on(
@@ -48,15 +59,13 @@ impl TestServer {
         media: MediaPlane,
         sender: mpsc::Sender<PeerEvent>,
         events: mpsc::Receiver<PeerEvent>,
-        plugins: Vec<Arc<dyn Plugin>>,
+        (plugins, recorder): (Vec<Arc<dyn Plugin>>, Recorder),
     ) -> Self {
-        let gateway = Gateway::new(
-            config,
-            media.clone(),
-            events,
-            plugins,
-            ServerFacts::default(),
-        );
+        let facts = ServerFacts {
+            recorder,
+            ..ServerFacts::default()
+        };
+        let gateway = Gateway::new(config, media.clone(), events, plugins, facts);
         TestServer {
             gateway,
             media,

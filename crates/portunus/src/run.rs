@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_api::{StartError, Transports, transport_infos};
+use portunus_core::record::Recorder;
 use portunus_core::{Gateway, Plugin, ServerFacts};
 use portunus_echotest::EchoTest;
 use portunus_media::{MediaError, MediaPlane};
@@ -44,7 +45,8 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     let mut signals = Signals::new().map_err(RunError::Signals)?;
     config.resolve_announced().await?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
-    let plugins = match plugins(&config, &media).await {
+    let recorder = Recorder::new(config.recording.clone());
+    let plugins = match plugins(&config, &media, &recorder).await {
         Ok(plugins) => plugins,
         Err(error) => {
             media.shutdown();
@@ -56,7 +58,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         media.clone(),
         events,
         plugins,
-        facts(&config, &media),
+        facts(&config, &media, recorder.clone()),
     );
     let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
         Ok(transports) => transports,
@@ -73,6 +75,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         gateway.shutdown().await;
         media.shutdown();
         media.ended().await;
+        recorder.finished().await;
         transports.shutdown().await;
     };
     tokio::select! {
@@ -85,7 +88,11 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     Ok(())
 }
 
-async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plugin>>, RunError> {
+async fn plugins(
+    config: &Config,
+    media: &MediaPlane,
+    recorder: &Recorder,
+) -> Result<Vec<Arc<dyn Plugin>>, RunError> {
     let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
     if config.echotest.enabled {
         plugins.push(Arc::new(EchoTest));
@@ -94,7 +101,8 @@ async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plug
         plugins.push(Arc::new(VideoCall::default()));
     }
     if config.streaming_plugin.enabled {
-        let streaming = Streaming::start(config.streaming.clone(), media.clone()).await?;
+        let streaming =
+            Streaming::start(config.streaming.clone(), media.clone(), recorder.clone()).await?;
         plugins.push(Arc::new(streaming));
     }
     if config.videoroom_plugin.enabled {
@@ -103,7 +111,7 @@ async fn plugins(config: &Config, media: &MediaPlane) -> Result<Vec<Arc<dyn Plug
     Ok(plugins)
 }
 
-fn facts(config: &Config, media: &MediaPlane) -> ServerFacts {
+fn facts(config: &Config, media: &MediaPlane, recorder: Recorder) -> ServerFacts {
     ServerFacts {
         commit: option_env!("PORTUNUS_COMMIT").unwrap_or("unknown"),
         build_time: option_env!("PORTUNUS_BUILD_TIME").unwrap_or("unknown"),
@@ -115,6 +123,7 @@ fn facts(config: &Config, media: &MediaPlane) -> ServerFacts {
         no_media_ms: config.media.no_media_ms,
         crypto: openssl::version::version().to_owned(),
         transports: transport_infos(&config.api),
+        recorder,
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 pub struct RecorderConfig {
     /// Whether anything is recorded at all.
     pub enabled: bool,
-    /// The folder that names of files and folders are relative to.
-    pub dir: PathBuf,
+    /// The folder that names of files and folders are relative to; none: the working directory.
+    pub dir: Option<PathBuf>,
     /// More folders that clients may name files and folders below. `/` lets them name any.
     pub folders: Vec<PathBuf>,
     /// What is appended to a file's name, after a dot, until it is complete; empty: nothing.
@@ -21,7 +21,7 @@ impl Default for RecorderConfig {
     fn default() -> Self {
         Self {
             enabled: true,
-            dir: PathBuf::from("."),
+            dir: None,
             folders: Vec::new(),
             temporary: String::new(),
             overwrite: false,

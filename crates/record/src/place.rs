@@ -1,6 +1,9 @@
 //! Where a recording may be.
 
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use portunus_files::mjr::UnixMicros;
 
 use crate::{RecordError, RecorderConfig};
 
@@ -9,6 +12,11 @@ const MAX_NAME: usize = 1_024;
 const MAX_PART: usize = 200;
 /// What names of recordings end with.
 const EXTENSION: &str = "mjr";
+
+/// A name that nobody else has: with the time in µs since 1970 at its end.
+pub fn stamped(name: &str) -> String {
+    format!("{name}-{}", UnixMicros::from(SystemTime::now()).0)
+}
 
 /// The folders that recordings may be in.
 #[derive(Debug)]
@@ -25,7 +33,7 @@ impl Places {
             plain(&path)
         };
         Self {
-            dir: absolute(&config.dir),
+            dir: absolute(config.dir.as_ref().unwrap_or(&PathBuf::from("."))),
             folders: config.folders.iter().map(absolute).collect(),
         }
     }
@@ -85,7 +93,7 @@ mod tests {
 
     fn places() -> Places {
         Places::new(&RecorderConfig {
-            dir: PathBuf::from("/srv/./rec"),
+            dir: Some(PathBuf::from("/srv/./rec")),
             folders: vec![PathBuf::from("/mnt/a")],
             ..RecorderConfig::default()
         })

@@ -126,6 +126,14 @@ impl Recorder {
         ))
     }
 
+    /// Checks that recordings of this name could be made, but for what only the file system knows.
+    pub fn check(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
+        if !self.shared.config.enabled {
+            return Err(RecordError::Disabled);
+        }
+        self.shared.places.file(dir, name).map(drop)
+    }
+
     /// What was recorded since the start.
     pub fn totals(&self) -> RecorderTotals {
         let counters = &self.shared.counters;

@@ -42,7 +42,7 @@ impl Stage {
     fn with(change: impl FnOnce(&mut RecorderConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = RecorderConfig {
-            dir: folder.path().to_owned(),
+            dir: Some(folder.path().to_owned()),
             ..RecorderConfig::default()
         };
         change(&mut config);

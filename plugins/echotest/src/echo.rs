@@ -1,9 +1,11 @@
 //! One client's echo.
 
 use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId, RouteOptions};
+use portunus_core::record::{RecordError, RecordedMedia, stamped};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
-    ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, Object, PluginHandle, Reply,
+    ClientRecording, ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, Object,
+    PluginHandle, Reply, SentMedia,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +29,9 @@ pub(crate) struct Echo {
     /// The client's last estimate of what it can receive, in bit/s.
     peer_bitrate: u64,
     slow_links: u64,
+    /// What the client sends.
+    sent: Vec<SentMedia>,
+    recording: Option<ClientRecording>,
 }
 
 /// How the client sends the m-line with layers.
@@ -58,22 +63,54 @@ impl Echo {
             e2ee: false,
             peer_bitrate: 0,
             slow_links: 0,
+            sent: Vec::new(),
+            recording: None,
         }
     }
 
     fn request(&mut self, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
         let request = Request::read(message)?;
+        if let (Some(true), Some(name)) = (request.record, &request.filename) {
+            self.handle.check_recording(None, name)?;
+        }
         self.settings.apply(&request);
         self.tell_of_layers_in_place(&request);
-        match &message.jsep {
+        let local = match &message.jsep {
             None => {
                 self.apply_to_routes();
                 if request.bitrate.is_some() {
                     self.cap_bitrate();
                 }
-                Ok(None)
+                None
             }
-            Some(jsep) => self.answer(jsep, &request).map(Some),
+            Some(jsep) => Some(self.answer(jsep, &request)?),
+        };
+        self.record(&request);
+        Ok(local)
+    }
+
+    /// Starts and stops recording, and closes the gates of what is not echoed.
+    fn record(&mut self, request: &Request) {
+        let Settings { audio, video, .. } = self.settings;
+        let open = |kind| match kind {
+            Kind::Audio => audio,
+            Kind::Video => video,
+            Kind::Data => true,
+        };
+        self.recording = self.recording.take().filter(|it| !it.is_over());
+        match (request.record, &mut self.recording) {
+            (Some(false), _) => self.recording = None,
+            (_, Some(recording)) => recording.set_open(open),
+            (Some(true), None) => {
+                let name = match &request.filename {
+                    Some(name) => name.clone(),
+                    None => stamped(&format!("echotest-{}", self.handle.id())),
+                };
+                let recording =
+                    ClientRecording::start(&self.handle, &name, &self.sent, open, recording_failed);
+                self.recording = recording;
+            }
+            (None, None) => {}
         }
     }
 
@@ -137,6 +174,7 @@ impl Echo {
             .active(Kind::Audio)
             .any(|m| m.codecs.iter().any(|c| c.is_red()));
         self.video_codec = codec(&answer, Kind::Video);
+        self.sent = sent(&answer, self.e2ee);
         self.connect(&answer.media);
         if self.settings.bitrate > 0 {
             self.cap_bitrate();
@@ -336,12 +374,38 @@ impl PluginHandle for Echo {
             .with("bitrate", settings.bitrate)
             .with("peer-bitrate", self.peer_bitrate)
             .with_all(layers)
+            .with_some(
+                "recording",
+                self.recording.as_ref().map(ClientRecording::to_json),
+            )
             .with_some("e2ee", self.e2ee.then_some(true))
             .with("slowlink_count", self.slow_links)
             .with("hangingup", 0)
             .with("destroyed", 0)
             .into()
     }
+}
+
+/// What the client sends, by an answer of ours.
+fn sent(answer: &Description, e2ee: bool) -> Vec<SentMedia> {
+    let sent = answer.media.iter().filter(|it| it.direction.receives());
+    let sent = sent.filter_map(|media| {
+        Some(SentMedia {
+            mid: media.mid,
+            kind: media.kind,
+            media: RecordedMedia::answered(media)?.with_encryption(e2ee),
+        })
+    });
+    sent.collect()
+}
+
+fn recording_failed(medium: &'static str, error: &RecordError) -> Value {
+    json!({
+        "echotest": "event",
+        "event": "recording_failed",
+        "media": medium,
+        "reason": error.to_string(),
+    })
 }
 
 /// The API's name of the codec of the first m-line of `kind` that has one.

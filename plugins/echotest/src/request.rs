@@ -1,5 +1,6 @@
 //! What clients may ask for.
 
+use portunus_core::record::RecordError;
 use portunus_core::{FieldError, Fields, Message};
 
 /// The members of a request, with the right types; all are optional.
@@ -22,6 +23,9 @@ pub(crate) struct Request {
     pub(crate) videocodec: Option<String>,
     pub(crate) videoprofile: Option<String>,
     pub(crate) opusred: bool,
+    pub(crate) record: Option<bool>,
+    /// The name that files begin with.
+    pub(crate) filename: Option<String>,
 }
 
 /// Why a request is refused.
@@ -31,8 +35,8 @@ pub(crate) enum Refusal {
     Field(#[from] FieldError),
     #[error("Message error: no supported attributes found")]
     NothingUsable,
-    #[error("Recording is not available yet")]
-    Recording,
+    #[error("Cannot record: {0}")]
+    Recording(#[from] RecordError),
     #[error("Error parsing offer: {0}")]
     Offer(#[from] portunus_core::JsepError),
 }
@@ -41,7 +45,7 @@ impl Refusal {
     /// The `error_code` on the wire.
     pub(crate) fn code(&self) -> u16 {
         match self {
-            Refusal::Field(_) | Refusal::NothingUsable | Refusal::Recording => 413,
+            Refusal::Field(_) | Refusal::NothingUsable | Refusal::Recording(_) => 413,
             Refusal::Offer(_) => 414,
         }
     }
@@ -55,7 +59,7 @@ impl Request {
         let video = fields.boolean("video")?;
         let bitrate = fields.positive("bitrate")?;
         let record = fields.boolean("record")?;
-        fields.string("filename")?;
+        let filename = text("filename")?;
         for layer in ["substream", "temporal"] {
             fields.positive(layer)?;
         }
@@ -73,6 +77,8 @@ impl Request {
             videocodec: text("videocodec")?,
             videoprofile: text("videoprofile")?,
             opusred: fields.boolean("opusred")?.unwrap_or(false),
+            record,
+            filename,
             min_delay: fields.integer("min_delay")?,
             max_delay: fields.integer("max_delay")?,
             substream: fields.layer("substream")?,
@@ -99,9 +105,6 @@ impl Request {
         if message.jsep.is_none() && !USABLE.iter().any(|name| fields.has(name)) {
             return Err(Refusal::NothingUsable);
         }
-        match record {
-            Some(true) => Err(Refusal::Recording),
-            Some(false) | None => Ok(request),
-        }
+        Ok(request)
     }
 }

@@ -159,8 +159,8 @@ async fn every_error_has_its_code_and_text() {
             "Invalid element type (max_delay should be an integer)",
         ),
         (
-            json!({ "record": true, "audio": false }),
-            "Recording is not available yet",
+            json!({ "record": true, "filename": "", "audio": false }),
+            "Cannot record: the file name \"\" is empty, too long, has a control character or goes up by '..'",
         ),
     ] {
         client.message(body.clone(), None).await;

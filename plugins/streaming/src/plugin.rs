@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
 use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     string_ids: bool,
     pub(crate) saved: Option<Arc<Saved>>,
     pub(crate) media: MediaPlane,
+    pub(crate) recorder: Recorder,
     pub(crate) mountpoints: Arc<Registry>,
     next_viewer: AtomicU64,
 }
@@ -41,9 +43,13 @@ impl Shared {
 }
 
 impl Streaming {
-    /// The plugin on `media`, which feeds its viewers. The mountpoints of the configuration and those that were
+    /// The plugin on `media`, which feeds its viewers, and with `recorder` for what is to be recorded. The mountpoints of the configuration and those that were
     /// saved are made at once, as far as they can be: what is wrong with the others is in the log.
-    pub async fn start(config: StreamingConfig, media: MediaPlane) -> Result<Self, SavedError> {
+    pub async fn start(
+        config: StreamingConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+    ) -> Result<Self, SavedError> {
         let StreamingConfig {
             admin_key,
             rtp_port_range,
@@ -65,6 +71,7 @@ impl Streaming {
             string_ids,
             saved,
             media,
+            recorder,
             mountpoints: Arc::default(),
             next_viewer: AtomicU64::new(1),
         });

@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
     #[error("Cannot switch: {0}")]
     CannotSwitch(String),
     #[error("Cannot record: {0}")]
-    CannotRecord(&'static str),
+    CannotRecord(String),
     #[error("{0}")]
     State(&'static str),
     #[error("{0}")]

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod link;
+mod recording;
 mod request;
 mod user;
 mod users;

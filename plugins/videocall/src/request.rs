@@ -1,5 +1,6 @@
 //! What users may ask for, and why they are refused.
 
+use portunus_core::record::RecordError;
 use portunus_core::{FieldError, Fields, JsepError, Message};
 
 /// A request with its fields checked, except a username: other checks come before it.
@@ -24,6 +25,9 @@ pub(crate) struct Changes {
     pub(crate) temporal: Option<u8>,
     /// µs; 0: the default
     pub(crate) fallback: Option<u64>,
+    pub(crate) record: Option<bool>,
+    /// The name that files begin with.
+    pub(crate) filename: Option<String>,
 }
 
 /// Why a request is refused.
@@ -35,8 +39,8 @@ pub(crate) enum Refusal {
     NotRegistered,
     #[error(transparent)]
     Field(#[from] FieldError),
-    #[error("Recording is not available yet")]
-    Recording,
+    #[error("Cannot record: {0}")]
+    Recording(#[from] RecordError),
     #[error("Username '{0}' already taken")]
     Taken(String),
     #[error("Already registered ({0})")]
@@ -65,9 +69,8 @@ impl Refusal {
         match self {
             Refusal::Unknown(_) => 472,
             Refusal::NotRegistered => 473,
-            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_)) | Refusal::Recording => {
-                474
-            }
+            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
+            | Refusal::Recording(_) => 474,
             Refusal::Field(FieldError::Missing(_)) => 475,
             Refusal::Taken(_) => 476,
             Refusal::AlreadyRegistered(_) => 477,
@@ -106,24 +109,22 @@ impl Changes {
         let video = fields.boolean("video")?;
         let bitrate = fields.positive("bitrate")?;
         let record = fields.boolean("record")?;
-        fields.string("filename")?;
+        let filename = fields.string("filename")?.map(str::to_owned);
         // The client restarts ICE by its offer; there is nothing to do for it here.
         fields.boolean("restart")?;
         let layer = |name| match fields.layer(name) {
             Err(_) => Err(FieldError::Layer(String::from(name))),
             layer => layer,
         };
-        let changes = Changes {
+        Ok(Changes {
             audio,
             video,
             bitrate,
             substream: layer("substream")?,
             temporal: layer("temporal")?,
             fallback: fields.positive("fallback")?,
-        };
-        match record {
-            Some(true) => Err(Refusal::Recording),
-            Some(false) | None => Ok(changes),
-        }
+            record,
+            filename,
+        })
     }
 }

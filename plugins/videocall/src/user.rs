@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId};
 use portunus_core::sdp::{CodecName, Description, Extmap, Kind};
 use portunus_core::{
-    ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind, Message, Object,
+    ClientRecording, ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind, Message, Object,
     PluginHandle, Reply,
 };
 use serde_json::{Value, json};
@@ -119,10 +119,12 @@ impl Attached {
             .with_some("username", my_name);
         other.push(None, accepted, Some(answer));
         for (user, peer) in [(self.id, caller), (caller, self.id)] {
+            let user_answers = user == self.id;
             if let Some(user) = users.get_mut(user) {
                 user.call.state = CallState::InCall(peer);
                 user.call.e2ee |= jsep.e2ee;
                 user.call.note_codecs(&jsep.description);
+                user.call.note_sent(&jsep.description, user_answers);
                 if user.call.settings.bitrate > 0 {
                     user.cap_bitrate();
                 }
@@ -138,6 +140,9 @@ impl Attached {
         changes: &Changes,
         jsep: Option<&Jsep>,
     ) -> Result<Value, Refusal> {
+        if let (Some(true), Some(name)) = (changes.record, &changes.filename) {
+            self.handle.check_recording(None, name)?;
+        }
         let peer = users.peer_of(self.id);
         let simulcast = peer
             .and_then(|peer| users.get(peer)?.call.simulcast)
@@ -165,6 +170,7 @@ impl Attached {
                 self.update(users, peer, jsep)?;
             }
         }
+        users.record(self.id, changes);
         Ok(json!({ "event": "set" }))
     }
 
@@ -191,8 +197,10 @@ impl Attached {
         other.push(None, json!({ "event": "update" }), Some(passed_on));
         if jsep.kind == JsepKind::Answer {
             for user in [self.id, peer] {
+                let user_answers = user == self.id;
                 if let Some(user) = users.get_mut(user) {
                     user.call.note_codecs(&jsep.description);
+                    user.call.note_sent(&jsep.description, user_answers);
                 }
             }
             users.link(self.id, peer);
@@ -352,6 +360,7 @@ impl PluginHandle for Attached {
                 );
         }
         state
+            .with_some("recording", me.call.recording.as_ref().map(ClientRecording::to_json))
             .with("incall", i32::from(peer.is_some()))
             .with_some("e2ee", me.call.e2ee.then_some(true))
             .with("hangingup", 0)
@@ -421,7 +430,7 @@ impl Refusal {
             | Refusal::Oneself
             | Refusal::NoSuchUser(_) => true,
             Refusal::Unknown(_)
-            | Refusal::Recording
+            | Refusal::Recording(_)
             | Refusal::Taken(_)
             | Refusal::AlreadyRegistered(_)
             | Refusal::NoCall

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portunus_core::media::Layer;
 use portunus_core::sdp::Extmap;
-use portunus_core::{Handle, LocalJsep, Mid, Object};
+use portunus_core::{ClientRecording, Handle, LocalJsep, Mid, Object, SentMedia};
 use serde_json::Value;
 
 use crate::link::Link;
@@ -57,6 +57,9 @@ pub(crate) struct Call {
     /// The user's last estimate of what it can receive, in bit/s.
     pub(crate) peer_bitrate: u64,
     pub(crate) slow_links: u64,
+    /// What this user sends.
+    pub(crate) sent: Vec<SentMedia>,
+    pub(crate) recording: Option<ClientRecording>,
 }
 
 /// Where a user stands.

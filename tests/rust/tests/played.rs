@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use portunus_core::Plugin;
+use portunus_core::record::Recorder;
 use portunus_rtp::codec::{VideoCodec, is_keyframe};
 use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_tests::{Caller, Packet, Peer, Server};
@@ -18,7 +19,7 @@ const PACKAGE: &str = "janus.plugin.streaming";
 
 async fn server() -> Server {
     Server::start_with(2, async |media| {
-        let plugin = Streaming::start(StreamingConfig::default(), media).await;
+        let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default()).await;
         Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
     })
     .await

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_core::Plugin;
+use portunus_core::record::Recorder;
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{ExtensionKind, Pt, Ssrc};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
@@ -27,7 +28,7 @@ const FRAME: [u8; 6] = [0x10, 0x11, 0, 0, 1, 2];
 
 async fn server(workers: usize) -> Server {
     Server::start_with(workers, async |media| {
-        let plugin = Streaming::start(StreamingConfig::default(), media).await;
+        let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default()).await;
         Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
     })
     .await

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use portunus_core::media::MediaTotals;
+use portunus_core::record::RecorderTotals;
 
 use super::Shared;
 
@@ -73,6 +74,7 @@ fn text(shared: &Shared) -> String {
         );
     }
     media(&mut out, &shared.gateway.media_totals());
+    recordings(&mut out, &shared.gateway.recorder_totals());
     out
 }
 
@@ -136,6 +138,32 @@ fn media(out: &mut String, totals: &MediaTotals) {
     line(out, format_args!("# TYPE {name} counter"));
     for (kind, value) in &totals.refused {
         line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
+    }
+}
+
+fn recordings(out: &mut String, totals: &RecorderTotals) {
+    let help = "Files that are being recorded";
+    metric(out, "recordings", help, "gauge", totals.open);
+    for (name, help, value) in [
+        ("recordings_started", "Files begun", totals.started),
+        (
+            "recordings_failed",
+            "Recordings that ended by an error",
+            totals.failed,
+        ),
+        ("recorded_bytes", "Bytes recorded", totals.bytes),
+        (
+            "recorded_packets",
+            "Packets and messages recorded",
+            totals.frames,
+        ),
+        (
+            "recording_dropped",
+            "Packets and messages left out of recordings because the disk was too slow",
+            totals.dropped,
+        ),
+    ] {
+        metric(out, &format!("{name}_total"), help, "counter", value);
     }
 }
 

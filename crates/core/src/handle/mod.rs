@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{
-    DataMessage, PeerId, PeerStats, RouteId, RouteOptions, SourceRef, TalkDetection, TrackRef,
+    DataMessage, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef, TalkDetection,
+    TrackRef,
 };
+use portunus_record::Recorder;
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Negotiated};
 use serde_json::{Map, Value, json};
@@ -208,6 +210,14 @@ impl Handle {
     pub async fn stats(&self) -> Option<PeerStats> {
         let peer = self.peer()?;
         self.shared.context.media.stats(peer).await
+    }
+
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.shared.context.facts.recorder
+    }
+
+    pub(crate) fn media(&self) -> &MediaPlane {
+        &self.shared.context.media
     }
 
     fn peer(&self) -> Option<PeerId> {

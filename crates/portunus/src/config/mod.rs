@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use portunus_api::ApiConfig;
 use portunus_core::CoreConfig;
+use portunus_core::record::RecorderConfig;
 use portunus_media::MediaConfig;
 use portunus_streaming::{ConfiguredMountpoint, StreamingConfig};
 use portunus_videoroom::{ConfiguredRoom, VideoRoomConfig};
@@ -37,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) announced: Vec<Announced>,
     pub(crate) api: ApiConfig,
     pub(crate) log: LogConfig,
+    pub(crate) recording: RecorderConfig,
     pub(crate) echotest: PluginConfig,
     pub(crate) videocall: PluginConfig,
     pub(crate) streaming_plugin: PluginConfig,
@@ -87,6 +89,7 @@ impl Default for Config {
                 filter: "info".into(),
                 format: LogFormat::Text,
             },
+            recording: RecorderConfig::default(),
             echotest: PluginConfig { enabled: true },
             videocall: PluginConfig { enabled: true },
             streaming_plugin: PluginConfig { enabled: true },
@@ -140,6 +143,7 @@ impl Config {
             announced,
             api,
             log,
+            recording,
             echotest,
             videocall,
             streaming_plugin,
@@ -164,6 +168,7 @@ impl Config {
             });
             keys.key("format", &mut log.format);
         });
+        keys.section("recording", |keys| visit_recording(recording, keys));
         keys.section("plugins", |keys| {
             keys.section("echotest", |keys| visit_plugin(echotest, keys));
             keys.section("videocall", |keys| visit_plugin(videocall, keys));
@@ -327,6 +332,19 @@ fn visit_unix(api: &mut ApiConfig, keys: &mut impl Keys) {
     keys.key("mode", &mut unix.mode);
     keys.ranged("max_message", &mut unix.max_message, 1_024..=1 << 20);
     keys.ranged("max_connections", &mut unix.max_connections, 1..=1_000_000);
+}
+
+fn visit_recording(recording: &mut RecorderConfig, keys: &mut impl Keys) {
+    keys.key("enabled", &mut recording.enabled);
+    keys.key("dir", &mut recording.dir);
+    keys.key("folders", &mut recording.folders);
+    keys.checked("temporary", &mut recording.temporary, |suffix| {
+        let plain = suffix.len() <= 16 && suffix.bytes().all(|b| b.is_ascii_alphanumeric());
+        plain
+            .then_some(())
+            .ok_or("expected letters and digits, 16 at most".into())
+    });
+    keys.key("overwrite", &mut recording.overwrite);
 }
 
 fn visit_plugin(plugin: &mut PluginConfig, keys: &mut impl Keys) {

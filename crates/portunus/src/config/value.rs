@@ -110,6 +110,18 @@ impl ConfigValue for IpAddr {
     }
 }
 
+impl ConfigValue for PathBuf {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let path = value.as_str().filter(|path| !path.is_empty());
+        let path = path.ok_or_else(|| expected("a path in quotes", value))?;
+        Ok(path.into())
+    }
+
+    fn show(&self) -> String {
+        self.to_string_lossy().into_owned().show()
+    }
+}
+
 /// Empty text is none.
 impl ConfigValue for Option<PathBuf> {
     fn read(value: &DeValue<'_>) -> Result<Self, String> {

@@ -57,7 +57,7 @@ async fn answer(
         "destroy" => destroy(shared, fields).await,
         "enable" => switch(shared, fields, true),
         "disable" => switch(shared, fields, false),
-        "recording" => recording::recording(shared, fields),
+        "recording" => recording::recording(shared, fields).await,
         "kick_all" => {
             let mountpoint = managed(shared, fields)?;
             mountpoint.dismiss_viewers("kicked_all");
@@ -110,8 +110,10 @@ async fn destroy(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> 
 fn switch(shared: &Shared, fields: Fields<'_>, enabled: bool) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     if !enabled {
-        // Recordings would go on unless it is set; there are none.
-        fields.boolean("stop_recording")?;
+        let stop = fields.boolean("stop_recording")?.unwrap_or(true);
+        if stop {
+            mountpoint.stop_recordings();
+        }
     }
     mountpoint.enable(enabled);
     Ok(json!({ "streaming": "ok" }))

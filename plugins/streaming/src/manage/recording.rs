@@ -1,56 +1,139 @@
-//! `recording`: checked as it will have to be; there is no recorder yet.
+//! `recording`: streams of a mountpoint into files.
 
+use std::collections::BTreeMap;
+
+use portunus_core::record::Outcome;
 use portunus_core::{FieldError, Fields};
 use serde_json::{Value, json};
 
 use super::managed;
+use crate::mountpoint::Mountpoint;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::spec::SourceSpec;
+use crate::spec::{MediaKind, SourceSpec};
 
-pub(super) fn recording(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
+/// The members of older clients, which name the first stream of a kind.
+const LEGACY: [(&str, MediaKind); 3] = [
+    ("audio", MediaKind::Audio),
+    ("video", MediaKind::Video),
+    ("data", MediaKind::Data),
+];
+
+pub(super) async fn recording(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     let action = fields.required_string("action")?;
     match mountpoint.spec.source {
-        SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) => {}
-        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Whip(_) => {
-            let reason = "Only mountpoints of type rtp and rtsp can be recorded";
+        SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => {}
+        SourceSpec::Live(_) | SourceSpec::OnDemand(_) => {
+            let reason = "A mountpoint that plays a file cannot be recorded";
             return Err(Refusal::Invalid(reason.to_owned()));
         }
     }
     match action {
-        "start" => {
-            if !names_a_stream(fields)? {
-                let reason = "There is nothing named to record";
-                return Err(Refusal::Invalid(reason.to_owned()));
+        "start" => start(shared, &mountpoint, fields).await?,
+        "stop" => {
+            for stream in to_stop(&mountpoint, fields)? {
+                mountpoint.stop_recording(stream);
             }
-            Err(Refusal::CannotRecord("recording is not available yet"))
+            mountpoint.enable(mountpoint.is_enabled());
         }
-        // Nothing is being recorded.
-        "stop" => Ok(json!({ "streaming": "ok" })),
-        _ => Err(Refusal::element("action", "expected start or stop")),
+        _ => return Err(Refusal::element("action", "expected start or stop")),
     }
+    Ok(json!({ "streaming": "ok" }))
 }
 
-/// Whether there is a file for at least one stream.
-fn names_a_stream(fields: Fields<'_>) -> Result<bool, Refusal> {
-    let legacy = ["audio", "video", "data"];
-    let Some(media) = fields.0.get("media") else {
-        let mut named = false;
-        for name in legacy {
-            named |= fields.string(name)?.is_some();
+/// Starts all recordings that are asked for, or none.
+async fn start(
+    shared: &Shared,
+    mountpoint: &Mountpoint,
+    fields: Fields<'_>,
+) -> Result<(), Refusal> {
+    let wanted = to_start(mountpoint, fields)?;
+    if wanted.is_empty() {
+        let reason = "There is nothing named to record";
+        return Err(Refusal::Invalid(reason.to_owned()));
+    }
+    let mut started: Vec<(usize, Outcome)> = Vec::new();
+    let mut problem = None;
+    for (stream, name) in wanted {
+        match mountpoint.start_recording(&shared.recorder, stream, name) {
+            Ok(outcome) => started.push((stream, outcome)),
+            Err(refusal) => {
+                problem = Some(refusal);
+                break;
+            }
         }
-        return Ok(named);
+    }
+    for (_, outcome) in &started {
+        if let Err(error) = outcome.clone().opened().await {
+            let reason = error.to_string();
+            problem.get_or_insert(Refusal::CannotRecord(reason));
+        }
+    }
+    let Some(refusal) = problem else {
+        return Ok(());
+    };
+    for (stream, _) in started {
+        mountpoint.stop_recording(stream);
+    }
+    Err(refusal)
+}
+
+/// The names of files by the places of the streams.
+fn to_start(
+    mountpoint: &Mountpoint,
+    fields: Fields<'_>,
+) -> Result<BTreeMap<usize, String>, Refusal> {
+    let mut files = BTreeMap::new();
+    for entry in media(fields)?.into_iter().flatten() {
+        let stream = place(mountpoint, entry)?;
+        files.insert(stream, entry.required_string("filename")?.to_owned());
+    }
+    for (name, kind) in LEGACY {
+        if fields.has("media") {
+            break;
+        }
+        let file = fields.string(name)?;
+        let stream = mountpoint.streams.iter().position(|it| it.kind() == kind);
+        if let (Some(file), Some(stream)) = (file, stream) {
+            files.insert(stream, file.to_owned());
+        }
+    }
+    Ok(files)
+}
+
+/// The places of the streams.
+fn to_stop(mountpoint: &Mountpoint, fields: Fields<'_>) -> Result<Vec<usize>, Refusal> {
+    if let Some(entries) = media(fields)? {
+        let places = entries.into_iter().map(|entry| place(mountpoint, entry));
+        return places.collect();
+    }
+    let mut streams = Vec::new();
+    for (name, kind) in LEGACY {
+        if fields.boolean(name)? == Some(true) {
+            streams.extend(mountpoint.streams.iter().position(|it| it.kind() == kind));
+        }
+    }
+    Ok(streams)
+}
+
+fn media(fields: Fields<'_>) -> Result<Option<Vec<Fields<'_>>>, Refusal> {
+    let Some(media) = fields.0.get("media") else {
+        return Ok(None);
     };
     let wrong = || FieldError::Type {
         name: "media".to_owned(),
         wanted: "a list of objects",
     };
-    let media = media.as_array().ok_or_else(wrong)?;
-    for entry in media {
-        let entry = Fields(entry.as_object().ok_or_else(wrong)?);
-        entry.required_string("mid")?;
-        entry.required_string("filename")?;
-    }
-    Ok(!media.is_empty())
+    let entries = media.as_array().ok_or_else(wrong)?.iter();
+    let objects = entries.map(|entry| entry.as_object().map(Fields).ok_or_else(wrong));
+    Ok(Some(objects.collect::<Result<_, _>>()?))
+}
+
+fn place(mountpoint: &Mountpoint, entry: Fields<'_>) -> Result<usize, Refusal> {
+    let mid = entry.required_string("mid")?;
+    let mut streams = mountpoint.streams.iter();
+    streams
+        .position(|stream| stream.mid().as_str() == mid)
+        .ok_or_else(|| Refusal::element("mid", format!("there is no stream {mid}")))
 }

@@ -213,6 +213,7 @@ impl Stream {
             .with_some("port2", more(0))
             .with_some("port3", more(1))
             .with_some("age_ms", age)
+            .with_some("recording", self.recorded().filter(|_| admin))
             .into()
     }
 

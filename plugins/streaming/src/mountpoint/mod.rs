@@ -5,6 +5,7 @@ mod open;
 mod played;
 mod published;
 mod pulled;
+mod recorded;
 mod stream;
 
 use std::collections::HashMap;
@@ -138,8 +139,11 @@ impl Mountpoint {
                     viewer.apply_settings(self);
                 }
             }
+            // What is recorded has to come in all the same: then only the routes are closed.
             SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Live(_) => {
-                self.feeding.enable(&self.media, enabled);
+                let wanted = enabled || self.is_recorded();
+                self.feeding.enable(&self.media, wanted);
+                self.connect_viewers();
             }
         }
     }
@@ -164,6 +168,7 @@ impl Mountpoint {
         lock(&self.watched).over = true;
         self.dismiss_viewers("stopped");
         self.dismiss_publisher();
+        self.stop_recordings();
         self.feeding.close(&self.media);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use portunus_core::Mid;
 use portunus_core::media::{IngestStatus, SourceRef};
+use portunus_core::record::Recording;
 use tokio::time::Instant;
 
 use super::lock;
@@ -17,6 +18,7 @@ pub(crate) struct Stream {
     /// The ports that it has.
     pub(crate) ports: Option<Ports>,
     live: Mutex<Live>,
+    pub(super) recording: Mutex<Option<Recording>>,
 }
 
 /// Where packets are sent to.
@@ -88,6 +90,7 @@ impl Stream {
             spec,
             ports,
             live: Mutex::new(live),
+            recording: Mutex::default(),
         }
     }
 

@@ -10,6 +10,7 @@ mod configure;
 mod manage;
 mod permanent;
 mod publish;
+mod recording;
 mod refusals;
 mod switch;
 mod viewers;

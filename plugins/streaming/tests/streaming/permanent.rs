@@ -1,5 +1,6 @@
 //! Mountpoints that are there from the start, and those that stay.
 
+use portunus_core::record::Recorder;
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -111,7 +112,7 @@ async fn a_file_that_cannot_be_read_stops_the_start_and_is_left_alone() {
     let path = folder.path().join("mountpoints.toml");
     std::fs::write(&path, "[[mountpoint]]\nname = \"x\"\n").unwrap();
     let (media, ..) = portunus_core::media::MediaPlane::detached();
-    let error = Streaming::start(config(&folder, Vec::new()), media).await;
+    let error = Streaming::start(config(&folder, Vec::new()), media, Recorder::default()).await;
     let text = error.unwrap_err().to_string();
     assert!(
         text.contains("mountpoints.toml") && text.contains("type"),

@@ -1,8 +1,10 @@
 //! A server with the plugin, and what clients of it do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use portunus_core::media::{Event, PeerId, SourceRef};
+use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use portunus_streaming::{Streaming, StreamingConfig};
@@ -14,6 +16,7 @@ pub const PACKAGE: &str = "janus.plugin.streaming";
 pub struct World {
     pub server: TestServer,
     pub plugin: Arc<Streaming>,
+    pub recorder: Recorder,
 }
 
 impl World {
@@ -22,16 +25,33 @@ impl World {
     }
 
     pub async fn with(config: StreamingConfig) -> Self {
+        Self::start(config, Recorder::default()).await
+    }
+
+    /// A server that records below `folder`.
+    pub async fn recording(folder: &Path) -> Self {
+        let config = RecorderConfig {
+            dir: Some(folder.to_owned()),
+            ..RecorderConfig::default()
+        };
+        Self::start(StreamingConfig::default(), Recorder::new(config)).await
+    }
+
+    async fn start(config: StreamingConfig, recorder: Recorder) -> Self {
         let mut made = None;
         let server = TestServer::with_media(CoreConfig::default(), async |media| {
-            let plugin = Streaming::start(config, media).await;
+            let plugin = Streaming::start(config, media, recorder.clone()).await;
             let plugin = Arc::new(plugin.expect("a plugin"));
             made = Some(plugin.clone());
             vec![plugin as Arc<dyn portunus_core::Plugin>]
         })
         .await;
         let plugin = made.expect("a plugin");
-        World { server, plugin }
+        World {
+            server,
+            plugin,
+            recorder,
+        }
     }
 
     pub async fn client(&self) -> TestClient {

@@ -1,0 +1,187 @@
+//! Streams of mountpoints into files.
+
+use std::path::Path;
+use std::time::Instant;
+
+use portunus_core::media::{DataPayload, TappedMessage};
+use portunus_core::sdp::Codec;
+use portunus_core::testing::TestClient;
+use portunus_files::mjr::{FrameReader, Info};
+use serde_json::{Value, json};
+
+use crate::world::{World, camera, create, refused};
+
+/// What a file says of itself, and its frames.
+fn read(path: &Path) -> (Info, Vec<Vec<u8>>) {
+    let mut reader = FrameReader::new();
+    reader.push(&std::fs::read(path).unwrap());
+    let mut frames = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        frames.push(frame.bytes.to_vec());
+    }
+    reader.finish().unwrap();
+    (reader.info().unwrap().clone(), frames)
+}
+
+fn start(media: Value) -> Value {
+    json!({ "request": "recording", "id": 7, "action": "start", "media": media })
+}
+
+fn stop(mid: &str) -> Value {
+    json!({ "request": "recording", "id": 7, "action": "stop", "media": [{ "mid": mid }] })
+}
+
+async fn done(client: &mut TestClient, body: Value) {
+    let reply = client.request(body).await;
+    assert_eq!(reply, json!({ "streaming": "ok" }));
+}
+
+/// The files that `info` tells of.
+async fn recorded(client: &mut TestClient) -> Vec<String> {
+    let info = client.request(json!({ "request": "info", "id": 7 })).await;
+    let media = info["info"]["media"].as_array().unwrap().iter();
+    media
+        .filter_map(|stream| Some(stream["recording"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// Waits until the server has nothing open.
+async fn all_written(world: &World) {
+    world.recorder.finished().await;
+}
+
+#[tokio::test]
+async fn streams_are_recorded_until_they_are_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let media = json!([
+        { "mid": "a", "filename": "show/sound" },
+        { "mid": "d", "filename": "show/chat" },
+    ]);
+    done(&mut client, start(media)).await;
+    assert_eq!(recorded(&mut client).await, ["sound.mjr", "chat.mjr"]);
+    let outlets = world.server.requested().outlets;
+    let sound = [0x80, 111, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, b's'];
+    assert!(outlets[0].pretend_packet(&sound, Codec::Opus, Instant::now()));
+    assert!(outlets[1].pretend_message(TappedMessage {
+        arrival: Instant::now(),
+        label: "JanusDataChannel".to_owned(),
+        payload: DataPayload::Text("hello".to_owned()),
+    }));
+    drop(outlets);
+
+    done(&mut client, stop("a")).await;
+    assert_eq!(recorded(&mut client).await, ["chat.mjr"]);
+    // Stopped is stopped.
+    done(&mut client, stop("a")).await;
+    done(&mut client, stop("d")).await;
+    all_written(&world).await;
+    let (info, frames) = read(&folder.path().join("show/sound.mjr"));
+    assert_eq!(info.codec, "opus");
+    assert_eq!(info.description.as_deref(), Some("audio"));
+    assert_eq!(frames, [sound]);
+    let (info, frames) = read(&folder.path().join("show/chat.mjr"));
+    assert_eq!(info.codec, "text");
+    assert_eq!(frames, [b"hello"]);
+}
+
+#[tokio::test]
+async fn older_clients_name_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let start = json!({
+        "request": "recording", "id": 7, "action": "start", "audio": "x-a", "video": "x-v",
+    });
+    done(&mut client, start).await;
+    assert_eq!(recorded(&mut client).await, ["x-a.mjr", "x-v.mjr"]);
+    let stop = json!({
+        "request": "recording", "id": 7, "action": "stop", "audio": true, "video": false,
+    });
+    done(&mut client, stop).await;
+    assert_eq!(recorded(&mut client).await, ["x-v.mjr"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let one = |mid: &str, name: &str| start(json!([{ "mid": mid, "filename": name }]));
+    for (code, body) in [
+        (452, start(json!([]))),
+        (454, one("x", "a")),
+        (453, start(json!([{ "mid": "a" }]))),
+        (459, one("a", "../a")),
+        (459, one("a", "/etc/a")),
+        (459, one("a", "")),
+        // A folder that is none.
+        (459, one("a", "file/a")),
+        (454, stop("x")),
+    ] {
+        assert_eq!(refused(&mut client, body.clone()).await, code, "{body}");
+    }
+    done(&mut client, one("a", "a")).await;
+    assert_eq!(refused(&mut client, one("a", "b")).await, 452);
+    assert_eq!(refused(&mut client, one("v", "a")).await, 459);
+    // Of several, all or none.
+    let both = start(json!([
+        { "mid": "v", "filename": "v" }, { "mid": "d", "filename": "file/d" },
+    ]));
+    assert_eq!(refused(&mut client, both).await, 459);
+    assert_eq!(recorded(&mut client).await, ["a.mjr"]);
+    // What was recorded once is not written over.
+    done(&mut client, stop("a")).await;
+    all_written(&world).await;
+    assert_eq!(refused(&mut client, one("a", "a")).await, 459);
+    // Without the secret of a mountpoint, nothing is said of files.
+    let edit = json!({ "request": "edit", "id": 7, "new_secret": "s" });
+    client.request(edit).await;
+    assert_eq!(refused(&mut client, one("a", "c")).await, 457);
+}
+
+#[tokio::test]
+async fn a_mountpoint_that_is_disabled_stops_recording_unless_told_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let enabled = || world.server.requested().ingests.iter().all(|it| it.enabled);
+    let a = start(json!([{ "mid": "a", "filename": "a" }]));
+    done(&mut client, a).await;
+    let keep = json!({ "request": "disable", "id": 7, "stop_recording": false });
+    done(&mut client, keep).await;
+    assert_eq!(recorded(&mut client).await, ["a.mjr"]);
+    assert!(enabled());
+    // Nobody has a use for the packets then.
+    done(&mut client, stop("a")).await;
+    assert!(!enabled());
+    done(&mut client, json!({ "request": "enable", "id": 7 })).await;
+    assert!(enabled());
+    let b = start(json!([{ "mid": "a", "filename": "b" }]));
+    done(&mut client, b).await;
+    done(&mut client, json!({ "request": "disable", "id": 7 })).await;
+    assert!(recorded(&mut client).await.is_empty());
+    assert!(!enabled());
+}
+
+#[tokio::test]
+async fn recordings_end_with_their_mountpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let a = start(json!([{ "mid": "a", "filename": "a" }]));
+    done(&mut client, a).await;
+    client
+        .request(json!({ "request": "destroy", "id": 7 }))
+        .await;
+    all_written(&world).await;
+    assert!(folder.path().join("a.mjr").exists());
+    assert!(world.server.requested().outlets.is_empty());
+}

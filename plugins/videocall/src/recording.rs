@@ -1,0 +1,78 @@
+//! What a user sends, into files.
+
+use portunus_core::record::{RecordError, RecordedMedia, stamped};
+use portunus_core::sdp::{Description, Kind};
+use portunus_core::{ClientRecording, SentMedia};
+use serde_json::{Value, json};
+
+use crate::request::Changes;
+use crate::users::{Call, UserId, Users};
+
+impl Users {
+    /// Starts and stops recording what a user sends, and closes the gates of what it does not let out.
+    pub(crate) fn record(&mut self, id: UserId, changes: &Changes) {
+        let name_of = |user| self.get(user).and_then(|user| user.name.clone());
+        let peer = self.peer_of(id).and_then(name_of).unwrap_or_default();
+        let Some(user) = self.get_mut(id) else {
+            return;
+        };
+        let call = &mut user.call;
+        let (audio, video) = (call.settings.audio, call.settings.video);
+        let open = |kind| match kind {
+            Kind::Audio => audio,
+            Kind::Video => video,
+            Kind::Data => true,
+        };
+        call.recording = call.recording.take().filter(|it| !it.is_over());
+        match (changes.record, &mut call.recording) {
+            (Some(false), _) => call.recording = None,
+            (_, Some(recording)) => recording.set_open(open),
+            (Some(true), None) => {
+                let own = user.name.as_deref().unwrap_or_default();
+                let name = match &changes.filename {
+                    Some(name) => name.clone(),
+                    None => stamped(&format!("videocall-{}-{}", plain(own), plain(&peer))),
+                };
+                call.recording =
+                    ClientRecording::start(&user.handle, &name, &call.sent, open, failed);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+impl Call {
+    /// Notes what the user sends by the answer, which is the user's own or the other side's.
+    pub(crate) fn note_sent(&mut self, answer: &Description, own: bool) {
+        let sends = |direction: portunus_core::sdp::Direction| match own {
+            true => direction.sends(),
+            false => direction.receives(),
+        };
+        let sent = answer.media.iter().filter(|media| sends(media.direction));
+        let e2ee = self.e2ee;
+        self.sent = sent
+            .filter_map(|media| {
+                Some(SentMedia {
+                    mid: media.mid,
+                    kind: media.kind,
+                    media: RecordedMedia::answered(media)?.with_encryption(e2ee),
+                })
+            })
+            .collect();
+    }
+}
+
+/// A user's name as it can stand in that of a file.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
+    name.chars().take(40).map(plain).collect()
+}
+
+fn failed(medium: &'static str, error: &RecordError) -> Value {
+    let result = json!({
+        "event": "recording_failed",
+        "media": medium,
+        "reason": error.to_string(),
+    });
+    json!({ "videocall": "event", "result": result })
+}
