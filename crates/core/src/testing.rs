@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub use portunus_media::testing::Requested;
 use portunus_media::{Event, MediaPlane, PeerEvent, PeerId};
-use portunus_record::Recorder;
+use portunus_record::{Recorder, RecorderConfig};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -28,9 +28,9 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A server as `config` says.
+    /// A server as `config` says, which records nothing.
     pub fn new(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
-        Self::recording(Recorder::default(), config, plugins)
+        Self::recording(silent(), config, plugins)
     }
 
     /// The same, with plugins that record with `recorder`.
@@ -50,7 +50,7 @@ impl TestServer {
     {
         let (media, sender, events) = MediaPlane::detached();
         let plugins = plugins(media.clone()).await;
-        let made = (plugins, Recorder::default());
+        let made = (plugins, silent());
         Self::on(config, media, sender, events, made)
     }
 
@@ -108,6 +108,14 @@ impl TestServer {
         let sent = self.events.send(PeerEvent { peer, event }).await;
         sent.expect("the gateway takes events");
     }
+}
+
+/// A recorder that refuses to: tests leave no files behind.
+fn silent() -> Recorder {
+    Recorder::new(RecorderConfig {
+        enabled: false,
+        ..RecorderConfig::default()
+    })
 }
 
 /// A client with a connection of its own.

@@ -16,7 +16,7 @@ mod task;
 
 pub use config::RecorderConfig;
 pub use error::RecordError;
-pub use place::stamped;
+pub use place::{file_safe, stamped};
 pub use portunus_files::mjr::Medium;
 pub use recorder::{Recorder, RecorderTotals};
 pub use recording::{Outcome, Recording};

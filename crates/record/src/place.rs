@@ -18,6 +18,15 @@ pub fn stamped(name: &str) -> String {
     format!("{name}-{}", UnixMicros::from(SystemTime::now()).0)
 }
 
+/// Somebody's id or name as it can stand in that of a file: its first 40 letters and digits, `_` for others.
+pub fn file_safe(name: &str) -> String {
+    let safe = |c: char| match c.is_ascii_alphanumeric() || c == '-' {
+        true => c,
+        false => '_',
+    };
+    name.chars().take(40).map(safe).collect()
+}
+
 /// The folders that recordings may be in.
 #[derive(Debug)]
 pub(crate) struct Places {

@@ -70,7 +70,8 @@ impl Echo {
 
     fn request(&mut self, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
         let request = Request::read(message)?;
-        if let (Some(true), Some(name)) = (request.record, &request.filename) {
+        if request.record == Some(true) {
+            let name = request.filename.as_deref().unwrap_or("echotest");
             self.handle.check_recording(None, name)?;
         }
         self.settings.apply(&request);

@@ -159,8 +159,8 @@ async fn every_error_has_its_code_and_text() {
             "Invalid element type (max_delay should be an integer)",
         ),
         (
-            json!({ "record": true, "filename": "", "audio": false }),
-            "Cannot record: the file name \"\" is empty, too long, has a control character or goes up by '..'",
+            json!({ "record": true, "audio": false }),
+            "Cannot record: recording is switched off (recording.enabled)",
         ),
     ] {
         client.message(body.clone(), None).await;

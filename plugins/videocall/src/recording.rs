@@ -1,6 +1,6 @@
 //! What a user sends, into files.
 
-use portunus_core::record::{RecordError, RecordedMedia, stamped};
+use portunus_core::record::{RecordError, RecordedMedia, file_safe, stamped};
 use portunus_core::sdp::{Description, Kind};
 use portunus_core::{ClientRecording, SentMedia};
 use serde_json::{Value, json};
@@ -31,7 +31,11 @@ impl Users {
                 let own = user.name.as_deref().unwrap_or_default();
                 let name = match &changes.filename {
                     Some(name) => name.clone(),
-                    None => stamped(&format!("videocall-{}-{}", plain(own), plain(&peer))),
+                    None => stamped(&format!(
+                        "videocall-{}-{}",
+                        file_safe(own),
+                        file_safe(&peer)
+                    )),
                 };
                 call.recording =
                     ClientRecording::start(&user.handle, &name, &call.sent, open, failed);
@@ -60,12 +64,6 @@ impl Call {
             })
             .collect();
     }
-}
-
-/// A user's name as it can stand in that of a file.
-fn plain(name: &str) -> String {
-    let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
-    name.chars().take(40).map(plain).collect()
 }
 
 fn failed(medium: &'static str, error: &RecordError) -> Value {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId};
 use portunus_core::sdp::{CodecName, Description, Extmap, Kind};
 use portunus_core::{
-    ClientRecording, ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind, Message, Object,
-    PluginHandle, Reply,
+    ClientRecording, ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind,
+    Message, Object, PluginHandle, Reply,
 };
 use serde_json::{Value, json};
 
@@ -140,7 +140,8 @@ impl Attached {
         changes: &Changes,
         jsep: Option<&Jsep>,
     ) -> Result<Value, Refusal> {
-        if let (Some(true), Some(name)) = (changes.record, &changes.filename) {
+        if changes.record == Some(true) {
+            let name = changes.filename.as_deref().unwrap_or("videocall");
             self.handle.check_recording(None, name)?;
         }
         let peer = users.peer_of(self.id);
@@ -360,7 +361,10 @@ impl PluginHandle for Attached {
                 );
         }
         state
-            .with_some("recording", me.call.recording.as_ref().map(ClientRecording::to_json))
+            .with_some(
+                "recording",
+                me.call.recording.as_ref().map(ClientRecording::to_json),
+            )
             .with("incall", i32::from(peer.is_some()))
             .with_some("e2ee", me.call.e2ee.then_some(true))
             .with("hangingup", 0)

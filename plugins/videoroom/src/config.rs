@@ -93,7 +93,7 @@ impl From<Refusal> for RoomProblem {
 }
 
 /// The names of the keys that a room may have.
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "room",
     "description",
     "is_private",
@@ -119,6 +119,7 @@ const KEYS: [&str; 31] = [
     "videoorient_ext",
     "playoutdelay_ext",
     "transport_wide_cc_ext",
+    "record",
     "rec_dir",
     "lock_record",
     "notify_joining",

@@ -12,6 +12,7 @@ use crate::members;
 use crate::options::RoomOptions;
 use crate::origin::Origin;
 use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
+use crate::recording::RecordWish;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -144,6 +145,7 @@ impl RoomState {
             metadata: None,
             bitrate: 0,
             talk: TalkSettings::default(),
+            record: RecordWish::default(),
             media: Some(media),
             subscriptions: HashSet::new(),
         });

@@ -14,6 +14,7 @@ mod options;
 mod origin;
 mod participant;
 mod publisher;
+mod recording;
 mod refusal;
 mod registry;
 mod room;

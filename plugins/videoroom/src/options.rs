@@ -44,6 +44,8 @@ pub(crate) struct RoomOptions {
     pub(crate) videoorient_ext: bool,
     pub(crate) playoutdelay_ext: bool,
     pub(crate) transport_wide_cc_ext: bool,
+    /// Whoever joins is recorded.
+    pub(crate) record: bool,
     pub(crate) rec_dir: Option<String>,
     pub(crate) lock_record: bool,
     pub(crate) notify_joining: bool,
@@ -78,6 +80,7 @@ impl Default for RoomOptions {
             videoorient_ext: true,
             playoutdelay_ext: true,
             transport_wide_cc_ext: true,
+            record: false,
             rec_dir: None,
             lock_record: false,
             notify_joining: false,
@@ -97,9 +100,6 @@ impl RoomOptions {
             let number = fields.positive(name)?;
             Ok(number.filter(|number| *number > 0).unwrap_or(default))
         };
-        if fields.boolean("record")? == Some(true) {
-            return Err(Refusal::Recording);
-        }
         fields.positive("threads")?;
         let videocodec = codecs(fields, "videocodec", Kind::Video)?.unwrap_or(defaults.videocodec);
         let profile = |name: &str, codec: CodecName| -> Result<Option<String>, Refusal> {
@@ -133,6 +133,7 @@ impl RoomOptions {
             videoorient_ext: flag("videoorient_ext", defaults.videoorient_ext)?,
             playoutdelay_ext: flag("playoutdelay_ext", defaults.playoutdelay_ext)?,
             transport_wide_cc_ext: flag("transport_wide_cc_ext", defaults.transport_wide_cc_ext)?,
+            record: flag("record", defaults.record)?,
             rec_dir: text(fields, "rec_dir")?,
             lock_record: flag("lock_record", defaults.lock_record)?,
             notify_joining: flag("notify_joining", defaults.notify_joining)?,
@@ -196,7 +197,7 @@ impl RoomOptions {
             .with("videocodec", names(&self.videocodec))
             .with_some("opus_fec", self.opus_fec.then_some(true))
             .with_some("opus_dtx", self.opus_dtx.then_some(true))
-            .with("record", false)
+            .with("record", self.record)
             .with_some("rec_dir", self.rec_dir.as_deref())
             .with("lock_record", self.lock_record)
             .with("num_participants", participants)
@@ -247,6 +248,7 @@ impl RoomOptions {
                     "transport_wide_cc_ext",
                     options.transport_wide_cc_ext.into(),
                 ),
+                ("record", options.record.into()),
                 ("rec_dir", text(&options.rec_dir)),
                 ("lock_record", options.lock_record.into()),
                 ("notify_joining", options.notify_joining.into()),
@@ -334,7 +336,7 @@ mod tests {
             "description": "d", "is_private": true, "secret": "s", "pin": "p", "publishers": 0,
             "bitrate": 128_000, "audiocodec": "pcmu,opus", "videocodec": "vp9,h264",
             "vp9_profile": "2", "opus_fec": false, "audiolevel_event": true, "fir_freq": 10,
-            "rec_dir": "/tmp", "notify_joining": true, "dummy_publisher": true, "dummy_e2ee": true,
+            "record": true, "rec_dir": "/tmp", "notify_joining": true, "dummy_publisher": true, "dummy_e2ee": true,
             "dummy_streams": [{ "codec": "vp9", "fmtp": "profile-id=2" }],
         });
         let options = read(members.clone()).unwrap();
@@ -361,7 +363,7 @@ mod tests {
             json!({ "videocodec": "vp8,mpeg4" }),
             json!({ "videocodec": "," }),
             json!({ "publishers": -1 }),
-            json!({ "record": true }),
+            json!({ "record": 1 }),
             json!({ "dummy_publisher": 1 }),
             json!({ "dummy_publisher": true, "dummy_streams": [{ "codec": 1 }] }),
             json!({ "dummy_publisher": true, "dummy_streams": [{ "codec": "mp3" }] }),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use portunus_core::media::TalkDetection;
+use portunus_core::record::Recording;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{HandleId, Mid, Object};
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::delay::Delay;
 use crate::id::Id;
 use crate::origin::Origin;
+use crate::recording::RecordWish;
 
 /// Someone who has joined a room, publishing or not.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub(crate) struct Participant {
     /// bit/s; 0: no cap
     pub(crate) bitrate: u64,
     pub(crate) talk: TalkSettings,
+    pub(crate) record: RecordWish,
     /// What it publishes: there is a PeerConnection.
     pub(crate) media: Option<Published>,
     /// The subscriptions that gave its private id.
@@ -72,6 +75,7 @@ pub(crate) struct Stream {
     /// A moderator does not let it out.
     pub(crate) moderated: bool,
     pub(crate) talk: Talk,
+    pub(crate) recording: Option<Recording>,
     /// The m-lines of subscriptions that receive it.
     pub(crate) receivers: HashSet<(HandleId, usize)>,
 }
@@ -116,6 +120,7 @@ impl Stream {
             send: true,
             moderated: false,
             talk: Talk::default(),
+            recording: None,
             receivers: HashSet::new(),
         }
     }
@@ -123,6 +128,14 @@ impl Stream {
     /// Whether its media is relayed.
     pub(crate) fn is_open(&self) -> bool {
         !self.disabled && self.send && !self.moderated
+    }
+
+    /// The file that it is recorded into now.
+    fn recorded(&self) -> Option<String> {
+        let recording = self.recording.as_ref();
+        recording
+            .filter(|recording| !recording.is_over())
+            .map(Recording::file_name)
     }
 
     /// Whether it is audio that says how loud it is.
@@ -276,6 +289,7 @@ impl Participant {
                 )
                 .with_some("audio-level-dBov", stream.talk.level.filter(|_| levels))
                 .with_some("talking", levels.then_some(stream.talk.talking))
+                .with_some("recording", stream.recorded())
                 .with("subscribers", receivers)
                 .into()
         };

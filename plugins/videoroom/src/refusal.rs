@@ -32,8 +32,8 @@ pub(crate) enum Refusal {
     /// A member has the right type, but not a value that can be.
     #[error("Invalid value ({name}: {reason})")]
     Value { name: String, reason: &'static str },
-    #[error("Recording is not available yet")]
-    Recording,
+    #[error("Cannot record: {0}")]
+    Recording(String),
     #[error("Unexpected {0} of this side's description")]
     WrongSdpType(&'static str),
     #[error("The maximum of {0} publishers is reached")]
@@ -75,7 +75,7 @@ impl Refusal {
             Refusal::Field(FieldError::Missing(_)) => 429,
             Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
             | Refusal::Value { .. }
-            | Refusal::Recording => 430,
+            | Refusal::Recording(_) => 430,
             Refusal::WrongSdpType(_) => 431,
             Refusal::PublishersFull(_) => 432,
             Refusal::Unauthorized(_) => 433,

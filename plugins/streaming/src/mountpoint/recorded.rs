@@ -65,8 +65,8 @@ impl Stream {
             let reason = format!("Stream {} is being recorded already", mid.as_str());
             return Err(Refusal::Invalid(reason));
         }
-        let (source, content) = (self.live().source, self.content());
-        let (Some(source), Some(content)) = (source, content) else {
+        let source = self.live().source;
+        let (Some(source), Some(content)) = (source, self.content()) else {
             let reason = format!("nothing comes of stream {}", mid.as_str());
             return Err(Refusal::CannotRecord(reason));
         };

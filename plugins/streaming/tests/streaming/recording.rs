@@ -142,7 +142,9 @@ async fn what_cannot_be_recorded_is_said() {
     // Without the secret of a mountpoint, nothing is said of files.
     let edit = json!({ "request": "edit", "id": 7, "new_secret": "s" });
     client.request(edit).await;
-    assert_eq!(refused(&mut client, one("a", "c")).await, 457);
+    let mut wrong = one("a", "c");
+    wrong["secret"] = json!("x");
+    assert_eq!(refused(&mut client, wrong).await, 457);
 }
 
 #[tokio::test]

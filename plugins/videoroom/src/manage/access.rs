@@ -35,10 +35,11 @@ impl Shared {
     }
 
     pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        self.managed(fields, |_| match fields.boolean("record")? {
-            None => Err(FieldError::Missing("record".to_owned()).into()),
-            Some(true) => Err(Refusal::Recording),
-            Some(false) => Ok(success().with("record", false).into()),
+        self.managed(fields, |room| {
+            let record = fields.boolean("record")?;
+            let record = record.ok_or_else(|| FieldError::Missing("record".to_owned()))?;
+            room.record_all(record)?;
+            Ok(success().with("record", record).into())
         })
     }
 }

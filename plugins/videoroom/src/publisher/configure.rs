@@ -18,7 +18,8 @@ use crate::room::RoomState;
 pub(crate) struct Configure {
     /// bit/s; 0: no cap
     bitrate: Option<u64>,
-    record: bool,
+    record: Option<bool>,
+    filename: Option<String>,
     secret: Option<String>,
     display: Option<String>,
     metadata: Option<Map<String, Value>>,
@@ -72,7 +73,6 @@ impl Setting {
 impl Configure {
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
-        fields.string("filename")?;
         fields.boolean("update")?;
         fields.boolean("restart")?;
         let settings = match members::objects(fields, "streams")? {
@@ -97,7 +97,8 @@ impl Configure {
         }
         Ok(Configure {
             bitrate: fields.positive("bitrate")?,
-            record: fields.boolean("record")?.unwrap_or(false),
+            record: fields.boolean("record")?,
+            filename: text("filename")?,
             secret: text("secret")?,
             display: text("display")?,
             metadata: members::object(fields, "metadata")?.cloned(),
@@ -126,16 +127,15 @@ impl Configure {
         })
     }
 
-    /// Whether it may record: whoever may not is not told.
-    fn records(&self, room: &RoomState) -> bool {
-        let locked = match &room.options.secret {
+    /// Whether it may change what is recorded: whoever may not is not told.
+    fn may_record(&self, room: &RoomState) -> bool {
+        match &room.options.secret {
             Some(secret) if room.options.lock_record => {
                 let shown = self.secret.as_deref().unwrap_or_default();
-                !equal_in_constant_time(secret, shown)
+                equal_in_constant_time(secret, shown)
             }
-            _ => false,
-        };
-        self.record && !locked
+            _ => true,
+        }
     }
 
     /// What it says of the sending of streams of `kind`.
@@ -167,10 +167,12 @@ impl RoomState {
         configure: &Configure,
         jsep: Option<&Jsep>,
     ) -> Result<Configured, Refusal> {
-        if configure.records(self) {
-            return Err(Refusal::Recording);
-        }
         self.person(id, handle)?;
+        if configure.may_record(self)
+            && (configure.record == Some(true) || configure.filename.is_some())
+        {
+            self.check_recording(id, configure.filename.as_deref())?;
+        }
         let mut configured = Configured {
             members: Object::new(),
             jsep: None,
@@ -309,6 +311,18 @@ impl RoomState {
             self.relay_stream(id, stream);
         }
         self.listen(id);
+        self.configure_recording(id, configure);
+    }
+
+    fn configure_recording(&mut self, id: &Id, configure: &Configure) {
+        if configure.may_record(self)
+            && let Some(person) = self.people.get_mut(id)
+        {
+            let wish = &mut person.record;
+            wish.on = configure.record.unwrap_or(wish.on);
+            wish.name = configure.filename.clone().or(wish.name.take());
+        }
+        self.record(id, configure.record == Some(true));
     }
 
     /// Changes what is shown of somebody; others are told if they were shown something else before.
@@ -353,6 +367,8 @@ impl Published {
                 stream.moderated = old.moderated;
                 stream.delay = old.delay;
                 stream.talk = old.talk;
+                // Another codec begins another file.
+                stream.recording = old.recording.filter(|_| old.codec == stream.codec);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::id::{Id, Ids};
 use crate::members;
 use crate::origin::Origin;
 use crate::participant::{Participant, TalkSettings};
+use crate::recording::RecordWish;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -69,6 +70,10 @@ impl RoomState {
             metadata: join.metadata,
             bitrate: self.options.bitrate,
             talk: join.talk,
+            record: RecordWish {
+                on: self.options.record,
+                name: None,
+            },
             media: None,
             subscriptions: HashSet::new(),
         };

@@ -11,6 +11,7 @@ mod dummy;
 mod manage;
 mod moderation;
 mod publishing;
+mod recording;
 mod refusals;
 mod subscribing;
 mod talking;

@@ -25,7 +25,7 @@ async fn requests_that_are_answered_at_once() {
         (json!({ "request": "create", "room": "x" }), 430),
         (json!({ "request": "create", "videocodec": "mpeg4" }), 430),
         (json!({ "request": "create", "permanent": true }), 499),
-        (json!({ "request": "create", "record": true }), 430),
+        (json!({ "request": "create", "record": 1 }), 430),
         (
             json!({ "request": "create", "dummy_publisher": true, "dummy_streams": [{}] }),
             429,
@@ -69,7 +69,7 @@ async fn requests_that_are_answered_at_once() {
         ),
         (json!({ "request": "enable_recording" }), 429),
         (room("enable_recording"), 429),
-        (with("enable_recording", json!({ "record": true })), 430),
+        (with("enable_recording", json!({ "record": 1 })), 430),
         (json!({ "request": "listparticipants" }), 429),
         (json!({ "request": "listparticipants", "room": 9 }), 426),
         (room("rtp_forward"), 423),
@@ -210,7 +210,10 @@ async fn requests_of_participants() {
         (json!({ "request": "subscribe", "streams": [] }), 423),
         (json!({ "request": "publish" }), 434),
         (json!({ "request": "configure", "bitrate": -1 }), 430),
-        (json!({ "request": "configure", "record": true }), 430),
+        (
+            json!({ "request": "configure", "record": true, "filename": "../x" }),
+            430,
+        ),
         (json!({ "request": "configure", "filename": 1 }), 430),
         (
             json!({ "request": "configure", "streams": [{ "send": true }, { "mid": "0" }] }),

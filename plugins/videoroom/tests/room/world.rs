@@ -1,8 +1,10 @@
 //! A server with the plugin, and who is in its rooms.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use portunus_core::media::{Event, PeerId, SourceRef};
+use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, Requested, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
@@ -15,6 +17,8 @@ pub const AV: [Line; 2] = [Line::Audio, Line::Video];
 /// A server with a room.
 pub struct World {
     pub server: TestServer,
+    /// What it records with, if it does.
+    pub recorder: Recorder,
 }
 
 /// Someone who publishes.
@@ -38,21 +42,49 @@ pub struct Viewer {
 impl World {
     /// A server without rooms.
     pub fn empty(config: VideoRoomConfig) -> Self {
+        Self::start(
+            config,
+            RecorderConfig {
+                enabled: false,
+                ..RecorderConfig::default()
+            },
+        )
+    }
+
+    fn start(config: VideoRoomConfig, recording: RecorderConfig) -> Self {
         let plugin = VideoRoom::new(config).unwrap();
+        let recorder = Recorder::new(recording);
+        let core = CoreConfig::default();
         World {
-            server: TestServer::new(CoreConfig::default(), vec![Arc::new(plugin)]),
+            server: TestServer::recording(recorder.clone(), core, vec![Arc::new(plugin)]),
+            recorder,
         }
     }
 
     /// A server with a room that was created with `options`.
     pub async fn new(options: Value) -> Self {
         let world = Self::empty(VideoRoomConfig::default());
+        world.create(options).await;
+        world
+    }
+
+    /// The same on a server that records below `folder`.
+    pub async fn recording(folder: &Path, options: Value) -> Self {
+        let recording = RecorderConfig {
+            dir: Some(folder.to_owned()),
+            ..RecorderConfig::default()
+        };
+        let world = Self::start(VideoRoomConfig::default(), recording);
+        world.create(options).await;
+        world
+    }
+
+    async fn create(&self, options: Value) {
         let mut create = json!({ "request": "create", "room": ROOM });
         merge(&mut create, options);
-        let mut client = world.attach().await;
+        let mut client = self.attach().await;
         let created = sync(&mut client, create).await;
         assert_eq!(created["videoroom"], "created", "{created}");
-        world
     }
 
     pub async fn attach(&self) -> TestClient {

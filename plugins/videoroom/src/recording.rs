@@ -1,0 +1,130 @@
+//! What publishers send, into files.
+
+use portunus_core::record::{
+    RecordError, RecordedMedia, Recording, RecordingSpec, file_safe, stamped,
+};
+use portunus_core::sdp::{CodecName, Kind};
+use portunus_core::{Handle, Object};
+use serde_json::Value;
+
+use crate::id::Id;
+use crate::participant::{Stream, medium};
+use crate::refusal::Refusal;
+use crate::room::RoomState;
+
+/// Whether somebody is recorded, and as what.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RecordWish {
+    pub(crate) on: bool,
+    /// What names of files begin with.
+    pub(crate) name: Option<String>,
+}
+
+impl RoomState {
+    /// Checks that a participant's recordings could be made.
+    pub(crate) fn check_recording(&self, id: &Id, name: Option<&str>) -> Result<(), Refusal> {
+        let handle = self.people.get(id).and_then(|p| p.origin.handle());
+        let Some(handle) = handle else {
+            return Ok(());
+        };
+        let dir = self.options.rec_dir.as_deref();
+        let checked = handle.check_recording(dir, name.unwrap_or("videoroom"));
+        checked.map_err(|error| Refusal::Recording(error.to_string()))
+    }
+
+    /// Records all that there is and that comes, or nothing any more.
+    pub(crate) fn record_all(&mut self, on: bool) -> Result<(), Refusal> {
+        if on == self.options.record {
+            return Ok(());
+        }
+        let people: Vec<Id> = self.people.keys().cloned().collect();
+        if let Some(first) = people.first().filter(|_| on) {
+            self.check_recording(first, None)?;
+        }
+        self.options.record = on;
+        for id in people {
+            if let Some(person) = self.people.get_mut(&id) {
+                person.record.on = on;
+            }
+            self.record(&id, on);
+        }
+        Ok(())
+    }
+
+    /// Begins, ends and gates the recordings of a participant, so that they are as they should be. One that failed is
+    /// begun anew only if that is asked for.
+    pub(crate) fn record(&mut self, id: &Id, anew: bool) {
+        let (room, dir) = (&self.id, &self.options.rec_dir);
+        let Some(person) = self.people.get_mut(id) else {
+            return;
+        };
+        let (Some(media), Some(handle)) = (&mut person.media, person.origin.handle()) else {
+            return;
+        };
+        let name = || {
+            let room = file_safe(&room.to_string());
+            stamped(&format!(
+                "videoroom-{room}-user-{}",
+                file_safe(&id.to_string())
+            ))
+        };
+        let name = person.record.name.clone().unwrap_or_else(name);
+        for stream in &mut media.streams {
+            if !person.record.on || stream.disabled {
+                stream.recording = None;
+                continue;
+            }
+            let open = stream.is_open();
+            if let Some(recording) = &mut stream.recording
+                && !(anew && recording.is_over())
+            {
+                recording.set_open(open);
+                continue;
+            }
+            let Some(content) = stream.content() else {
+                continue;
+            };
+            let spec = RecordingSpec {
+                dir: dir.clone(),
+                name: format!("{name}-{}-{}", medium(stream.kind), stream.index),
+                media: content.with_encryption(media.e2ee),
+            };
+            stream.recording = start(room, handle, stream, spec);
+        }
+    }
+}
+
+fn start(room: &Id, handle: &Handle, stream: &Stream, spec: RecordingSpec) -> Option<Recording> {
+    let event = Object::new()
+        .with("videoroom", "event")
+        .with("room", room.to_json())
+        .with("event", "recording_failed")
+        .with("mid", stream.mid.as_str())
+        .with("type", medium(stream.kind));
+    let failed =
+        move |error: &RecordError| -> Value { event.with("reason", error.to_string()).into() };
+    handle.record(stream.mid, stream.is_open(), spec, failed)
+}
+
+impl Stream {
+    /// What is in a recording of it.
+    fn content(&self) -> Option<RecordedMedia> {
+        let description = self.description.clone();
+        if self.kind == Kind::Data {
+            return Some(RecordedMedia::data(true).with_description(description));
+        }
+        let codec = self.codec?;
+        let parameter = |name: &str, value: &Option<String>| {
+            let value = value.as_ref()?;
+            Some(format!("{name}={value}"))
+        };
+        let fmtp = match codec {
+            CodecName::H264 => parameter("profile-level-id", &self.h264_profile),
+            CodecName::Vp9 => parameter("profile-id", &self.vp9_profile),
+            CodecName::Opus => self.opus.fmtp(),
+            _ => self.fmtp.clone(),
+        };
+        let content = RecordedMedia::codec(codec).with_fmtp(fmtp);
+        Some(content.with_description(description))
+    }
+}
