@@ -4,7 +4,6 @@ import type { Page } from '@playwright/test';
 import Janode from 'janode';
 import VideoRoom from 'janode/plugins/videoroom';
 import { expect, test as base } from './fixtures';
-import { isReference } from '../server/index.mjs';
 
 /** The page's half: PeerConnections whose descriptions are complete, so that there is nothing to trickle. */
 const PEERS = `
@@ -50,8 +49,6 @@ const test = base.extend<{ session: Record<string, any>; manager: Record<string,
   },
   manager: async ({ session }, use) => use(await session.attach(VideoRoom)),
 });
-
-test.skip(isReference, 'makes rooms');
 
 /** Joins and publishes the tracks (JavaScript of their list) of a page; gives the handle, once the media is up. */
 async function publish(session: any, page: Page, room: number, name: string, tracks: string, encodings = 'undefined'): Promise<any> {

@@ -2,35 +2,37 @@
 import type { BrowserContext, Locator, Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
 import { expect, test as base } from './fixtures';
+import type { Server } from '../server/portunus.mjs';
 import type { Stat } from './stats';
 
-export const ADMIN_KEY = 'k3y';
 export const SECRET = 's3cret';
 export const PIN = '4321';
-
-const room = (id: number, keys: string, publishers = 8) => `
-[[videoroom.room]]
-room = ${id}
-publishers = ${publishers}
-secret = "${SECRET}"
-notify_joining = true
-${keys}
-`;
 
 /** Rooms that the server has from the start; tests that count heads make one of their own. */
 export const ROOMS = { demo: 1001, locked: 1002, small: 1003, layers: 1004, svc: 1005 };
 
-const CONFIG =
-  room(ROOMS.demo, 'description = "Demo"\nvideocodec = "vp8,h264"') +
-  room(ROOMS.locked, `description = "Locked"\npin = "${PIN}"`) +
-  room(ROOMS.small, 'description = "Small"', 1) +
-  room(ROOMS.layers, 'description = "Layers"\nvideocodec = "vp8"') +
-  room(ROOMS.svc, 'description = "Layers of one stream"\nvideocodec = "vp9,av1"');
+type Options = Record<string, string | number | boolean>;
+
+const ALL: Options = { publishers: 8, secret: SECRET, notify_joining: true };
+
+const OPTIONS: Options[] = [
+  { room: ROOMS.demo, description: 'Demo', videocodec: 'vp8,h264' },
+  { room: ROOMS.locked, description: 'Locked', pin: PIN },
+  { room: ROOMS.small, description: 'Small', publishers: 1 },
+  { room: ROOMS.layers, description: 'Layers', videocodec: 'vp8' },
+  { room: ROOMS.svc, description: 'Layers of one stream', videocodec: 'vp9,av1' },
+];
+
+/** As tables of the configuration. */
+const CONFIG = OPTIONS.map(
+  (options) => `\n[[videoroom.room]]\n${Object.entries({ ...ALL, ...options }).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`,
+).join('');
 
 export const test = base.extend<{}, {}>({
   server: [
     async ({}, use) => {
       const server = await startServer({ workers: 2, config: CONFIG });
+      if (isReference) for (const options of OPTIONS) await ask(server, { request: 'create', ...ALL, ...options });
       await use(server);
       expect(await server.stop(), server.log().slice(-4000)).toBe(0);
     },
@@ -38,7 +40,18 @@ export const test = base.extend<{}, {}>({
   ],
 });
 
-test.skip(isReference, 'needs rooms of its own');
+/** Asks the plugin something that it answers at once, on a handle of its own. */
+export async function ask(server: Server, body: object): Promise<Record<string, any>> {
+  const post = async (path: string, message: object) => {
+    const answer = await fetch(`${server.http}${path}`, { method: 'POST', body: JSON.stringify({ transaction: 't', ...message }) });
+    return answer.json();
+  };
+  const { data: session } = await post('', { janus: 'create' });
+  const { data: handle } = await post(`/${session.id}`, { janus: 'attach', plugin: 'janus.plugin.videoroom' });
+  const { plugindata } = await post(`/${session.id}/${handle.id}`, { janus: 'message', body });
+  await post(`/${session.id}`, { janus: 'destroy' });
+  return plugindata.data;
+}
 
 /** Opens the page in a new tab and joins as a user would. */
 export async function enter(context: BrowserContext, id: number, name: string, query = 'size=320x180&simulcast=0'): Promise<Page> {

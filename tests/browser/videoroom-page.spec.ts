@@ -1,5 +1,5 @@
 // The video room page, driven as users do: several tabs in one room.
-import { enter, expect, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
+import { ask, enter, expect, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
 
 test('three publish and watch each other, one leaves, and nothing stays behind', async ({ context }) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
@@ -143,19 +143,11 @@ test('a room that is not there, and one that is closed', async ({ context, serve
   await page.goto('/videoroom.html?room=424242&name=Ann&source=none');
   await page.getByTestId('join').click();
   await expect(page.getByTestId('notice')).toContainText('no such room');
-  const ask = async (body: object) => {
-    const post = (path: string, message: object) =>
-      fetch(`${server.http}${path}`, { method: 'POST', body: JSON.stringify({ transaction: 't', ...message }) }).then((answer) => answer.json());
-    const { data: session } = await post('', { janus: 'create' });
-    const { data: handle } = await post(`/${session.id}`, { janus: 'attach', plugin: 'janus.plugin.videoroom' });
-    const { plugindata } = await post(`/${session.id}/${handle.id}`, { janus: 'message', body });
-    return plugindata.data;
-  };
-  const { room } = await ask({ request: 'create', description: 'Short' });
+  const { room } = await ask(server, { request: 'create', description: 'Short' });
   await page.getByTestId('room').fill(String(room));
   await page.getByTestId('join').click();
   await expect(page.getByTestId('room-title')).toHaveText('Short');
-  await ask({ request: 'destroy', room });
+  await ask(server, { request: 'destroy', room });
   await expect(page.getByTestId('notice')).toContainText('The room was closed.');
   await expect(page.getByTestId('lobby')).toBeVisible();
 });
