@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::progress::Progress;
 use crate::record::RunRecord;
-use crate::scenario::{ScenarioError, echo, load, streaming};
+use crate::scenario::{ScenarioError, echo, load, room, streaming};
 use crate::traffic::Traffic;
 use crate::{ceiling, inside, lab, report};
 
@@ -28,6 +28,12 @@ enum Command {
     Streaming(Box<streaming::Options>),
     /// Peers that send media and get the same back, through the server's echo test plugin
     Echo(Box<echo::Options>),
+    /// Some publish in a video room, and many watch all of them
+    Room(Box<room::RoomOptions>),
+    /// A video room whose endpoints all publish and watch each other
+    Star(Box<room::StarOptions>),
+    /// Video rooms whose endpoints all publish and watch each other
+    Rooms(Box<room::RoomsOptions>),
     /// Run a scenario against one or several servers in turn, between two network namespaces
     Lab(lab::Options),
     /// Start a program in a network namespace and on given cores
@@ -49,6 +55,9 @@ impl Cli {
         let load = match &self.command {
             Command::Streaming(options) => &options.load,
             Command::Echo(options) => &options.load,
+            Command::Room(options) => &options.load,
+            Command::Star(options) => &options.load,
+            Command::Rooms(options) => &options.load,
             Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => {
                 return None;
             }
@@ -68,6 +77,17 @@ impl Cli {
             }
             Command::Echo(options) => {
                 show(&options.load, |progress| echo::run(&options, progress))?;
+            }
+            Command::Room(options) => {
+                show(&options.load, |progress| room::run_room(&options, progress))?;
+            }
+            Command::Star(options) => {
+                show(&options.load, |progress| room::run_star(&options, progress))?;
+            }
+            Command::Rooms(options) => {
+                show(&options.load, |progress| {
+                    room::run_rooms(&options, progress)
+                })?;
             }
             Command::Lab(options) => lab::run(&options)?,
             Command::Inside(options) => return Err(inside::run(options).into()),

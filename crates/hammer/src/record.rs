@@ -134,6 +134,16 @@ pub struct Sample {
     pub length_s: f64,
     /// Participants with media at its end.
     pub participants: u32,
+    /// PeerConnections that were up at its end, those included that publish; more than participants where
+    /// one has several.
+    #[serde(default)]
+    pub peer_connections: u32,
+    /// Those that told the server of a limit, with media at its end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub limited: u32,
+    /// UDP payload that those with a limit got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_bytes: Option<u64>,
     /// Participants that got their first packet in it.
     pub joined: u32,
     /// Participants that left in it.
@@ -273,6 +283,12 @@ pub struct Step {
     pub end_s: f64,
     /// Participants with media.
     pub participants: u32,
+    /// PeerConnections, those included that publish.
+    #[serde(default)]
+    pub peer_connections: u32,
+    /// UDP payload that each of those with a limit got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_bps: Option<f64>,
     /// Packets that arrived of those that should have.
     pub delivered_share: f64,
     /// What arrived, UDP payload.
@@ -312,6 +328,9 @@ pub struct Step {
 pub struct Summary {
     /// The most participants in a step that was carried; 0 if none was.
     pub carried_participants: u32,
+    /// PeerConnections in that step, those included that publish.
+    #[serde(default)]
+    pub peer_connections: u32,
     /// What arrived in that step, UDP payload.
     pub carried_bps: f64,
     /// What arrived in that step.
@@ -324,6 +343,18 @@ pub struct Summary {
     /// The server's memory for one more participant: from the step with the fewest to that with the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_participant: Option<f64>,
+    /// The same for one more PeerConnection; with one step only, from the server without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_peer_connection: Option<f64>,
+    /// The server's CPU time for each packet that arrived in the best step, with all that is around it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns_per_packet: Option<f64>,
+    /// UDP payload that each of those with a limit got in the best step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_bps: Option<f64>,
+    /// The server's memory when all had left, again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<Leaving>,
     /// Joins until media.
     #[serde(default)]
     pub joins: u64,
@@ -342,15 +373,47 @@ pub struct Summary {
     /// From the source's sending to a participant's receiving, in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
-    /// The longest time that a participant with media got none.
+    /// The longest time that a participant with media got none: in a storm or churn, one of those who were
+    /// there before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ms: Option<f64>,
+    /// The same in times between two frames; 1 is none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap_frames: Option<f64>,
     /// [`Self::carried_pps`] of the ceiling's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_share: Option<f64>,
     /// What makes figures doubtful: hammer's own limits, stolen time, refused joins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A server's memory over times in which all came and left.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Leaving {
+    /// Before anybody came.
+    pub before_bytes: u64,
+    /// With everybody there, each time.
+    pub full_bytes: Vec<u64>,
+    /// When all had left, each time.
+    pub empty_bytes: Vec<u64>,
+}
+
+impl Leaving {
+    /// By how much more memory is in use after the last time than after the first; the larger one of
+    /// those with everybody there and with nobody. None of fewer than two times.
+    pub fn growth_share(&self) -> Option<f64> {
+        let growth = |bytes: &[u64]| match bytes {
+            [first, .., last] => Some(*last as f64 / (*first).max(1) as f64 - 1.0),
+            _ => None,
+        };
+        let growths = [growth(&self.full_bytes), growth(&self.empty_bytes)];
+        growths.into_iter().flatten().max_by(f64::total_cmp)
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Why a report could not be read.
@@ -473,6 +536,19 @@ mod tests {
             (50.0, 90.0, 99.0)
         );
         assert_eq!(Delays::of(&mut []), None);
+    }
+
+    #[test]
+    fn memory_that_stays_is_told_from_memory_that_grows() {
+        let mut leaving = Leaving {
+            before_bytes: 10,
+            full_bytes: vec![100, 100, 101],
+            empty_bytes: vec![50],
+        };
+        assert!((leaving.growth_share().unwrap() - 0.01).abs() < 1e-9);
+        leaving.empty_bytes = vec![50, 60];
+        assert!((leaving.growth_share().unwrap() - 0.2).abs() < 1e-9);
+        assert_eq!(Leaving::default().growth_share(), None);
     }
 
     #[test]

@@ -112,6 +112,12 @@ impl Sampler {
         }
     }
 
+    /// The server's memory at this moment, shared pages counted in proportion if the kernel tells.
+    pub fn server_memory_bytes(&self) -> Option<u64> {
+        let tree = Tree::read(self.options.server_pid?, true).ok()?;
+        Some(pss_bytes(&tree).unwrap_or(tree.rss_bytes))
+    }
+
     /// The cores that the server may use.
     pub fn server_cores(&self) -> &[usize] {
         &self.server_cores

@@ -5,9 +5,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+/// There is a configuration for each number of workers up to this.
+const MOST_WORKERS: usize = 16;
+
 /// Writes all of them into `dir`.
 pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     fs::write(dir.join("portunus.toml"), portunus(ip, cores))?;
+    for workers in 1..=MOST_WORKERS {
+        let name = format!("portunus-{workers}.toml");
+        fs::write(dir.join(name), portunus(ip, workers))?;
+    }
     let janus = dir.join("janus");
     fs::create_dir(&janus)?;
     for (name, text) in JANUS {
@@ -16,11 +23,11 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn portunus(ip: &str, cores: usize) -> String {
+fn portunus(ip: &str, workers: usize) -> String {
     format!(
         "\
 [media]
-workers = {cores}
+workers = {workers}
 bind = [\"{ip}\"]
 [http]
 bind = [\"{ip}\"]
@@ -34,7 +41,7 @@ filter = \"warn\"
 
 /// Janus takes what is not configured as its default; transports and plugins without a file of their own
 /// keep off or run with their defaults.
-const JANUS: [(&str, &str); 4] = [
+const JANUS: [(&str, &str); 5] = [
     (
         "janus.jcfg",
         "\
@@ -65,4 +72,5 @@ general: {
 ",
     ),
     ("janus.plugin.streaming.jcfg", "general: {\n}\n"),
+    ("janus.plugin.videoroom.jcfg", "general: {\n}\n"),
 ];

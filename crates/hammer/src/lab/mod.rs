@@ -65,8 +65,8 @@ pub struct Options {
 
 const AFTER_HELP: &str = "\
 COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} (the address to serve at), {core} (the
-server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml and
-{dir}/janus/. Two commands are known by name:
+server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
+{dir}/portunus-N.toml (the same with N workers) and {dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml
   debian-janus    janus --configs-folder {dir}/janus
 

@@ -7,13 +7,16 @@ use crate::record::{Report, RunRecord, Sample};
 /// A column: its name and what stands in it; nothing where nothing was measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
 
-const COLUMNS: [Column; 31] = [
+const COLUMNS: [Column; 33] = [
     ("scenario", |run, _| text(&run.scenario.name)),
     ("server", |run, _| text(&run.server.name)),
     ("round", |run, _| Some(run.round.to_string())),
     ("at_s", |_, s| number(Some(s.at_s))),
     ("length_s", |_, s| number(Some(s.length_s))),
     ("participants", |_, s| Some(s.participants.to_string())),
+    ("peer_connections", |_, s| {
+        Some(s.peer_connections.to_string())
+    }),
     ("joined", |_, s| Some(s.joined.to_string())),
     ("left", |_, s| Some(s.left.to_string())),
     ("failed", |_, s| Some(s.failed.to_string())),
@@ -33,6 +36,9 @@ const COLUMNS: [Column; 31] = [
     ("delay_p90_us", |_, s| number(s.delay.map(|d| d.p90_us))),
     ("delay_p99_us", |_, s| number(s.delay.map(|d| d.p99_us))),
     ("delay_max_us", |_, s| number(s.delay.map(|d| d.max_us))),
+    ("send_late_p99_us", |_, s| {
+        number(s.send_late.map(|d| d.p99_us))
+    }),
     ("join_delay_p50_us", |_, s| {
         number(s.join_delay.map(|d| d.p50_us))
     }),

@@ -83,6 +83,8 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             start_s: at as f64 * 8.0 + 2.0,
             end_s: at as f64 * 8.0 + 8.0,
             participants: *n,
+            peer_connections: *n,
+            limited_bps: None,
             delivered_share: share,
             received_bps: bps,
             received_pps: pps,
@@ -149,6 +151,14 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             join_delay: Some(delays(90_000.0)),
             delay: best.delay,
             longest_gap_ms: Some(34.0),
+            peer_connections: best.peer_connections,
+            cpu_ns_per_packet: best
+                .server_cpu_cores
+                .map(|cores| cores * 1e9 / best.received_pps),
+            bytes_per_peer_connection: None,
+            limited_bps: None,
+            leaving: None,
+            longest_gap_frames: Some(1.02),
             ceiling_share: Some(best.received_pps / ceiling.delivered_pps),
             warnings: if name == "janus" {
                 vec!["an example of a <warning>".into()]

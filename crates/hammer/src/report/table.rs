@@ -88,6 +88,11 @@ const OF_CEILING_PER_CORE: &str = "of ceiling\u{2019}s";
 fn columns(section: &Section<'_>) -> Vec<Column> {
     let mut columns = vec![
         column(PARTICIPANTS, count, |s| Some(s.carried_participants.into())),
+        column("connections", count, |s| {
+            // Where each participant has one, that is said already.
+            let several = s.peer_connections > s.carried_participants;
+            several.then_some(s.peer_connections.into())
+        }),
         column(THROUGHPUT, bits_per_s, |s| Some(s.carried_bps)),
         column(OF_CEILING, percent, |s| s.ceiling_share),
     ];
@@ -110,11 +115,25 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
             heading: OF_CEILING_PER_CORE.to_owned(),
             entry: Box::new(|group| Some(entry(group.figure(share_per_core)?, &percent))),
         },
+        column(
+            "CPU/packet",
+            |ns| time_us(ns / 1e3),
+            |s| s.cpu_ns_per_packet,
+        ),
         column("memory each", bytes, |s| s.bytes_per_participant),
+        column("memory/connection", bytes, |s| {
+            let several = s.peer_connections > s.carried_participants;
+            s.bytes_per_peer_connection.filter(|_| several)
+        }),
+        column("memory growth", percent, |s| {
+            s.leaving.as_ref()?.growth_share()
+        }),
+        column("limited get", bits_per_s, |s| s.limited_bps),
         column("joins/CPU s", count, |s| s.joins_per_cpu_s),
         column("delay p50", time_us, |s| Some(s.delay?.p50_us)),
         column("delay p99", time_us, |s| Some(s.delay?.p99_us)),
         column("longest gap", |ms| time_us(ms * 1e3), |s| s.longest_gap_ms),
+        column("in frames", digits, |s| s.longest_gap_frames),
     ]);
     columns
 }

@@ -146,6 +146,14 @@ impl Group<'_> {
         self.by_participants(|_, step| figure(step))
     }
 
+    /// The same by PeerConnections.
+    pub(super) fn steps_by_connections(
+        &self,
+        figure: impl Fn(&Step) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
+        self.by(|step| step.peer_connections, |_, step| figure(step))
+    }
+
     /// A figure of the seconds within each step, by participants: its mean, and the median over the rounds.
     pub(super) fn seconds_of_steps(
         &self,
@@ -161,11 +169,19 @@ impl Group<'_> {
         &self,
         figure: impl Fn(&RunRecord, &Step) -> Option<f64>,
     ) -> Vec<(f64, f64)> {
+        self.by(|step| step.participants, figure)
+    }
+
+    fn by(
+        &self,
+        number: impl Fn(&Step) -> u32,
+        figure: impl Fn(&RunRecord, &Step) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
         let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for run in &self.runs {
             for step in &run.steps {
                 if let Some(value) = figure(run, step).filter(|value| value.is_finite()) {
-                    values.entry(step.participants).or_default().push(value);
+                    values.entry(number(step)).or_default().push(value);
                 }
             }
         }

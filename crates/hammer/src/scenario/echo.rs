@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::crowd::{Act, Crowd};
+use super::run::Acts;
 use super::target::Facts;
 use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
 use crate::progress::Progress;
@@ -46,5 +47,14 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     let (threads, events) =
         LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
-    run::run("echo", load, facts, sampler, crowd, vec![act], progress).await
+    run::run(
+        "echo",
+        load,
+        facts,
+        sampler,
+        crowd,
+        Acts::Each(vec![act]),
+        progress,
+    )
+    .await
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::crowd::PublishError;
+use super::crowd::JoinError;
 use crate::client::ClientError;
 use crate::traffic::TrafficError;
 use crate::usage::UsageError;
@@ -43,9 +43,9 @@ pub enum ScenarioError {
     /// The source of media cannot start.
     #[error("the source: {0}")]
     Source(io::Error),
-    /// The source of media cannot be published.
-    #[error("publishing by WHIP: {0}")]
-    Publish(#[from] PublishError),
+    /// The sources of media cannot be published.
+    #[error("publishing: {0}")]
+    Publish(#[from] JoinError),
     /// No threads for the participants.
     #[error("the load threads: {0}")]
     Load(io::Error),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::crowd::Manners;
 use super::{Target, seconds};
 use crate::source::{SourceConfig, VideoCodec};
-use crate::traffic::Traffic;
+use crate::traffic::{AUDIO_PERIOD, Traffic};
 use crate::usage;
 
 /// What participants get, how they come, how long they are measured.
@@ -33,7 +33,7 @@ pub struct Options {
     #[arg(long)]
     pub align_sources: bool,
     /// Participants; with --ramp: the most that are tried
-    #[arg(long, visible_alias = "peers", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_aliases = ["peers", "subscribers"], value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub viewers: u32,
     /// Stress test: so many more each time, until less than 99.5 % is delivered
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -52,6 +52,10 @@ pub struct Options {
     /// Afterwards: so many leave each second, and others join in their place
     #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub churn: Option<u32>,
+    /// At the end: all leave, and come again but for the last time, so many times; the server's memory is
+    /// compared
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub leave: Option<u32>,
     /// How long each number of participants is measured, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     pub duration: f64,
@@ -89,16 +93,26 @@ impl Options {
         Manners {
             check_share: self.check_share,
             reports: !self.no_reports,
+            limited: None,
         }
     }
 
     /// What is sent.
     pub(super) fn source(&self) -> SourceConfig {
         SourceConfig {
-            traffic: self.traffic.clone(),
             codec: self.codec,
             keyframes: Duration::from_secs_f64(self.keyframes),
             aligned: self.align_sources,
+            ..SourceConfig::of(self.traffic.clone())
+        }
+    }
+
+    /// Time between two packets that a participant gets at the longest, without jitter.
+    pub(super) fn longest_period(&self) -> Duration {
+        match self.traffic.video_bps {
+            0 => AUDIO_PERIOD,
+            _ if self.traffic.audio_bps > 0 => self.traffic.frame_period().min(AUDIO_PERIOD),
+            _ => self.traffic.frame_period(),
         }
     }
 
@@ -120,6 +134,7 @@ impl Options {
             ("bisect", json!(self.bisect)),
             ("storm", json!(self.storm)),
             ("churn", json!(self.churn)),
+            ("leave", json!(self.leave)),
             ("duration", json!(self.duration)),
             ("settle", json!(self.settle)),
             ("join-rate", json!(self.join_rate)),
@@ -146,7 +161,7 @@ fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("a share from 0 to 1 is expected".to_owned()),

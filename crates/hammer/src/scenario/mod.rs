@@ -6,9 +6,11 @@ mod error;
 pub mod load;
 mod mountpoint;
 mod recorder;
+pub mod room;
 mod run;
 pub mod streaming;
 mod target;
+mod videoroom;
 
 use std::future::Future;
 use std::io;

@@ -34,6 +34,8 @@ pub(super) struct Recorder<'a> {
     join_delays: Vec<f64>,
     ended: u32,
     warnings: Vec<String>,
+    /// The server's memory before anybody came.
+    empty_bytes: Option<u64>,
 }
 
 /// What a step is made of.
@@ -49,6 +51,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn new(crowd: Crowd, sampler: Sampler, progress: &'a Progress) -> Self {
         let now = Instant::now();
         Self {
+            empty_bytes: sampler.server_memory_bytes(),
             crowd,
             sampler,
             progress,
@@ -106,6 +109,9 @@ impl<'a> Recorder<'a> {
             at_s: self.at_s(),
             length_s,
             participants: window.participants,
+            peer_connections: window.peer_connections,
+            limited: window.limited,
+            limited_bytes: (window.limited > 0).then_some(window.limited_bytes),
             joined: window.joined,
             left: window.left,
             failed: joins.failed,
@@ -155,6 +161,16 @@ impl<'a> Recorder<'a> {
         Ok(step)
     }
 
+    /// The server's memory at this moment, shared pages counted in proportion.
+    pub(super) fn server_memory_bytes(&self) -> Option<u64> {
+        self.sampler.server_memory_bytes()
+    }
+
+    /// The server's memory before anybody came.
+    pub(super) fn empty_bytes(&self) -> Option<u64> {
+        self.empty_bytes
+    }
+
     /// CPU time of the server in the samples from index `first` on, in seconds; and their length.
     pub(super) fn server_cpu_s(&self, first: usize) -> Option<(f64, f64)> {
         let samples = self.samples.get(first..)?;
@@ -182,7 +198,7 @@ impl<'a> Recorder<'a> {
 
     /// All that was taken.
     pub(super) fn finish(mut self) -> (Vec<Sample>, Vec<Step>, Summary) {
-        let mut summary = summary(&self.samples, &self.steps);
+        let mut summary = summary(&self.samples, &self.steps, self.empty_bytes);
         summary.joins = self.join_delays.len() as u64;
         summary.join_delay = Delays::of(&mut self.join_delays);
         summary.failed_joins = self.samples.iter().map(|s| u64::from(s.failed)).sum();
@@ -217,6 +233,11 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
         start_s,
         end_s: last.map_or(start_s, |s| s.at_s),
         participants: last.map_or(0, |s| s.participants),
+        peer_connections: last.map_or(0, |s| s.peer_connections),
+        limited_bps: last.filter(|s| s.limited > 0).map(|s| {
+            let bytes = sum(|s| s.limited_bytes.unwrap_or(0));
+            bytes * 8.0 / length_s / f64::from(s.limited)
+        }),
         delivered_share,
         received_bps: sum(|s| s.received_bytes) * 8.0 / length_s,
         received_pps: received / length_s,
@@ -245,26 +266,38 @@ fn cpu_cores(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<
     used.filter(|_| length > 0.0).map(|used| used / length)
 }
 
-fn summary(samples: &[Sample], steps: &[Step]) -> Summary {
+fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summary {
     let carried = steps.iter().filter(|step| step.carried);
     let best = carried.max_by_key(|step| step.participants);
     let fewest = steps.iter().min_by_key(|step| step.participants);
     let most = steps.iter().max_by_key(|step| step.participants);
     let memory = |step: &Step| step.server_pss_bytes.or(step.server_rss_bytes);
-    let bytes_per_participant = fewest.zip(most).and_then(|(fewest, most)| {
-        let more = most
-            .participants
-            .checked_sub(fewest.participants)
-            .filter(|n| *n > 0)?;
+    let bytes_per = |count: fn(&Step) -> u32| {
+        let (fewest, most) = fewest.zip(most)?;
+        let more = count(most).checked_sub(count(fewest)).filter(|n| *n > 0)?;
         Some((memory(most)? as f64 - memory(fewest)? as f64) / f64::from(more))
-    });
+    };
+    // With one number of participants only: what they added to the server's memory without them.
+    let from_nobody = || {
+        let (most, empty) = most.zip(empty_bytes)?;
+        let count = Some(most.peer_connections).filter(|n| *n > 0)?;
+        Some((memory(most)? as f64 - empty as f64) / f64::from(count))
+    };
+    let bytes_per_peer_connection = bytes_per(|step| step.peer_connections).or_else(from_nobody);
+    let ns_per_packet = |step: &Step| {
+        Some(step.server_cpu_cores? * 1e9 / step.received_pps).filter(|ns| ns.is_finite())
+    };
     Summary {
         carried_participants: best.map_or(0, |step| step.participants),
+        peer_connections: best.map_or(0, |step| step.peer_connections),
         carried_bps: best.map_or(0.0, |step| step.received_bps),
         carried_pps: best.map_or(0.0, |step| step.received_pps),
         delivered_share: best.or(most).map_or(0.0, |step| step.delivered_share),
         server_cpu_cores: best.and_then(|step| step.server_cpu_cores),
-        bytes_per_participant,
+        bytes_per_participant: bytes_per(|step| step.participants),
+        bytes_per_peer_connection,
+        cpu_ns_per_packet: best.or(most).and_then(ns_per_packet),
+        limited_bps: best.or(most).and_then(|step| step.limited_bps),
         delay: best.and_then(|step| step.delay),
         longest_gap_ms: samples
             .iter()
@@ -372,7 +405,7 @@ mod tests {
             .iter()
             .map(|s| step(s.at_s - 1.0, std::slice::from_ref(s)))
             .collect();
-        let summary = summary(&samples, &steps);
+        let summary = summary(&samples, &steps, None);
         assert_eq!(summary.carried_participants, 20);
         assert_eq!(summary.bytes_per_participant, Some(1_000.0));
         assert_eq!(summary.longest_gap_ms, Some(3.0));

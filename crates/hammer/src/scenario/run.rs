@@ -10,13 +10,24 @@ use super::crowd::{Act, Crowd, Pace};
 use super::load::Options;
 use super::recorder::Recorder;
 use super::target::Facts;
+use crate::figures;
 use crate::progress::Progress;
-use crate::record::{Report, RunRecord, Sample, Scenario, Server, Step};
+use crate::record::{Leaving, Report, RunRecord, Sample, Scenario, Server, Step};
 use crate::usage::{self, Sampler};
 
 /// How long joins are started for a step of a ramp: a server that needs longer for so many is
 /// overloaded, and would need ever longer.
 const GROWTH: Duration = Duration::from_secs(20);
+/// Queues are given so many seconds to empty after an overload.
+const DRAIN_TRIES: u32 = 15;
+/// Packets that need less are not in a queue.
+const ON_TIME_US: f64 = 50_000.0;
+/// Memory is given so many seconds to settle.
+const STEADY_TRIES: u32 = 10;
+/// Memory that grows by more while all come and leave is not freed.
+const STEADY_MEMORY: f64 = 0.05;
+/// The share of the server's CPU time that joins have to have, to be told from relaying.
+const CERTAIN: f64 = 0.15;
 /// Who gets nothing in this time starves.
 const STARVING: Duration = Duration::from_secs(1);
 
@@ -28,7 +39,7 @@ pub(super) async fn run(
     facts: Facts,
     sampler: Sampler,
     crowd: Crowd,
-    acts: Vec<Act>,
+    acts: Acts,
     progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
     let started = SystemTime::now()
@@ -37,23 +48,29 @@ pub(super) async fn run(
     let cores = sampler.server_cores().to_vec();
     let mut run = Run {
         options,
-        acts: acts.into(),
+        acts,
+        anew: 0,
         recorder: Recorder::new(crowd.clone(), sampler, progress),
         crowd: crowd.clone(),
         joining: None,
         gap_ms: None,
+        leaving: None,
+        overloaded: false,
     };
     let outcome = run.all().await;
     crowd.leave(crowd.len(), false).await;
     outcome?;
 
-    let (joining, gap_ms) = (run.joining, run.gap_ms);
+    let (joining, gap_ms, leaving) = (run.joining, run.gap_ms, run.leaving);
     let (samples, steps, mut summary) = run.recorder.finish();
     if let Some(joining) = joining {
         summary.joins_per_s = Some(joining.per_s);
         summary.joins_per_cpu_s = joining.per_cpu_s;
     }
     summary.longest_gap_ms = gap_ms;
+    let period_ms = options.longest_period().as_secs_f64() * 1e3;
+    summary.longest_gap_frames = gap_ms.map(|gap_ms| gap_ms / period_ms);
+    summary.leaving = leaving;
     let target = &options.target;
     let server = target.name.clone().or(facts.name);
     Ok(RunRecord {
@@ -92,15 +109,28 @@ pub(super) fn write(options: &Options, record: &RunRecord) -> Result<(), Scenari
     })
 }
 
+/// What participants do.
+pub(super) enum Acts {
+    /// Each comes by itself; they take turns at these.
+    Each(Vec<Act>),
+    /// What a number of them does together: another number is made anew.
+    Anew(Box<dyn Fn(u32) -> Act>),
+}
+
 /// A run under way.
 struct Run<'a> {
     options: &'a Options,
-    acts: Arc<[Act]>,
+    acts: Acts,
+    /// How large what was made anew is.
+    anew: u32,
     crowd: Crowd,
     recorder: Recorder<'a>,
     joining: Option<Joining>,
     /// The longest gap where it is of interest: in the storm, else in the best step.
     gap_ms: Option<f64>,
+    leaving: Option<Leaving>,
+    /// The last step was not carried: queues may be full.
+    overloaded: bool,
 }
 
 /// How fast participants joined.
@@ -113,7 +143,10 @@ struct Joining {
 /// What joins took, before it is known what relaying took meanwhile.
 struct Burst {
     joined: usize,
+    failed: u32,
     length_s: f64,
+    /// Packets that participants got meanwhile.
+    packets: u64,
     server_cpu_s: Option<f64>,
 }
 
@@ -124,31 +157,111 @@ impl Run<'_> {
             None => {
                 let burst = self.grow(self.options.viewers).await?;
                 let step = self.step().await?;
-                self.joining = Some(burst.per_s(None, &step));
+                self.note_joins(&burst, None, &step);
                 step
             }
         };
         self.gap_ms = last.longest_gap_ms;
-        if let Some(more) = self.options.storm {
+        let Options {
+            storm,
+            churn,
+            leave,
+            ..
+        } = self.options;
+        if self.options.ramp.is_some() && (storm.is_some() || churn.is_some() || leave.is_some()) {
+            // On top of what is carried, not of what was too much.
+            self.resize(last.participants).await?;
+            last = self.step().await?;
+        }
+        if let Some(more) = *storm {
             let before = self.recorder.samples().len();
+            self.crowd.load().storm(true);
             let burst = self.grow(more).await?;
+            self.crowd.load().storm(false);
             let stormy = self.recorder.samples().get(before..).unwrap_or_default();
             self.gap_ms = gap_ms(stormy);
             let step = self.step().await?;
-            self.joining = Some(burst.per_s(Some(&last), &step));
+            self.note_joins(&burst, Some(&last), &step);
             last = step;
         }
-        if let Some(per_s) = self.options.churn {
+        if let Some(per_s) = *churn {
             self.churn(per_s, last.participants).await?;
         }
+        if let Some(times) = *leave {
+            self.leave_again_and_again(times).await?;
+        }
         Ok(())
+    }
+
+    fn note_joins(&mut self, burst: &Burst, before: Option<&Step>, after: &Step) {
+        let joining = burst.per_s(before, after);
+        if joining.per_cpu_s.is_none() && burst.server_cpu_s.is_some() {
+            self.recorder.warn(
+                "relaying took so much of the server's CPU time that joins cannot be told from it: \
+                 joins/CPU s takes less media"
+                    .to_owned(),
+            );
+        }
+        self.joining = Some(joining);
+    }
+
+    /// Lets all leave, and come again, and compares the server's memory.
+    async fn leave_again_and_again(&mut self, times: u32) -> Result<(), ScenarioError> {
+        let Some(before_bytes) = self.recorder.empty_bytes() else {
+            self.recorder
+                .warn("the server's memory is not watched: --server-pid says whose".to_owned());
+            return Ok(());
+        };
+        let count = self.present();
+        let mut leaving = Leaving {
+            before_bytes,
+            ..Leaving::default()
+        };
+        for time in 0..times {
+            if time > 0 {
+                self.grow(count).await?;
+            }
+            leaving.full_bytes.extend(self.steady_memory().await?);
+            self.all_leave().await?;
+            leaving.empty_bytes.extend(self.steady_memory().await?);
+        }
+        let growth = leaving
+            .growth_share()
+            .filter(|share| *share > STEADY_MEMORY);
+        if let Some(growth) = growth {
+            self.recorder.warn(format!(
+                "the server's memory grew by {} while all came and left {times} times",
+                figures::percent(growth)
+            ));
+        }
+        self.leaving = Some(leaving);
+        Ok(())
+    }
+
+    /// The server's memory once it changes no more.
+    async fn steady_memory(&mut self) -> Result<Option<u64>, ScenarioError> {
+        let settle = Duration::from_secs_f64(self.options.settle);
+        self.recorder.during(sleep(settle)).await?;
+        let mut before = self.recorder.server_memory_bytes();
+        for _ in 0..STEADY_TRIES {
+            self.recorder.during(sleep(Duration::from_secs(1))).await?;
+            let now = self.recorder.server_memory_bytes();
+            let pair = before
+                .zip(now)
+                .map(|(before, now)| (before as f64, now as f64));
+            if pair.is_none_or(|(before, now)| (now / before.max(1.0) - 1.0).abs() < 0.005) {
+                return Ok(now);
+            }
+            before = now;
+        }
+        Ok(before)
     }
 
     /// Ever more participants until it is too much; gives the last step that was carried, or the first.
     async fn ramp(&mut self, mut step: u32) -> Result<Step, ScenarioError> {
         let mut carried: Option<Step> = None;
         let failed = loop {
-            let now = self.crowd.len() as u32;
+            let now = self.present();
             let more = step.min(self.options.viewers.saturating_sub(now));
             if more == 0 {
                 break None;
@@ -156,9 +269,9 @@ impl Run<'_> {
             let burst = self.grow_at_most(more, Some(self.growth(more))).await?;
             let measured = self.step().await?;
             if self.joining.is_none() {
-                self.joining = Some(burst.per_s(None, &measured));
+                self.note_joins(&burst, None, &measured);
             }
-            let all_came = self.crowd.len() as u32 >= now + more;
+            let all_came = self.present() >= now + more && burst.failed == 0;
             if !measured.carried || !all_came {
                 break Some(measured);
             }
@@ -186,16 +299,7 @@ impl Run<'_> {
         let mut best = None;
         while bad.saturating_sub(good) > precision {
             let middle = good.midpoint(bad);
-            let now = self.crowd.len() as u32;
-            if now > middle {
-                let leave = self.crowd.clone();
-                let leaving = async move { leave.leave((now - middle) as usize, false).await };
-                self.recorder.during(leaving).await?;
-            } else {
-                self.grow_at_most(middle - now, Some(self.growth(middle - now)))
-                    .await?;
-            }
-            self.dismiss_starving().await?;
+            self.resize(middle).await?;
             let step = self.step().await?;
             if step.carried && step.participants > good {
                 good = step.participants;
@@ -205,6 +309,43 @@ impl Run<'_> {
             }
         }
         Ok(best)
+    }
+
+    /// Participants that are there, or units of them.
+    fn present(&self) -> u32 {
+        match &self.acts {
+            Acts::Each(_) => self.crowd.len() as u32,
+            Acts::Anew(_) if self.crowd.len() == 0 => 0,
+            Acts::Anew(_) => self.anew,
+        }
+    }
+
+    /// Lets so many leave or join that there are `wanted`.
+    async fn resize(&mut self, wanted: u32) -> Result<(), ScenarioError> {
+        let now = self.present();
+        match &self.acts {
+            Acts::Each(_) if now > wanted => {
+                let crowd = self.crowd.clone();
+                let leaving = async move { crowd.leave((now - wanted) as usize, false).await };
+                self.recorder.during(leaving).await?;
+            }
+            _ if now == wanted => {}
+            Acts::Each(_) => {
+                let more = wanted - now;
+                self.grow_at_most(more, Some(self.growth(more))).await?;
+            }
+            Acts::Anew(_) => {
+                self.all_leave().await?;
+                self.grow_at_most(wanted, None).await?;
+            }
+        }
+        self.dismiss_starving().await
+    }
+
+    async fn all_leave(&mut self) -> Result<(), ScenarioError> {
+        let crowd = self.crowd.clone();
+        let leaving = async move { crowd.leave(crowd.len(), false).await };
+        self.recorder.during(leaving).await
     }
 
     /// How long `count` may take to join in a ramp.
@@ -247,14 +388,27 @@ impl Run<'_> {
         self.recorder.begin().await?;
         self.recorder.note(&format!("{count} more join"));
         let first = self.recorder.samples().len();
-        let before = self.crowd.len();
+        let (acts, joining, before): (Arc<[Act]>, usize, usize) = match &self.acts {
+            Acts::Each(acts) => (acts.clone().into(), count as usize, self.crowd.len()),
+            Acts::Anew(act) => {
+                let all = self.present() + count;
+                let act = act(all);
+                self.all_leave().await?;
+                self.anew = all;
+                (vec![act].into(), 1, 0)
+            }
+        };
+        let first = match before {
+            0 => self.recorder.samples().len(),
+            _ => first,
+        };
         let pace = Pace {
             per_s: self.options.join_rate,
             at_a_time: self.options.joins_at_a_time as usize,
             at_most,
         };
         let crowd = self.crowd.clone();
-        let joining = crowd.join(&self.acts, count as usize, pace);
+        let joining = crowd.join(&acts, joining, pace);
         self.recorder.during(joining).await?;
         self.recorder.sample().await?;
         if self.crowd.len() == 0 {
@@ -265,7 +419,9 @@ impl Run<'_> {
         let samples = self.recorder.samples().get(first..).unwrap_or_default();
         Ok(Burst {
             joined: self.crowd.len().saturating_sub(before),
+            failed: samples.iter().map(|s| s.failed).sum(),
             length_s: samples.iter().map(|s| s.length_s).sum(),
+            packets: samples.iter().map(|s| s.received_packets).sum(),
             server_cpu_s: cpu.map(|(cpu, _)| cpu),
         })
     }
@@ -275,9 +431,33 @@ impl Run<'_> {
         let settle = Duration::from_secs_f64(self.options.settle);
         let duration = Duration::from_secs_f64(self.options.duration);
         self.recorder.during(sleep(settle)).await?;
+        if self.overloaded {
+            self.drain().await?;
+        }
         self.recorder.begin_step().await?;
         self.recorder.during(sleep(duration)).await?;
-        self.recorder.end_step().await
+        let step = self.recorder.end_step().await?;
+        self.overloaded = !step.carried;
+        Ok(step)
+    }
+
+    /// Waits until the queues of an overload are empty, or stay as they are: else what was due before
+    /// would count for the next step.
+    async fn drain(&mut self) -> Result<(), ScenarioError> {
+        self.recorder.note("waiting for queues to empty");
+        for _ in 0..DRAIN_TRIES {
+            self.recorder.begin().await?;
+            self.recorder
+                .during(sleep(Duration::from_millis(990)))
+                .await?;
+            self.recorder.sample().await?;
+            if let [.., before, now] = self.recorder.samples()
+                && has_settled(before, now)
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Participants leave and others join, as many each second.
@@ -288,7 +468,10 @@ impl Run<'_> {
             at_most: None,
         };
         let crowd = self.crowd.clone();
-        let acts = Arc::clone(&self.acts);
+        let acts: Arc<[Act]> = match &self.acts {
+            Acts::Each(acts) => acts.clone().into(),
+            Acts::Anew(_) => return Ok(()),
+        };
         let count = (f64::from(per_s) * self.options.duration).ceil() as usize;
         let leaving = async {
             let mut clock = interval(Duration::from_secs_f64(1.0 / f64::from(per_s)));
@@ -313,20 +496,41 @@ impl Run<'_> {
 }
 
 impl Burst {
-    /// Relaying is taken out of the CPU time: the mean of what it took before and takes after.
+    /// Relaying is taken out of the CPU time: so many packets, at what one took before and takes after.
     fn per_s(&self, before: Option<&Step>, after: &Step) -> Joining {
         let joined = self.joined as f64;
-        let relaying = |step: Option<&Step>| step.map_or(Some(0.0), |step| step.server_cpu_cores);
-        let relaying = relaying(before).zip(relaying(Some(after)));
-        let cpu_s = self
-            .server_cpu_s
-            .zip(relaying)
-            .map(|(cpu, (before, after))| cpu - self.length_s * (before + after) / 2.0);
+        let of_packet = |step: &Step| {
+            let cpu_s = step.server_cpu_cores? / step.received_pps;
+            cpu_s.is_finite().then_some(cpu_s)
+        };
+        let steps = before.into_iter().chain([after]);
+        let costs: Vec<f64> = steps.filter_map(of_packet).collect();
+        let packet_s = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
+        let relaying_s = self.packets as f64 * packet_s;
+        let joins_s = self.server_cpu_s.map(|cpu_s| cpu_s - relaying_s);
+        // What is left of a large number after a large number was taken from it says nothing.
+        let certain = |joins_s: &f64| {
+            self.server_cpu_s
+                .is_some_and(|all| *joins_s > all * CERTAIN)
+        };
         Joining {
             per_s: joined / self.length_s.max(1e-9),
-            per_cpu_s: cpu_s.filter(|cpu| *cpu > 0.0).map(|cpu| joined / cpu),
+            per_cpu_s: joins_s.filter(certain).map(|cpu_s| joined / cpu_s),
         }
     }
+}
+
+/// Whether queues have emptied, or the server does what it can.
+fn has_settled(before: &Sample, now: &Sample) -> bool {
+    let share = |s: &Sample| s.received_packets as f64 / s.expected_packets.max(1) as f64;
+    let median = |s: &Sample| s.delay.map(|delay| delay.p50_us);
+    let close = |a: f64, b: f64, within: f64| (a / b.max(1e-9) - 1.0).abs() < within;
+    let on_time = close(share(now), 1.0, 0.005) && median(now).is_none_or(|us| us < ON_TIME_US);
+    let steady = close(share(before), share(now), 0.02)
+        && median(before)
+            .zip(median(now))
+            .is_none_or(|(before, now)| close(before, now, 0.2));
+    on_time || steady
 }
 
 fn gap_ms(samples: &[Sample]) -> Option<f64> {
@@ -339,21 +543,47 @@ fn gap_ms(samples: &[Sample]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Delays;
 
     #[test]
     fn joins_are_paid_without_relaying() {
         let burst = Burst {
             joined: 1_000,
+            failed: 0,
             length_s: 2.0,
+            packets: 50_000,
             server_cpu_s: Some(1.5),
         };
-        let step = |cpu| Step {
-            server_cpu_cores: Some(cpu),
+        let step = |cores| Step {
+            server_cpu_cores: Some(cores),
+            received_pps: 100_000.0,
             ..Step::default()
         };
-        let joining = burst.per_s(Some(&step(0.2)), &step(0.3));
+        let joining = burst.per_s(Some(&step(0.9)), &step(1.1));
         assert_eq!(joining.per_s, 500.0);
-        assert_eq!(joining.per_cpu_s, Some(1_000.0));
-        assert_eq!(burst.per_s(None, &Step::default()).per_cpu_s, None);
+        assert!((joining.per_cpu_s.unwrap_or(0.0) - 1_000.0).abs() < 1e-6);
+        // Relaying took nearly everything: nothing is said.
+        let busy = Burst {
+            packets: 145_000,
+            ..burst
+        };
+        assert_eq!(busy.per_s(Some(&step(0.9)), &step(1.1)).per_cpu_s, None);
+    }
+
+    #[test]
+    fn a_queue_has_emptied_when_packets_are_on_time_or_nothing_changes() {
+        let sample = |received, p50_us| Sample {
+            expected_packets: 1_000,
+            received_packets: received,
+            delay: Some(Delays {
+                p50_us,
+                ..Delays::default()
+            }),
+            ..Sample::default()
+        };
+        let (late, later) = (sample(900, 400_000.0), sample(1_000, 250_000.0));
+        assert!(!has_settled(&late, &later));
+        assert!(has_settled(&late, &sample(1_000, 900.0)));
+        assert!(has_settled(&late, &sample(895, 410_000.0)));
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::crowd::{Act, Crowd};
 use super::mountpoint::Maker;
+use super::run::Acts;
 use super::target::Facts;
 use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
 use crate::progress::Progress;
@@ -119,7 +120,16 @@ async fn through_mountpoints(
         }
     }
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
-    let record = run::run("streaming", load, facts, sampler, crowd, acts, progress).await;
+    let record = run::run(
+        "streaming",
+        load,
+        facts,
+        sampler,
+        crowd,
+        Acts::Each(acts),
+        progress,
+    )
+    .await;
     drop(source);
     maker.finish().await;
     record
@@ -150,7 +160,7 @@ async fn published(
         facts,
         sampler,
         crowd.clone(),
-        acts,
+        Acts::Each(acts),
         progress,
     )
     .await;

@@ -13,17 +13,19 @@ use serde::{Deserialize, Serialize};
 
 pub use pace::Lateness;
 pub(crate) use pace::{Due, spread};
-pub use packets::Packets;
+pub use packets::{Made, Packets};
 pub use stamp::{STAMP_BYTES, Stamp, wall_clock};
 pub use thread::{Destination, Source, SourceConfig};
 
-/// Streams of a source: video, audio.
-pub const STREAMS: usize = 2;
+/// Streams of a source: video, audio, and with simulcast the video's lower layers.
+pub const STREAMS: usize = 4;
 
 /// Index of the video stream.
 pub const VIDEO: usize = 0;
 /// Index of the audio stream.
 pub const AUDIO: usize = 1;
+/// Indices of the lower layers, the higher one first; viewers who get them do not get [`VIDEO`].
+pub const LOWER: [usize; 2] = [2, 3];
 
 /// What the video looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
@@ -59,12 +61,12 @@ impl VideoCodec {
 pub struct Sent([AtomicU64; STREAMS]);
 
 impl Sent {
-    /// Over all streams.
+    /// What a viewer is due: audio, and video of the highest layer.
     pub fn packets(&self) -> u64 {
-        self.0
+        let due = [VIDEO, AUDIO]
             .iter()
-            .map(|stream| stream.load(Ordering::Relaxed))
-            .sum()
+            .filter_map(|stream| self.0.get(*stream));
+        due.map(|stream| stream.load(Ordering::Relaxed)).sum()
     }
 
     /// Counts a packet of a stream.

@@ -1,12 +1,11 @@
 //! The RTP packets of one source.
 
-use std::time::Duration;
-
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, Ssrc};
 
 use super::payload::{self, Place};
-use super::{AUDIO, Stamp, VIDEO, VideoCodec, wall_clock};
+use super::thread::SourceConfig;
+use super::{AUDIO, LOWER, Stamp, VIDEO, VideoCodec, wall_clock};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
 /// The payload type of audio; a mountpoint writes its own.
@@ -14,17 +13,35 @@ pub const AUDIO_PT: Pt = Pt(111);
 /// The payload type of video; a mountpoint writes its own.
 pub const VIDEO_PT: Pt = Pt(96);
 
-/// Makes the packets of a video stream and an audio stream.
+/// Of the highest layer's bit rate, what the lower ones have: about what browsers give to half and a
+/// quarter of the size.
+const LOWER_SHARES: [u64; LOWER.len()] = [4, 12];
+
+/// Makes the packets of a video stream, which may have simulcast layers, and of an audio stream.
 #[derive(Debug)]
 pub struct Packets {
     traffic: Traffic,
     codec: VideoCodec,
+    temporal_layers: u8,
     /// Frames between two keyframes.
     keyframe_period: u64,
+    keyframe_wanted: bool,
     frame: u64,
-    video: Stream,
+    /// The highest layer first.
+    video: Vec<(Traffic, Stream)>,
     audio: Stream,
     buffer: Vec<u8>,
+}
+
+/// What a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// Of which stream.
+    pub stream: usize,
+    /// Length of its header.
+    pub header: usize,
+    /// Counts the stream's packets from 0.
+    pub number: u64,
 }
 
 #[derive(Debug)]
@@ -35,56 +52,96 @@ struct Stream {
     timestamp: u32,
     /// Packets made so far.
     number: u64,
+    /// Header extensions: their numbers and values.
+    extensions: Vec<(u8, String)>,
 }
 
 impl Packets {
-    /// A source's packets, with a keyframe every `keyframes`.
-    pub fn new(traffic: Traffic, codec: VideoCodec, keyframes: Duration) -> Self {
-        let frames = keyframes.as_secs_f64() * f64::from(traffic.fps);
+    /// What `config` says. Simulcast layers are not made before [`Packets::set_layers`].
+    pub fn new(config: &SourceConfig) -> Self {
+        let traffic = config.traffic.clone();
+        let frames = config.keyframes.as_secs_f64() * f64::from(traffic.fps);
         Self {
-            codec,
+            codec: config.codec,
+            temporal_layers: config.temporal_layers,
             keyframe_period: (frames.round() as u64).max(1),
+            keyframe_wanted: false,
             frame: 0,
-            video: Stream::new(VIDEO, VIDEO_PT),
+            video: vec![(traffic.clone(), Stream::new(VIDEO, VIDEO_PT))],
             audio: Stream::new(AUDIO, AUDIO_PT),
             buffer: vec![0x5A; 1 << 11],
             traffic,
         }
     }
 
-    /// Sends a stream with this payload type and SSRC.
+    /// Sends video or audio with this payload type and SSRC.
     pub fn set_stream(&mut self, stream: usize, pt: Pt, ssrc: Ssrc) {
-        for made in [&mut self.video, &mut self.audio] {
+        let video = self.video.iter_mut().map(|(_, stream)| stream);
+        for made in video.chain([&mut self.audio]) {
             if made.index == stream {
                 (made.pt, made.ssrc) = (pt, ssrc);
             }
         }
     }
 
-    /// Gives the packets of the next video frame to `send`, each stamped just before, with the length
-    /// of its header and the number of the packet in its stream.
-    pub fn frame(&mut self, mut send: impl FnMut(usize, u64, &mut [u8])) {
-        let sizes = self.traffic.frame(self.frame);
-        let keyframe = self.frame.is_multiple_of(self.keyframe_period);
-        for (n, size) in sizes.iter().enumerate() {
-            let place = Place {
-                frame: self.frame,
-                keyframe,
-                first: n == 0,
-                last: n + 1 == sizes.len(),
+    /// Makes lower layers of the video too; `extensions` are those of the highest and of the lower ones.
+    pub fn set_layers(&mut self, extensions: [Vec<(u8, String)>; 1 + LOWER.len()]) {
+        let [highest, lower @ ..] = extensions;
+        let Some((_, video)) = self.video.first_mut() else {
+            return;
+        };
+        video.extensions = highest;
+        let (pt, ssrc) = (video.pt, video.ssrc);
+        for (n, extensions) in (1u32..).zip(lower) {
+            let at = n as usize - 1;
+            let (Some(index), Some(share)) = (LOWER.get(at), LOWER_SHARES.get(at)) else {
+                return;
             };
-            let codec = self.codec;
-            let write = |payload: &mut [u8]| payload::write_video(codec, place, payload);
-            let stream = &mut self.video;
-            stream.packet(&mut self.buffer, *size, place.last, write, &mut send);
+            let traffic = Traffic {
+                video_bps: self.traffic.video_bps / share,
+                packets_per_frame: None,
+                ..self.traffic.clone()
+            };
+            let stream = Stream {
+                ssrc: Ssrc(ssrc.0.wrapping_add(n)),
+                extensions,
+                ..Stream::new(*index, pt)
+            };
+            self.video.push((traffic, stream));
+        }
+    }
+
+    /// Somebody lost the picture: the next frame is a keyframe.
+    pub fn want_keyframe(&mut self) {
+        self.keyframe_wanted = true;
+    }
+
+    /// Gives the packets of the next video frame to `send`, each stamped just before.
+    pub fn frame(&mut self, mut send: impl FnMut(&Made, &mut [u8])) {
+        let keyframe = self.frame.is_multiple_of(self.keyframe_period)
+            || std::mem::take(&mut self.keyframe_wanted);
+        let ticks = 90_000 / self.traffic.fps;
+        for (traffic, stream) in &mut self.video {
+            let sizes = traffic.frame(self.frame);
+            for (n, size) in sizes.iter().enumerate() {
+                let place = Place {
+                    frame: self.frame,
+                    keyframe,
+                    first: n == 0,
+                    last: n + 1 == sizes.len(),
+                    temporal_layers: self.temporal_layers,
+                };
+                let codec = self.codec;
+                let write = |payload: &mut [u8]| payload::write_video(codec, place, payload);
+                stream.packet(&mut self.buffer, *size, place.last, write, &mut send);
+            }
+            stream.timestamp = stream.timestamp.wrapping_add(ticks);
         }
         self.frame += 1;
-        let ticks = 90_000 / self.traffic.fps;
-        self.video.timestamp = self.video.timestamp.wrapping_add(ticks);
     }
 
     /// Gives the next audio packet to `send`, as [`Packets::frame`] does.
-    pub fn audio(&mut self, mut send: impl FnMut(usize, u64, &mut [u8])) {
+    pub fn audio(&mut self, mut send: impl FnMut(&Made, &mut [u8])) {
         let size = self.traffic.audio_packet_bytes();
         let stream = &mut self.audio;
         stream.packet(
@@ -107,6 +164,7 @@ impl Stream {
             ssrc: Ssrc(rand::random()),
             timestamp: rand::random(),
             number: 0,
+            extensions: Vec::new(),
         }
     }
 
@@ -116,7 +174,7 @@ impl Stream {
         size: usize,
         marker: bool,
         write: impl FnOnce(&mut [u8]),
-        send: &mut impl FnMut(usize, u64, &mut [u8]),
+        send: &mut impl FnMut(&Made, &mut [u8]),
     ) {
         let fields = Fields {
             marker,
@@ -129,7 +187,9 @@ impl Stream {
         let Some(packet) = buffer.get_mut(..size) else {
             return;
         };
-        let Ok(header) = write_header(packet, &fields, []) else {
+        let extensions = self.extensions.iter();
+        let extensions = extensions.map(|(id, value)| (*id, value.as_bytes()));
+        let Ok(header) = write_header(packet, &fields, extensions) else {
             return;
         };
         if let Some(payload) = packet.get_mut(header..) {
@@ -141,7 +201,12 @@ impl Stream {
             };
             stamp.write(payload);
         }
-        send(header, self.number, packet);
+        let made = Made {
+            stream: self.index,
+            header,
+            number: self.number,
+        };
+        send(&made, packet);
         self.number += 1;
     }
 }
@@ -152,6 +217,7 @@ mod tests {
     use super::*;
     use crate::traffic::Sizes;
     use portunus_rtp::Header;
+    use std::time::Duration;
 
     #[test]
     fn packets_have_the_asked_sizes_stamps_and_marks() {
@@ -162,14 +228,18 @@ mod tests {
             sizes: Sizes::AlmostEqual,
             audio_bps: 32_000,
         };
-        let mut packets = Packets::new(traffic.clone(), VideoCodec::Vp8, Duration::from_secs(1));
+        let config = SourceConfig {
+            keyframes: Duration::from_secs(1),
+            ..SourceConfig::of(traffic.clone())
+        };
+        let mut packets = Packets::new(&config);
         let mut seen = 0;
         for frame in 0..3 {
             let mut sizes = Vec::new();
-            packets.frame(|header, number, packet| {
+            packets.frame(|made, packet| {
                 let parsed = Header::parse(packet).unwrap();
-                assert_eq!(parsed.header_len(), header);
-                assert_eq!(u64::from(parsed.sequence), number);
+                assert_eq!(parsed.header_len(), made.header);
+                assert_eq!(u64::from(parsed.sequence), made.number);
                 assert_eq!(parsed.marker, sizes.len() == 6);
                 let stamp = Stamp::read(parsed.payload(packet)).unwrap();
                 assert_eq!((stamp.number, stamp.stream), (seen, 0));
@@ -178,8 +248,39 @@ mod tests {
             });
             assert_eq!(sizes, traffic.frame(frame));
         }
-        packets.audio(|_, number, packet| {
-            assert_eq!((number, packet.len()), (0, 80));
+        packets.audio(|made, packet| {
+            assert_eq!((made.number, packet.len()), (0, 80));
         });
+    }
+
+    #[test]
+    fn layers_have_their_rids_and_bit_rates() {
+        let traffic = Traffic {
+            video_bps: 1_200_000,
+            fps: 30,
+            packets_per_frame: None,
+            sizes: Sizes::Equal,
+            audio_bps: 0,
+        };
+        let mut packets = Packets::new(&SourceConfig::of(traffic));
+        let rid = |rid: &str| vec![(2u8, rid.to_owned())];
+        packets.set_layers([rid("h"), rid("m"), rid("l")]);
+        let mut bytes = [0; 4];
+        let mut ssrcs = std::collections::BTreeSet::new();
+        for _ in 0..30 {
+            packets.frame(|made, packet| {
+                let header = Header::parse(packet).unwrap();
+                assert_eq!(header.extensions(packet).count(), 1);
+                ssrcs.insert(header.ssrc.0);
+                *bytes.get_mut(made.stream).unwrap() += packet.len() * 8;
+            });
+        }
+        assert_eq!(ssrcs.len(), 3);
+        assert!(
+            bytes
+                .iter()
+                .zip([1_200_000, 0, 300_000, 100_000])
+                .all(|(bits, wanted)| bits.abs_diff(wanted) < 20_000)
+        );
     }
 }

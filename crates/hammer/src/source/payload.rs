@@ -13,6 +13,26 @@ pub(super) struct Place {
     pub(super) first: bool,
     /// It is the frame's last.
     pub(super) last: bool,
+    /// Temporal layers of the video, 1 to 3.
+    pub(super) temporal_layers: u8,
+}
+
+impl Place {
+    /// The temporal layer that the frame is of, and the frames of the lowest layer so far.
+    fn temporal_layer(&self) -> (u8, u64) {
+        // As libwebrtc orders them: 0 1 0 1 …, and 0 2 1 2 ….
+        match self.temporal_layers {
+            2 => ((self.frame % 2) as u8, self.frame / 2),
+            3 => (
+                [0, 2, 1, 2]
+                    .get((self.frame % 4) as usize)
+                    .copied()
+                    .unwrap_or(0),
+                self.frame / 4,
+            ),
+            _ => (0, self.frame),
+        }
+    }
 }
 
 /// Writes the beginning of a video payload; the rest stays as it is. What has no room is left out.
@@ -28,20 +48,35 @@ pub(super) fn write_opus(payload: &mut [u8]) {
     put(payload, 0, &[0xF8]);
 }
 
-/// RFC 7741: a descriptor with a picture id of 15 bits, then the frame's header.
+/// RFC 7741: a descriptor with a picture id of 15 bits and the temporal layer if there are several, then
+/// the frame's header.
 fn write_vp8(place: Place, payload: &mut [u8]) {
     let [.., id_high, id_low] = place.frame.to_be_bytes();
     let start = if place.first { 0x10 } else { 0 };
-    put(payload, 0, &[0x80 | start, 0x80, 0x80 | id_high, id_low]);
+    let (layer, base) = place.temporal_layer();
+    let (layer, base) = if place.keyframe {
+        (0, base)
+    } else {
+        (layer, base)
+    };
+    let mut at = 4;
+    let layered = place.temporal_layers > 1;
+    let fields = if layered { 0xE0 } else { 0x80 };
+    put(payload, 0, &[0x80 | start, fields, 0x80 | id_high, id_low]);
+    if layered {
+        // The number of the lowest layer's frame; the layer, and that it needs only lower ones.
+        put(payload, at, &[base as u8, layer << 6 | 0x20]);
+        at += 2;
+    }
     if place.first && place.keyframe {
         // Keyframe, version 0, shown; the start code; 1280x720.
         put(
             payload,
-            4,
+            at,
             &[0x10, 0, 0, 0x9D, 0x01, 0x2A, 0x00, 0x05, 0xD0, 0x02],
         );
     } else if place.first {
-        put(payload, 4, &[0x11, 0, 0]);
+        put(payload, at, &[0x11, 0, 0]);
     }
 }
 
@@ -93,6 +128,7 @@ mod tests {
                 keyframe,
                 first: true,
                 last: false,
+                temporal_layers: 2,
             };
             let mut payload = [0; 60];
             write_video(VideoCodec::Vp8, place, &mut payload);
@@ -117,6 +153,7 @@ mod tests {
                 keyframe: true,
                 first: true,
                 last: true,
+                temporal_layers: 3,
             };
             let mut payload = vec![0; len];
             write_video(VideoCodec::Vp8, place, &mut payload);

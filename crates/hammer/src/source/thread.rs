@@ -24,6 +24,24 @@ pub struct SourceConfig {
     pub keyframes: Duration,
     /// All sources send their frames at the same moments; else these are spread over the time of a frame.
     pub aligned: bool,
+    /// Those who publish send lower layers beside the highest: see [`Packets::set_layers`].
+    pub simulcast: bool,
+    /// Temporal layers of VP8, 1 to 3.
+    pub temporal_layers: u8,
+}
+
+impl SourceConfig {
+    /// The usual, for `traffic`.
+    pub fn of(traffic: Traffic) -> Self {
+        Self {
+            traffic,
+            codec: VideoCodec::default(),
+            keyframes: Duration::from_secs(2),
+            aligned: false,
+            simulcast: false,
+            temporal_layers: 1,
+        }
+    }
 }
 
 /// Where a mountpoint takes its packets.
@@ -117,7 +135,7 @@ impl Feed {
         let video = destination.video.filter(|_| traffic.video_bps > 0);
         let audio = destination.audio.filter(|_| traffic.audio_bps > 0);
         Ok(Self {
-            packets: Packets::new(traffic.clone(), config.codec, config.keyframes),
+            packets: Packets::new(config),
             sent: Arc::default(),
             video: open(video, traffic.frame_period())?,
             audio: open(audio, AUDIO_PERIOD)?,
@@ -137,13 +155,13 @@ impl Feed {
             && let Some(late) = due.take(now)
         {
             lateness.note(late);
-            packets.frame(|_, _, packet| send(socket, packet, VIDEO, sent));
+            packets.frame(|_, packet| send(socket, packet, VIDEO, sent));
         }
         if let Some((socket, due)) = audio
             && let Some(late) = due.take(now)
         {
             lateness.note(late);
-            packets.audio(|_, _, packet| send(socket, packet, AUDIO, sent));
+            packets.audio(|_, packet| send(socket, packet, AUDIO, sent));
         }
         let next = [video, audio];
         next.into_iter().flatten().map(|(_, due)| due.at()).min()
@@ -186,18 +204,13 @@ mod tests {
         receiver
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
-        let config = SourceConfig {
-            traffic: Traffic {
-                video_bps: 1_000_000,
-                fps: 50,
-                packets_per_frame: Some(3),
-                sizes: Sizes::Equal,
-                audio_bps: 0,
-            },
-            codec: VideoCodec::Vp8,
-            keyframes: Duration::from_secs(1),
-            aligned: false,
-        };
+        let config = SourceConfig::of(Traffic {
+            video_bps: 1_000_000,
+            fps: 50,
+            packets_per_frame: Some(3),
+            sizes: Sizes::Equal,
+            audio_bps: 0,
+        });
         let destination = Destination {
             video: receiver.local_addr().ok(),
             audio: None,

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use portunus_rtp::Ssrc;
+use smallvec::SmallVec;
+
 use crate::source::{STREAMS, Stamp};
 
 /// Packets behind the newest one that can still be told from repetitions.
@@ -39,7 +42,16 @@ impl Findings {
 /// One participant's view of the source's streams.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
-    streams: [Option<Order>; STREAMS],
+    streams: SmallVec<[Received; 2]>,
+}
+
+/// One SSRC as the server names it.
+#[derive(Debug)]
+struct Received {
+    ssrc: Ssrc,
+    /// The source's stream that it carries now: the server may go to another simulcast layer.
+    stream: u8,
+    order: Order,
 }
 
 #[derive(Debug)]
@@ -50,13 +62,16 @@ struct Order {
 }
 
 impl Checker {
-    /// Takes the payload of a packet that arrived at `arrived`.
-    pub(crate) fn take(&mut self, payload: &[u8], arrived: Duration, findings: &mut Findings) {
-        let stamp = Stamp::read(payload);
-        let Some((stamp, order)) = stamp.and_then(|stamp| {
-            let order = self.streams.get_mut(usize::from(stamp.stream))?;
-            Some((stamp, order))
-        }) else {
+    /// Takes the payload of a packet of `ssrc` that arrived at `arrived`.
+    pub(crate) fn take(
+        &mut self,
+        ssrc: Ssrc,
+        payload: &[u8],
+        arrived: Duration,
+        findings: &mut Findings,
+    ) {
+        let stamp = Stamp::read(payload).filter(|stamp| usize::from(stamp.stream) < STREAMS);
+        let Some(stamp) = stamp else {
             findings.strange += 1;
             return;
         };
@@ -64,15 +79,24 @@ impl Checker {
         // Negative only if the clock was set in between.
         let delay_ns = arrived.as_nanos() as i128 - stamp.sent.as_nanos() as i128;
         findings.delays_us.push(delay_ns as f64 / 1e3);
-        match order {
-            Some(order) => order.take(stamp.number, findings),
-            None => {
-                *order = Some(Order {
-                    newest: stamp.number,
-                    // What came before the first packet is not missed.
-                    seen: u64::MAX,
-                });
+        let first = Order {
+            newest: stamp.number,
+            // What came before the first packet is not missed.
+            seen: u64::MAX,
+        };
+        match self.streams.iter_mut().find(|stream| stream.ssrc == ssrc) {
+            Some(received) if received.stream == stamp.stream => {
+                received.order.take(stamp.number, findings);
             }
+            Some(received) => {
+                received.stream = stamp.stream;
+                received.order = first;
+            }
+            None => self.streams.push(Received {
+                ssrc,
+                stream: stamp.stream,
+                order: first,
+            }),
         }
     }
 }
@@ -119,7 +143,7 @@ mod tests {
             };
             assert!(stamp.write(&mut payload));
             let arrived = sent + Duration::from_micros(150);
-            checker.take(&payload, arrived, &mut findings);
+            checker.take(Ssrc(7), &payload, arrived, &mut findings);
         }
         findings
     }
@@ -137,7 +161,7 @@ mod tests {
     #[test]
     fn what_has_no_stamp_is_strange() {
         let (mut checker, mut findings) = (Checker::default(), Findings::default());
-        checker.take(&[1, 2, 3], Duration::ZERO, &mut findings);
+        checker.take(Ssrc(7), &[1, 2, 3], Duration::ZERO, &mut findings);
         let mut payload = [0; 20];
         let sent = Duration::ZERO;
         assert!(
@@ -148,7 +172,7 @@ mod tests {
             }
             .write(&mut payload)
         );
-        checker.take(&payload, Duration::ZERO, &mut findings);
+        checker.take(Ssrc(7), &payload, Duration::ZERO, &mut findings);
         assert_eq!((findings.strange, findings.packets), (2, 0));
     }
 }

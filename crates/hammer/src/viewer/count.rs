@@ -5,7 +5,7 @@ use portunus_rtp::rtcp::ReportBlock;
 use smallvec::SmallVec;
 
 /// Streams that are told apart: more SSRCs than any scenario has are counted without their numbers.
-const MAX_STREAMS: usize = 16;
+const MAX_STREAMS: usize = 256;
 
 /// The cycle that a stream starts in: not 0, so that numbers before its first one are above 0.
 const FIRST_CYCLE: u64 = 0x1_0000;
@@ -14,6 +14,8 @@ const FIRST_CYCLE: u64 = 0x1_0000;
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     streams: SmallVec<[Stream; 2]>,
+    /// Where the last packet was of: the next one often is, too.
+    last: usize,
 }
 
 /// What was counted of one SSRC.
@@ -34,11 +36,23 @@ impl Count {
         };
         let sequence = u16::from_be_bytes([*s0, *s1]);
         let ssrc = u32::from_be_bytes([*i0, *i1, *i2, *i3]);
-        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.ssrc == ssrc) {
+        if let Some(stream) = self.streams.get_mut(self.last)
+            && stream.ssrc == ssrc
+        {
+            return stream.take(sequence);
+        }
+        let mut streams = self.streams.iter_mut().enumerate();
+        if let Some((at, stream)) = streams.find(|(_, stream)| stream.ssrc == ssrc) {
+            self.last = at;
             stream.take(sequence);
         } else if self.streams.len() < MAX_STREAMS {
             self.streams.push(Stream::new(ssrc, sequence));
         }
+    }
+
+    /// The streams that came so far.
+    pub(crate) fn ssrcs(&self) -> impl Iterator<Item = Ssrc> + '_ {
+        self.streams.iter().map(|stream| Ssrc(stream.ssrc))
     }
 
     /// What a receiver report says of each stream.

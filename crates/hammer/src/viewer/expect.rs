@@ -31,25 +31,32 @@ impl Expectation {
         });
     }
 
-    /// A viewer of `source` got its first packets: so many.
-    pub(super) fn join(&mut self, source: Option<usize>, packets: u64) {
-        if let Some(view) = source.and_then(|source| self.sources.get_mut(source)) {
+    /// A viewer of `sources` got its first packets: so many.
+    pub(super) fn join(&mut self, sources: &[usize], mut packets: u64) {
+        for source in sources {
+            let Some(view) = self.sources.get_mut(*source) else {
+                continue;
+            };
             view.viewers += 1;
             // Those that it has got are expected, too.
-            view.before += view.sent.packets().saturating_sub(packets);
+            let sent = view.sent.packets();
+            view.before += sent.saturating_sub(packets);
+            packets = packets.saturating_sub(sent);
         }
     }
 
-    /// A viewer of `source` with media goes.
-    pub(super) fn leave(&mut self, source: Option<usize>) {
-        let Some(view) = source.and_then(|source| self.sources.get_mut(source)) else {
-            return;
-        };
-        // Which of the viewers went does not matter for the sum: the mean one goes.
-        let before = view.before / view.viewers.max(1);
-        view.before -= before;
-        view.viewers = view.viewers.saturating_sub(1);
-        self.settled += view.sent.packets().saturating_sub(before);
+    /// A viewer of `sources` with media goes.
+    pub(super) fn leave(&mut self, sources: &[usize]) {
+        for source in sources {
+            let Some(view) = self.sources.get_mut(*source) else {
+                continue;
+            };
+            // Which of the viewers went does not matter for the sum: the mean one goes.
+            let before = view.before / view.viewers.max(1);
+            view.before -= before;
+            view.viewers = view.viewers.saturating_sub(1);
+            self.settled += view.sent.packets().saturating_sub(before);
+        }
     }
 
     /// What should have come since the last call.
@@ -74,18 +81,18 @@ mod tests {
         let mut expectation = Expectation::default();
         expectation.add_source(Arc::clone(&sent));
         send(10);
-        expectation.join(Some(0), 1);
+        expectation.join(&[0], 1);
         send(5);
         assert_eq!(expectation.take(), 6);
-        expectation.join(Some(0), 1);
+        expectation.join(&[0], 1);
         send(10);
         assert_eq!(expectation.take(), 21);
-        expectation.leave(Some(0));
+        expectation.leave(&[0]);
         let rounding = expectation.take();
         assert!(rounding <= 1, "{rounding}");
         send(10);
         assert_eq!(expectation.take(), 10);
-        expectation.join(None, 1);
+        expectation.join(&[], 1);
         assert_eq!(expectation.take(), 0);
     }
 }

@@ -8,7 +8,7 @@ mod prepare;
 mod send;
 mod thread;
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, mem};
@@ -21,10 +21,14 @@ pub use check::Findings;
 pub use prepare::{Factory, Offered, PrepareError, Prepared};
 
 use crate::source::{Lateness, Sent};
-use thread::{Command, Load};
+use thread::{Command, Load, Role};
 
 /// Tells participants apart; never used twice.
 pub type PeerId = u64;
+
+/// Ids from here on are of those who publish: they run on a thread of their own, which goes before the
+/// others, so that their frames leave in time whatever there is to be read.
+pub const PUBLISHERS: PeerId = 1 << 63;
 
 /// A participant to be run.
 #[derive(Debug)]
@@ -37,9 +41,13 @@ pub struct NewPeer {
     pub check: bool,
     /// Send receiver reports.
     pub reports: bool,
-    /// The source whose packets it should get: the index of a [`LoadThreads::add_source`]. None: what
-    /// it gets is not expected.
-    pub source: Option<usize>,
+    /// The sources whose packets it should get: what [`LoadThreads::add_source`] gave. None: it should
+    /// get what it gets, or if it sends but does not publish, that.
+    pub sources: Vec<usize>,
+    /// How many participants it is the face of: 1, or 0 for the further PeerConnections of one.
+    pub stands_for: u32,
+    /// It tells the server that it can take no more than so many bits per second (REMB).
+    pub limit_bps: Option<u64>,
 }
 
 /// Something that happened to a participant.
@@ -67,6 +75,8 @@ pub enum EventKind {
 pub struct Window {
     /// Participants with media at its end.
     pub participants: u32,
+    /// PeerConnections that were up at its end, those included that publish.
+    pub peer_connections: u32,
     /// Participants that got their first packet in it.
     pub joined: u32,
     /// Participants with media that left in it.
@@ -77,6 +87,10 @@ pub struct Window {
     pub packets: u64,
     /// Their UDP payload, in bytes.
     pub bytes: u64,
+    /// Of these, what those with a limit got.
+    pub limited_bytes: u64,
+    /// Those with a limit and with media at its end.
+    pub limited: u32,
     /// What the decrypting participants found.
     pub findings: Findings,
     /// The longest time between two packets of one decrypting participant.
@@ -90,18 +104,27 @@ pub struct Window {
 /// The threads that run participants. They end when this is dropped.
 #[derive(Debug)]
 pub struct LoadThreads {
+    /// That of the publishers, then the others.
     threads: Vec<(mpsc::Sender<Command>, JoinHandle<()>)>,
+    sources: Mutex<usize>,
     lateness: Arc<Lateness>,
 }
 
 impl LoadThreads {
-    /// Starts `count` threads; what happens comes from the channel.
+    /// Starts `count` threads, and one for those who publish; what happens comes from the channel.
     pub fn start(count: usize) -> io::Result<(Self, UnboundedReceiver<Event>)> {
         let (events, receiver) = unbounded_channel();
         let lateness = Arc::<Lateness>::default();
-        let threads = (0..count.max(1)).map(|n| spawn(n, events.clone(), Arc::clone(&lateness)));
-        let threads = threads.collect::<io::Result<_>>()?;
-        Ok((Self { threads, lateness }, receiver))
+        let start = |name: String, role| spawn(name, role, events.clone(), Arc::clone(&lateness));
+        let publishers = std::iter::once(start("publishers".to_owned(), Role::Publishers));
+        let viewers = (0..count.max(1)).map(|n| start(format!("load-{n}"), Role::Viewers));
+        let threads = publishers.chain(viewers).collect::<io::Result<_>>()?;
+        let this = Self {
+            threads,
+            sources: Mutex::new(0),
+            lateness,
+        };
+        Ok((this, receiver))
     }
 
     /// Where sources note how late their frames leave: it becomes a part of windows.
@@ -109,11 +132,15 @@ impl LoadThreads {
         Arc::clone(&self.lateness)
     }
 
-    /// Adds a source that viewers may be bound to, in the order of calls from 0.
-    pub fn add_source(&self, sent: &Arc<Sent>) {
+    /// Adds a source that viewers may be bound to; gives its index.
+    pub fn add_source(&self, sent: &Arc<Sent>) -> usize {
+        // All threads get to know the sources in one order.
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         for (thread, _) in &self.threads {
             let _ = thread.send(Command::Source(Arc::clone(sent)));
         }
+        *sources += 1;
+        *sources - 1
     }
 
     /// Runs a participant.
@@ -136,6 +163,9 @@ impl LoadThreads {
         let mut sum = Window::default();
         for window in self.ask(Command::Window).await {
             sum.participants += window.participants;
+            sum.peer_connections += window.peer_connections;
+            sum.limited_bytes += window.limited_bytes;
+            sum.limited += window.limited;
             sum.joined += window.joined;
             sum.left += window.left;
             sum.expected += window.expected;
@@ -149,6 +179,13 @@ impl LoadThreads {
         sum
     }
 
+    /// From now on, or no longer, the longest gap is that of those only who have media now.
+    pub fn storm(&self, begins: bool) {
+        for (thread, _) in &self.threads {
+            let _ = thread.send(Command::Storm(begins));
+        }
+    }
+
     /// Participants with media that got nothing since the last call.
     pub async fn starving(&self) -> Vec<PeerId> {
         let starving = self.ask(Command::Starving).await;
@@ -156,7 +193,11 @@ impl LoadThreads {
     }
 
     fn tell(&self, id: PeerId, command: Command) {
-        let thread = id.checked_rem(self.threads.len() as u64).unwrap_or(0);
+        let viewers = self.threads.len().saturating_sub(1) as u64;
+        let thread = match id >= PUBLISHERS {
+            true => 0,
+            false => 1 + id.checked_rem(viewers).unwrap_or(0),
+        };
         if let Some((thread, _)) = self.threads.get(thread as usize) {
             // A thread that has died is noticed by what does not come of it.
             let _ = thread.send(command);
@@ -188,14 +229,15 @@ impl Drop for LoadThreads {
 }
 
 fn spawn(
-    n: usize,
+    name: String,
+    role: Role,
     events: UnboundedSender<Event>,
     lateness: Arc<Lateness>,
 ) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (commands, receiver) = mpsc::channel();
-    let mut load = Load::new(receiver, events, lateness)?;
+    let mut load = Load::new(role, receiver, events, lateness)?;
     let thread = std::thread::Builder::new()
-        .name(format!("load-{n}"))
+        .name(name)
         .spawn(move || load.run())?;
     Ok((commands, thread))
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtc::{Protocol, Received, Transport, TransportEvent};
 use portunus_rtp::Ssrc;
-use portunus_rtp::rtcp::{CompoundWriter, ReceiverReportWriter};
+use portunus_rtp::rtcp::{Compound, CompoundWriter, Packet, ReceiverReportWriter, RembWriter};
 use portunus_srtp::Profile;
 use portunus_udp::{ReceiveBatch, Received as Arrival, SendBatch, enable_timestamps};
 
@@ -21,6 +21,9 @@ const RECEIVER: Ssrc = Ssrc(1);
 /// Between two receiver reports.
 const REPORTS: Duration = Duration::from_secs(1);
 
+/// Streams that one receiver report has room for.
+const MAX_BLOCKS: usize = 31;
+
 /// Longest datagram that is sent, in bytes.
 const MAX_DATAGRAM: usize = 1_500;
 
@@ -34,7 +37,10 @@ pub(super) struct Peer {
     transport: Box<Transport>,
     sender: Option<Box<Sender>>,
     reports: bool,
+    limit_bps: Option<u64>,
     next_report: Option<Instant>,
+    /// It was there when a storm began.
+    pub(super) is_veteran: bool,
     /// The deadline that is in the timer queue.
     pub(super) scheduled: Option<Instant>,
 }
@@ -65,10 +71,28 @@ pub(super) struct Tally {
     pub(super) sent: u64,
     pub(super) findings: Findings,
     pub(super) longest_gap: Duration,
+    /// Gaps count of those only who were there when a storm began.
+    pub(super) of_veterans: bool,
+}
+
+impl Tally {
+    /// What was summed up; the next one begins.
+    pub(super) fn take(&mut self) -> Self {
+        let next = Self {
+            of_veterans: self.of_veterans,
+            ..Self::default()
+        };
+        std::mem::replace(self, next)
+    }
 }
 
 impl Peer {
-    pub(super) fn new(prepared: Prepared, check: bool, reports: bool) -> Self {
+    pub(super) fn new(
+        prepared: Prepared,
+        check: bool,
+        reports: bool,
+        limit_bps: Option<u64>,
+    ) -> Self {
         let Prepared {
             socket,
             address,
@@ -89,7 +113,9 @@ impl Peer {
             transport,
             sender,
             reports,
+            limit_bps,
             next_report: None,
+            is_veteran: false,
             scheduled: None,
         }
     }
@@ -226,12 +252,29 @@ impl Peer {
         };
         let mut buf = [0; MAX_DATAGRAM];
         let blocks = self.count.report();
-        let report = ReceiverReportWriter {
-            ssrc: RECEIVER,
-            blocks: &blocks,
-        };
         let mut out = CompoundWriter::new(&mut buf);
-        if out.push(&report).is_err() {
+        let reports = blocks
+            .chunks(MAX_BLOCKS)
+            .map(|blocks| ReceiverReportWriter {
+                ssrc: RECEIVER,
+                blocks,
+            });
+        for report in reports {
+            if out.push(&report).is_err() {
+                break;
+            }
+        }
+        if let Some(bitrate) = self.limit_bps {
+            let ssrcs: Vec<Ssrc> = self.count.ssrcs().take(MAX_BLOCKS).collect();
+            let remb = RembWriter {
+                sender: RECEIVER,
+                bitrate,
+                ssrcs: &ssrcs,
+            };
+            // Without room the last one goes on to count.
+            let _ = out.push(&remb);
+        }
+        if out.is_empty() {
             return;
         }
         let len = out.len();
@@ -259,7 +302,8 @@ impl Peer {
                     tally.packets += 1;
                     tally.bytes += datagram.len() as u64;
                 }
-                Some(Protocol::Rtcp) | None => {}
+                Some(Protocol::Rtcp) => self.obey(now, remote, datagram),
+                None => {}
                 Some(Protocol::Stun | Protocol::Dtls) => {
                     self.transport.receive(now, self.address, remote, datagram);
                     touched = true;
@@ -267,6 +311,20 @@ impl Peer {
             }
         }
         touched
+    }
+
+    /// Who publishes gives keyframes when the server asks for them.
+    fn obey(&mut self, now: Instant, remote: SocketAddr, datagram: &mut [u8]) {
+        let Some(sender) = &mut self.sender else {
+            return;
+        };
+        if let Received::Rtcp { len } = self.transport.receive(now, self.address, remote, datagram)
+        {
+            let wants = |packet| matches!(packet, Ok(Packet::Pli(_) | Packet::Fir(_)));
+            if Compound::new(datagram.get(..len).unwrap_or_default()).any(wants) {
+                sender.want_keyframe();
+            }
+        }
     }
 
     fn check(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
@@ -278,6 +336,7 @@ impl Peer {
             ..
         } = arrival;
         let arrived = at.unwrap_or_else(wall_clock);
+        let counts_gaps = self.is_veteran || !tally.of_veterans;
         let mut touched = false;
         for datagram in data.chunks_mut(stride) {
             let bytes = datagram.len() as u64;
@@ -289,8 +348,11 @@ impl Peer {
                 Received::Rtp { len, header, .. } => {
                     let packet = datagram.get(..len).unwrap_or_default();
                     let payload = header.payload(packet);
-                    if let Some(check) = &mut self.checker {
-                        check.take(payload, arrived, tally);
+                    if let Some(check) = &mut self.checker
+                        && let Some(gap) = check.take(header.ssrc, payload, arrived, tally)
+                        && counts_gaps
+                    {
+                        tally.longest_gap = tally.longest_gap.max(gap);
                     }
                     self.packets += 1;
                     tally.packets += 1;
@@ -307,10 +369,17 @@ impl Peer {
 }
 
 impl Check {
-    fn take(&mut self, payload: &[u8], arrived: Duration, tally: &mut Tally) {
-        self.checker.take(payload, arrived, &mut tally.findings);
-        if let Some(last) = self.last.replace(arrived) {
-            tally.longest_gap = tally.longest_gap.max(arrived.saturating_sub(last));
-        }
+    /// Gives the time since the last packet.
+    fn take(
+        &mut self,
+        ssrc: Ssrc,
+        payload: &[u8],
+        arrived: Duration,
+        tally: &mut Tally,
+    ) -> Option<Duration> {
+        self.checker
+            .take(ssrc, payload, arrived, &mut tally.findings);
+        let last = self.last.replace(arrived)?;
+        Some(arrived.saturating_sub(last))
     }
 }

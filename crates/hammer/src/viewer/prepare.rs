@@ -10,7 +10,7 @@ use portunus_rtc::{
     Identity, IdentityError, LocalCandidate, Transport, TransportConfig, TransportError,
     candidate_lines,
 };
-use portunus_rtp::{Pt, Ssrc};
+use portunus_rtp::ExtensionKind;
 use portunus_sdp::{
     AnswerOptions, CodecName, Description, Direction, IceCredentials, Kind, LocalTransport,
     MediaOffer, Negotiated, OfferOptions, SdpError, SdpType, Session, Setup,
@@ -18,11 +18,14 @@ use portunus_sdp::{
 use portunus_srtp::Profile;
 use portunus_udp::enable_gro;
 
-use super::send::Sender;
-use crate::source::{AUDIO, STREAMS, Sent, SourceConfig, VIDEO, VideoCodec};
+use super::send::{Sender, Streams};
+use crate::source::{AUDIO, Sent, SourceConfig, VIDEO, VideoCodec};
 
 /// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+
+/// What browsers call simulcast layers, the highest first.
+const RIDS: [&str; 3] = ["h", "m", "l"];
 
 /// Makes participants.
 #[derive(Debug)]
@@ -56,7 +59,9 @@ pub struct Prepared {
     pub(super) address: SocketAddr,
     pub(super) transport: Box<Transport>,
     /// What it may send: payload type and SSRC for each of a source's streams.
-    streams: [Option<(Pt, Ssrc)>; STREAMS],
+    streams: Streams,
+    /// The numbers of mid and rid, and the mid of its video: what tells simulcast layers apart.
+    names: Option<(u8, u8, String)>,
     pub(super) sender: Option<Box<Sender>>,
 }
 
@@ -99,12 +104,14 @@ impl Factory {
         Ok((prepared, text))
     }
 
-    /// Offers audio and video in `direction`; gives the offer's text.
+    /// Offers audio and video in `direction`, with `simulcast` as browsers do by rid; gives the offer's
+    /// text.
     pub fn offer(
         &self,
         direction: Direction,
         audio: bool,
         video: Option<VideoCodec>,
+        simulcast: bool,
     ) -> Result<(Offered, String), PrepareError> {
         let (prepared, mut session) = self.start(true)?;
         let mut media = Vec::new();
@@ -120,13 +127,19 @@ impl Factory {
                 VideoCodec::H264 => CodecName::H264,
             };
             line.add_codec(name, None, codec.fmtp().map(str::to_owned));
+            if simulcast {
+                line.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::Rid, 2)];
+            }
             media.push(line);
         }
         let offer = Description::offer(OfferOptions {
             media,
             ..OfferOptions::default()
         });
-        let text = session.local_offer(offer)?;
+        let mut text = session.local_offer(offer)?;
+        if simulcast {
+            text = with_layers(&text);
+        }
         Ok((Offered { prepared, session }, text))
     }
 
@@ -166,6 +179,7 @@ impl Factory {
             address,
             transport,
             streams: Default::default(),
+            names: None,
             sender: None,
         };
         Ok((prepared, session))
@@ -186,15 +200,23 @@ impl Prepared {
     /// Lets it send what was agreed on, as `config` says, as soon as it is connected; `phase` (0 to 1)
     /// tells its frames from those of others.
     pub fn send(&mut self, config: &SourceConfig, phase: f64) {
-        self.sender = Some(Box::new(Sender::new(config, self.streams, None, phase)));
+        self.sender = Some(Box::new(self.sender(config, None, phase)));
     }
 
     /// The same for a source that others watch; gives the count of what it sends.
     pub fn publish(&mut self, config: &SourceConfig, phase: f64) -> Arc<Sent> {
         let sent = Arc::new(Sent::default());
         let counted = Some(Arc::clone(&sent));
-        self.sender = Some(Box::new(Sender::new(config, self.streams, counted, phase)));
+        self.sender = Some(Box::new(self.sender(config, counted, phase)));
         sent
+    }
+
+    fn sender(&self, config: &SourceConfig, counted: Option<Arc<Sent>>, phase: f64) -> Sender {
+        let names = self.names.as_ref().filter(|_| config.simulcast);
+        let layers = names.map(|(mid_id, rid_id, mid)| {
+            RIDS.map(|rid| vec![(*mid_id, mid.clone()), (*rid_id, rid.to_owned())])
+        });
+        Sender::new(config, self.streams, layers, counted, phase)
     }
 
     fn agree(&mut self, negotiated: &Negotiated) -> Result<(), PrepareError> {
@@ -213,6 +235,12 @@ impl Prepared {
             {
                 *place = Some((payload.pt, line.local_ssrc));
             }
+            let id = |kind| line.extensions.id(kind);
+            if stream == VIDEO
+                && let Some((mid, rid)) = id(ExtensionKind::Mid).zip(id(ExtensionKind::Rid))
+            {
+                self.names = Some((mid, rid, line.mid.to_string()));
+            }
         }
         self.transport
             .set_remote(&negotiated.transport, Instant::now())?;
@@ -226,6 +254,31 @@ fn tune(socket: &UdpSocket) {
     // The second is for those who may go beyond net.core.rmem_max.
     let _ = setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
     let _ = setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES);
+}
+
+/// Offers the video with layers: rids instead of SSRCs (RFC 8853).
+fn with_layers(offer: &str) -> String {
+    let mut text = String::new();
+    let mut is_video = false;
+    let end_of_video = |text: &mut String, is_video: bool| {
+        if is_video {
+            text.extend(RIDS.map(|rid| format!("a=rid:{rid} send\r\n")));
+            *text += &format!("a=simulcast:send {}\r\n", RIDS.join(";"));
+        }
+    };
+    for line in offer.lines() {
+        if line.starts_with("m=") {
+            end_of_video(&mut text, is_video);
+            is_video = line.starts_with("m=video");
+        }
+        let names_ssrc = line.starts_with("a=ssrc");
+        if !(is_video && names_ssrc) {
+            text += line;
+            text += "\r\n";
+        }
+    }
+    end_of_video(&mut text, is_video);
+    text
 }
 
 fn credentials() -> IceCredentials {

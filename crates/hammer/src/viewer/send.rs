@@ -8,11 +8,17 @@ use portunus_rtc::Transport;
 use portunus_rtp::{Pt, SeqNo, Ssrc};
 use portunus_udp::{Destination, SendBatch};
 
-use crate::source::{AUDIO, Due, Lateness, Packets, STREAMS, Sent, SourceConfig, VIDEO};
+use crate::source::{AUDIO, Due, Lateness, Made, Packets, Sent, SourceConfig, VIDEO};
 use crate::traffic::AUDIO_PERIOD;
 
 /// The most that sealing adds to a packet, in bytes.
 const MAX_TAG: usize = 16;
+
+/// Payload type and SSRC of what may be sent: video, audio.
+pub(crate) type Streams = [Option<(Pt, Ssrc)>; 2];
+
+/// Header extensions of simulcast layers, the highest first.
+pub(crate) type Layers = [Vec<(u8, String)>; 3];
 
 /// Makes and sends a participant's own media, paced by frame.
 #[derive(Debug)]
@@ -20,7 +26,7 @@ pub(crate) struct Sender {
     packets: Packets,
     /// Which streams there are.
     config: SourceConfig,
-    sends: [bool; STREAMS],
+    sends: [bool; 2],
     video: Option<Due>,
     audio: Option<Due>,
     /// Where others look up what has been sent.
@@ -35,12 +41,13 @@ impl Sender {
     /// from those of others.
     pub(crate) fn new(
         config: &SourceConfig,
-        streams: [Option<(Pt, Ssrc)>; STREAMS],
+        streams: Streams,
+        layers: Option<Layers>,
         counted: Option<Arc<Sent>>,
         phase: f64,
     ) -> Self {
-        let mut packets = Packets::new(config.traffic.clone(), config.codec, config.keyframes);
-        let mut sends = [false; STREAMS];
+        let mut packets = Packets::new(config);
+        let mut sends = [false; 2];
         for (stream, sends) in sends.iter_mut().enumerate() {
             let Some((pt, ssrc)) = streams.get(stream).copied().flatten() else {
                 continue;
@@ -51,6 +58,9 @@ impl Sender {
                 _ => false,
             };
             packets.set_stream(stream, pt, ssrc);
+        }
+        if let Some(layers) = layers {
+            packets.set_layers(layers);
         }
         Self {
             packets,
@@ -69,6 +79,11 @@ impl Sender {
         let due = |period| Due::in_phase(common_start(), self.phase, period, now);
         self.video = video.then(|| due(self.config.traffic.frame_period()));
         self.audio = audio.then(|| due(AUDIO_PERIOD));
+    }
+
+    /// Somebody lost the picture.
+    pub(super) fn want_keyframe(&mut self) {
+        self.packets.want_keyframe();
     }
 
     /// When [`Sender::send`] has something to do.
@@ -91,23 +106,21 @@ impl Sender {
         let to = out.destination(None, to);
         let mut sent = 0;
         let counted = self.counted.as_deref();
-        let mut put = |stream, header, number, packet: &mut [u8]| {
-            if seal(transport, &to, (header, number), packet, socket, out) {
+        let mut put = |made: &Made, packet: &mut [u8]| {
+            if seal(transport, &to, made, packet, socket, out) {
                 sent += 1;
                 if let Some(counted) = counted {
-                    counted.count(stream);
+                    counted.count(made.stream);
                 }
             }
         };
         if let Some(late) = self.video.as_mut().and_then(|due| due.take(now)) {
             lateness.note(late);
-            self.packets
-                .frame(|header, number, packet| put(VIDEO, header, number, packet));
+            self.packets.frame(&mut put);
         }
         if let Some(late) = self.audio.as_mut().and_then(|due| due.take(now)) {
             lateness.note(late);
-            self.packets
-                .audio(|header, number, packet| put(AUDIO, header, number, packet));
+            self.packets.audio(&mut put);
         }
         // What the kernel does not take is lost, and missed by whoever expects it.
         out.flush(socket);
@@ -125,7 +138,7 @@ fn common_start() -> Instant {
 fn seal(
     transport: &Transport,
     to: &Destination,
-    (header, number): (usize, u64),
+    made: &Made,
     packet: &[u8],
     socket: &UdpSocket,
     out: &mut SendBatch,
@@ -135,7 +148,7 @@ fn seal(
     };
     let (plain, _) = buffer.split_at_mut(packet.len());
     plain.copy_from_slice(packet);
-    match transport.seal_rtp(SeqNo(number), header, packet.len(), buffer) {
+    match transport.seal_rtp(SeqNo(made.number), made.header, packet.len(), buffer) {
         Ok(len) => {
             out.commit(len, to);
             true

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use portunus_udp::{ReceiveBatch, SendBatch};
+use portunus_udp::{ReceiveBatch, SendBatch, run_first};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -24,6 +24,12 @@ use crate::source::{Lateness, Sent, wall_clock};
 /// thread sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of
 /// arrival are the kernel's and do not suffer.
 const PASS: Duration = Duration::from_micros(500);
+
+/// The same for those who publish, unless a frame is due sooner: they hardly get anything.
+const PUBLISHERS_PASS: Duration = Duration::from_millis(1);
+
+/// A thread without anybody looks so often whether somebody has come.
+const IDLE_PASS: Duration = Duration::from_millis(5);
 
 /// How long a moment between two frames is waited for, when a window is asked for.
 const BETWEEN_FRAMES: Duration = Duration::from_millis(35);
@@ -39,6 +45,13 @@ const SEND_RUNS: usize = 256;
 /// Sockets a pass.
 const EVENTS: usize = 8_192;
 
+/// Whom a thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Viewers,
+    Publishers,
+}
+
 /// What the control side asks for.
 pub(super) enum Command {
     Source(Arc<Sent>),
@@ -47,10 +60,12 @@ pub(super) enum Command {
     Remove(PeerId),
     Window(oneshot::Sender<Window>),
     Starving(oneshot::Sender<Vec<PeerId>>),
+    Storm(bool),
 }
 
 /// The thread's state.
 pub(super) struct Load {
+    role: Role,
     poll: Poll,
     commands: Receiver<Command>,
     events: UnboundedSender<Event>,
@@ -63,8 +78,12 @@ pub(super) struct Load {
     lateness: Arc<Lateness>,
     tally: Tally,
     window: Window,
-    /// With media at this moment.
+    /// Participants with media at this moment.
     with_media: u32,
+    /// PeerConnections that are up.
+    connected: u32,
+    /// Those with a limit and with media.
+    limited: u32,
     /// Time that was slept since the last window.
     slept: Duration,
     window_start: Instant,
@@ -75,7 +94,10 @@ pub(super) struct Load {
 
 struct Entry {
     id: PeerId,
-    source: Option<usize>,
+    sources: Vec<usize>,
+    stands_for: u32,
+    limited: bool,
+    is_connected: bool,
     has_media: bool,
     /// Packets it had when it was last asked who starves.
     had: u64,
@@ -84,11 +106,13 @@ struct Entry {
 
 impl Load {
     pub(super) fn new(
+        role: Role,
         commands: Receiver<Command>,
         events: UnboundedSender<Event>,
         lateness: Arc<Lateness>,
     ) -> io::Result<Self> {
         Ok(Self {
+            role,
             poll: Poll::new()?,
             commands,
             events,
@@ -102,6 +126,8 @@ impl Load {
             tally: Tally::default(),
             window: Window::default(),
             with_media: 0,
+            connected: 0,
+            limited: 0,
             slept: Duration::ZERO,
             window_start: Instant::now(),
             news: Vec::new(),
@@ -111,6 +137,10 @@ impl Load {
 
     /// Runs until the control side goes away.
     pub(super) fn run(&mut self) {
+        if self.role == Role::Publishers {
+            // Without the right, frames may meet others'.
+            run_first();
+        }
         let mut events = Events::with_capacity(EVENTS);
         let mut start = Instant::now();
         while self.take_commands() {
@@ -122,7 +152,7 @@ impl Load {
             self.pass_timers(Instant::now());
             let now = Instant::now();
             self.answer(events.is_empty(), now);
-            let next = start + PASS;
+            let next = self.next_pass(start);
             if now < next {
                 std::thread::sleep(next - now);
                 let woke = Instant::now();
@@ -137,16 +167,35 @@ impl Load {
         }
     }
 
+    /// When sockets are to be looked at again after a pass that began at `start`.
+    fn next_pass(&self, start: Instant) -> Instant {
+        match self.role {
+            _ if self.peers.is_empty() => start + IDLE_PASS,
+            Role::Viewers => start + PASS,
+            Role::Publishers => {
+                let due = self.timers.peek().map(|Reverse((at, _))| *at);
+                let pass = start + PUBLISHERS_PASS;
+                due.map_or(pass, |due| due.min(pass))
+            }
+        }
+    }
+
     fn receive(&mut self, key: usize) {
         let Some(entry) = self.peers.get_mut(key) else {
             return;
         };
+        let (packets, bytes) = (self.tally.packets, self.tally.bytes);
         let touched = entry.peer.receive(
             Instant::now(),
             &mut self.batch,
             &mut self.tally,
             &mut self.news,
         );
+        if entry.limited {
+            // What fits a limit is for the server to say.
+            self.tally.sent += self.tally.packets - packets;
+            self.window.limited_bytes += self.tally.bytes - bytes;
+        }
         if touched || !self.news.is_empty() {
             self.settle(key);
         }
@@ -161,12 +210,18 @@ impl Load {
         let mut ended = false;
         for news in self.news.drain(..) {
             let kind = match news {
-                News::Connected(profile) => EventKind::Connected(profile),
+                News::Connected(profile) => {
+                    self.connected += u32::from(!entry.is_connected);
+                    entry.is_connected = true;
+                    EventKind::Connected(profile)
+                }
                 News::Media => {
                     entry.has_media = true;
-                    self.with_media += 1;
-                    self.window.joined += 1;
-                    self.expectation.join(entry.source, entry.peer.packets());
+                    self.with_media += entry.stands_for;
+                    self.window.joined += entry.stands_for;
+                    self.limited += u32::from(entry.limited);
+                    let packets = entry.peer.packets();
+                    self.expectation.join(&entry.sources, packets);
                     EventKind::Media
                 }
                 News::Ended(reason) => {
@@ -239,6 +294,12 @@ impl Load {
             Command::Remove(id) => self.remove(id),
             Command::Window(reply) => self.askers.push((reply, Instant::now())),
             // An asker that has gone needs no answer.
+            Command::Storm(begins) => {
+                self.tally.of_veterans = begins;
+                for (_, entry) in &mut self.peers {
+                    entry.peer.is_veteran = begins && entry.has_media;
+                }
+            }
             Command::Starving(reply) => drop(reply.send(self.starving())),
         }
     }
@@ -249,9 +310,11 @@ impl Load {
             prepared,
             check,
             reports,
-            source,
+            sources,
+            stands_for,
+            limit_bps,
         } = new;
-        let mut peer = Peer::new(prepared, check, reports);
+        let mut peer = Peer::new(prepared, check, reports, limit_bps);
         let slot = self.peers.vacant_entry();
         let key = slot.key();
         let fd = peer.socket().as_raw_fd();
@@ -265,7 +328,15 @@ impl Load {
         peer.flush(&mut self.news);
         slot.insert(Entry {
             id,
-            source,
+            limited: limit_bps.is_some(),
+            // Those that the server may thin out are due what comes.
+            sources: if limit_bps.is_some() {
+                Vec::new()
+            } else {
+                sources
+            },
+            stands_for,
+            is_connected: false,
             has_media: false,
             had: 0,
             peer,
@@ -280,10 +351,12 @@ impl Load {
         };
         let mut entry = self.peers.remove(key);
         entry.peer.close();
+        self.connected -= u32::from(entry.is_connected);
         if entry.has_media {
-            self.with_media -= 1;
-            self.window.left += 1;
-            self.expectation.leave(entry.source);
+            self.with_media -= entry.stands_for;
+            self.window.left += entry.stands_for;
+            self.limited -= u32::from(entry.limited);
+            self.expectation.leave(&entry.sources);
         }
         // Closing the socket takes it out of the poll.
     }
@@ -312,13 +385,19 @@ impl Load {
         let now = Instant::now();
         let length = now - std::mem::replace(&mut self.window_start, now);
         let slept = std::mem::take(&mut self.slept);
-        let tally = std::mem::take(&mut self.tally);
+        let tally = self.tally.take();
         let clock = wall_clock();
-        let waiting = self.peers.iter().filter_map(|(_, e)| e.peer.silent(clock));
+        let counts = |peer: &Peer| peer.is_veteran || !tally.of_veterans;
+        let peers = self.peers.iter().map(|(_, entry)| &entry.peer);
+        let waiting = peers
+            .filter(|peer| counts(peer))
+            .filter_map(|peer| peer.silent(clock));
         let longest_gap = waiting.max().unwrap_or_default().max(tally.longest_gap);
         let window = std::mem::take(&mut self.window);
         Window {
             participants: self.with_media,
+            peer_connections: self.connected,
+            limited: self.limited,
             expected: self.expectation.take() + tally.sent,
             packets: tally.packets,
             bytes: tally.bytes,

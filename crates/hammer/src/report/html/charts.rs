@@ -17,6 +17,8 @@ pub(super) struct Chart {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) heading: &'static str,
+    /// What the plots' horizontal axes count.
+    pub(super) across: &'static str,
     pub(super) note: String,
     pub(super) charts: Vec<Chart>,
 }
@@ -26,11 +28,19 @@ pub(super) fn rows(section: &Section<'_>) -> Vec<Row> {
     let mut rows = vec![
         Row {
             heading: "Over participants",
+            across: "participants",
             note: rounds_note(section, "Each dot is a time of constant load"),
             charts: over_participants(section),
         },
         Row {
+            heading: "Over PeerConnections",
+            across: "PeerConnections",
+            note: rounds_note(section, "Those included that publish"),
+            charts: over_connections(section),
+        },
+        Row {
             heading: "Over time",
+            across: "seconds",
             note: time_note(section),
             charts: over_time(section),
         },
@@ -108,6 +118,38 @@ fn over_participants(section: &Section<'_>) -> Vec<Chart> {
     charts
 }
 
+/// Where participants have several.
+fn over_connections(section: &Section<'_>) -> Vec<Chart> {
+    let mut steps = section.runs().flat_map(|run| &run.steps);
+    if !steps.any(|step| step.peer_connections > step.participants) {
+        return Vec::new();
+    }
+    let series = |figure: &dyn Fn(&Step) -> Option<f64>| -> Vec<Series> {
+        let groups = section.servers.iter().enumerate();
+        let series = groups.map(|(at, group)| Series {
+            colour: at % COLOURS,
+            style: Style::Dotted,
+            points: group.steps_by_connections(figure),
+        });
+        series.collect()
+    };
+    let memory = |s: &Step| Some(s.server_pss_bytes.or(s.server_rss_bytes)? as f64);
+    let packet_us = |s: &Step| {
+        let us = s.server_cpu_cores? * 1e6 / s.received_pps;
+        us.is_finite().then_some(us)
+    };
+    vec![
+        plain("Server CPU", "cores", series(&|s| s.server_cpu_cores)),
+        size("Server memory", MEMORY, series(&memory)),
+        plain(
+            "CPU time for each packet",
+            "us for each packet that arrived",
+            series(&packet_us),
+        ),
+        delivered(series(&|s| Some(s.delivered_share * 100.0))),
+    ]
+}
+
 const MEMORY: &str = "resident; shared pages in proportion";
 const TWO_DELAYS: &str = "median; dashed: 99 % are below";
 const BOTH_WAYS: &str = "all headers counted; dashed: to the server";
@@ -161,11 +203,24 @@ fn over_time(section: &Section<'_>) -> Vec<Chart> {
         Some(f64::from(s.joined) / s.length_s)
     });
     let join_p50 = samples(section, Style::Dotted, |s| Some(s.join_delay?.p50_us));
+    let connections = match section
+        .runs()
+        .flat_map(|run| &run.samples)
+        .any(|s| s.peer_connections > s.participants)
+    {
+        true => samples(section, Style::Solid, |s| Some(s.peer_connections.into())),
+        false => Vec::new(),
+    };
     let join_p99 = samples(section, Style::Dashed, |s| Some(s.join_delay?.p99_us));
     let gap = samples(section, Style::Solid, |s| s.longest_gap_ms);
     let load = samples(section, Style::Solid, |s| Some(s.load.as_ref()?.cpu_cores));
     vec![
         plain("Participants", "with media", participants),
+        plain(
+            "PeerConnections",
+            "those included that publish",
+            connections,
+        ),
         rate(
             "Throughput",
             "UDP payload that arrived",

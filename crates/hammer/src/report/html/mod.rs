@@ -82,13 +82,8 @@ fn section(out: &mut String, section: &Section<'_>) {
             row.heading,
             escape(&row.note)
         );
-        let x = if row.heading == "Over time" {
-            "seconds"
-        } else {
-            "participants"
-        };
         for chart in &row.charts {
-            figure(out, chart, x);
+            figure(out, chart, row.across);
         }
         put!(out, "</div>");
     }

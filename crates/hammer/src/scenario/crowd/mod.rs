@@ -1,0 +1,435 @@
+//! The participants of a run: how they join and leave.
+
+mod acts;
+mod member;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use portunus_sdp::Direction;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+pub(super) use acts::{Act, Audience, Conference, Feed, Form};
+pub(super) use member::Member;
+
+use crate::client::{Broadcast, ClientError, Connection};
+use crate::source::{SourceConfig, spread};
+use crate::viewer::{Event, EventKind, Factory, LoadThreads, PeerId, PrepareError};
+
+/// How long a participant may take until its first packet.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The participants. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Crowd(Arc<Shared>);
+
+/// What participants do with what they get.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manners {
+    /// The share that decrypts.
+    pub(super) check_share: f64,
+    /// They send receiver reports.
+    pub(super) reports: bool,
+    /// The share that can take no more than so many bits per second, and says so.
+    pub(super) limited: Option<(f64, u64)>,
+}
+
+/// How fast participants come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Joins started in a second; 0: as many as go.
+    pub(super) per_s: f64,
+    /// Joins under way at a time.
+    pub(super) at_a_time: usize,
+    /// After this time no more joins are started: a server that is overloaded may take minutes.
+    pub(super) at_most: Option<Duration>,
+}
+
+/// What has been counted since the last time.
+#[derive(Debug, Default)]
+pub(super) struct Joins {
+    /// From the first request to the first packet.
+    pub(super) delays_us: Vec<f64>,
+    pub(super) failed: u32,
+    /// Participants that the server or the network ended.
+    pub(super) ended: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    load: LoadThreads,
+    factory: Factory,
+    connections: Vec<Connection>,
+    manners: Manners,
+    state: Mutex<State>,
+}
+
+/// Tells of a viewer's first packet, or why none came.
+type Arrival = oneshot::Receiver<Result<(), String>>;
+
+#[derive(Debug, Default)]
+struct State {
+    next: PeerId,
+    next_publisher: PeerId,
+    /// Those who have begun to watch a room.
+    audience: u64,
+    /// Participants that have begun to join.
+    turns: u64,
+    /// Who waits for a viewer's first packet.
+    arriving: HashMap<PeerId, oneshot::Sender<Result<(), String>>>,
+    /// Who waits for a publisher to be connected.
+    connecting: HashMap<PeerId, oneshot::Sender<()>>,
+    /// In the order in which they began to join.
+    members: BTreeMap<u64, Member>,
+    /// Whose PeerConnections they are.
+    owners: HashMap<PeerId, u64>,
+    joins: Joins,
+    last_failure: Option<String>,
+    profile: Option<portunus_srtp::Profile>,
+}
+
+/// What a viewer is to the load threads.
+#[derive(Debug)]
+struct Seat {
+    sources: Vec<usize>,
+    stands_for: u32,
+    limit_bps: Option<u64>,
+}
+
+impl Seat {
+    /// A participant by itself.
+    fn of(sources: Vec<usize>) -> Self {
+        Self {
+            sources,
+            stands_for: 1,
+            limit_bps: None,
+        }
+    }
+}
+
+/// A source that is published by WHIP.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    id: PeerId,
+    broadcast: Broadcast,
+}
+
+/// Why somebody could not join.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The server refused.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server's description is not acceptable.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The server or the network ended it.
+    #[error("{0}")]
+    Ended(String),
+    /// Nothing came.
+    #[error("no media in {} s", PATIENCE.as_secs())]
+    NoMedia,
+    /// ICE or DTLS came to nothing.
+    #[error("no connection in {} s", PATIENCE.as_secs())]
+    NotConnected,
+}
+
+impl Crowd {
+    /// Nobody yet. What happens to participants comes from `events`.
+    pub(super) fn new(
+        load: LoadThreads,
+        mut events: UnboundedReceiver<Event>,
+        factory: Factory,
+        connections: Vec<Connection>,
+        manners: Manners,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            load,
+            factory,
+            connections,
+            manners,
+            state: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&shared);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                let Some(shared) = weak.upgrade() else { return };
+                shared.take(event);
+            }
+        });
+        Self(shared)
+    }
+
+    /// The threads that run the participants.
+    pub(super) fn load(&self) -> &LoadThreads {
+        &self.0.load
+    }
+
+    /// Participants that have joined.
+    pub(super) fn len(&self) -> usize {
+        self.0.state().members.len()
+    }
+
+    /// What has been counted since the last call.
+    pub(super) fn take_joins(&self) -> Joins {
+        std::mem::take(&mut self.0.state().joins)
+    }
+
+    /// Why the last one that could not join, or was ended, could not.
+    pub(super) fn last_failure(&self) -> Option<String> {
+        self.0.state().last_failure.clone()
+    }
+
+    /// What protects the media.
+    pub(super) fn profile(&self) -> Option<portunus_srtp::Profile> {
+        self.0.state().profile
+    }
+
+    /// Lets `count` more join, taking turns at `acts`; returns when each has media or has failed.
+    pub(super) async fn join(&self, acts: &Arc<[Act]>, count: usize, pace: Pace) {
+        let mut under_way = JoinSet::new();
+        let mut clock = (pace.per_s > 0.0).then(|| {
+            let mut clock = interval(Duration::from_secs_f64(1.0 / pace.per_s));
+            clock.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            clock
+        });
+        let start = Instant::now();
+        for _ in 0..count {
+            if pace.at_most.is_some_and(|most| start.elapsed() > most) {
+                break;
+            }
+            if let Some(clock) = &mut clock {
+                clock.tick().await;
+            }
+            while under_way.len() >= pace.at_a_time.max(1) {
+                under_way.join_next().await;
+            }
+            let (shared, acts) = (Arc::clone(&self.0), Arc::clone(acts));
+            under_way.spawn(async move { shared.join(&acts).await });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    /// Lets those go that are served no more: they got nothing since the last call. Returns how many.
+    pub(super) async fn dismiss_starving(&self) -> usize {
+        let starving = self.0.load.starving().await;
+        let members: Vec<Member> = {
+            let mut state = self.0.state();
+            let owners = starving.iter().filter_map(|id| state.owners.get(id));
+            let owners: BTreeSet<u64> = owners.copied().collect();
+            let members = owners.iter().filter_map(|owner| state.take_member(*owner));
+            members.collect()
+        };
+        let count = members.len();
+        self.end(members).await;
+        count
+    }
+
+    /// Makes a room in which `count` publish; gives what has to be ended, and the feeds.
+    pub(super) async fn convene(
+        &self,
+        count: u32,
+        config: &SourceConfig,
+        admin_key: Option<&str>,
+    ) -> Result<(Member, Vec<Feed>), JoinError> {
+        let mut member = Member::default();
+        let connection = self.0.connections.first();
+        let feeds = self
+            .0
+            .convene(count, config, admin_key, connection, &mut member);
+        match feeds.await {
+            Ok(feeds) => Ok((member, feeds)),
+            Err(error) => {
+                self.end(vec![member]).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends participants.
+    pub(super) async fn end(&self, members: Vec<Member>) {
+        let mut under_way = JoinSet::new();
+        for member in members {
+            let shared = Arc::clone(&self.0);
+            under_way.spawn(async move { member.end(&shared.load).await });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    /// Publishes a source by WHIP and adds it to the load threads'.
+    pub(super) async fn publish(
+        &self,
+        url: &str,
+        token: Option<&str>,
+        config: &SourceConfig,
+    ) -> Result<Publisher, JoinError> {
+        let shared = &self.0;
+        let (offered, offer) = shared.offer(Direction::SendOnly, config)?;
+        let broadcast = Broadcast::offer(url, token, offer).await?;
+        let prepared = offered.accept(&broadcast.answer)?;
+        let (id, _, connected) = shared.run_publisher(prepared, config);
+        let connected = timeout(PATIENCE, connected).await;
+        connected
+            .ok()
+            .and_then(Result::ok)
+            .ok_or(JoinError::NotConnected)?;
+        Ok(Publisher { id, broadcast })
+    }
+
+    /// Ends a source.
+    pub(super) async fn unpublish(&self, publisher: Publisher) {
+        self.0.load.remove(publisher.id);
+        // The server may be gone, and then need not hear it.
+        let _ = publisher.broadcast.end().await;
+    }
+
+    /// Lets `count` leave: those that have been there longest, or those that came last.
+    pub(super) async fn leave(&self, count: usize, oldest: bool) {
+        let members: Vec<Member> = {
+            let mut state = self.0.state();
+            let turns = state.members.keys().copied();
+            let turns: Vec<u64> = match oldest {
+                true => turns.take(count).collect(),
+                false => turns.rev().take(count).collect(),
+            };
+            turns
+                .iter()
+                .filter_map(|turn| state.take_member(*turn))
+                .collect()
+        };
+        self.end(members).await;
+    }
+}
+
+impl State {
+    /// Takes a participant out.
+    fn take_member(&mut self, turn: u64) -> Option<Member> {
+        let member = self.members.remove(&turn)?;
+        for peer in member.peers() {
+            self.owners.remove(&peer);
+        }
+        Some(member)
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An id for one who watches that is not used yet.
+    fn next_id(&self) -> PeerId {
+        let mut state = self.state();
+        state.next += 1;
+        state.next - 1
+    }
+
+    /// The number of one who publishes.
+    fn next_publisher(&self) -> u64 {
+        let mut state = self.state();
+        state.next_publisher += 1;
+        state.next_publisher - 1
+    }
+
+    fn next_turn(&self) -> u64 {
+        let mut state = self.state();
+        state.turns += 1;
+        state.turns - 1
+    }
+
+    /// What the next one who watches can take.
+    fn limit(&self) -> Option<u64> {
+        let (share, bps) = self.manners.limited?;
+        let mut state = self.state();
+        state.audience += 1;
+        (spread(state.audience) < share).then_some(bps)
+    }
+
+    async fn join(&self, acts: &[Act]) {
+        let turn = self.next_turn();
+        let place = usize::try_from(turn).unwrap_or(0);
+        let act = place.checked_rem(acts.len()).and_then(|n| acts.get(n));
+        let connection = place
+            .checked_rem(self.connections.len())
+            .and_then(|n| self.connections.get(n));
+        let Some(act) = act else {
+            return;
+        };
+        let start = Instant::now();
+        let mut member = Member::default();
+        match self.enter(act, connection, &mut member).await {
+            Ok(()) => {
+                let mut state = self.state();
+                let delay_us = start.elapsed().as_secs_f64() * 1e6;
+                state.joins.delays_us.push(delay_us);
+                let owners = member.peers().map(|peer| (peer, turn));
+                state.owners.extend(owners);
+                state.members.insert(turn, member);
+            }
+            Err(error) => {
+                self.failed(&error);
+                member.end(&self.load).await;
+            }
+        }
+    }
+
+    fn failed(&self, error: &JoinError) {
+        let mut state = self.state();
+        state.joins.failed += 1;
+        state.last_failure = Some(error.to_string());
+    }
+
+    fn take(&self, event: Event) {
+        let Event { id, kind } = event;
+        let mut state = self.state();
+        match kind {
+            EventKind::Connected(profile) => match state.connecting.remove(&id) {
+                Some(connecting) => drop(connecting.send(())),
+                None => state.profile = profile.or(state.profile),
+            },
+            EventKind::Media => {
+                if let Some(arriving) = state.arriving.remove(&id) {
+                    let _ = arriving.send(Ok(()));
+                }
+            }
+            EventKind::Ended(reason) => {
+                if let Some(arriving) = state.arriving.remove(&id) {
+                    let _ = arriving.send(Err(reason));
+                } else if state.connecting.remove(&id).is_none()
+                    && let Some(owner) = state.owners.remove(&id)
+                {
+                    state.joins.ended += 1;
+                    state.last_failure = Some(reason);
+                    // Whose only one it was is gone; others are measured with what is left of them.
+                    let alone = |member: &Member| member.peers().count() == 1;
+                    if state.members.get(&owner).is_some_and(alone) {
+                        state.members.remove(&owner);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::source::spread;
+
+    #[test]
+    fn those_that_decrypt_are_spread_over_all_sources() {
+        let checked = |share| (0..1_000u64).filter(move |id| spread(*id) < share);
+        assert!((9..=12).contains(&checked(0.01).count()));
+        assert_eq!(checked(1.0).count(), 1_000);
+        assert_eq!(checked(0.0).count(), 0);
+        assert!(spread(0) < 0.001, "the first one decrypts");
+        let sources: HashSet<u64> = checked(0.1).map(|id| id % 10).collect();
+        assert_eq!(sources.len(), 10);
+    }
+}
