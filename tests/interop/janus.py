@@ -35,6 +35,19 @@ class Handle:
         await self._post(self._address, request, transaction)
         return await asyncio.wait_for(answer, 10)
 
+    async def manage(self, body: dict) -> dict:
+        """Sends a message that is answered at once, and gives what the plugin answers."""
+        answer = await self._post(self._address, {"janus": "message", "body": body})
+        return answer["plugindata"]["data"]
+
+    async def told(self, member: str) -> dict:
+        """What the plugin says in the next event that has this member; events before it are lost."""
+        async with asyncio.timeout(20):
+            while True:
+                data = (await self.events.get()).get("plugindata", {}).get("data", {})
+                if member in data:
+                    return data
+
     async def close(self):
         self._poll.cancel()
         await self._post(self._session, {"janus": "destroy"})

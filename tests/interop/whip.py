@@ -51,10 +51,14 @@ class Client:
         return [await asyncio.wait_for(self.received[kind].recv(), WAIT) for _ in range(count)]
 
     async def end(self) -> int:
-        async with self._http.delete(self.resource, headers=self._headers) as answer:
-            status = answer.status
+        status = await self.delete()
         await self.connection.close()
         return status
+
+    async def delete(self) -> int:
+        """Ends the resource; gives the status of the answer."""
+        async with self._http.delete(self.resource, headers=self._headers) as answer:
+            return answer.status
 
     async def _offer(self, endpoint: str):
         await self.connection.setLocalDescription(await self.connection.createOffer())

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The client's side is a handle like any other: the request goes to [`crate::PluginHandle::message`] with the
 /// client's offer, and the event that answers it has to carry our answer, or an `error_code`.
 pub trait Broadcast: Send + Sync {
-    /// The name in `/whip/NAME/ID` and `/whep/NAME/ID`; lower case, and never `resource`.
+    /// The name in `/whip/NAME/ID` and `/whep/NAME/ID/PART`; lower case, and never `resource`.
     fn name(&self) -> &'static str;
 
     /// The request that goes with a publisher's offer; none: nothing can be published.
@@ -28,8 +28,22 @@ pub trait Broadcast: Send + Sync {
 pub struct Stream<'a> {
     /// The id in the path, decoded.
     pub id: &'a str,
+    /// What follows the id in the path, decoded: a part of the stream, where a plugin knows such.
+    pub part: Option<&'a str>,
+    /// The names and values of the query, decoded.
+    pub query: &'a [(String, String)],
     /// The bearer token that the client shows.
     pub token: Option<&'a str>,
+}
+
+impl<'a> Stream<'a> {
+    /// The first value of `name` in the query, unless it is empty.
+    pub fn parameter(&self, name: &str) -> Option<&'a str> {
+        let found = self.query.iter().find(|(key, _)| key == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
 }
 
 /// Why a plugin refuses a publisher or viewer, in the terms of HTTP.

@@ -43,6 +43,7 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
         | Event::Dtls(_)
         | Event::Layer { .. }
         | Event::Talking { .. }
+        | Event::Speech { .. }
         | Event::Remb { .. }
         | Event::DataChannel { .. }
         | Event::Data(_)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use portunus_media::{DataMessage, Layer, RouteId};
+use portunus_media::{DataMessage, Layer, RouteId, SpeechActivity};
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
 use serde_json::{Map, Value, json};
@@ -193,6 +193,13 @@ pub enum HandleEvent {
         talking: bool,
         /// How loud it was on average, in -dBov: 0 is the loudest, 127 silence.
         average: f64,
+    },
+    /// How much the client speaks, every 200 ms as long as it is not silent, see [`Handle::measure_speech`].
+    Speech {
+        /// The m-line.
+        mid: Mid,
+        /// How much.
+        activity: SpeechActivity,
     },
     /// A route to this handle relays another layer.
     Layer {

@@ -160,6 +160,10 @@ pub(crate) enum Command {
         track: TrackRef,
         detection: Option<TalkDetection>,
     },
+    MeasureSpeech {
+        track: TrackRef,
+        wanted: bool,
+    },
     SendData {
         peer: PeerId,
         message: DataMessage,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use portunus_rtp::Mid;
 
-use crate::{PeerId, RouteId};
+use crate::{PeerId, RouteId, SpeechActivity};
 
 /// Something that happened to a peer, and to which one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,13 @@ pub enum Event {
         talking: bool,
         /// How loud it was on average, in hundredths of -dBov: 0 is the loudest, 12700 silence.
         average: u16,
+    },
+    /// How much is spoken, every 200 ms as long as it is not silent, see [`crate::MediaPlane::measure_speech`].
+    Speech {
+        /// The m-line.
+        mid: Mid,
+        /// How much.
+        activity: SpeechActivity,
     },
     /// A route relays another layer than before.
     Layer {

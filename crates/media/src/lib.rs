@@ -22,7 +22,7 @@ pub use error::MediaError;
 pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
 };
-pub use graph::TalkDetection;
+pub use graph::{SpeechActivity, TalkDetection};
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, SharedSocket, packet_feed,

@@ -347,6 +347,12 @@ impl MediaPlane {
         self.send(track.peer, Command::DetectTalking { track, detection });
     }
 
+    /// Tells by [`crate::Event::Speech`] how much is spoken on an m-line of the peer's, as far as its packets say how
+    /// loud they are; false: no more.
+    pub fn measure_speech(&self, track: TrackRef, wanted: bool) {
+        self.send(track.peer, Command::MeasureSpeech { track, wanted });
+    }
+
     /// Sends a message on the data channel with its label, which is opened if there is none.
     pub fn send_data(&self, peer: PeerId, message: DataMessage) {
         self.send(peer, Command::SendData { peer, message });

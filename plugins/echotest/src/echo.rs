@@ -340,6 +340,7 @@ impl PluginHandle for Echo {
             }
             HandleEvent::Up
             | HandleEvent::Talking { .. }
+            | HandleEvent::Speech { .. }
             | HandleEvent::Media { .. }
             | HandleEvent::DataChannel { .. } => {}
         }

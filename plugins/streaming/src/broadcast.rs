@@ -11,13 +11,13 @@ impl Broadcast for Streaming {
     }
 
     fn publish(&self, stream: &Stream<'_>) -> Option<Value> {
-        let request = self.about(stream, "publish");
+        let request = self.about(stream, "publish")?;
         Some(request.with_some("token", stream.token).into())
     }
 
     fn watch(&self, stream: &Stream<'_>) -> Option<Value> {
         // There is no way to offer again.
-        let request = self.about(stream, "watch").with("renegotiate", false);
+        let request = self.about(stream, "watch")?.with("renegotiate", false);
         Some(request.with_some("pin", stream.token).into())
     }
 
@@ -40,12 +40,16 @@ impl Broadcast for Streaming {
 }
 
 impl Streaming {
-    fn about(&self, stream: &Stream<'_>, request: &str) -> Object {
+    /// A request about a mountpoint, which has no parts.
+    fn about(&self, stream: &Stream<'_>, request: &str) -> Option<Object> {
+        if stream.part.is_some() {
+            return None;
+        }
         let number = stream.id.parse::<u64>().ok();
         let id = match number.filter(|_| !self.has_string_ids()) {
             Some(number) => Value::from(number),
             None => Value::from(stream.id),
         };
-        Object::new().with("request", request).with("id", id)
+        Some(Object::new().with("request", request).with("id", id))
     }
 }

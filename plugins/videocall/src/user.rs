@@ -318,7 +318,10 @@ impl PluginHandle for Attached {
             }
             HandleEvent::Data(message) => self.relay_data(message),
             HandleEvent::Hangup(_) => lock(&self.users).end_call(self.id, GONE),
-            HandleEvent::Up | HandleEvent::Talking { .. } | HandleEvent::Media { .. } => {}
+            HandleEvent::Up
+            | HandleEvent::Talking { .. }
+            | HandleEvent::Speech { .. }
+            | HandleEvent::Media { .. } => {}
         }
     }
 

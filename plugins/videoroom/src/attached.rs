@@ -12,7 +12,7 @@ use crate::id::Id;
 use crate::publisher::{Configure, Join};
 use crate::refusal::Refusal;
 use crate::room::Room;
-use crate::subscriber::{SubscriberConfigure, SubscriberJoin, Switch};
+use crate::subscriber::{SubscriberConfigure, SubscriberJoin, Switch, Watch};
 
 /// A handle as long as its client is there.
 pub(crate) struct Attached {
@@ -31,8 +31,9 @@ enum Role {
 }
 
 /// The requests that are answered by events.
-const ASYNCHRONOUS: [&str; 12] = [
+const ASYNCHRONOUS: [&str; 13] = [
     "join",
+    "watch",
     "joinandconfigure",
     "configure",
     "publish",
@@ -57,7 +58,7 @@ impl Attached {
 
     /// Answers by events.
     fn request(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
-        let is_join = matches!(name, "join" | "joinandconfigure");
+        let is_join = matches!(name, "join" | "joinandconfigure" | "watch");
         match &self.role {
             Role::Fresh if is_join => self.join(name, message),
             Role::Fresh => Err(Refusal::JoinFirst),
@@ -82,17 +83,30 @@ impl Attached {
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
-        if state.options.signed_tokens {
+        let by_secret = state.options.shows_secret(fields);
+        if state.options.signed_tokens && !by_secret {
             let token = fields.string("token")?;
             let descriptor = format!("room={}", room.id);
             if self.handle.signed_token_opens(token, &descriptor) == Some(false) {
                 return Err(Refusal::Unauthorized("wrong token"));
             }
         }
-        state.options.check_pin(fields)?;
+        if !by_secret {
+            state.options.check_pin(fields)?;
+        }
+        if name == "watch" {
+            let watch = Watch::read(fields, ids)?;
+            let jsep = message.jsep.as_ref();
+            let (attached, local) = state.watch(&self.handle, watch, jsep, by_secret)?;
+            self.push(message, attached, Some(local));
+            drop(state);
+            self.role = Role::Subscriber(room);
+            return Ok(());
+        }
         match fields.required_string("ptype")? {
             "publisher" => {
-                let join = Join::read(fields, ids)?;
+                let mut join = Join::read(fields, ids)?;
+                join.by_secret = by_secret;
                 let configure = match name {
                     "join" => None,
                     _ => Some(Configure::read(fields)?),
@@ -298,6 +312,7 @@ impl PluginHandle for Attached {
                         talking,
                         average,
                     } => state.heard(id, mid, talking, average),
+                    HandleEvent::Speech { mid, activity } => state.speech(id, mid, activity),
                     HandleEvent::Data(message) => state.relay_data(id, key, message),
                     // A PeerConnection that was never agreed on has nothing that ends.
                     HandleEvent::Hangup(_) => drop(state.media_ended(id)),
@@ -321,6 +336,7 @@ impl PluginHandle for Attached {
                 HandleEvent::Hangup(_) => room.lock().subscriber_hung_up(key),
                 HandleEvent::Up
                 | HandleEvent::Talking { .. }
+                | HandleEvent::Speech { .. }
                 | HandleEvent::SlowLink { .. }
                 | HandleEvent::Media { .. }
                 | HandleEvent::Remb(_)

@@ -93,7 +93,7 @@ impl From<Refusal> for RoomProblem {
 }
 
 /// The names of the keys that a room may have.
-const KEYS: [&str; 32] = [
+const KEYS: &[&str] = &[
     "room",
     "description",
     "is_private",
@@ -123,6 +123,7 @@ const KEYS: [&str; 32] = [
     "rec_dir",
     "lock_record",
     "notify_joining",
+    "dominant_speaker",
     "dummy_publisher",
     "dummy_streams",
     "dummy_e2ee",

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod attached;
+mod broadcast;
 mod config;
 mod delay;
 mod dummy;
@@ -19,12 +20,13 @@ mod refusal;
 mod registry;
 mod room;
 mod saved;
+mod speakers;
 mod subscriber;
 mod talking;
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
+use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig};
@@ -101,6 +103,10 @@ impl Plugin for VideoRoom {
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
         Box::new(attached::Attached::new(handle, self.shared.clone()))
+    }
+
+    fn broadcast(&self) -> Option<&dyn Broadcast> {
+        Some(self)
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {

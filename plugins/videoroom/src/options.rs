@@ -1,7 +1,7 @@
 //! What a room can be told, when it is made and later.
 
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{Fields, Object};
+use portunus_core::{Fields, Object, equal_in_constant_time};
 use serde_json::{Map, Value};
 
 use crate::dummy::{Dummy, DummyStream};
@@ -49,6 +49,7 @@ pub(crate) struct RoomOptions {
     pub(crate) rec_dir: Option<String>,
     pub(crate) lock_record: bool,
     pub(crate) notify_joining: bool,
+    pub(crate) dominant_speaker: bool,
     /// The placeholder publisher, if there is one.
     pub(crate) dummy: Option<Dummy>,
 }
@@ -84,6 +85,7 @@ impl Default for RoomOptions {
             rec_dir: None,
             lock_record: false,
             notify_joining: false,
+            dominant_speaker: false,
             dummy: None,
         }
     }
@@ -137,6 +139,7 @@ impl RoomOptions {
             rec_dir: text(fields, "rec_dir")?,
             lock_record: flag("lock_record", defaults.lock_record)?,
             notify_joining: flag("notify_joining", defaults.notify_joining)?,
+            dominant_speaker: flag("dominant_speaker", defaults.dominant_speaker)?,
             dummy: Dummy::read(fields)?,
         })
     }
@@ -173,6 +176,13 @@ impl RoomOptions {
         check_secret(fields, "secret", self.secret.as_deref())
     }
 
+    /// Whether a request shows the room's secret.
+    pub(crate) fn shows_secret(&self, fields: Fields<'_>) -> bool {
+        let shown = fields.string("secret").ok().flatten();
+        let pair = self.secret.as_deref().zip(shown);
+        pair.is_some_and(|(secret, shown)| equal_in_constant_time(secret, shown))
+    }
+
     /// Checks that a request may join the room.
     pub(crate) fn check_pin(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         check_secret(fields, "pin", self.pin.as_deref())
@@ -193,6 +203,7 @@ impl RoomOptions {
             .with("require_e2ee", self.require_e2ee)
             .with("dummy_publisher", self.dummy.is_some())
             .with("notify_joining", self.notify_joining)
+            .with_some("dominant_speaker", self.dominant_speaker.then_some(true))
             .with("audiocodec", names(&self.audiocodec))
             .with("videocodec", names(&self.videocodec))
             .with_some("opus_fec", self.opus_fec.then_some(true))
@@ -252,6 +263,7 @@ impl RoomOptions {
                 ("rec_dir", text(&options.rec_dir)),
                 ("lock_record", options.lock_record.into()),
                 ("notify_joining", options.notify_joining.into()),
+                ("dominant_speaker", options.dominant_speaker.into()),
                 ("dummy_publisher", options.dummy.is_some().into()),
                 ("dummy_e2ee", dummy_e2ee(options).into()),
                 ("dummy_streams", dummy_streams(options)),
@@ -336,7 +348,7 @@ mod tests {
             "description": "d", "is_private": true, "secret": "s", "pin": "p", "publishers": 0,
             "bitrate": 128_000, "audiocodec": "pcmu,opus", "videocodec": "vp9,h264",
             "vp9_profile": "2", "opus_fec": false, "audiolevel_event": true, "fir_freq": 10,
-            "record": true, "rec_dir": "/tmp", "notify_joining": true, "dummy_publisher": true, "dummy_e2ee": true,
+            "record": true, "rec_dir": "/tmp", "notify_joining": true, "dominant_speaker": true, "dummy_publisher": true, "dummy_e2ee": true,
             "dummy_streams": [{ "codec": "vp9", "fmtp": "profile-id=2" }],
         });
         let options = read(members.clone()).unwrap();

@@ -97,6 +97,8 @@ pub(crate) struct Talk {
     pub(crate) level: Option<f64>,
     /// What the media plane was asked to listen for.
     pub(crate) detection: Option<TalkDetection>,
+    /// The media plane was asked to measure how much is spoken.
+    pub(crate) measured: bool,
 }
 
 impl Stream {

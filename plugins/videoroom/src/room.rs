@@ -1,6 +1,6 @@
 //! A room: who is in it, and telling them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portunus_core::{Fields, HandleId, Mid, Object};
@@ -10,6 +10,7 @@ use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::participant::{Participant, Published, Stream};
 use crate::refusal::Refusal;
+use crate::speakers::Speakers;
 use crate::subscriber::Subscriber;
 
 /// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
@@ -33,6 +34,10 @@ pub(crate) struct RoomState {
     /// Who was thrown out and still holds the handle.
     pub(crate) kicked: HashMap<HandleId, Id>,
     pub(crate) subscribers: HashMap<HandleId, Subscriber>,
+    /// The subscriptions that have seats.
+    pub(crate) followers: BTreeSet<HandleId>,
+    /// Who speaks.
+    pub(crate) speakers: Speakers,
     /// Participants with a PeerConnection.
     publishing: u64,
     next_place: u64,
@@ -61,9 +66,12 @@ impl Room {
             by_private_id: HashMap::new(),
             kicked: HashMap::new(),
             subscribers: HashMap::new(),
+            followers: BTreeSet::new(),
+            speakers: Speakers::default(),
             publishing: 0,
             next_place: 0,
         };
+        state.measure_speech();
         if let Some(dummy) = state.options.dummy.clone() {
             state.add_dummy(&dummy, ids);
         }
@@ -196,6 +204,7 @@ impl RoomState {
         media.active = Some(self.next_place);
         self.active.insert(self.next_place, id.clone());
         self.next_place += 1;
+        self.reseat_all();
         true
     }
 
@@ -206,6 +215,7 @@ impl RoomState {
         if let Some(place) = media.active {
             self.active.remove(&place);
         }
+        self.speakers.forget(id);
         Some(media)
     }
 

@@ -1,4 +1,4 @@
-//! Who talks: what the media plane hears is told to all.
+//! Listening: what the media plane hears of those who talk is told to all.
 
 use portunus_core::media::TalkDetection;
 use portunus_core::{Mid, Object};
@@ -15,10 +15,18 @@ impl RoomState {
             return;
         };
         let detection = person.detection(&self.options);
+        let measured = self.speakers.measured();
         let mut silenced = Vec::new();
         let streams = person.media.iter_mut().flat_map(|media| &mut media.streams);
         for stream in streams {
-            let wanted = detection.filter(|_| stream.has_levels() && stream.is_open());
+            let heard = stream.has_levels() && stream.is_open();
+            if let Some(handle) = person.origin.handle()
+                && stream.talk.measured != (measured && heard)
+            {
+                stream.talk.measured = !stream.talk.measured;
+                handle.measure_speech(stream.mid, stream.talk.measured);
+            }
+            let wanted = detection.filter(|_| heard);
             if stream.talk.detection == wanted {
                 continue;
             }

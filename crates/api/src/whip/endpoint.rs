@@ -35,11 +35,12 @@ impl Whip {
         &self,
         kind: Kind,
         endpoint: &Endpoint,
+        query: &[(String, String)],
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Response, Problem> {
         let token = headers::bearer(headers)?;
-        let asked = self.asked(kind, endpoint, token)?;
+        let asked = self.asked(kind, endpoint, query, token)?;
         if !headers::accepts_sdp(headers) {
             let detail = format!("the answer is {SDP}: the Accept header has to allow it");
             return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
@@ -60,9 +61,14 @@ impl Whip {
         &self,
         kind: Kind,
         endpoint: &Endpoint,
+        query: &[(String, String)],
         token: Option<&'a str>,
     ) -> Result<Asked<'a>, Problem> {
-        let Endpoint { plugin: name, id } = endpoint;
+        let Endpoint {
+            plugin: name,
+            id,
+            part,
+        } = endpoint;
         let missing = |detail| Problem::new(StatusCode::NOT_FOUND, detail);
         let plugin = self.gateway.broadcaster(name).ok_or_else(|| {
             missing(format!(
@@ -71,7 +77,12 @@ impl Whip {
         })?;
         let package = plugin.info().package;
         self.admit(token, package)?;
-        let stream = Stream { id, token };
+        let stream = Stream {
+            id,
+            part: part.as_deref(),
+            query,
+            token,
+        };
         let body = plugin.broadcast().and_then(|broadcast| match kind {
             Kind::Whip => broadcast.publish(&stream),
             Kind::Whep => broadcast.watch(&stream),
@@ -81,6 +92,10 @@ impl Whip {
                 Kind::Whip => "published by WHIP",
                 Kind::Whep => "watched by WHEP",
             };
+            let what = match part {
+                Some(_) => format!("{what} in parts"),
+                None => what.to_owned(),
+            };
             missing(format!("streams of {name} cannot be {what}"))
         })?;
         Ok(Asked {
@@ -88,7 +103,10 @@ impl Whip {
             plugin,
             body,
             token,
-            stream: format!("{name}/{id}"),
+            stream: match part {
+                Some(part) => format!("{name}/{id}/{part}"),
+                None => format!("{name}/{id}"),
+            },
         })
     }
 

@@ -100,7 +100,7 @@ impl Whip {
         let (kind, target) = Target::parse(head.uri.path()).ok_or_else(|| {
             Problem::new(
                 StatusCode::NOT_FOUND,
-                "there is nothing at this path; an endpoint is /whip/ID, /whip/PLUGIN/ID, or the same with /whep",
+                "there is nothing at this path; an endpoint is /whip/ID, /whip/PLUGIN/ID, /whip/PLUGIN/ID/PART, or the same with /whep",
             )
         })?;
         if head.method == Method::OPTIONS {
@@ -112,7 +112,9 @@ impl Whip {
         }
         match (target, head.method) {
             (Target::Endpoint(endpoint), Method::POST) => {
-                self.post(kind, &endpoint, &head.headers, body).await
+                let query = path::parameters(head.uri.query());
+                self.post(kind, &endpoint, &query, &head.headers, body)
+                    .await
             }
             (Target::Resource(id), Method::PATCH) => {
                 self.patch(kind, &id, &head.headers, body).await

@@ -12,8 +12,10 @@ use super::{ACCEPT_PATCH, SDP};
 const DEFAULT_PLUGIN: &str = "streaming";
 /// The segment before a resource's id, where an endpoint's path has a plugin.
 const RESOURCE: &str = "resource";
-/// Bytes of the longest stream id.
+/// Bytes of the longest stream id, and of the longest part.
 const MAX_ID: usize = 256;
+/// The most parameters that are read of a query.
+const MAX_PARAMETERS: usize = 32;
 
 /// Which way media goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub(super) struct Endpoint {
     pub(super) plugin: String,
     /// The stream's id, decoded.
     pub(super) id: String,
+    /// What follows it, decoded.
+    pub(super) part: Option<String>,
 }
 
 impl Target {
@@ -67,17 +71,22 @@ impl Target {
         let rest: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
         let target = match rest.as_slice() {
             [RESOURCE, id] => Target::Resource((*id).to_owned()),
-            [id] => Target::endpoint(DEFAULT_PLUGIN, id)?,
-            [plugin, id] => Target::endpoint(plugin, id)?,
+            [id] => Target::endpoint(DEFAULT_PLUGIN, id, None)?,
+            [plugin, id] => Target::endpoint(plugin, id, None)?,
+            [plugin, id, part] if *plugin != RESOURCE => Target::endpoint(plugin, id, Some(part))?,
             _ => return None,
         };
         Some((kind, target))
     }
 
-    fn endpoint(plugin: &str, id: &str) -> Option<Self> {
-        let id = percent_decode_str(id).decode_utf8().ok()?.into_owned();
+    fn endpoint(plugin: &str, id: &str, part: Option<&str>) -> Option<Self> {
+        let id = decoded(id)?;
+        let part = match part {
+            Some(part) => Some(decoded(part)?),
+            None => None,
+        };
         let plugin = plugin.to_owned();
-        (id.len() <= MAX_ID).then_some(Target::Endpoint(Endpoint { plugin, id }))
+        Some(Target::Endpoint(Endpoint { plugin, id, part }))
     }
 
     /// The methods that it knows.
@@ -106,13 +115,52 @@ impl Target {
     }
 }
 
+/// A segment of a path; none if it is too long or no text.
+fn decoded(segment: &str) -> Option<String> {
+    let text = percent_decode_str(segment).decode_utf8().ok()?;
+    (text.len() <= MAX_ID).then(|| text.into_owned())
+}
+
+/// The names and values of a query, as forms write them; what is no text is left out.
+pub(super) fn parameters(query: Option<&str>) -> Vec<(String, String)> {
+    let text = |part: &str| {
+        let spaced = part.replace('+', " ");
+        let text = percent_decode_str(&spaced).decode_utf8().ok()?;
+        Some(text.into_owned())
+    };
+    let pairs = query.unwrap_or_default().split('&').take(MAX_PARAMETERS);
+    let read = pairs.filter_map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((text(name)?, text(value)?))
+    });
+    read.filter(|(name, _)| !name.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn endpoint(plugin: &str, id: &str) -> Option<Target> {
+        part(plugin, id, None)
+    }
+
+    fn part(plugin: &str, id: &str, part: Option<&str>) -> Option<Target> {
         let (plugin, id) = (plugin.to_owned(), id.to_owned());
-        Some(Target::Endpoint(Endpoint { plugin, id }))
+        let part = part.map(str::to_owned);
+        Some(Target::Endpoint(Endpoint { plugin, id, part }))
+    }
+
+    #[test]
+    fn a_query_has_names_and_values() {
+        let read = parameters(Some("pin=1%202&display=Al+Bo&flag&=x&bad=%ff"));
+        let expected = [("pin", "1 2"), ("display", "Al Bo"), ("flag", "")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(read, expected);
+        assert!(parameters(None).is_empty());
+        assert_eq!(
+            parameters(Some(&"a=b&".repeat(1_000))).len(),
+            MAX_PARAMETERS
+        );
     }
 
     #[test]
@@ -121,11 +169,23 @@ mod tests {
         assert_eq!(target("/whip/7"), endpoint("streaming", "7"));
         assert_eq!(target("/whep/7/"), endpoint("streaming", "7"));
         assert_eq!(target("/whip/videoroom/7"), endpoint("videoroom", "7"));
+        assert_eq!(
+            target("/whep/videoroom/7/1%201"),
+            part("videoroom", "7", Some("1 1"))
+        );
         let spaced = target("/whip/streaming/my%20room%2F1");
         assert_eq!(spaced, endpoint("streaming", "my room/1"));
         let resource = Some(Target::Resource("ab12".into()));
         assert_eq!(target("/whep/resource/ab12"), resource);
-        for path in ["/whip", "/whip/", "/whip/a/b/c", "/whip/%ff", "/wish/7", ""] {
+        for path in [
+            "/whip",
+            "/whip/",
+            "/whip/a/b/c/d",
+            "/whip/resource/b/c",
+            "/whip/%ff",
+            "/wish/7",
+            "",
+        ] {
             assert_eq!(target(path), None, "{path}");
         }
     }

@@ -230,6 +230,7 @@ impl Actor {
                 talking,
                 average: f64::from(average) / 100.0,
             },
+            Event::Speech { mid, activity } => HandleEvent::Speech { mid, activity },
             Event::Remb { bitrate } => HandleEvent::Remb(bitrate),
             Event::DataChannel { label, protocol } => HandleEvent::DataChannel { label, protocol },
             Event::Data(message) => HandleEvent::Data(message),

@@ -51,7 +51,10 @@ impl Command {
             Command::Peer(PeerEvent { event, .. }) => {
                 matches!(
                     event,
-                    Event::Data(_) | Event::SlowLink { .. } | Event::Remb { .. }
+                    Event::Data(_)
+                        | Event::SlowLink { .. }
+                        | Event::Remb { .. }
+                        | Event::Speech { .. }
                 )
             }
             Command::Message { .. }

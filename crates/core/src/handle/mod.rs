@@ -199,6 +199,14 @@ impl Handle {
         }
     }
 
+    /// Tells by [`crate::HandleEvent::Speech`] how much the client speaks on m-line `mid`, as far as its packets say how
+    /// loud they are; false: no more.
+    pub fn measure_speech(&self, mid: Mid, wanted: bool) {
+        if let Some(track) = self.track(mid) {
+            self.shared.context.media.measure_speech(track, wanted);
+        }
+    }
+
     /// Sends a message on the data channel with its label, which is opened if there is none.
     pub fn send_data(&self, message: DataMessage) {
         if let Some(peer) = self.peer() {

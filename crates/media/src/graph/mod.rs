@@ -10,6 +10,7 @@ mod packet;
 mod selector;
 mod sink;
 mod source;
+mod speech;
 mod talk;
 
 pub(crate) use evenness::Evenness;
@@ -22,5 +23,7 @@ pub(crate) use packet::{Layers, Packet, Vp8Ids};
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};
 pub(crate) use source::{KeyframeRequests, MessageKind, Messages, Source, SourceFormat, SourceKey};
+pub use speech::SpeechActivity;
+pub(crate) use speech::SpeechMeter;
 pub use talk::TalkDetection;
-pub(crate) use talk::{TalkChange, TalkDetector};
+pub(crate) use talk::{TalkChange, TalkDetector, level};

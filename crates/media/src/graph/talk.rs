@@ -46,20 +46,8 @@ impl TalkDetector {
         (self.heard, self.sum) = (0, 0);
     }
 
-    /// Takes a packet, if it says how loud it is.
-    pub(crate) fn listen(
-        &mut self,
-        header: &Header,
-        packet: &[u8],
-        extensions: &ExtensionMap,
-    ) -> Option<TalkChange> {
-        let id = extensions.id(ExtensionKind::AudioLevel)?;
-        let level = AudioLevel::parse(header.extension(packet, id)?)?;
-        self.hear(level.level)
-    }
-
     /// Takes a packet's level, in -dBov.
-    fn hear(&mut self, level: u8) -> Option<TalkChange> {
+    pub(crate) fn hear(&mut self, level: u8) -> Option<TalkChange> {
         self.heard += 1;
         self.sum += u64::from(level);
         if self.heard < self.detection.packets {
@@ -78,6 +66,13 @@ impl TalkDetector {
             average: u16::try_from(average).unwrap_or(u16::MAX),
         })
     }
+}
+
+/// How loud a packet says that it is, in -dBov.
+pub(crate) fn level(header: &Header, packet: &[u8], extensions: &ExtensionMap) -> Option<u8> {
+    let id = extensions.id(ExtensionKind::AudioLevel)?;
+    let level = AudioLevel::parse(header.extension(packet, id)?)?;
+    Some(level.level)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A media plane without workers, which notes what it was asked for: for the tests of what stands on it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +28,8 @@ pub struct Requested {
     pub bitrates: Vec<(PeerId, Option<u64>)>,
     /// The m-lines that are listened to, with the settings of each.
     pub talk: HashMap<TrackRef, TalkDetection>,
+    /// The m-lines on which speech is measured.
+    pub speech: HashSet<TrackRef>,
     /// The messages that were sent.
     pub data: Vec<(PeerId, DataMessage)>,
     /// The candidates that were added.
@@ -183,6 +185,12 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             match detection {
                 Some(detection) => notes.talk.insert(track, detection),
                 None => notes.talk.remove(&track),
+            };
+        }
+        Command::MeasureSpeech { track, wanted } => {
+            match wanted {
+                true => notes.speech.insert(track),
+                false => notes.speech.remove(&track),
             };
         }
         Command::SendData { peer, message } => notes.data.push((peer, message)),

@@ -94,6 +94,7 @@ impl Worker {
                 }
             }
             Command::DetectTalking { track, detection } => self.detect_talking(track, detection),
+            Command::MeasureSpeech { track, wanted } => self.measure_speech(track, wanted),
             Command::SendData { peer, message } => self.send_data(peer, &message, now),
             Command::Stats { peer, reply } => {
                 if let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) {

@@ -37,10 +37,11 @@ use slab::Slab;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::graph::{Source, SourceKey, TalkChange};
+use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::{self, MediaSocket, ReceiveBatch, SendBatch, enable_gro};
 use crate::totals::WorkerTotals;
+use crate::worker::talk::Heard;
 use crate::{Event, PeerEvent, SourceRef};
 
 pub(crate) use counters::Counters;
@@ -103,8 +104,8 @@ pub(crate) struct Worker {
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
     touched_peers: Vec<usize>,
-    /// Who began or ceased to talk: the peer, the index of its m-line, and what was heard.
-    talk_changes: Vec<(usize, usize, TalkChange)>,
+    /// Who was heard: the peer, the index of its m-line, and what there is to tell of it.
+    heard: Vec<(usize, usize, Heard)>,
     /// Workers that were passed packets this turn.
     to_wake: Vec<u16>,
     /// Events that found the channel full.
@@ -137,7 +138,7 @@ impl Worker {
             forwarding: Forwarding::default(),
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
-            talk_changes: Vec::new(),
+            heard: Vec::new(),
             to_wake: Vec::new(),
             backlog: VecDeque::new(),
             counters,
@@ -297,6 +298,7 @@ fn is_vital(event: &Event) -> bool {
         | Event::SlowLink { .. }
         | Event::Layer { .. }
         | Event::Talking { .. }
+        | Event::Speech { .. }
         | Event::Remb { .. }
         | Event::Data(_) => false,
     }

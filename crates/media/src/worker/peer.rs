@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
 use super::relay::Pacing;
-use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey, TalkDetector};
+use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey, SpeechMeter, TalkDetector};
 use crate::plane::{PeerId, RouteId};
 use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
 
@@ -47,6 +47,8 @@ pub(super) struct Track {
     pub(super) inspectors: [Inspector; ENCODINGS],
     /// Listens to what the peer sends, if anybody wants to know who talks.
     pub(super) talk: Option<Box<TalkDetector>>,
+    /// Listens to what the peer sends, if anybody wants to know how much is spoken.
+    pub(super) speech: Option<Box<SpeechMeter>>,
 }
 
 /// A route; it lives on its sink's worker.

@@ -15,6 +15,7 @@ use portunus_rtc::{
 use smallvec::SmallVec;
 
 use super::{Worker, handshakes};
+use crate::graph;
 use crate::plane::{PeerId, RouteId};
 use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, SourceRef};
 
@@ -75,7 +76,7 @@ impl Worker {
             }
             Received::Rtp(incoming) => {
                 self.take_packet(now, slot, &incoming, datagram);
-                self.tell_talk_changes();
+                self.tell_what_was_heard();
             }
         }
         self.touch(slot);
@@ -93,10 +94,13 @@ impl Worker {
         let (Some(key), Some(data)) = (track.source, datagram.get(incoming.range.clone())) else {
             return;
         };
-        if let Some(talk) = &mut track.talk
-            && let Some(change) = talk.listen(&incoming.header, data, &extensions)
+        if track.is_heard()
+            && let Some(level) = graph::level(&incoming.header, data, &extensions)
         {
-            self.talk_changes.push((slot, incoming.media, change));
+            let heard = track.hear(level, now);
+            let heard = heard.into_iter();
+            self.heard
+                .extend(heard.map(|heard| (slot, incoming.media, heard)));
         }
         if data.len() > MAX_PACKET {
             peer.refused += 1;

@@ -23,6 +23,7 @@ impl Viewer {
             HandleEvent::Hangup(_) => self.leave(),
             HandleEvent::SlowLink { .. }
             | HandleEvent::Talking { .. }
+            | HandleEvent::Speech { .. }
             | HandleEvent::Remb(_)
             | HandleEvent::DataChannel { .. }
             | HandleEvent::Data(_) => {}

@@ -310,6 +310,9 @@ impl RoomState {
         for stream in changed {
             self.relay_stream(id, stream);
         }
+        if negotiated {
+            self.reseat_all();
+        }
         self.listen(id);
         self.configure_recording(id, configure);
     }

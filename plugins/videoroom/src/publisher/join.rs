@@ -20,6 +20,8 @@ pub(crate) struct Join {
     display: Option<String>,
     metadata: Option<Map<String, Value>>,
     token: Option<String>,
+    /// It has shown the room's secret, which opens everything.
+    pub(crate) by_secret: bool,
     talk: TalkSettings,
 }
 
@@ -30,6 +32,7 @@ impl Join {
             display: fields.string("display")?.map(str::to_owned),
             metadata: members::object(fields, "metadata")?.cloned(),
             token: fields.string("token")?.map(str::to_owned),
+            by_secret: false,
             talk: TalkSettings::read(fields)?,
         })
     }
@@ -50,7 +53,7 @@ impl TalkSettings {
 impl RoomState {
     /// Adds a participant; gives its id.
     pub(crate) fn join(&mut self, handle: &Handle, join: Join, ids: Ids) -> Result<Id, Refusal> {
-        if self.access.checked {
+        if self.access.checked && !join.by_secret {
             let token = join.token.as_deref();
             let token = token.ok_or(Refusal::Unauthorized("a token is needed"))?;
             if !self.access.tokens.contains(token) {
@@ -92,6 +95,12 @@ impl RoomState {
         }
     }
 
+    /// The dominant speaker, in rooms that tell who that is.
+    fn dominant_told(&self) -> Option<Value> {
+        let dominant = self.dominant().map(Id::to_json);
+        dominant.filter(|_| self.options.dominant_speaker)
+    }
+
     /// What somebody is told who has joined.
     pub(crate) fn joined(&self, id: &Id) -> Object {
         let others = self.publishers().filter(|person| person.id != *id);
@@ -115,6 +124,7 @@ impl RoomState {
             .with_some("private_id", person.map(|person| person.private_id))
             .with("publishers", json!(publishers))
             .with_some("attendees", attendees)
+            .with_some("dominant", self.dominant_told())
             .with_some("audio_active_packets", talk.packets)
             .with_some("audio_level_average", talk.level)
     }

@@ -1,10 +1,11 @@
 //! Starting, pausing and ending what a subscription receives.
 
 use portunus_core::media::{DataMessage, Layer, RouteId};
-use portunus_core::sdp::{Description, Kind};
+use portunus_core::sdp::{CodecSpec, Description, Kind};
 use portunus_core::{HandleId, Object};
 
 use super::payloads::Payloads;
+use super::seats::Follow;
 use super::{Due, Exchange, Source, Subscriber};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -16,9 +17,18 @@ impl RoomState {
         subscriber.exchange = Exchange::Settled;
         for (line, answered) in subscriber.lines.iter_mut().zip(&answer.media) {
             let takes = line.kind == Kind::Data || answered.direction.receives();
-            line.ready = line.source != Source::None && !answered.rejected && takes;
+            let offered = line.source != Source::None || line.seat.is_some();
+            line.ready = offered && !answered.rejected && takes;
+            if let Some(seat) = &mut line.seat {
+                let codecs = answered.codecs.iter().filter_map(CodecSpec::codec_name);
+                seat.keep(&codecs.collect::<Vec<_>>());
+            }
         }
         self.relay(key);
+        // Somebody may sit where the client cannot decode it.
+        if self.followers.contains(&key) {
+            self.reseat_all();
+        }
         Ok(())
     }
 
@@ -41,8 +51,13 @@ impl RoomState {
     /// The PeerConnection is gone: nothing is received any more until the client subscribes again.
     pub(crate) fn subscriber_hung_up(&mut self, key: HandleId) {
         self.clear_lines(key);
+        if self.followers.remove(&key) {
+            self.measure_speech();
+        }
         if let Some(subscriber) = self.subscribers.get_mut(&key) {
             subscriber.lines.clear();
+            subscriber.follow(Follow::Nobody, 0);
+            subscriber.fixed = false;
             subscriber.payloads = Payloads::default();
             subscriber.exchange = Exchange::None;
             subscriber.due = Due::default();

@@ -57,6 +57,11 @@ impl RoomState {
             }
         };
         let planned = self.plan(wants)?;
+        if self.subscribers.get(&key).is_some_and(|s| s.fixed) {
+            return Err(Refusal::Invalid(
+                "The m-lines are those of the client's offer",
+            ));
+        }
         self.check_same_e2ee(key, &planned)?;
         let mut changed = false;
         for unwant in &unwants {
@@ -178,7 +183,10 @@ impl RoomState {
             });
         }
         let free = |line: &Line| {
-            line.source == Source::None && line.kind == kind && line.format.codec == stream.codec
+            line.source == Source::None
+                && line.seat.is_none()
+                && line.kind == kind
+                && line.format.codec == stream.codec
         };
         let index = match subscriber.lines.iter().position(free) {
             Some(index) => index,
@@ -216,6 +224,11 @@ impl RoomState {
         let lines = subscriber.lines.iter().enumerate();
         if let Some(sub_mid) = &unwant.sub_mid {
             let found = subscriber.line(sub_mid);
+            let bound = |index: &usize| {
+                let line = subscriber.lines.get(*index);
+                line.is_some_and(|line| line.seat.is_none())
+            };
+            let found = found.filter(bound);
             return found.is_some_and(|index| self.clear_line(key, index));
         }
         let Some(feed) = &unwant.feed else {
@@ -229,6 +242,7 @@ impl RoomState {
         let concerned: Vec<usize> = lines
             .filter(|(_, line)| match &line.source {
                 Source::None => false,
+                _ if line.seat.is_some() => false,
                 Source::Track { feed: from, mid } => from == feed && is_mid(mid),
                 Source::Data(feeds) => feeds.contains(feed) && data_mid.as_ref().is_none_or(is_mid),
             })
@@ -257,6 +271,10 @@ impl RoomState {
             }
         }
         line.end_route(&subscriber.handle);
+        // Whoever takes a seat over finds out who sat there.
+        if line.seat.is_some() {
+            return false;
+        }
         line.clear();
         true
     }
@@ -309,6 +327,7 @@ impl RoomState {
                 None => {}
             }
         }
+        self.reseat_all();
     }
 }
 
@@ -319,7 +338,7 @@ impl Planned {
 }
 
 impl Line {
-    fn new(kind: Kind, mid: Mid) -> Self {
+    pub(super) fn new(kind: Kind, mid: Mid) -> Self {
         Line {
             kind,
             mid,
@@ -331,6 +350,7 @@ impl Line {
             wish: Wish::default(),
             now: Layer::default(),
             route: None,
+            seat: None,
         }
     }
 

@@ -6,6 +6,7 @@ use portunus_core::{FieldError, Fields, HandleId};
 use super::answer::layer_event;
 use super::change::Outcome;
 use super::want::Layers;
+use super::watch::last_n;
 use super::{Exchange, Source};
 use crate::members;
 use crate::refusal::Refusal;
@@ -29,6 +30,8 @@ pub(crate) struct SubscriberConfigure {
     data: Option<bool>,
     restart: bool,
     update: bool,
+    /// How many speakers are followed from now on.
+    last_n: Option<usize>,
 }
 
 impl Setting {
@@ -64,6 +67,7 @@ impl SubscriberConfigure {
             data: fields.boolean("data")?,
             restart: fields.boolean("restart")?.unwrap_or(false),
             update: fields.boolean("update")?.unwrap_or(false),
+            last_n: last_n(fields)?,
         })
     }
 }
@@ -84,6 +88,9 @@ impl RoomState {
                 return Err(Refusal::NoSuchFeed(format!("mid {mid}")));
             }
         }
+        if let Some(last_n) = configure.last_n {
+            self.follow_speakers(key, last_n)?;
+        }
         self.set_sending(key, configure);
         for setting in &configure.settings {
             self.apply_setting(key, setting);
@@ -94,7 +101,7 @@ impl RoomState {
             return Err(Refusal::NotInRoom);
         };
         let configured = event.with("configured", "ok").into();
-        if !configure.restart && !configure.update {
+        if subscriber.fixed || (!configure.restart && !configure.update) {
             return Ok(Some((configured, None)));
         }
         subscriber.due.restart |= configure.restart;
@@ -131,7 +138,8 @@ impl RoomState {
         let handle = subscriber.handle.clone();
         for line in &mut subscriber.lines {
             let mid = setting.mid.as_deref();
-            if mid.is_some_and(|mid| mid != line.mid.as_str()) || line.source == Source::None {
+            let is_other = mid.is_some_and(|mid| mid != line.mid.as_str());
+            if is_other || (line.source == Source::None && line.seat.is_none()) {
                 continue;
             }
             line.send = setting.send.unwrap_or(line.send);

@@ -4,9 +4,9 @@ use portunus_core::sdp::Kind;
 use portunus_core::{Fields, Handle, HandleId, LocalJsep, Object};
 use serde_json::Value;
 
-use super::payloads::Payloads;
+use super::Subscriber;
 use super::want::{Layers, Want};
-use super::{Due, Exchange, Subscriber};
+use super::watch::last_n;
 use crate::id::{Id, Ids};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -18,6 +18,7 @@ pub(crate) struct SubscriberJoin {
     use_msid: bool,
     autoupdate: bool,
     streams: Vec<Want>,
+    last_n: Option<LastN>,
     /// In the old form: the publisher, and which kinds of media.
     legacy: Option<Legacy>,
 }
@@ -30,13 +31,39 @@ struct Legacy {
     data: bool,
 }
 
+/// The most recent speakers are wanted.
+#[derive(Debug)]
+struct LastN {
+    speakers: usize,
+    kinds: Vec<Kind>,
+}
+
+impl LastN {
+    fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
+        let Some(speakers) = last_n(fields)? else {
+            return Ok(None);
+        };
+        let wanted = |name| Ok::<_, Refusal>(fields.boolean(name)?.unwrap_or(true));
+        let kinds = [
+            (Kind::Audio, wanted("offer_audio")?),
+            (Kind::Video, wanted("offer_video")?),
+        ];
+        let kinds = kinds.into_iter().filter(|(_, wanted)| *wanted);
+        Ok(Some(LastN {
+            speakers,
+            kinds: kinds.map(|(kind, _)| kind).collect(),
+        }))
+    }
+}
+
 impl SubscriberJoin {
     pub(crate) fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, Refusal> {
         let flag = |name| fields.boolean(name);
         let private_id = fields.positive("private_id")?;
         let use_msid = flag("use_msid")?.unwrap_or(false);
         let autoupdate = flag("autoupdate")?.unwrap_or(true);
-        let (streams, legacy) = if fields.has("streams") {
+        let last_n = LastN::read(fields)?;
+        let (streams, legacy) = if fields.has("streams") || last_n.is_some() {
             (
                 Want::list(fields, "streams", ids)?.unwrap_or_default(),
                 None,
@@ -63,6 +90,7 @@ impl SubscriberJoin {
             use_msid,
             autoupdate,
             streams,
+            last_n,
             legacy,
         })
     }
@@ -75,40 +103,33 @@ impl RoomState {
         handle: &Handle,
         join: SubscriberJoin,
     ) -> Result<(Value, LocalJsep), Refusal> {
-        let owner = join.private_id.and_then(|id| self.owner_of(id)).cloned();
-        if self.options.require_pvtid && owner.is_none() {
-            return Err(Refusal::Unauthorized("this room needs a private_id"));
-        }
+        let owner = self.owner(join.private_id, false)?;
         let mut planned = self.plan(join.streams)?;
         if let Some(legacy) = &join.legacy {
             planned.retain(|planned| legacy.takes(planned.kind()));
         }
-        if planned.is_empty() {
+        let speakers = join.last_n.filter(|last_n| !last_n.kinds.is_empty());
+        if planned.is_empty() && speakers.is_none() {
             return Err(Refusal::Sdp("There is nothing to offer".to_owned()));
         }
-        let e2ee = self.e2ee_of(&planned)?.unwrap_or(false);
+        let e2ee = self.e2ee_of(&planned)?.unwrap_or(self.options.require_e2ee);
         let key = handle.id();
-        let subscriber = Subscriber {
-            handle: handle.clone(),
-            owner: owner.clone(),
-            private_id: join.private_id,
+        self.insert_subscriber(Subscriber {
             use_msid: join.use_msid,
             autoupdate: join.autoupdate,
             e2ee,
-            lines: Vec::new(),
-            payloads: Payloads::default(),
-            exchange: Exchange::None,
-            due: Due::default(),
-            paused: false,
-            cut_off: false,
-        };
-        self.subscribers.insert(key, subscriber);
-        if let Some(owner) = owner.and_then(|owner| self.people.get_mut(&owner)) {
-            owner.subscriptions.insert(key);
-        }
+            ..Subscriber::new(handle, owner, join.private_id)
+        });
         let subscribed = planned
             .into_iter()
             .try_for_each(|planned| self.subscribe(key, planned).map(drop));
+        if let Some(LastN { speakers, kinds }) = speakers
+            && let Some(subscriber) = self.subscribers.get_mut(&key)
+        {
+            subscriber.add_seats(&self.options, speakers, &kinds);
+            self.followers.insert(key);
+            self.seat_first(key);
+        }
         let offer = subscribed
             .and_then(|()| self.offer(key))
             .inspect_err(|_| self.leave_subscriber(key))?;
@@ -126,12 +147,37 @@ impl RoomState {
         Ok((attached.into(), offer))
     }
 
+    /// The participant whose private id it is, where the room needs one or it is given.
+    pub(super) fn owner(
+        &self,
+        private_id: Option<u64>,
+        by_secret: bool,
+    ) -> Result<Option<Id>, Refusal> {
+        let owner = private_id.and_then(|id| self.owner_of(id)).cloned();
+        if self.options.require_pvtid && owner.is_none() && !by_secret {
+            return Err(Refusal::Unauthorized("this room needs a private_id"));
+        }
+        Ok(owner)
+    }
+
+    pub(super) fn insert_subscriber(&mut self, subscriber: Subscriber) {
+        let key = subscriber.handle.id();
+        let owner = subscriber.owner.as_ref();
+        if let Some(owner) = owner.and_then(|owner| self.people.get_mut(owner)) {
+            owner.subscriptions.insert(key);
+        }
+        self.subscribers.insert(key, subscriber);
+    }
+
     /// Forgets a subscription.
     pub(crate) fn leave_subscriber(&mut self, key: HandleId) {
         self.clear_lines(key);
         let Some(subscriber) = self.subscribers.remove(&key) else {
             return;
         };
+        if self.followers.remove(&key) {
+            self.measure_speech();
+        }
         let owner = subscriber.owner.and_then(|id| self.people.get_mut(&id));
         if let Some(owner) = owner {
             owner.subscriptions.remove(&key);

@@ -7,9 +7,11 @@ mod join;
 mod offer;
 mod payloads;
 mod relay;
+mod seats;
 mod show;
 mod switch;
 mod want;
+mod watch;
 
 use portunus_core::media::{Layer, RouteId, RouteOptions, SourceRef};
 use portunus_core::sdp::{CodecName, Kind};
@@ -17,11 +19,13 @@ use portunus_core::{ExtensionKind, Handle, Mid, Pt};
 
 use crate::id::Id;
 use crate::subscriber::payloads::Payloads;
+use crate::subscriber::seats::{Follow, Seat};
 use crate::subscriber::want::Wish;
 
 pub(crate) use configure::SubscriberConfigure;
 pub(crate) use join::SubscriberJoin;
 pub(crate) use switch::Switch;
+pub(crate) use watch::Watch;
 
 /// The most m-lines of a subscription.
 const MAX_LINES: usize = 1_000;
@@ -47,6 +51,12 @@ pub(crate) struct Subscriber {
     paused: bool,
     /// Its owner was thrown out: nothing is relayed any more.
     pub(crate) cut_off: bool,
+    /// The client made the offer, and takes none.
+    fixed: bool,
+    /// Who sits on its seats.
+    follow: Follow,
+    /// Who sits where: a publisher for each slot of seats.
+    slots: Vec<Option<Id>>,
 }
 
 /// How far offer and answer are.
@@ -82,6 +92,8 @@ struct Line {
     wish: Wish,
     now: Layer,
     route: Option<Relayed>,
+    /// It is for whoever is due, see [`seats`].
+    seat: Option<Seat>,
 }
 
 /// Where the media of an m-line comes from.
@@ -115,6 +127,27 @@ struct Relayed {
 }
 
 impl Subscriber {
+    /// A subscription that receives nothing yet.
+    fn new(handle: &Handle, owner: Option<Id>, private_id: Option<u64>) -> Self {
+        Subscriber {
+            handle: handle.clone(),
+            owner,
+            private_id,
+            use_msid: false,
+            autoupdate: true,
+            e2ee: false,
+            lines: Vec::new(),
+            payloads: Payloads::default(),
+            exchange: Exchange::None,
+            due: Due::default(),
+            paused: false,
+            cut_off: false,
+            fixed: false,
+            follow: Follow::default(),
+            slots: Vec::new(),
+        }
+    }
+
     fn line(&self, mid: &str) -> Option<usize> {
         self.lines.iter().position(|line| line.mid.as_str() == mid)
     }

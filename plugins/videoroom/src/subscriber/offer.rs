@@ -32,6 +32,9 @@ impl RoomState {
         } = self;
         let subscriber = subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
         for line in &mut subscriber.lines {
+            if line.seat.is_some() {
+                continue;
+            }
             if let Some((_, stream)) = line.track(people) {
                 line.format = Format::of(stream);
             }
@@ -65,6 +68,9 @@ impl RoomState {
         let Some(subscriber) = self.subscribers.get_mut(&key) else {
             return;
         };
+        if subscriber.fixed {
+            return;
+        }
         subscriber.due.offer = true;
         if subscriber.exchange == Exchange::Offered {
             return;
@@ -91,24 +97,11 @@ impl RoomState {
 
 impl Format {
     fn of(stream: &Stream) -> Self {
-        // Frames of AV1 do not say in their payload on which others they depend; those of VP9 do.
-        let dependencies = stream.extensions.dependency_descriptor;
-        let dependencies = dependencies.filter(|_| stream.codec == Some(CodecName::Av1));
-        let negotiated = [
-            (dependencies, DEPENDENCY_DESCRIPTOR),
-            (stream.extensions.audio_level, AUDIO_LEVEL),
-            (stream.extensions.playout_delay, PLAYOUT_DELAY),
-            (stream.extensions.video_orientation, VIDEO_ORIENTATION),
-        ];
-        let extensions = negotiated
-            .into_iter()
-            .filter(|(id, _)| id.is_some())
-            .map(|(_, offered)| offered);
         Format {
             codec: stream.codec,
             pt: None,
             fmtp: fmtp(stream),
-            extensions: extensions.collect(),
+            extensions: offered_extensions(stream),
         }
     }
 }
@@ -125,13 +118,17 @@ impl Line {
                 ..MediaOffer::new(Kind::Data, direction)
             };
         }
-        let direction = match self.track(people) {
-            Some(_) => Direction::SendOnly,
-            None => Direction::Inactive,
+        let direction = match (self.track(people), &self.seat) {
+            (Some(_), _) | (None, Some(_)) => Direction::SendOnly,
+            (None, None) => Direction::Inactive,
         };
         let mut media = MediaOffer::new(self.kind, direction);
         media.mid = Some(self.mid);
-        if let Some(codec) = self.format.codec {
+        if let Some(seat) = &self.seat {
+            for format in &seat.formats {
+                media.add_codec(format.codec, format.pt, format.fmtp.clone());
+            }
+        } else if let Some(codec) = self.format.codec {
             media.add_codec(codec, self.format.pt, self.format.fmtp.clone());
         }
         media.extensions.push(MID);
@@ -161,7 +158,23 @@ impl Line {
     }
 }
 
-fn fmtp(stream: &Stream) -> Option<String> {
+/// The header extensions that depend on what the source negotiated.
+pub(super) fn offered_extensions(stream: &Stream) -> Vec<(ExtensionKind, u8)> {
+    // Frames of AV1 do not say in their payload on which others they depend; those of VP9 do.
+    let dependencies = stream.extensions.dependency_descriptor;
+    let dependencies = dependencies.filter(|_| stream.codec == Some(CodecName::Av1));
+    let negotiated = [
+        (dependencies, DEPENDENCY_DESCRIPTOR),
+        (stream.extensions.audio_level, AUDIO_LEVEL),
+        (stream.extensions.playout_delay, PLAYOUT_DELAY),
+        (stream.extensions.video_orientation, VIDEO_ORIENTATION),
+    ];
+    let known = negotiated.into_iter().filter(|(id, _)| id.is_some());
+    known.map(|(_, offered)| offered).collect()
+}
+
+/// The format parameters of a stream in offers.
+pub(super) fn fmtp(stream: &Stream) -> Option<String> {
     match stream.codec? {
         CodecName::Opus => stream.opus.fmtp(),
         CodecName::MultiOpus => stream.fmtp.clone(),

@@ -48,7 +48,7 @@ impl Subscriber {
 }
 
 impl Line {
-    fn summary(&self, index: usize, people: &HashMap<Id, Participant>) -> Value {
+    pub(super) fn summary(&self, index: usize, people: &HashMap<Id, Participant>) -> Value {
         let track = self.track(people);
         let data = match &self.source {
             Source::Data(feeds) => Some(feeds),
@@ -60,6 +60,7 @@ impl Line {
             .with("mindex", index)
             .with("mid", self.mid.as_str())
             .with_some("crossrefid", self.crossrefid.as_deref())
+            .with_some("seat", self.seat.as_ref().map(|seat| seat.slot))
             .with("ready", self.ready)
             .with("send", self.send);
         if let Some(feeds) = data {

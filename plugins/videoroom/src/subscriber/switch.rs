@@ -4,9 +4,9 @@ use portunus_core::media::Layer;
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, HandleId, Mid, Object};
 
-use super::Source;
 use super::change::Outcome;
 use super::want::{Layers, Wish};
+use super::{Line, Source};
 use crate::id::{Id, Ids};
 use crate::members;
 use crate::participant::Stream;
@@ -121,7 +121,8 @@ impl RoomState {
         let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
         let mut streams: Vec<_> = published.streams.iter().filter(|s| !s.disabled).collect();
         let mut entries = Vec::new();
-        for line in subscriber.lines.iter().filter(|l| l.kind != Kind::Data) {
+        let bound = |line: &&Line| line.kind != Kind::Data && line.seat.is_none();
+        for line in subscriber.lines.iter().filter(bound) {
             let fits =
                 |stream: &&Stream| stream.kind == line.kind && stream.codec == line.format.codec;
             let Some(place) = streams.iter().position(fits) else {
@@ -149,7 +150,7 @@ impl RoomState {
             .iter_mut()
             .find(|stream| stream.mid.as_str() == entry.mid)?;
         let fits = stream.kind == line.kind && stream.codec == line.format.codec;
-        if !fits || stream.disabled || line.kind == Kind::Data {
+        if !fits || stream.disabled || line.kind == Kind::Data || line.seat.is_some() {
             return None;
         }
         let source = Source::Track {

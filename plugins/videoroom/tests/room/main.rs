@@ -13,6 +13,8 @@ mod moderation;
 mod publishing;
 mod recording;
 mod refusals;
+mod speakers;
 mod subscribing;
 mod talking;
+mod watching;
 mod world;

@@ -1,0 +1,81 @@
+//! What WHIP publishes and WHEP watches: `/whip/videoroom/ROOM/PARTICIPANT`, `/whep/videoroom/ROOM/PARTICIPANT`, or the
+//! room alone: then the publisher gets a random id, and the viewer follows whoever speaks.
+
+use portunus_core::{Broadcast, Object, Refusal, Stream};
+use serde_json::{Value, json};
+
+use crate::VideoRoom;
+use crate::id::Ids;
+
+impl Broadcast for VideoRoom {
+    fn name(&self) -> &'static str {
+        "videoroom"
+    }
+
+    fn publish(&self, stream: &Stream<'_>) -> Option<Value> {
+        let request = self
+            .about(stream, "joinandconfigure")
+            .with("ptype", "publisher")
+            .with_some("id", stream.part.map(|id| self.id(id)))
+            .with_some("display", stream.parameter("display"))
+            .with_some("bitrate", number(stream, "bitrate"));
+        Some(request.into())
+    }
+
+    fn watch(&self, stream: &Stream<'_>) -> Option<Value> {
+        let request = self
+            .about(stream, "watch")
+            .with_some("feed", stream.part.map(|id| self.id(id)))
+            .with_some("private_id", number(stream, "private_id"))
+            .with_some("last_n", number(stream, "last_n"));
+        Some(request.into())
+    }
+
+    fn start(&self) -> Value {
+        json!({ "request": "start" })
+    }
+
+    fn refusal(&self, error_code: u64) -> Refusal {
+        match error_code {
+            // An id that is no number where ids are numbers is nobody's.
+            426 | 430 => Refusal::NotFound,
+            // What can be missing is a pin or token.
+            429 | 433 => Refusal::Unauthorized,
+            // Nobody publishes it now, too many do, or somebody of that name does.
+            428 | 432 | 436 => Refusal::Conflict,
+            431 => Refusal::Malformed,
+            437 => Refusal::Unusable,
+            _ => Refusal::Internal,
+        }
+    }
+}
+
+impl VideoRoom {
+    /// A request about a room. The bearer token may be whatever opens it: its pin, a token of its list, a signed token or
+    /// its secret; a room with several of them takes the others from the query.
+    fn about(&self, stream: &Stream<'_>, request: &str) -> Object {
+        let shown = |name| stream.parameter(name).or(stream.token);
+        Object::new()
+            .with("request", request)
+            .with("room", self.id(stream.id))
+            .with_some("pin", shown("pin"))
+            .with_some("token", shown("token"))
+            .with_some("secret", shown("secret"))
+    }
+
+    fn id(&self, id: &str) -> Value {
+        match (self.shared.ids, id.parse::<u64>()) {
+            (Ids::Numbers, Ok(number)) => number.into(),
+            (Ids::Numbers, Err(_)) | (Ids::Texts, _) => id.into(),
+        }
+    }
+}
+
+/// A number of the query; what is none is left for the plugin to refuse.
+fn number(stream: &Stream<'_>, name: &str) -> Option<Value> {
+    let text = stream.parameter(name)?;
+    Some(
+        text.parse::<u64>()
+            .map_or_else(|_| text.into(), Value::from),
+    )
+}

@@ -1,0 +1,176 @@
+"""WHIP into a video room, and WHEP of one publisher or of all: ffmpeg, GStreamer, aiortc, and the Janus API beside them."""
+
+import asyncio
+import contextlib
+import os
+import unittest
+
+import aiohttp
+from aiortc import RTCSessionDescription, VideoStreamTrack
+
+from janus import Handle
+from server import Server
+from test_echo import Tone
+from whip import WAIT, Client, Refused, gstreamer, gstreamer_program, publishing_ffmpeg
+
+CONFIG = """
+[[videoroom.room]]
+room = 1234
+pin = "1234"
+secret = "hush"
+publishers = 2
+videocodec = "vp8,h264"
+notify_joining = true
+"""
+PIN = "1234"
+PACKAGE = "janus.plugin.videoroom"
+
+
+@unittest.skipIf("REFERENCE_HTTP" in os.environ, "needs a room of its own")
+class WhipRoomTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.stack = contextlib.AsyncExitStack()
+        server = await self.stack.enter_async_context(Server(CONFIG))
+        self.http = await self.stack.enter_async_context(aiohttp.ClientSession())
+        self.server = server
+        self.whip, self.whep = f"{server.base}/whip/videoroom/1234", f"{server.base}/whep/videoroom/1234"
+
+    async def asyncTearDown(self):
+        await self.stack.aclose()
+
+    async def play(self, endpoint: str, *kinds: str) -> Client:
+        """A viewer, as soon as there is something to watch."""
+        async with asyncio.timeout(WAIT):
+            while True:
+                viewer = Client(self.http, PIN)
+                try:
+                    await viewer.play(endpoint, *kinds)
+                except Refused as refused:
+                    await viewer.connection.close()
+                    if refused.status != 409:
+                        raise
+                    await asyncio.sleep(0.1)
+                else:
+                    self.stack.push_async_callback(viewer.connection.close)
+                    return viewer
+
+    async def attach(self) -> Handle:
+        """A client of the Janus API."""
+        handle = await Handle.attach(self.http, self.server.http, PACKAGE)
+        self.stack.push_async_callback(handle.close)
+        return handle
+
+    async def subscribe(self, feed: int) -> Client:
+        """A subscriber of the Janus API."""
+        janus = await self.attach()
+        join = {"request": "join", "ptype": "subscriber", "room": 1234, "pin": PIN, "streams": [{"feed": feed}]}
+        attached = await janus.message(join)
+        viewer = Client(self.http)
+        self.stack.push_async_callback(viewer.connection.close)
+        await viewer.connection.setRemoteDescription(RTCSessionDescription(attached["jsep"]["sdp"], "offer"))
+        await viewer.connection.setLocalDescription(await viewer.connection.createAnswer())
+        answer = {"type": "answer", "sdp": viewer.connection.localDescription.sdp}
+        await janus.message({"request": "start"}, answer)
+        return viewer
+
+    async def test_others_are_told_and_subscribe(self):
+        janus = await self.attach()
+        await janus.message({"request": "join", "ptype": "publisher", "room": 1234, "pin": PIN, "id": 1})
+        publisher = Client(self.http, PIN)
+        await publisher.publish(f"{self.whip}/42?display=The+camera", Tone(), VideoStreamTrack())
+        joining = await janus.told("joining")
+        self.assertEqual(joining["joining"], {"id": 42, "display": "The camera"})
+        published = (await janus.told("publishers"))["publishers"][0]
+        self.assertEqual((published["id"], published["video_codec"]), (42, "vp8"))
+        viewer = await self.subscribe(42)
+        picture = await viewer.frames("video", 20)
+        self.assertEqual((picture[-1].width, picture[-1].height), (640, 480))
+        await viewer.frames("audio", 20)
+        self.assertEqual(await publisher.end(), 200)
+        self.assertEqual((await janus.told("unpublished"))["unpublished"], 42)
+        self.assertEqual((await janus.told("leaving"))["leaving"], 42)
+
+    async def test_a_pin_is_needed_and_ids_and_places_are_taken_once(self):
+        for token in (None, "wrong"):
+            for endpoint in (self.whip, f"{self.whip}?display=x"):
+                with self.assertRaises(Refused) as refused:
+                    await Client(self.http, token).publish(endpoint, VideoStreamTrack())
+                self.assertEqual(refused.exception.status, 401)
+        with self.assertRaises(Refused) as refused:
+            await Client(self.http, PIN).play(f"{self.whep}/42", "video")
+        self.assertEqual(refused.exception.status, 409)
+        with self.assertRaises(Refused) as refused:
+            await Client(self.http, PIN).play(f"{self.server.base}/whep/videoroom/9", "video")
+        self.assertEqual(refused.exception.status, 404)
+        by_query = Client(self.http)
+        await by_query.publish(f"{self.whip}/42?pin={PIN}", VideoStreamTrack())
+        with self.assertRaises(Refused) as refused:
+            await Client(self.http, PIN).publish(f"{self.whip}/42", VideoStreamTrack())
+        self.assertEqual(refused.exception.status, 409)
+        by_secret = Client(self.http, "hush")
+        await by_secret.publish(self.whip, VideoStreamTrack())
+        with self.assertRaises(Refused) as refused:
+            await Client(self.http, PIN).publish(self.whip, VideoStreamTrack())
+        self.assertEqual(refused.exception.status, 409)
+        for publisher in (by_query, by_secret):
+            self.assertEqual(await publisher.end(), 200)
+
+    async def test_ffmpeg_publishes_and_is_watched_by_whep(self):
+        for _ in range(2):
+            async with publishing_ffmpeg(f"{self.whip}/42", PIN):
+                viewer = await self.play(f"{self.whep}/42", "audio", "video")
+                picture = await viewer.frames("video", 30)
+                self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
+                await viewer.frames("audio", 30)
+                self.assertEqual(await viewer.end(), 200)
+
+    async def test_a_room_is_watched_before_anybody_publishes(self):
+        viewer = await self.play(self.whep, "audio", "video")
+        for _ in range(2):
+            publisher = Client(self.http, PIN)
+            await publisher.publish(f"{self.whip}/42", Tone(), VideoStreamTrack())
+            picture = await viewer.frames("video", 20)
+            self.assertEqual((picture[-1].width, picture[-1].height), (640, 480))
+            await viewer.frames("audio", 20)
+            await publisher.end()
+        self.assertEqual(await viewer.end(), 200)
+
+    async def test_a_kick_ends_the_publisher_s_resource(self):
+        janus = await self.attach()
+        await janus.message({"request": "join", "ptype": "publisher", "room": 1234, "pin": PIN, "id": 1})
+        publisher = Client(self.http, PIN)
+        await publisher.publish(f"{self.whip}/42", VideoStreamTrack())
+        await janus.told("publishers")
+        await janus.manage({"request": "kick", "room": 1234, "secret": "hush", "id": 42})
+        self.assertEqual((await janus.told("kicked"))["kicked"], 42)
+        async with asyncio.timeout(WAIT):
+            while publisher.connection.connectionState == "connected":
+                await asyncio.sleep(0.1)
+        self.assertEqual(await publisher.delete(), 404)
+        await publisher.connection.close()
+
+    @unittest.skipUnless(gstreamer_program(), "tests/gstreamer is not built")
+    async def test_gstreamer_publishes_and_plays(self):
+        publish = (
+            "videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! "
+            "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=30 ! rtpvp8pay ! "
+            "application/x-rtp,media=video,encoding-name=VP8,payload=96,clock-rate=90000 ! sink.sink_0 "
+            "audiotestsrc is-live=true ! audioconvert ! audioresample ! opusenc ! rtpopuspay ! "
+            "application/x-rtp,media=audio,encoding-name=OPUS,payload=97,clock-rate=48000,"
+            "encoding-params=(string)2 ! sink.sink_1 "
+            f"whipsink name=sink whip-endpoint={self.whip}/42 auth-token={PIN}"
+        )
+        play = (
+            f"whepsrc name=src whep-endpoint={self.whep} auth-token={PIN} "
+            'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" '
+            'audio-caps="application/x-rtp,media=audio,encoding-name=OPUS,payload=96,clock-rate=48000" '
+            "src. ! application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink "
+            "src. ! application/x-rtp,media=audio ! rtpopusdepay ! opusdec ! fakesink async=false"
+        )
+        async with gstreamer(publish):
+            viewer = await self.play(f"{self.whep}/42", "audio", "video")
+            picture = await viewer.frames("video", 30)
+            self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
+            await viewer.end()
+            async with gstreamer(play) as player:
+                self.assertEqual(await asyncio.wait_for(player.wait(), WAIT), 0)
