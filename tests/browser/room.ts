@@ -93,6 +93,13 @@ export function streams(page: Page, type: 'inbound-rtp' | 'outbound-rtp', kind: 
   );
 }
 
+/** How much a counter grows in a moment. */
+export async function growth(counter: () => Promise<number>): Promise<number> {
+  const before = await counter();
+  await new Promise((done) => setTimeout(done, 300));
+  return (await counter()) - before;
+}
+
 /** How many PeerConnections of a page are not closed. */
 export function open(page: Page): Promise<number> {
   return page.evaluate(

@@ -1,5 +1,6 @@
 // The video room page, driven as users do: several tabs in one room.
-import { ask, enter, expect, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
+import { isReference, startServer } from '../server/index.mjs';
+import { ask, enter, expect, growth, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
 
 test('three publish and watch each other, one leaves, and nothing stays behind', async ({ context }) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
@@ -85,11 +86,7 @@ test('a room is made, found by its link, opened by its PIN, and moderated', asyn
   await expect(ben.getByTestId('notice')).toContainText('A moderator has muted');
   await expect(row.getByTestId('doing')).toContainText('muted by a moderator');
   const heard = async () => (await streams(ann, 'inbound-rtp', 'audio'))[0].packetsReceived as number;
-  await expect.poll(async () => {
-    const before = await heard();
-    await ann.evaluate(() => new Promise((done) => setTimeout(done, 300)));
-    return (await heard()) - before;
-  }).toBe(0);
+  await expect.poll(() => growth(heard)).toBe(0);
   await seen(ann, 'Ben');
   const before = await heard();
   await row.getByTestId('moderate-audio').click();
@@ -103,6 +100,53 @@ test('a room is made, found by its link, opened by its PIN, and moderated', asyn
   await expect(tile(ann, 'Ben')).toHaveCount(0);
   await expect(ann.getByTestId('log')).toContainText('Ben was removed.');
   expect(await open(ann)).toBe(2);
+});
+
+test('sound and picture are muted and come back, and another microphone takes over', async ({ context }) => {
+  const ann = await enter(context, ROOMS.demo, 'Ann');
+  const ben = await enter(context, ROOMS.demo, 'Ben', 'source=none');
+  await seen(ben, 'Ann');
+  const heard = async () => (await streams(ben, 'inbound-rtp', 'audio'))[0].packetsReceived as number;
+  const flows = async () => {
+    const before = await heard();
+    await expect.poll(heard).toBeGreaterThan(before + 10);
+  };
+  await flows();
+  await ann.getByTestId('mute-audio').click();
+  await expect(ann.getByTestId('mute-audio')).toHaveAttribute('aria-pressed', 'true');
+  await expect.poll(() => growth(heard)).toBe(0);
+  await ann.getByTestId('mute-audio').click();
+  await flows();
+
+  await ann.getByTestId('mute-video').click();
+  const frames = async () => (await streams(ben, 'inbound-rtp', 'video'))[0].framesDecoded as number;
+  await expect.poll(() => growth(frames)).toBe(0);
+  await ann.getByTestId('mute-video').click();
+  await seen(ben, 'Ann');
+
+  const microphone = ann.getByTestId('microphone');
+  const others = await microphone.locator('option').evaluateAll((all) => all.map((one) => (one as HTMLOptionElement).value).filter(Boolean));
+  await microphone.selectOption(others.at(-1) ?? '');
+  await flows();
+  const label = () => ann.evaluate(() => (window as any).peerConnections.flatMap((one: RTCPeerConnection) => one.getSenders()).find((one: RTCRtpSender) => one.track?.kind === 'audio')?.track.label);
+  const chosen = await microphone.locator('option:checked').textContent();
+  await expect.poll(label).toBe(chosen);
+  await expect(ann.getByTestId('notice')).toBeHidden();
+});
+
+test('a server that goes away is told of, and the room is left', async ({ page }) => {
+  test.skip(isReference, 'stops the server');
+  const server = await startServer({ workers: 1, config: '\n[[videoroom.room]]\nroom = 1\n' });
+  try {
+    await page.goto(`${server.base}/videoroom.html?room=1&name=Ann&size=320x180&simulcast=0`);
+    await page.getByTestId('join').click();
+    await expect.poll(async () => (await streams(page, 'outbound-rtp', 'video'))[0]?.framesEncoded ?? 0).toBeGreaterThan(5);
+  } finally {
+    expect(await server.stop()).toBe(0);
+  }
+  await expect(page.getByTestId('notice')).toContainText('cannot be reached');
+  await expect(page.getByTestId('lobby')).toBeVisible();
+  await expect.poll(() => open(page)).toBe(0);
 });
 
 test('chat reaches everybody, also from those who only watch', async ({ context }) => {

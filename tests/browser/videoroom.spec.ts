@@ -3,7 +3,7 @@ import type { Page } from '@playwright/test';
 import { isReference } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { blankPage } from './in-page';
-import { expect, ROOMS, test } from './room';
+import { expect, growth, ROOMS, test } from './room';
 
 /** Evaluates statements in which `server`, `room` and the clients of former ones (`window.x`) are known. */
 async function run<T>(page: Page, server: Server, body: string): Promise<T> {
@@ -81,13 +81,7 @@ test('a publisher adds a picture and takes it away; a pause holds all', async ({
 
   await run(page, server, `await viewer.ask({ request: 'pause' });`);
   const frames = async (mid: string) => ((await page.evaluate(`viewer.picture('${mid}')`)) as { frames: number }).frames;
-  await expect
-    .poll(async () => {
-      const before = await frames('0');
-      await page.evaluate(() => new Promise((done) => setTimeout(done, 300)));
-      return (await frames('0')) - before;
-    })
-    .toBe(0);
+  await expect.poll(() => growth(() => frames('0'))).toBe(0);
   await run(page, server, `await viewer.ask({ request: 'start' });`);
   await moves(page, 'viewer', '0');
 
