@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_core::record::Recorder;
 use portunus_core::{Client, CoreConfig, Gateway, Plugin, ServerFacts};
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use serde_json::{Value, json};
@@ -24,8 +25,13 @@ pub struct Server {
 impl Server {
     /// A server with `workers` and one plugin.
     pub fn start(workers: usize, plugin: Arc<dyn Plugin>) -> Self {
+        Self::recording(workers, Recorder::default(), plugin)
+    }
+
+    /// The same, with what the plugin records with.
+    pub fn recording(workers: usize, recorder: Recorder, plugin: Arc<dyn Plugin>) -> Self {
         let (media, events) = Self::media(workers);
-        Self::on(media, events, plugin)
+        Self::on(media, events, plugin, recorder)
     }
 
     /// The same with a plugin that needs the media plane.
@@ -35,7 +41,7 @@ impl Server {
     {
         let (media, events) = Self::media(workers);
         let plugin = plugin(media.clone()).await;
-        Self::on(media, events, plugin)
+        Self::on(media, events, plugin, Recorder::default())
     }
 
     fn media(workers: usize) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {
@@ -49,8 +55,16 @@ impl Server {
         MediaPlane::start(config).expect("a media plane")
     }
 
-    fn on(media: MediaPlane, events: mpsc::Receiver<PeerEvent>, plugin: Arc<dyn Plugin>) -> Self {
-        let facts = ServerFacts::default();
+    fn on(
+        media: MediaPlane,
+        events: mpsc::Receiver<PeerEvent>,
+        plugin: Arc<dyn Plugin>,
+        recorder: Recorder,
+    ) -> Self {
+        let facts = ServerFacts {
+            recorder,
+            ..ServerFacts::default()
+        };
         let gateway = Gateway::new(
             CoreConfig::default(),
             media.clone(),

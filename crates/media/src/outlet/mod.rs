@@ -12,7 +12,9 @@ pub use cut::Encodings;
 pub(crate) use cut::{Cut, Taken, write_packet};
 pub(crate) use forward::Forwarder;
 pub use forward::{ForwardOptions, ForwardRtcp, Framing};
-pub(crate) use tap::{Handed, TapInput, channel};
+#[cfg(feature = "testing")]
+pub(crate) use tap::channel;
+pub(crate) use tap::{Handed, TapInput};
 pub use tap::{Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
 
 /// What an outlet does with what it takes.

@@ -1,0 +1,335 @@
+//! Recordings, end to end: media of real encoders comes in over UDP or a PeerConnection, is recorded, and Janus's
+//! `janus-pp-rec` makes files of it that ffprobe decodes. Without these two programs only the recordings themselves
+//! are looked at, and the test says so.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_core::Plugin;
+use portunus_core::record::{Recorder, RecorderConfig};
+use portunus_echotest::EchoTest;
+use portunus_files::mjr::{FrameReader, Info};
+use portunus_files::{MediaFile, OpenOptions};
+use portunus_rtp::Header;
+use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
+use portunus_streaming::{Streaming, StreamingConfig};
+use portunus_tests::{Caller, Peer, Server};
+use portunus_videoroom::{VideoRoom, VideoRoomConfig};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep_until};
+
+/// Tells the upper encoding of simulcast from the lower one.
+const MARK: u8 = 0x40;
+
+/// How long is recorded: the file is played over and over.
+const LENGTH: Duration = Duration::from_millis(2_500);
+
+fn recorder() -> (TempDir, Recorder) {
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(RecorderConfig {
+        dir: Some(folder.path().to_owned()),
+        temporary: "part".to_owned(),
+        ..RecorderConfig::default()
+    });
+    (folder, recorder)
+}
+
+/// A file with VP8 and Opus, looping.
+fn source() -> MediaFile {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/files/tests/data");
+    let options = OpenOptions {
+        looping: true,
+        ..OpenOptions::default()
+    };
+    MediaFile::open(&data.join("vp8-opus.webm"), &options).unwrap()
+}
+
+/// Hands out packets of the source when they are due, with the kind of their track, for [`LENGTH`].
+async fn play(mut send: impl AsyncFnMut(Kind, &[u8])) {
+    let mut file = source();
+    let kinds: Vec<_> = file
+        .tracks()
+        .iter()
+        .map(|track| track.codec.kind())
+        .collect();
+    let start = Instant::now();
+    loop {
+        let packet = file.next().unwrap().unwrap();
+        if packet.at > LENGTH {
+            return;
+        }
+        sleep_until(start + packet.at).await;
+        let kind = match kinds[packet.track] {
+            portunus_files::Kind::Audio => Kind::Audio,
+            portunus_files::Kind::Video => Kind::Video,
+        };
+        send(kind, packet.bytes).await;
+    }
+}
+
+/// A file that was recorded: what it says of itself, and its packets.
+fn read(path: &Path) -> (Info, Vec<Vec<u8>>) {
+    let mut reader = FrameReader::new();
+    reader.push(&std::fs::read(path).unwrap());
+    let mut frames = Vec::new();
+    while let Some(frame) = reader.next().unwrap() {
+        frames.push(frame.bytes.to_vec());
+    }
+    reader.finish().unwrap();
+    (reader.info().unwrap().clone(), frames)
+}
+
+/// All files below `folder`, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("-h").output().is_ok();
+    if !found {
+        println!("there is no {program}: what was recorded is not decoded");
+    }
+    found
+}
+
+/// Converts a recording, and checks that so many frames of it can be decoded and how long it is.
+fn check_playable(recording: &Path, extension: &str, frames: usize) {
+    if !has("janus-pp-rec") || !has("ffprobe") {
+        return;
+    }
+    let target = recording.with_extension(extension);
+    let converted = Command::new("janus-pp-rec")
+        .arg(recording)
+        .arg(&target)
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&converted.stdout);
+    assert!(converted.status.success(), "{log}");
+    let probe = |arguments: &[&str]| {
+        let probed = Command::new("ffprobe")
+            .args(["-v", "error", "-of", "csv=p=0"])
+            .args(arguments)
+            .arg(&target)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&probed.stderr);
+        assert!(errors.trim().is_empty(), "{errors}");
+        String::from_utf8(probed.stdout).unwrap()
+    };
+    let decoded = probe(&["-count_frames", "-show_entries", "stream=nb_read_frames"]);
+    let decoded: usize = decoded.trim().parse().expect(&decoded);
+    assert!(decoded >= frames, "{decoded} frames of {frames}");
+    let seconds = probe(&["-show_entries", "format=duration"]);
+    let seconds: f64 = seconds.trim().parse().expect(&seconds);
+    let difference = (seconds - LENGTH.as_secs_f64()).abs();
+    assert!(difference < 0.4, "{seconds} s");
+}
+
+/// Checks that a recording is one stream, with no packet missing.
+fn check_stream(recording: &Path, codec: &str) {
+    let (info, packets) = read(recording);
+    assert_eq!(info.codec, codec);
+    let headers: Vec<Header> = packets
+        .iter()
+        .map(|packet| Header::parse(packet).unwrap())
+        .collect();
+    for pair in headers.windows(2) {
+        assert_eq!(pair[1].ssrc, pair[0].ssrc);
+        assert_eq!(pair[1].sequence, pair[0].sequence.wrapping_add(1));
+    }
+}
+
+/// Checks what came of [`play`]: sound and picture.
+fn check_recordings(sound: &Path, picture: &Path) {
+    check_stream(sound, "opus");
+    check_stream(picture, "vp8");
+    check_playable(sound, "opus", 120);
+    check_playable(picture, "webm", 60);
+}
+
+#[tokio::test]
+async fn a_mountpoint_is_recorded() {
+    let (folder, recorder) = recorder();
+    let with = recorder.clone();
+    let server = Server::start_with(2, async |media| {
+        let plugin = Streaming::start(StreamingConfig::default(), media, with).await;
+        Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
+    })
+    .await;
+    let mut caller = server.attach("janus.plugin.streaming").await;
+    let created = caller
+        .manage(json!({
+            "request": "create", "type": "rtp", "id": 7, "media": [
+                { "type": "audio", "mid": "a", "port": 0, "codec": "opus" },
+                { "type": "video", "mid": "v", "port": 0, "codec": "vp8" },
+            ],
+        }))
+        .await;
+    let port = |n: usize| {
+        let port = created["stream"]["ports"][n]["port"].as_u64();
+        u16::try_from(port.unwrap()).unwrap()
+    };
+    let (audio, video) = (port(0), port(1));
+    let start = json!({
+        "request": "recording", "action": "start", "id": 7, "media": [
+            { "mid": "a", "filename": "sound" }, { "mid": "v", "filename": "picture" },
+        ],
+    });
+    assert_eq!(caller.manage(start).await["streaming"], "ok");
+    assert!(folder.path().join("sound.mjr.part").exists());
+
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    play(async |kind, packet| {
+        let port = if kind == Kind::Audio { audio } else { video };
+        socket.send_to(packet, ("127.0.0.1", port)).await.unwrap();
+    })
+    .await;
+    let stop = json!({
+        "request": "recording", "action": "stop", "id": 7, "media": [
+            { "mid": "a" }, { "mid": "v" },
+        ],
+    });
+    assert_eq!(caller.manage(stop).await["streaming"], "ok");
+    recorder.finished().await;
+    let file = |name| folder.path().join(name);
+    check_recordings(&file("sound.mjr"), &file("picture.mjr"));
+    assert_eq!(recorder.totals().dropped, 0);
+}
+
+#[tokio::test]
+async fn simulcast_is_one_stream_of_the_best_that_there_is() {
+    let (folder, recorder) = recorder();
+    let with = recorder.clone();
+    let server = Server::start_with(1, async |media| {
+        let plugin = Streaming::start(StreamingConfig::default(), media, with).await;
+        Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
+    })
+    .await;
+    let mut caller = server.attach("janus.plugin.streaming").await;
+    let created = caller
+        .manage(json!({
+            "request": "create", "type": "rtp", "id": 7, "media": [
+                { "type": "video", "mid": "v", "port": 0, "port2": 0, "codec": "vp8",
+                  "simulcast": true },
+            ],
+        }))
+        .await;
+    let ports = &created["stream"]["ports"][0];
+    let port = |name: &str| u16::try_from(ports[name].as_u64().unwrap()).unwrap();
+    let (low, high) = (port("port"), port("port_2"));
+    let record = |action: &str| {
+        json!({ "request": "recording", "action": action, "id": 7,
+                "media": [{ "mid": "v", "filename": "layers" }] })
+    };
+    assert_eq!(caller.manage(record("start")).await["streaming"], "ok");
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let start = Instant::now();
+    play(async |kind, packet| {
+        if kind != Kind::Video {
+            return;
+        }
+        socket.send_to(packet, ("127.0.0.1", low)).await.unwrap();
+        if start.elapsed() > LENGTH / 2 {
+            let mut packet = packet.to_vec();
+            packet[11] ^= 0xff;
+            // A bit of the VP8 descriptor that means nothing (RFC 7741 section 4.2).
+            packet[12] |= MARK;
+            socket.send_to(&packet, ("127.0.0.1", high)).await.unwrap();
+        }
+    })
+    .await;
+    assert_eq!(caller.manage(record("stop")).await["streaming"], "ok");
+    recorder.finished().await;
+    let path = folder.path().join("layers.mjr");
+    check_stream(&path, "vp8");
+    let (_, packets) = read(&path);
+    let marks: Vec<bool> = packets.iter().map(|it| it[12] & MARK != 0).collect();
+    assert_eq!((marks.first(), marks.last()), (Some(&false), Some(&true)));
+    check_playable(&path, "webm", 55);
+}
+
+fn description() -> Description {
+    let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
+    audio.add_codec(CodecName::Opus, None, None);
+    let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
+    video.add_codec(CodecName::Vp8, None, None);
+    Description::offer(OfferOptions {
+        media: vec![audio, video],
+        ..Default::default()
+    })
+}
+
+/// Publishes with `body`, and is connected.
+async fn publish(server: &Server, package: &str, body: serde_json::Value) -> (Caller, Peer) {
+    let mut caller = server.attach(package).await;
+    let mut peer = Peer::offering().await;
+    let offer = peer.offer(description());
+    caller.message(body, Some(("offer", &offer))).await;
+    let answered = caller.until("/jsep/type", "answer").await;
+    peer.accept(answered["jsep"]["sdp"].as_str().unwrap());
+    peer.connect().await;
+    caller.until("/janus", "webrtcup").await;
+    (caller, peer)
+}
+
+/// Sends the source's packets by a PeerConnection.
+async fn play_to(peer: &mut Peer) {
+    play(async |kind, packet| {
+        let header = Header::parse(packet).unwrap();
+        let line = usize::from(kind == Kind::Video);
+        peer.send(line, header.timestamp, header.payload(packet))
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_publisher_is_recorded_until_it_leaves() {
+    let (folder, recorder) = recorder();
+    let plugin = VideoRoom::new(VideoRoomConfig::default()).unwrap();
+    let server = Server::recording(2, recorder.clone(), Arc::new(plugin));
+    let package = "janus.plugin.videoroom";
+    let create = json!({ "request": "create", "room": 7, "record": true, "rec_dir": "room" });
+    server.attach(package).await.manage(create).await;
+    let join = json!({
+        "request": "joinandconfigure", "room": 7, "ptype": "publisher", "id": 1, "filename": "al",
+    });
+    let (mut caller, mut peer) = publish(&server, package, join).await;
+    play_to(&mut peer).await;
+    let leave = json!({ "request": "leave" });
+    caller.message(leave, None).await;
+    caller.until("/plugindata/data/leaving", "ok").await;
+    recorder.finished().await;
+    let files = files(&folder.path().join("room"));
+    let [sound, picture] = files.as_slice() else {
+        panic!("{files:?}");
+    };
+    assert!(sound.ends_with("al-audio-0.mjr") && picture.ends_with("al-video-1.mjr"));
+    check_recordings(sound, picture);
+}
+
+#[tokio::test]
+async fn an_echo_is_recorded_until_its_client_is_gone() {
+    let (folder, recorder) = recorder();
+    let server = Server::recording(1, recorder.clone(), Arc::new(EchoTest));
+    let body = json!({ "record": true, "filename": "echo" });
+    let (mut caller, mut peer) = publish(&server, "janus.plugin.echotest", body).await;
+    play_to(&mut peer).await;
+    caller.request("detach", json!({})).await;
+    recorder.finished().await;
+    let file = |name| folder.path().join(name);
+    check_recordings(&file("echo-audio.mjr"), &file("echo-video.mjr"));
+}
