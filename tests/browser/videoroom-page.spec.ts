@@ -226,6 +226,26 @@ for (const codec of ['vp9', 'av1'] as const) {
   });
 }
 
+test('a viewer follows who speaks, on one connection that is not negotiated anew', async ({ context }) => {
+  const ann = await enter(context, ROOMS.demo, 'Ann');
+  const ben = await enter(context, ROOMS.demo, 'Ben');
+  await ann.getByTestId('mute-audio').click();
+  const viewer = await enter(context, ROOMS.demo, 'Vera', 'source=none&last=1');
+  await seen(viewer, 'Ben');
+  await expect(tile(viewer, 'Ann')).toHaveCount(0);
+  const negotiations = () => viewer.evaluate(() => ((window as any).peerConnections as RTCPeerConnection[]).at(-1)?.remoteDescription?.sdp.match(/^o=\S+ \d+ (\d+)/m)?.[1]);
+  const before = await negotiations();
+  await ben.getByTestId('mute-audio').click();
+  await ann.getByTestId('mute-audio').click();
+  await seen(viewer, 'Ann');
+  await expect(tile(viewer, 'Ben')).toHaveCount(0);
+  expect(await negotiations()).toBe(before);
+  await viewer.getByTestId('follow').selectOption('0');
+  await seen(viewer, 'Ben');
+  await seen(viewer, 'Ann');
+  expect(await open(viewer)).toBe(1);
+});
+
 test('the speaker is large, or who is wanted, and the room fits a phone', async ({ context }, info) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
   const ben = await enter(context, ROOMS.demo, 'Ben');

@@ -1,5 +1,5 @@
 // The video room page: choose or make a room, join it, leave it.
-import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
 import { CODES, explain, Refused, type Answer } from './room/api';
 import { Conference } from './room/conference';
 import { Exchange } from './room/exchange';
@@ -30,6 +30,7 @@ const lobby = new Lobby({
 
 element('leave').addEventListener('click', () => void leave());
 element('copy-link').addEventListener('click', () => void copyLink());
+choose(element<HTMLSelectElement>('follow'), query.get('last') ?? '');
 lobby.fill(query.get('room') ?? '', options.name);
 element('pin-field').hidden = !query.has('pin');
 element<HTMLInputElement>('pin').value = query.get('pin') ?? '';

@@ -28,6 +28,11 @@ export class Conference {
   private ownName = '';
   private readonly others = new Map<string, Person>();
   private moderationSecret: string | null = null;
+  /** Who has the floor, in rooms that tell. */
+  private dominant: Id | null = null;
+  private session: Session | null = null;
+  private pin?: string;
+  private readonly follow = element<HTMLSelectElement>('follow');
   private timer?: ReturnType<typeof setInterval>;
 
   private readonly sending: Sending;
@@ -67,6 +72,7 @@ export class Conference {
       view.setAttribute('aria-pressed', String(speaker));
       this.grid.view(speaker ? 'speaker' : 'grid');
     });
+    this.follow.addEventListener('change', () => this.receive());
     element<HTMLFormElement>('moderate-form').addEventListener('submit', (event) => {
       event.preventDefault();
       this.run(this.moderate(element<HTMLInputElement>('secret').value));
@@ -78,11 +84,29 @@ export class Conference {
     this.ownName = options.display;
     this.chat.clear();
     this.participant = await Participant.join(session, options, this.events);
-    const { room, pin } = options;
+    this.session = session;
+    this.pin = options.pin;
+    element('room-title').textContent = this.participant.description;
+    element('meeting').hidden = false;
+    this.receive();
+    this.figures.start(() => this.subscription?.peerConnection ?? null);
+    this.readFigures();
+    if (secret) this.run(this.moderate(secret));
+    void this.sending.start();
+  }
+
+  /** Receives everybody, or the most recent speakers, on a new connection. */
+  private receive(): void {
+    const { session, participant, pin } = this;
+    if (!session || !participant) return;
+    this.subscription?.close();
+    this.grid.repeatLayers();
+    const last = Number(this.follow.value);
     this.subscription = new Subscription(
       session,
-      { room, ...(pin && { pin }), private_id: this.participant.privateId },
+      { room: participant.room, ...(pin && { pin }), private_id: participant.privateId, ...(last > 0 && { last_n: last }) },
       {
+        changed: () => this.draw(),
         track: (feed, mid, track) => this.track(feed, mid, track),
         layers: (feed, mid, event) => this.grid.layers(keyOf(feed, mid), event),
         said: (feed, text) => this.chat.said(this.others.get(String(feed))?.name ?? 'Somebody', text),
@@ -92,14 +116,7 @@ export class Conference {
         failed: (error) => notice('error', `The others cannot be received: ${explain(error)}`),
       },
     );
-    element('room-title').textContent = this.participant.description;
-    element('meeting').hidden = false;
     this.subscribe();
-    this.draw();
-    this.figures.start(() => this.subscription?.peerConnection ?? null);
-    this.readFigures();
-    if (secret) this.run(this.moderate(secret));
-    void this.sending.start();
   }
 
   async leave(): Promise<void> {
@@ -119,6 +136,7 @@ export class Conference {
     this.figures.stop();
     this.others.clear();
     this.moderationSecret = null;
+    this.dominant = null;
     this.sending.stop();
     this.draw();
     element('meeting').hidden = true;
@@ -152,6 +170,10 @@ export class Conference {
       this.subscribe();
     },
     moderated: (id, mid, muted) => this.moderated(id, mid, muted),
+    dominant: (id) => {
+      this.dominant = id;
+      this.grid.speaker(keyOf(id, ''));
+    },
     ended: (why) => {
       this.participant?.close();
       this.close();
@@ -213,9 +235,20 @@ export class Conference {
   }
 
   private streams(): { key: string; feed: Id; stream: FeedStream }[] {
-    return [...this.others.values()].flatMap((person) =>
+    return this.shown().flatMap((person) =>
       (person.streams ?? []).filter((stream) => !stream.disabled).map((stream) => ({ key: keyOf(person.id, stream.mid), feed: person.id, stream })),
     );
+  }
+
+  /** The others with what of them is to be seen and heard: all, or what the server has chosen. */
+  private shown(): Person[] {
+    const { subscription } = this;
+    const others = [...this.others.values()];
+    if (!subscription?.follows) return others;
+    return others.map((person) => ({
+      ...person,
+      streams: (person.streams ?? []).filter((stream) => subscription.midOf(person.id, stream.mid) !== undefined),
+    }));
   }
 
   private draw(): void {
@@ -227,7 +260,7 @@ export class Conference {
         ? [
             tile(OWN_CAMERA, 'You', null, { own: true, muted: this.sending.isMuted('audio') }),
             ...(screen ? [tile(OWN_SCREEN, 'Your screen', null, { own: true })] : []),
-            ...others.flatMap(tilesOf),
+            ...this.shown().flatMap((person) => tilesOf(person, !!this.subscription?.follows)),
           ]
         : [],
     );
@@ -262,7 +295,7 @@ export class Conference {
         if (stream.type === 'video') this.grid.figures(key, figures);
         else if (figures && figures.level > Math.max(SPEAKING, loudest?.level ?? 0)) loudest = { feed, level: figures.level };
       }
-      this.grid.speaker(loudest && keyOf(loudest.feed, ''));
+      if (this.dominant === null) this.grid.speaker(loudest && keyOf(loudest.feed, ''));
     };
     clearInterval(this.timer);
     this.timer = setInterval(() => void tick(), READING);
@@ -284,16 +317,19 @@ async function reading(connection: RTCPeerConnection | null | undefined, rates: 
   return rates.read((await connection.getStats()) as unknown as Iterable<[string, Record<string, any>]>, direction);
 }
 
-function tile(key: string, name: string, layering: Layering, { own = false, muted = false }): TileOptions {
-  return { key, name, layering, own, muted };
+function tile(key: string, name: string, layering: Layering, { own = false, muted = false, seated = false }): TileOptions {
+  return { key, name, layering, own, muted, seated };
 }
 
 /** A tile for each picture that somebody sends; who sends sound alone has an empty one, who watches has none. */
-function tilesOf(person: Person): TileOptions[] {
+function tilesOf(person: Person, seated: boolean): TileOptions[] {
   const muted = live(person, 'audio').some((stream) => stream.moderated);
   const pictures = live(person, 'video').map((stream) => {
     const name = stream.description ? `${person.name}: ${stream.description}` : person.name;
-    return tile(keyOf(person.id, stream.mid), name, stream.simulcast ? 'simulcast' : stream.svc ? 'svc' : null, { muted: muted || !!stream.moderated });
+    return tile(keyOf(person.id, stream.mid), name, stream.simulcast ? 'simulcast' : stream.svc ? 'svc' : null, {
+      muted: muted || !!stream.moderated,
+      seated,
+    });
   });
   if (pictures.length > 0 || live(person, 'audio').length === 0) return pictures;
   return [tile(keyOf(person.id, ''), person.name, null, { muted })];

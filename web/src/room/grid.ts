@@ -16,6 +16,8 @@ export interface TileOptions {
   own: boolean;
   layering: Layering;
   muted: boolean;
+  /** Others were shown on its line before, with wishes of their own. */
+  seated: boolean;
 }
 
 export interface GridActions {
@@ -124,6 +126,7 @@ class Tile {
   private readonly spatial = layerSelect('size');
   private readonly temporal = layerSelect('rate');
   private layering: Layering = null;
+  private seated = false;
   private layersReceived = new ReceivedLayers();
   private layerText = '';
   private small = false;
@@ -145,7 +148,8 @@ class Tile {
     this.root.append(picture, this.text, this.controls);
   }
 
-  update({ name, layering, muted, key }: TileOptions): void {
+  update({ name, layering, muted, key, seated }: TileOptions): void {
+    this.seated = seated;
     this.root.dataset['testid'] = `tile-${name}`;
     this.root.dataset['key'] = key;
     this.caption.textContent = muted ? `${name} (muted)` : name;
@@ -202,7 +206,8 @@ class Tile {
       this.layering === 'svc' ? { spatial_layer: spatial, temporal_layer: temporal } : { substream: spatial, temporal };
     const text = JSON.stringify(settings);
     // The highest is what a stream begins with.
-    if (text === this.asked || (this.asked === '' && spatial === HIGHEST && temporal === HIGHEST)) return;
+    const begins = this.asked === '' && !this.seated && spatial === HIGHEST && temporal === HIGHEST;
+    if (text === this.asked || begins) return;
     this.asked = text;
     this.actions.layers(settings);
   }

@@ -148,6 +148,7 @@ export class Lobby {
         is_private: element<HTMLInputElement>('new-private').checked,
         notify_joining: true,
         audiolevel_event: true,
+        dominant_speaker: true,
         ...text('description', 'new-description'),
         ...text('pin', 'new-pin'),
         ...text('secret', 'new-secret'),

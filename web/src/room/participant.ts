@@ -13,6 +13,8 @@ export interface RoomEvents {
   unpublished(id: Id): void;
   left(id: Id, kicked: boolean): void;
   moderated(id: Id, mid: string, muted: boolean): void;
+  /** Who has the floor; told in rooms that listen for it. */
+  dominant(id: Id): void;
   /** The own participation has ended without having been asked to. */
   ended(why: 'kicked' | 'destroyed'): void;
   /** The own connection came up, or went down with a reason. */
@@ -208,6 +210,7 @@ function tell(data: Answer, events: RoomEvents): void {
   if (data['videoroom'] === 'destroyed') return events.ended('destroyed');
   if (data['error_code'] !== undefined) return;
   for (const { id, display } of (data['attendees'] ?? []) as Feed[]) events.joining(id, display);
+  if (data['dominant'] !== undefined) events.dominant(data['dominant']);
   if (data['publishers']) return events.feeds(data['publishers'] as Feed[]);
   if (data['joining']) return events.joining(data['joining'].id, data['joining'].display);
   if (data['leaving'] === 'ok' && data['reason'] === 'kicked') return events.ended('kicked');

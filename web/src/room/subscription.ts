@@ -1,9 +1,12 @@
-// All that is received of a room, on one PeerConnection: what is wanted is subscribed to, one change at a time.
+// All that is received of a room, on one PeerConnection: what is wanted is subscribed to, one change at a time. Pictures
+// and sounds can be left to the server, which then gives those of the most recent speakers.
 import type { Jsep, Session } from '../session';
 import { CODES, keyOf, Refused, type Answer, type Feed, type FeedStream, type Id, type Received } from './api';
 import { Closed, Exchange } from './exchange';
 
 export interface SubscriptionEvents {
+  /** Others are received now; their tracks follow. */
+  changed(): void;
   /** A stream arrives on this track now. */
   track(feed: Id, mid: string, track: MediaStreamTrack): void;
   /** Another layer of a stream arrives now. */
@@ -33,9 +36,14 @@ export class Subscription {
 
   constructor(
     private readonly session: Session,
-    private readonly join: { room: Id; pin?: string; private_id: number },
+    private readonly join: { room: Id; pin?: string; private_id: number; last_n?: number },
     private readonly events: SubscriptionEvents,
   ) {}
+
+  /** Whether the server chooses whom to see and hear. */
+  get follows(): boolean {
+    return this.join.last_n !== undefined;
+  }
 
   get peerConnection(): RTCPeerConnection | null {
     return this.exchange?.call.peerConnection ?? null;
@@ -46,7 +54,8 @@ export class Subscription {
     this.wishes = new Map();
     for (const feed of feeds) {
       for (const stream of feed.streams ?? []) {
-        if (!stream.disabled) this.wishes.set(keyOf(feed.id, stream.mid), { feed: feed.id, mid: stream.mid });
+        if (stream.disabled || (this.follows && stream.type !== 'data')) continue;
+        this.wishes.set(keyOf(feed.id, stream.mid), { feed: feed.id, mid: stream.mid });
       }
     }
     void this.sync();
@@ -103,7 +112,8 @@ export class Subscription {
     const gone = [...this.asked].filter(([key]) => !this.wishes.has(key));
     const fresh = [...this.wishes].filter(([key]) => !this.asked.has(key) && !this.refused.has(key));
     for (const [key] of gone) this.asked.delete(key);
-    if (gone.length === 0 && fresh.length === 0) return;
+    const begins = this.follows && !this.exchange;
+    if (gone.length === 0 && fresh.length === 0 && !begins) return;
     try {
       await this.update(fresh.map(([, wish]) => wish), gone.map(([, wish]) => wish));
       for (const [key, wish] of fresh) this.asked.set(key, wish);
@@ -124,7 +134,7 @@ export class Subscription {
 
   private async update(subscribe: Wish[], unsubscribe: Wish[]): Promise<void> {
     if (!this.exchange) {
-      if (subscribe.length === 0) return;
+      if (subscribe.length === 0 && !this.follows) return;
       const exchange = await Exchange.attach(this.session, {
         message: (data, jsep) => this.message(data, jsep),
         connected: (up, reason) => this.events.connected(up, reason),
@@ -133,7 +143,12 @@ export class Subscription {
       if (this.closed) return exchange.close();
       try {
         this.exchange = exchange;
-        await exchange.request({ request: 'join', ptype: 'subscriber', ...this.join, streams: subscribe });
+        await exchange.request({
+          request: 'join',
+          ptype: 'subscriber',
+          ...this.join,
+          ...(subscribe.length > 0 && { streams: subscribe }),
+        });
       } catch (error) {
         this.exchange = null;
         exchange.close();
@@ -151,6 +166,11 @@ export class Subscription {
   private message(data: Answer, jsep?: Jsep): void {
     const streams = data['streams'] as Received[] | undefined;
     if (streams) this.received = new Map(streams.map((stream) => [stream.mid, stream]));
+    const seats = data['seats'] as Received[] | undefined;
+    if (seats) {
+      for (const seat of seats) this.received.set(seat.mid, seat);
+      this.showTracks();
+    }
     if (jsep) this.answer(jsep).catch((error: unknown) => this.events.failed(error));
     const about = this.received.get(String(data['mid']));
     if (about?.feed_id !== undefined && about.feed_mid !== undefined) this.events.layers(about.feed_id, about.feed_mid, data);
@@ -166,6 +186,7 @@ export class Subscription {
 
   /** Which track carries what may be different after each change. */
   private showTracks(): void {
+    this.events.changed();
     const transceivers = this.peerConnection?.getTransceivers() ?? [];
     for (const { mid, active, feed_id: feed, feed_mid: feedMid } of this.received.values()) {
       const transceiver = transceivers.find((one) => one.mid === mid);
