@@ -168,6 +168,17 @@ describe('Janode’s video room', { skip: isReference && 'needs a key of its own
     await assert.rejects(viewer.update({ subscribe: [{ feed: 1 }] }), /424 /);
   });
 
+  it('switches the recording of a room', async () => {
+    const { room } = await roomWith({ secret: 's' });
+    await assert.rejects(manager.enable_recording({ room, record: true }), /429 /);
+    await assert.rejects(manager.enable_recording({ room, secret: 'guess', record: true }), /433 /);
+    const listed = async () => (await manager.list()).list.find((one) => one.room === room).record;
+    for (const record of [true, false]) {
+      assert.deepEqual(await manager.enable_recording({ room, secret: 's', record }), { room, record });
+      assert.equal(await listed(), record);
+    }
+  });
+
   it('tells everybody that a room is destroyed', async () => {
     const { room, people } = await roomWith({}, ['Ann', 'Ben', 'Cleo']);
     const told = people.map((one) => once(one, EVENT.VIDEOROOM_DESTROYED));

@@ -136,6 +136,8 @@ export class Conference {
     this.figures.stop();
     this.others.clear();
     this.moderationSecret = null;
+    // The next room has another.
+    element<HTMLInputElement>('secret').value = '';
     this.dominant = null;
     this.sending.stop();
     this.draw();
