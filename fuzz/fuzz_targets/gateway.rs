@@ -3,13 +3,25 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use portunus_core::CoreConfig;
+use portunus_core::{CoreConfig, Plugin};
 use portunus_core::testing::TestServer;
 use portunus_echotest::EchoTest;
+use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_videocall::VideoCall;
+use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 
-// Each line is a request of one of three users, with 1 for the id of its session and 2 for that of its handle.
+/// Who speaks in turn.
+const USERS: [&str; 7] = [
+    "echotest", "videocall", "videocall", "streaming", "streaming", "videoroom", "videoroom",
+];
+
+// Each line is a request of one of the users, with 1 for the id of its session and 2 for that of its handle.
 fuzz_target!(|script: &str| {
+    // No connections to elsewhere, however that is written, and no files.
+    let lower = script.to_ascii_lowercase();
+    if ["rtsp", "\\u", "filename"].iter().any(|word| lower.contains(word)) {
+        return;
+    }
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime
         .enable_time()
@@ -17,14 +29,21 @@ fuzz_target!(|script: &str| {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let plugins = vec![Arc::new(EchoTest) as _, Arc::new(VideoCall::default()) as _];
-        let server = TestServer::new(CoreConfig::default(), plugins);
-        let mut users = [
-            server.attach("janus.plugin.echotest").await,
-            server.attach("janus.plugin.videocall").await,
-            server.attach("janus.plugin.videocall").await,
-        ];
-        for (line, user) in script.lines().take(50).zip([0, 1, 2].into_iter().cycle()) {
+        let server = TestServer::with_media(CoreConfig::default(), async |media| {
+            let streaming = Streaming::start(StreamingConfig::default(), media).await;
+            vec![
+                Arc::new(EchoTest) as Arc<dyn Plugin>,
+                Arc::new(VideoCall::default()) as _,
+                Arc::new(streaming.expect("a plugin")) as _,
+                Arc::new(VideoRoom::new(VideoRoomConfig::default()).expect("a plugin")) as _,
+            ]
+        })
+        .await;
+        let mut users = Vec::new();
+        for plugin in USERS {
+            users.push(server.attach(&format!("janus.plugin.{plugin}")).await);
+        }
+        for (line, user) in script.lines().take(50).zip((0..USERS.len()).cycle()) {
             let user = &mut users[user];
             let request = line
                 .replace(

@@ -175,6 +175,20 @@ test('layers of a simulcast source are chosen', async ({ page, feed }) => {
   }
 });
 
+test('who has no mountpoint yet makes one with a click, and feeds it', async ({ page, feed }) => {
+  // A server as it starts without any configuration.
+  const empty = await startServer({ workers: 1 });
+  await page.goto(`${empty.base}/streaming.html`);
+  await page.getByTestId('try-rtp').click();
+  const line = (await page.getByTestId('line-ffmpeg').textContent()) ?? '';
+  feed(line.replaceAll('size=1280x720', 'size=320x180').replaceAll('2M', '300k'));
+  await expect(page.getByTestId('state')).toContainText('media comes in');
+  await page.getByTestId('play').click();
+  await mediaFlows(page, { audio: 'opus', video: 'VP8' });
+  await page.goto('about:blank');
+  expect(await empty.stop()).toBe(0);
+});
+
 test('a PIN is asked for, and a secret before ports are shown', async ({ page, feed }) => {
   await page.goto('/streaming.html');
   const row = page.getByTestId('mountpoint-21');

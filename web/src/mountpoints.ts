@@ -56,6 +56,11 @@ export class MountpointList {
     for (const [key, row] of this.rows) row.playing(id !== null && key === String(id));
   }
 
+  /** Opens what tells how a mountpoint is fed. */
+  showFeeds(id: number | string): void {
+    this.rows.get(String(id))?.openFeeds();
+  }
+
   /** Asks for the pin of a mountpoint. */
   askPin(id: number | string): void {
     this.rows.get(String(id))?.askPin();
@@ -102,6 +107,10 @@ class Row {
     this.root.classList.toggle('playing', on);
     this.play.disabled = on;
     if (on) this.pinForm.hidden = true;
+  }
+
+  openFeeds(): void {
+    this.feed.open = true;
   }
 
   askPin(): void {

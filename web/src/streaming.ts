@@ -41,6 +41,7 @@ pause.addEventListener('click', () => {
   const paused = pause.getAttribute('aria-pressed') !== 'true';
   run(call?.send({ request: paused ? 'pause' : 'start' }));
 });
+for (const kind of ['rtp', 'whip'] as const) element(`try-${kind}`).addEventListener('click', () => void tryOut(kind));
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh();
 });
@@ -64,6 +65,22 @@ async function refresh(): Promise<void> {
     else notice('error', `The mountpoints cannot be listed: ${message(error)}`);
   }
   if (!document.hidden) timer = setTimeout(() => void refresh(), REFRESH);
+}
+
+/** Makes a mountpoint for somebody who has none yet, and shows how to feed it. */
+async function tryOut(kind: 'rtp' | 'whip'): Promise<void> {
+  const streams = [
+    { type: 'audio', mid: 'a', ...(kind === 'rtp' && { port: 0, codec: 'opus' }) },
+    { type: 'video', mid: 'v', ...(kind === 'rtp' && { port: 0, codec: 'vp8' }) },
+  ];
+  try {
+    const request = { request: 'create', type: kind, description: 'Try-out', bufferkf_ms: 10_000, media: streams };
+    const { stream } = await ask(request);
+    await refresh();
+    list.showFeeds(stream.id);
+  } catch (error) {
+    notice('error', `There is no new mountpoint: ${message(error)}`);
+  }
 }
 
 /** `?play=ID` plays at once; without a touch of the user there is no sound in most browsers. */

@@ -13,6 +13,8 @@ mod listen;
 mod pace;
 mod reply;
 mod start;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tls;
 mod unix;
 mod websocket;

@@ -28,7 +28,7 @@ impl<'a> SignedToken<'a> {
         Self::verify_at(token, secret, now.as_secs())
     }
 
-    fn verify_at(token: &'a str, secret: &str, now: u64) -> Option<Self> {
+    pub(crate) fn verify_at(token: &'a str, secret: &str, now: u64) -> Option<Self> {
         let (data, signature) = token.rsplit_once(':')?;
         let (expiry, rest) = data.split_once(',')?;
         if expiry.parse::<u64>().ok()? <= now {

@@ -234,6 +234,18 @@ pub fn signed_token(data: &str, secret: &str) -> String {
     crate::signed_token::sign(data, secret)
 }
 
+/// Whether a signed token opens `descriptor` of `realm` at a time in seconds since 1970.
+pub fn signed_token_opens(
+    token: &str,
+    secret: &str,
+    now: u64,
+    realm: &str,
+    descriptor: &str,
+) -> bool {
+    let token = crate::signed_token::SignedToken::verify_at(token, secret, now);
+    token.is_some_and(|token| token.is_for(realm) && token.opens(descriptor))
+}
+
 /// An m-line of [`jsep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {

@@ -1,59 +1,8 @@
-//! The Portunus WebRTC server: command line and wiring.
+//! The program `portunus`.
 #![forbid(unsafe_code)]
 
-mod banner;
-mod cli;
-mod config;
-mod logging;
-mod run;
-
-use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use cli::Cli;
-use config::Config;
-
-/// The exit status when the server cannot start.
-const CANNOT_START: u8 = 1;
-/// The exit status when the command line or the configuration is wrong, as clap has it.
-const WRONG_USE: u8 = 2;
-
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let config = match cli.configuration() {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::from(WRONG_USE);
-        }
-    };
-    if cli.check_config {
-        println!("{}", cli.checked());
-        return ExitCode::SUCCESS;
-    }
-    if cli.print_config {
-        print!("{}", config.to_toml());
-        return ExitCode::SUCCESS;
-    }
-    match serve(config, cli.file().as_deref()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("portunus: {error}");
-            ExitCode::from(CANNOT_START)
-        }
-    }
-}
-
-fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
-    logging::start(&config.log);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(run::RunError::Runtime)?;
-    let outcome = runtime.block_on(run::run(config, file));
-    // Whatever still runs has had its time.
-    runtime.shutdown_background();
-    outcome
+    portunus::main()
 }

@@ -81,24 +81,10 @@ impl ReceiveBatch {
 
     /// Receives at most `messages` of what is there.
     pub fn receive_up_to(&mut self, socket: &impl AsFd, messages: usize) -> io::Result<usize> {
-        let buffers = self.data.chunks_exact_mut(self.room);
-        let parts = buffers.zip(&mut self.addresses).zip(&mut self.controls);
-        let slots = self.iovecs.iter_mut().zip(&mut self.headers);
-        for (((buffer, address), control), (iovec, header)) in parts.zip(slots).take(messages) {
-            iovec.iov_base = buffer.as_mut_ptr().cast();
-            iovec.iov_len = buffer.len();
-            let message = &mut header.msg_hdr;
-            message.msg_name = std::ptr::from_mut(address).cast();
-            message.msg_namelen = mem::size_of::<RawAddress>() as libc::socklen_t;
-            message.msg_iov = iovec;
-            message.msg_iovlen = 1;
-            message.msg_control = control.as_mut_ptr();
-            message.msg_controllen = ControlBuffer::capacity();
-            message.msg_flags = 0;
-        }
+        self.lay_out(messages);
         // The kernel writes no more than there is room for; with MSG_TRUNC it gives the whole length.
         let flags = libc::MSG_DONTWAIT | if self.cuts { libc::MSG_TRUNC } else { 0 };
-        // SAFETY: every header points to its own buffer, address and control space, set just above
+        // SAFETY: every header points to its own buffer, address and control space, set just before
         // from vectors that are not touched during the call, with their true lengths.
         let received = unsafe {
             libc::recvmmsg(
@@ -118,6 +104,25 @@ impl ReceiveBatch {
             Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::EINVAL) => Err(error),
             // Nothing there, a signal, an ICMP error of an earlier send, or memory short for a moment.
             _ => Ok(0),
+        }
+    }
+
+    /// Points the headers of `messages` to their buffers.
+    fn lay_out(&mut self, messages: usize) {
+        let buffers = self.data.chunks_exact_mut(self.room);
+        let parts = buffers.zip(&mut self.addresses).zip(&mut self.controls);
+        let slots = self.iovecs.iter_mut().zip(&mut self.headers);
+        for (((buffer, address), control), (iovec, header)) in parts.zip(slots).take(messages) {
+            iovec.iov_base = buffer.as_mut_ptr().cast();
+            iovec.iov_len = buffer.len();
+            let message = &mut header.msg_hdr;
+            message.msg_name = std::ptr::from_mut(address).cast();
+            message.msg_namelen = mem::size_of::<RawAddress>() as libc::socklen_t;
+            message.msg_iov = iovec;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr();
+            message.msg_controllen = ControlBuffer::capacity();
+            message.msg_flags = 0;
         }
     }
 
@@ -170,5 +175,51 @@ impl Received<'_> {
     /// Each of them, as far as there was room.
     pub fn datagrams(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.data.chunks_mut(self.stride)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+
+    /// What recvmmsg does with a header, by the pointers in it: Miri sees whether they are good.
+    fn play_kernel(header: &mut libc::mmsghdr, from: SocketAddr, data: &[u8], segment: u16) {
+        let message = &mut header.msg_hdr;
+        // SAFETY: the header was laid out just before, and its buffers live.
+        unsafe {
+            let address = &mut *message.msg_name.cast::<RawAddress>();
+            message.msg_namelen = address::write(from, false, address);
+            let iovec = &*message.msg_iov;
+            assert!(data.len() <= iovec.iov_len);
+            std::ptr::copy_nonoverlapping(data.as_ptr(), iovec.iov_base.cast(), data.len());
+            let control = &mut *message.msg_control.cast::<ControlBuffer>();
+            message.msg_controllen = control.encode(None, false, segment);
+        }
+        header.msg_len = data.len() as u32;
+    }
+
+    #[test]
+    fn what_was_written_by_the_pointers_is_read() {
+        let mut batch = ReceiveBatch::new(3, 16);
+        let from: [SocketAddr; 2] = [
+            "192.0.2.1:7".parse().unwrap(),
+            "[2001:db8::1]:8".parse().unwrap(),
+        ];
+        for round in 0..2 {
+            batch.lay_out(2);
+            for (n, header) in batch.headers.iter_mut().take(2).enumerate() {
+                play_kernel(header, from[n], &[round * 2 + n as u8; 15], 10);
+            }
+            let mut received = batch.iter(2);
+            for (n, from) in from.into_iter().enumerate() {
+                let mut message = received.next().unwrap();
+                assert_eq!((message.remote, message.len), (from, 15));
+                assert_eq!(message.data, [round * 2 + n as u8; 15]);
+                message.datagrams().for_each(|datagram| datagram.fill(0));
+            }
+            assert!(received.next().is_none());
+        }
     }
 }

@@ -105,7 +105,7 @@ pub fn enable_timestamps(socket: &impl AsFd) -> bool {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).is_ok()
 }
 
-fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+pub(crate) fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the pointer and length describe `value`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(

@@ -41,6 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks the scheduler")]
     fn any_number_names_a_core() {
         let pinned = std::thread::spawn(|| (pin_to_core(0).is_ok(), pin_to_core(1_000).is_ok()));
         assert_eq!(pinned.join().ok(), Some((true, true)));

@@ -22,5 +22,5 @@ mod viewer;
 pub use config::{ConfiguredMountpoint, PortRange, StreamingConfig};
 pub use id::MountpointId;
 pub use plugin::Streaming;
-pub use saved::SavedError;
+pub use saved::{SavedError, rewrite_saved};
 pub use spec::SpecProblem;

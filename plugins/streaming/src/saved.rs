@@ -171,6 +171,12 @@ impl MountpointSpec {
     }
 }
 
+/// Reads the text of a file of saved mountpoints and writes it again.
+pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
+    let content = Content::read(text, string_ids)?;
+    content.to_toml().map_err(|error| error.to_string())
+}
+
 impl Content {
     fn has(&self, name: &str) -> bool {
         self.mountpoints.iter().any(|known| known.is_named(name))

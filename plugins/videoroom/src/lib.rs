@@ -31,7 +31,7 @@ use serde_json::Value;
 
 pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig};
 pub use id::Id;
-pub use saved::SavedError;
+pub use saved::{SavedError, rewrite_saved};
 
 use crate::id::Ids;
 use crate::refusal::Refusal;

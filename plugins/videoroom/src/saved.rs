@@ -140,6 +140,12 @@ impl Saved {
     }
 }
 
+/// Reads the text of a file of saved rooms and writes it again.
+pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
+    let content = Content::read(text, string_ids)?;
+    content.to_toml().map_err(|error| error.to_string())
+}
+
 impl Content {
     fn read(text: &str, string_ids: bool) -> Result<Self, String> {
         let members: Map<String, Value> =

@@ -114,7 +114,7 @@ impl Config {
     }
 
     /// Reads a file's text.
-    fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let mut config = Self::default();
         reader::read(text, |keys| config.visit(keys))?;
         Ok(config)

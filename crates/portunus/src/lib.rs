@@ -1,0 +1,68 @@
+//! The Portunus WebRTC server: command line and wiring. The program is [`main`]; what else is here is for tests.
+#![forbid(unsafe_code)]
+
+mod banner;
+mod cli;
+mod config;
+mod logging;
+mod run;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use config::Config;
+
+/// The exit status when the server cannot start.
+const CANNOT_START: u8 = 1;
+/// The exit status when the command line or the configuration is wrong, as clap has it.
+const WRONG_USE: u8 = 2;
+
+/// The program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let config = match cli.configuration() {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(WRONG_USE);
+        }
+    };
+    if cli.check_config {
+        println!("{}", cli.checked());
+        return ExitCode::SUCCESS;
+    }
+    if cli.print_config {
+        print!("{}", config.to_toml());
+        return ExitCode::SUCCESS;
+    }
+    match serve(config, cli.file().as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("portunus: {error}");
+            ExitCode::from(CANNOT_START)
+        }
+    }
+}
+
+/// What `--print-config` prints of a configuration file with this text, or its mistakes as `--check-config` names them.
+pub fn print_config(text: &str) -> Result<String, Vec<String>> {
+    let named = |mistakes: Vec<_>| mistakes.iter().map(ToString::to_string).collect();
+    Config::parse(text)
+        .map(|config| config.to_toml())
+        .map_err(named)
+}
+
+fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
+    logging::start(&config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(run::RunError::Runtime)?;
+    let outcome = runtime.block_on(run::run(config, file));
+    // Whatever still runs has had its time.
+    runtime.shutdown_background();
+    outcome
+}
