@@ -117,3 +117,30 @@ fn janus_pp_rec_makes_files_that_play() {
         );
     }
 }
+
+#[test]
+fn janus_pp_rec_makes_subtitles_of_messages() {
+    if !has("janus-pp-rec") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut out = Vec::new();
+    let info = Info::new(Medium::Data, "text", UnixMicros(START));
+    let mut writer = FrameWriter::new(info, &mut out);
+    for (millis, text) in [(500, "hello"), (2_500, "gr\u{fc}\u{df}e"), (4_000, "bye")] {
+        let at = UnixMicros(START + millis * 1_000);
+        writer.message(at, text.as_bytes(), &mut out).unwrap();
+    }
+    let recording = folder.path().join("chat.mjr");
+    std::fs::write(&recording, out).unwrap();
+    let target = recording.with_extension("srt");
+    let converted = Command::new("janus-pp-rec")
+        .arg(&recording)
+        .arg(&target)
+        .output()
+        .unwrap();
+    assert!(converted.status.success());
+    let subtitles = std::fs::read_to_string(target).unwrap();
+    assert!(subtitles.contains("gr\u{fc}\u{df}e"), "{subtitles}");
+    assert!(subtitles.contains("00:00:02.500 --> "), "{subtitles}");
+}
