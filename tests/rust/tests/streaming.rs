@@ -293,7 +293,16 @@ async fn pauses_switches_and_restarts_leave_no_gap() {
     );
     viewer.receive(0, || one.send(&mark(3)), is(3)).await;
 
-    for n in 0..6 {
+    for send in [false, true] {
+        let configure = json!({ "request": "configure", "mid": "v", "send": send });
+        assert_eq!(viewer.ask(configure, "event").await, "configured");
+        for _ in 0..20 {
+            one.send(&mark(if send { 100 } else { 99 }));
+        }
+    }
+    viewer.receive(0, || one.send(&mark(100)), is(100)).await;
+
+    for n in 0..50 {
         let id = 8 - n % 2;
         let switch = json!({ "request": "switch", "id": id });
         assert_eq!(viewer.ask(switch, "switched").await, "ok");
@@ -306,7 +315,7 @@ async fn pauses_switches_and_restarts_leave_no_gap() {
     one.ssrc = 1_234;
     one.sequence = 40;
     one.timestamp = 77;
-    viewer.receive(0, || one.send(&mark(20)), is(20)).await;
+    viewer.receive(0, || one.send(&mark(200)), is(200)).await;
 
     let mut seen: Vec<u64> = viewer.peer.packets.iter().map(|p| p.seq).collect();
     seen.sort_unstable();

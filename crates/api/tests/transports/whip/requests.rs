@@ -1,9 +1,9 @@
 //! What endpoints answer.
 
 use portunus_api::{IceServer, WhipAuthorization};
-use portunus_core::testing::Line;
+use portunus_core::testing::{Line, signed_token};
 use portunus_core::{CoreConfig, StoredToken};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -293,6 +293,26 @@ async fn a_closed_api_is_closed_here_too() {
     open.whip.authorization = WhipAuthorization::Plugin;
     let server = start_with(core, open).await;
     server.published().await;
+}
+
+#[tokio::test]
+async fn signed_tokens_end() {
+    let core = CoreConfig {
+        token_auth: true,
+        token_auth_secret: Some("signs".into()),
+        ..CoreConfig::default()
+    };
+    let server = start_with(core, config()).await;
+    let offer = offer("ufrag1", &[Line::Video]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let ask = async |end: u64, secret: &str| {
+        let token = signed_token(&format!("{end},janus,test.plugin.stage"), secret);
+        let header = format!("Authorization: Bearer {token}");
+        server.offer("/whip/stage/7", &offer, &[&header]).await
+    };
+    ask(now.as_secs() - 1, "signs").await.problem(401);
+    ask(now.as_secs() + 600, "other").await.problem(401);
+    assert_eq!(ask(now.as_secs() + 600, "signs").await.status, 201);
 }
 
 #[tokio::test]
