@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use portunus_rtc::{Protocol, Received, Transport, TransportEvent};
+use portunus_rtc::{DropReason, Protocol, Received, Transport, TransportEvent};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, CompoundWriter, Packet, ReceiverReportWriter, RembWriter};
 use portunus_srtp::Profile;
@@ -360,6 +360,8 @@ impl Peer {
                 }
                 Received::Rtcp { .. } => {}
                 Received::Consumed => touched = true,
+                // The server had its keys first.
+                Received::Dropped(DropReason::NoKeys) => {}
                 Received::Dropped(_) if is_rtp => tally.findings.strange += 1,
                 Received::Dropped(_) => {}
             }

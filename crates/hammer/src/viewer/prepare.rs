@@ -287,3 +287,24 @@ fn credentials() -> IceCredentials {
         pwd: format!("{:032x}", rand::random::<u128>()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn layers_are_offered_by_rid_in_the_video_only() {
+        let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[]).unwrap();
+        let vp8 = Some(VideoCodec::Vp8);
+        let (_, plain) = factory
+            .offer(Direction::SendOnly, true, vp8, false)
+            .unwrap();
+        assert!(!plain.contains("a=simulcast") && plain.matches("a=ssrc:").count() >= 2);
+        let (_, text) = factory.offer(Direction::SendOnly, true, vp8, true).unwrap();
+        let (audio, video) = text.split_once("m=video").unwrap();
+        assert!(video.contains("a=simulcast:send h;m;l\r\n") && video.contains("a=rid:l send\r\n"));
+        assert!(!video.contains("a=ssrc") && audio.contains("a=ssrc:"));
+        assert!(!audio.contains("a=rid"));
+    }
+}
