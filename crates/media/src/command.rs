@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::Mid;
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
@@ -216,6 +217,12 @@ pub(crate) enum Command {
     SourceBitrate {
         source: SourceRef,
         bitrate: u64,
+    },
+    /// To the source's worker: what the viewers on another can take; none: whatever it sends.
+    SourceLimit {
+        source: SourceRef,
+        worker: u16,
+        limit: Option<DataRate>,
     },
     Shutdown,
 }

@@ -32,5 +32,5 @@ pub use outlet::{
     TappedPacket,
 };
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
-pub use stats::{MediaStats, PeerStats, StreamStats};
+pub use stats::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 pub use totals::MediaTotals;

@@ -224,3 +224,106 @@ fn the_one_who_pays_for_a_keyframe_is_not_the_queue() {
     assert!(longest < Duration::from_millis(60), "{longest:?}");
     assert!(simulation.pictures(0, 10.0, 30.0) > 580);
 }
+
+/// Viewers of a camera each, which has a single layer and sends so much if it may, in kbit/s.
+fn singles(seed: u64, watchers: usize, kbps: u64, most: u64) -> (Simulation, usize) {
+    let mut simulation = Simulation::new(seed);
+    let down = simulation.link(link(kbps));
+    for _ in 0..watchers {
+        let camera = simulation.publish(Layering::Encodings, &[most]);
+        simulation.cameras[camera].obeys = Some(most);
+        simulation.watch(camera, down);
+    }
+    (simulation, down)
+}
+
+#[test]
+fn a_publisher_of_a_single_layer_sends_what_its_viewer_can_take() {
+    for seed in 0..3 {
+        let (mut simulation, down) = singles(seed, 1, 3_000, 1_500);
+        simulation.run(20.0);
+        assert_eq!(
+            simulation.cameras[0].asked, None,
+            "there is no reason to ask"
+        );
+        simulation.set_link(down, link(600));
+        simulation.run(30.0);
+        let sends = simulation.cameras[0].publisher.kbps[0];
+        assert!((350..=620).contains(&sends), "{sends}");
+        let below = simulation.queue_below(down, Duration::from_millis(250), 20.0);
+        assert!(below < 10.0, "{below}");
+        assert!(simulation.longest_freeze(0, 25.0, 50.0) < 1.0);
+        assert!(simulation.pictures(0, 35.0, 50.0) > 15 * 20);
+        simulation.set_link(down, link(3_000));
+        simulation.run(30.0);
+        let sends = simulation.cameras[0].publisher.kbps[0];
+        assert!(sends > 1_300, "{sends}");
+    }
+}
+
+#[test]
+fn a_publisher_is_never_asked_for_more_than_its_cap_nor_for_next_to_nothing() {
+    let (mut simulation, down) = singles(1, 1, 3_000, 1_500);
+    simulation.set_bitrate(0, Some(800_000));
+    simulation.run(10.0);
+    let near =
+        |asked: Option<u64>, bps: u64| asked.is_some_and(|asked| asked.abs_diff(bps) < 4_000);
+    assert!(near(simulation.cameras[0].asked, 800_000));
+    simulation.set_link(down, link(150));
+    simulation.run(30.0);
+    assert!(
+        near(simulation.cameras[0].asked, 100_000),
+        "{:?}",
+        simulation.cameras[0].asked
+    );
+    simulation.set_link(down, link(3_000));
+    simulation.run(40.0);
+    assert!(near(simulation.cameras[0].asked, 800_000));
+}
+
+#[test]
+fn two_viewers_of_single_layers_do_not_drift_apart() {
+    for seed in 0..4 {
+        let (mut simulation, _) = singles(seed, 2, 2_000, 2_000);
+        simulation.run(120.0);
+        let share = larger_share(&simulation, 20.0, 120.0);
+        assert!(share <= 0.75, "{share}");
+        let both = simulation.received(0, 20.0, 120.0) + simulation.received(1, 20.0, 120.0);
+        assert!(both > DataRate::kbps(1_300), "{both:?}");
+    }
+}
+
+#[test]
+fn one_of_many_viewers_does_not_lower_what_a_publisher_sends() {
+    let (mut simulation, _) = singles(1, 1, 20_000, 1_000);
+    let wide = simulation.link(link(50_000));
+    for _ in 0..12 {
+        simulation.watch(0, wide);
+    }
+    let narrow = simulation.link(link(300));
+    simulation.watch(0, narrow);
+    simulation.run(20.0);
+    assert_eq!(simulation.cameras[0].asked, None);
+    assert_eq!(
+        simulation.stats(13).media[0].layers.unwrap().reason,
+        "least"
+    );
+}
+
+#[test]
+fn the_figures_say_why() {
+    let (mut simulation, down) = one(1, 700);
+    simulation.run(15.0);
+    let stats = simulation.stats(0);
+    let layers = stats.media[0].layers.unwrap();
+    assert_eq!((layers.substream, layers.reason), (Some(1), "bandwidth"));
+    let bandwidth = stats.bandwidth.unwrap();
+    assert!(
+        (500_000..800_000).contains(&bandwidth.estimate),
+        "{bandwidth:?}"
+    );
+    assert_eq!(stats.media[1].layers.unwrap().reason, "audio");
+    simulation.set_link(down, link(10_000));
+    simulation.run(15.0);
+    assert_eq!(simulation.stats(0).media[0].layers.unwrap().reason, "best");
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::{Pt, SeqNo};
 use smallvec::SmallVec;
@@ -79,6 +80,10 @@ pub(crate) struct Source {
     pub(crate) keyframes: KeyframeRequests,
     /// What the viewers on this worker can take, if the source lives on another.
     pub(crate) lowest: Lowest,
+    /// What the viewers on this worker can take of the single layer that a peer sends; none: all of it.
+    pub(crate) limit: Option<DataRate>,
+    /// The same of all workers, where the source lives.
+    pub(crate) limits: SmallVec<[(u16, DataRate); 2]>,
 }
 
 impl Source {
@@ -108,6 +113,8 @@ impl Source {
             clocks: [None; ENCODINGS],
             keyframes: KeyframeRequests::default(),
             lowest: Lowest::default(),
+            limit: None,
+            limits: SmallVec::new(),
         }
     }
 

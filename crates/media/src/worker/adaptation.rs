@@ -217,7 +217,12 @@ impl Worker {
     /// A decision becomes what a route relays; returns the source if it may need a keyframe.
     fn apply(&mut self, slot: usize, decision: Decision) -> Option<SourceKey> {
         let route = self.routes.get_mut(slot)?;
-        route.decision = Some(decision);
+        let before = route.decision.replace(decision);
+        let share = before.and_then(|decision| decision.share);
+        if share != decision.share {
+            let source = route.source;
+            self.limited.push(source);
+        }
         let wanted = route.bounded();
         if decision.cut && route.selector.cut(&wanted) {
             let source = route.source;
@@ -263,8 +268,11 @@ impl Worker {
         };
         for route in &peer.routes {
             if let Some(route) = self.routes.get_mut(*route)
-                && route.decision.take().is_some()
+                && let Some(decision) = route.decision.take()
             {
+                if decision.share.is_some() {
+                    self.limited.push(route.source);
+                }
                 route.wanted = route.options.clone();
                 route.selector.retarget();
             }

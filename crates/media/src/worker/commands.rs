@@ -1,6 +1,6 @@
 //! What the control plane and other workers ask of a worker.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use portunus_rtc::data::{DataOptions, DataPayload as RtcPayload};
 use portunus_rtc::{Connection, TransportConfig};
@@ -12,10 +12,7 @@ use super::peer::{Peer, Route, Track};
 use crate::command::Command;
 use crate::graph::{Selector, Sink, Source, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
-use crate::{
-    DataMessage, DataPayload, IceState, MediaStats, PeerStats, RouteOptions, SourceRef,
-    StreamStats, TrackRef,
-};
+use crate::{DataMessage, DataPayload, IceState, RouteOptions, SourceRef, TrackRef};
 
 /// User fragments by which a peer is found: the present one, and those of the last restarts.
 const MAX_UFRAGS: usize = 4;
@@ -67,7 +64,7 @@ impl Worker {
             }
             Command::ClosePeer { peer } => self.close_peer(peer, now),
             Command::Subscribe { from, worker } => self.subscribe(from, worker, now),
-            Command::Unsubscribe { from, worker } => self.unsubscribe(from, worker),
+            Command::Unsubscribe { from, worker } => self.unsubscribe(from, worker, now),
             Command::AddRoute {
                 route,
                 from,
@@ -99,7 +96,7 @@ impl Worker {
             Command::Stats { peer, reply } => {
                 if let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) {
                     // Whoever asked may be gone; then nobody needs the answer.
-                    let _ = reply.send(stats(peer));
+                    let _ = reply.send(self.figures(peer, now));
                 }
             }
             Command::SourceClock {
@@ -140,6 +137,11 @@ impl Worker {
                     self.viewer_takes(source, bitrate, now);
                 }
             }
+            Command::SourceLimit {
+                source,
+                worker,
+                limit,
+            } => self.take_limit(source, worker, limit, now),
             Command::Shutdown => self.shut_down(now),
         }
     }
@@ -381,6 +383,12 @@ impl Worker {
         let Some(route) = self.routes.try_remove(slot) else {
             return;
         };
+        if route
+            .decision
+            .is_some_and(|decision| decision.share.is_some())
+        {
+            self.limited.push(route.source);
+        }
         let peer = self.by_id.get(&route.to.peer).copied();
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
             peer.routes.retain(|other| *other != slot);
@@ -401,7 +409,8 @@ impl Worker {
                 sink.route = None;
             }
         }
-        let Some(source) = self.sources.get_mut(route.source.0) else {
+        let key = route.source;
+        let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
         source.routes.retain(|other| *other != slot);
@@ -453,67 +462,5 @@ impl Worker {
         }
         self.out.flush(&self.parts.socket);
         self.running = false;
-    }
-}
-
-fn stats(peer: &Peer) -> PeerStats {
-    let transport = &peer.connection.transport;
-    let media = peer
-        .connection
-        .media()
-        .iter()
-        .filter(|media| media.kind != Kind::Data);
-    PeerStats {
-        ice: Some(peer.ice),
-        selected_pair: transport
-            .selected_pair()
-            .map(|pair| (pair.local, pair.remote)),
-        dtls: peer.dtls,
-        srtp_profile: transport.profile().map(|profile| profile.name()),
-        rtt: transport.rtt(),
-        media: media
-            .map(|media| MediaStats {
-                mid: media.mid,
-                received: media
-                    .received()
-                    .map(|stream| {
-                        let Some(stream) = stream else {
-                            return StreamStats::default();
-                        };
-                        let counters = stream.counters();
-                        StreamStats {
-                            ssrc: Some(stream.ssrc()),
-                            packets: counters.packets,
-                            bytes: counters.bytes,
-                            lost: counters.lost,
-                            jitter: stream.jitter(),
-                            nacks: counters.nacks,
-                            retransmissions: counters.retransmissions,
-                            keyframe_requests: counters.keyframe_requests,
-                            ..StreamStats::default()
-                        }
-                    })
-                    .collect(),
-                sent: media.sent().map_or_else(StreamStats::default, |stream| {
-                    let counters = stream.counters();
-                    StreamStats {
-                        ssrc: Some(stream.ssrc()),
-                        rtx_ssrc: stream.rtx_ssrc(),
-                        packets: counters.packets,
-                        bytes: counters.bytes,
-                        lost: counters.lost,
-                        nacks: counters.nacks,
-                        retransmissions: counters.retransmissions,
-                        keyframe_requests: counters.keyframe_requests,
-                        rtt: stream.round_trip(),
-                        jitter: Duration::from_secs_f64(
-                            f64::from(stream.remote_jitter())
-                                / f64::from(media.clock_rate().max(1)),
-                        ),
-                    }
-                }),
-            })
-            .collect(),
-        refused: peer.refused,
     }
 }

@@ -6,11 +6,13 @@
 mod adaptation;
 mod commands;
 mod counters;
+mod figures;
 mod forwarding;
 mod handshakes;
 mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
+mod limits;
 mod messages;
 mod outlets;
 mod peer;
@@ -106,6 +108,8 @@ pub(crate) struct Worker {
     touched_peers: Vec<usize>,
     /// Who was heard: the peer, the index of its m-line, and what there is to tell of it.
     heard: Vec<(usize, usize, Heard)>,
+    /// Sources of which some viewer can take more or less than before.
+    limited: Vec<SourceKey>,
     /// Workers that were passed packets this turn.
     to_wake: Vec<u16>,
     /// Events that found the channel full.
@@ -139,6 +143,7 @@ impl Worker {
             fresh_sources: Vec::new(),
             touched_peers: Vec::new(),
             heard: Vec::new(),
+            limited: Vec::new(),
             to_wake: Vec::new(),
             backlog: VecDeque::new(),
             counters,

@@ -159,11 +159,18 @@ impl Worker {
 
     /// Lets all touched peers transmit and tell, and sets their timers.
     pub(crate) fn poll_touched(&mut self, now: Instant) {
-        while let Some(slot) = self.touched_peers.pop() {
-            if let Some(peer) = self.peers.get_mut(slot) {
-                peer.touched = false;
-                self.poll_peer(slot, now);
+        loop {
+            while let Some(slot) = self.touched_peers.pop() {
+                if let Some(peer) = self.peers.get_mut(slot) {
+                    peer.touched = false;
+                    self.poll_peer(slot, now);
+                }
             }
+            // That touches publishers.
+            let Some(source) = self.limited.pop() else {
+                return;
+            };
+            self.update_limit(source, now);
         }
     }
 

@@ -98,7 +98,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn unsubscribe(&mut self, from: SourceRef, worker: u16) {
+    pub(super) fn unsubscribe(&mut self, from: SourceRef, worker: u16, now: Instant) {
         let Some(key) = self.by_source.get(&from).copied() else {
             return;
         };
@@ -109,8 +109,12 @@ impl Worker {
             *routes = routes.saturating_sub(1);
         }
         source.watchers.retain(|(_, routes)| *routes > 0);
+        let is_gone = !source.watchers.iter().any(|(w, _)| *w == worker);
         if !source.is_relayed() {
             source.forget();
+        }
+        if is_gone {
+            self.take_limit(from, worker, None, now);
         }
     }
 

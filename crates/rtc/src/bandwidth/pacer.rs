@@ -142,7 +142,9 @@ impl<T> Pacer<T> {
     }
 
     fn spend(&mut self, bytes: usize, rate: DataRate, now: Instant) {
-        self.passed = self.passed.max(now) + rate.time_for(bytes as u64);
+        let passed = self.passed.max(now) + rate.time_for(bytes as u64);
+        // What does not wait may be more than the rate: the rest still has to leave.
+        self.passed = passed.min(now + LONGEST_WAIT);
     }
 
     fn present_rate(&self) -> DataRate {
@@ -231,6 +233,17 @@ mod tests {
         pacer.retain(|n| *n != 1);
         assert_eq!(departures(&mut pacer, start), [(2, 5)]);
         assert!(pacer.is_clear(start + 15 * MS));
+    }
+
+    #[test]
+    fn what_does_not_wait_never_holds_up_the_rest_for_long() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(40), start);
+        for _ in 0..50 {
+            pacer.spent(1_000, start);
+        }
+        pacer.push(Lane::Video, 1_000, 1, start).unwrap();
+        assert!(pacer.poll_timeout() <= Some(start + LONGEST_WAIT));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use portunus_rtp::SeqNo;
 const FIRST_SLOTS: usize = 256;
 /// Slots at most (64 KiB). What is sent while these are all awaited is forgotten.
 const MAX_SLOTS: usize = 8_192;
-/// A packet that is not reported on for this long is not worth more room.
-const AWAITED: Duration = Duration::from_secs(1);
+/// A packet that is not reported on for this long is not worth more room. Queues of some seconds exist, and
+/// while they are full all depends on the reports.
+const AWAITED: Duration = Duration::from_secs(4);
 /// After this time a report is not believed: the number was used again meanwhile.
 const FORGOTTEN: Duration = Duration::from_secs(20);
 /// Time is kept in 2^12 ns, 32 bits of it: 4.9 h.

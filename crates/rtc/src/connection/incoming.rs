@@ -139,7 +139,7 @@ impl Connection {
             self.request_keyframe(index, key.encoding);
         }
         if woke {
-            if is_video && !matches!(self.bitrate, Bitrate::Unset) {
+            if is_video && (self.limit.is_some() || !matches!(self.bitrate, Bitrate::Unset)) {
                 self.next_report = Some(now);
             }
             self.push_feedback(Feedback::Receiving {

@@ -118,6 +118,8 @@ pub struct Connection {
     fir_sequence: u8,
     /// The cap of what the peer sends, and whether it has been told.
     bitrate: Bitrate,
+    /// What those that receive it can take, in bit/s.
+    limit: Option<u64>,
     next_report: Option<Instant>,
     /// Index of the m-line that a report found no room for: it goes into the next datagram.
     next_sender: usize,
@@ -163,6 +165,7 @@ impl Connection {
             keyframes: Vec::new(),
             fir_sequence: 0,
             bitrate: Bitrate::Unset,
+            limit: None,
             next_report: None,
             next_sender: 0,
             scratch: Vec::new(),
@@ -291,6 +294,24 @@ impl Connection {
     pub fn set_bitrate(&mut self, bitrate: Option<u64>, now: Instant) {
         self.bitrate = bitrate.map_or(Bitrate::Lifted, Bitrate::Cap);
         self.next_report = Some(now);
+    }
+
+    /// What those that receive the peer's video can take, in bit/s: it is told like a cap, and never more
+    /// than the cap. None: whatever it sends.
+    pub fn limit_bitrate(&mut self, limit: Option<u64>, now: Instant) {
+        let before = std::mem::replace(&mut self.limit, limit);
+        if limit == before {
+            return;
+        }
+        if limit.is_none() && matches!(self.bitrate, Bitrate::Unset) {
+            self.bitrate = Bitrate::Lifted;
+        }
+        let unlimited = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+        // Less is told at once, more with the next report.
+        if unlimited(limit) < unlimited(before) {
+            self.next_report = Some(now);
+        }
+        self.next_report.get_or_insert(now);
     }
 
     /// The clock of the stream that an m-line relays, in the timestamps of what is sent.

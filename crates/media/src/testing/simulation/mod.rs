@@ -266,8 +266,9 @@ impl Simulation {
             self.now += TICK;
             self.deliver_down();
             self.serve_clients();
-            self.deliver_up();
             self.worker.take_commands(self.now);
+            self.worker.take_handshakes(self.now);
+            self.deliver_up();
             self.worker.relay_fresh(self.now);
             self.worker.run_timers(self.now);
             self.worker.poll_touched(self.now);

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::hold::{Excess, Hold, Raises};
 use super::ladder::Ladder;
+use super::limit::{Asked, Overload};
 use super::share::{Claim, divide};
 use super::{Decision, Reason, Target, Track, TrackKind};
 use crate::bandwidth::{DataRate, Estimate};
@@ -34,6 +35,7 @@ pub struct Allocator {
     decisions: Vec<Decision>,
     hold: Hold,
     excess: Excess,
+    overload: Overload,
     /// More flowed than there was when a queue became long. (One that a keyframe leaves behind empties by
     /// itself.)
     emptying: bool,
@@ -51,6 +53,7 @@ struct State {
     target: Option<Target>,
     most: Target,
     raises: Raises,
+    asked: Asked,
 }
 
 type Steps = SmallVec<[usize; 8]>;
@@ -86,6 +89,7 @@ impl Allocator {
             let decision = round.decision(index, track);
             self.decisions.push(decision);
         }
+        self.ask_publishers(&round, estimate, now);
         let below = |(claim, step): (&Claim, &usize)| *step < claim.ladder.top();
         let pending = round.claims.iter().zip(&round.flows).any(below)
             || self.excess.is_any()
@@ -153,6 +157,28 @@ impl Allocator {
         round
     }
 
+    /// Shares are for publishers that are to send less.
+    fn ask_publishers(&mut self, round: &Round, estimate: &Estimate, now: Instant) {
+        let tops = round.claims.iter().map(|claim| claim.top_if_single());
+        let singles: DataRate = tops.flatten().sum();
+        let chosen = round.claims.iter().zip(&round.steps);
+        let layered = chosen.filter(|(claim, _)| !claim.ladder.is_single);
+        let layered: DataRate = layered.map(|(claim, step)| claim.ladder.rate(*step)).sum();
+        self.overload
+            .update((singles + layered, round.budget), estimate, now);
+        for claim in &round.claims {
+            let decision = self.decisions.get_mut(claim.track);
+            let state = self.states.iter_mut().find(|s| s.media == claim.media);
+            if let (Some(state), Some(decision), Some(sends)) =
+                (state, decision, claim.top_if_single())
+            {
+                let share = decision.share;
+                decision.share =
+                    share.filter(|share| state.asked.update(&self.overload, (sends, *share), now));
+            }
+        }
+    }
+
     /// The claim of a track; none unless it is a video track that is wanted and measured.
     fn claim(&mut self, track: usize, input: &Track) -> Option<Claim> {
         if input.kind != TrackKind::Video {
@@ -168,6 +194,7 @@ impl Allocator {
                 target: None,
                 most: input.most,
                 raises: Raises::default(),
+                asked: Asked::default(),
             });
         }
         let last = self.states.len().checked_sub(1)?;
@@ -361,7 +388,7 @@ impl Round {
             rate: ladder.rate(flows),
             reason,
             cut: self.cut,
-            share: self.share(claim),
+            share: self.share(claim, flows),
         }
     }
 
@@ -371,8 +398,8 @@ impl Round {
     }
 
     /// A single layer cannot be chosen from, but its publisher can be asked for less: an equal part of
-    /// what the tracks with layers leave.
-    fn share(&self, claim: &Claim) -> Option<DataRate> {
+    /// what the tracks with layers leave. If pictures are left out, it is so much less that they fit.
+    fn share(&self, claim: &Claim, step: usize) -> Option<DataRate> {
         let is_single = |claim: &Claim| claim.ladder.is_single;
         if !is_single(claim) {
             return None;
@@ -384,7 +411,12 @@ impl Round {
             .filter(|(claim, _)| !is_single(claim));
         let taken: DataRate = layered.map(|(claim, step)| claim.ladder.rate(*step)).sum();
         let singles = self.claims.iter().filter(|claim| is_single(claim)).count();
-        let share = (self.budget - taken).times(1.0 / singles.max(1) as f64);
+        let room = if step < claim.ladder.top() {
+            MARGIN
+        } else {
+            1.0
+        };
+        let share = (self.budget - taken).times(1.0 / (room * singles.max(1) as f64));
         Some(share.max(LEAST_SHARE))
     }
 

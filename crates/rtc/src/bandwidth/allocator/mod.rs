@@ -7,6 +7,7 @@
 mod allocate;
 mod hold;
 mod ladder;
+mod limit;
 mod meter;
 mod share;
 
@@ -115,6 +116,7 @@ pub struct Decision {
     /// What is above the target is not to be relayed any longer, even if that stops the picture until
     /// the keyframe of a lower encoding. It would add to a queue that is too long already.
     pub cut: bool,
-    /// The most that the publisher of a single layer should send for this viewer.
+    /// The most that the publisher of a single layer is to send for this viewer; none if it need not be
+    /// asked for less.
     pub share: Option<DataRate>,
 }

@@ -27,6 +27,12 @@ impl Claim {
             .map_or(DataRate::ZERO, |step| self.ladder.rate(step))
     }
 
+    /// What the source sends, if its publisher alone decides on that.
+    pub fn top_if_single(&self) -> Option<DataRate> {
+        let ladder = &self.ladder;
+        ladder.is_single.then(|| ladder.rate(ladder.top()))
+    }
+
     /// What a step costs: more than it takes if it is higher than the present one, so that it is left
     /// alone until there is room to spare.
     fn cost(&self, step: usize, margin: f64) -> DataRate {

@@ -301,7 +301,7 @@ fn probes_look_for_no_more_than_the_tracks_can_use() {
 #[test]
 fn publishers_of_a_single_layer_share_what_layers_leave() {
     let mut viewer = Viewer::new(&[video(0, [700, 0, 0]), video(1, [700, 0, 0])]);
-    viewer.run(1, &estimate(1_000));
+    viewer.run(4, &estimate(1_000));
     let shares = |viewer: &Viewer| -> Vec<Option<DataRate>> {
         viewer
             .allocator
@@ -316,4 +316,6 @@ fn publishers_of_a_single_layer_share_what_layers_leave() {
     assert_eq!(shares(&viewer), [Some(DataRate::kbps(830)), None]);
     viewer.run(10, &estimate(50));
     assert_eq!(shares(&viewer), [Some(LEAST_SHARE), None]);
+    viewer.run(20, &estimate(9_000));
+    assert_eq!(shares(&viewer), [None, None], "nobody is asked for less");
 }

@@ -1,0 +1,105 @@
+//! The figures of a peer.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtc::bandwidth::Estimate;
+use portunus_rtc::connection::Media;
+use portunus_rtc::streams::{ReceiveStream, SendStream};
+use portunus_sdp::negotiated::Kind;
+
+use super::Worker;
+use super::peer::Peer;
+use crate::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
+
+impl Worker {
+    /// The figures of a peer at present.
+    pub(super) fn figures(&self, peer: &Peer, now: Instant) -> PeerStats {
+        let transport = &peer.connection.transport;
+        let lines = peer.connection.media().iter().enumerate();
+        let lines = lines.filter(|(_, media)| media.kind != Kind::Data);
+        let estimate = peer.connection.bandwidth(now);
+        PeerStats {
+            ice: Some(peer.ice),
+            selected_pair: transport
+                .selected_pair()
+                .map(|pair| (pair.local, pair.remote)),
+            dtls: peer.dtls,
+            srtp_profile: transport.profile().map(|profile| profile.name()),
+            rtt: transport.rtt(),
+            media: lines
+                .map(|(index, media)| MediaStats {
+                    mid: media.mid,
+                    received: media
+                        .received()
+                        .map(|stream| stream.map_or_else(StreamStats::default, received))
+                        .collect(),
+                    sent: media
+                        .sent()
+                        .map_or_else(StreamStats::default, |stream| sent(stream, media)),
+                    layers: self.layers(peer, index),
+                })
+                .collect(),
+            bandwidth: estimate.filter(|_| peer.is_recorded).map(bandwidth),
+            refused: peer.refused,
+        }
+    }
+
+    /// What was decided for an outgoing m-line.
+    fn layers(&self, peer: &Peer, index: usize) -> Option<LayerStats> {
+        let sink = peer.tracks.get(index)?.sink.as_ref()?;
+        let decision = self.routes.get(sink.route?)?.decision?;
+        let target = decision.target;
+        Some(LayerStats {
+            substream: target.map(|target| target.encoding),
+            spatial: target.map(|target| target.spatial),
+            temporal: target.map(|target| target.temporal),
+            bitrate: decision.rate.as_bps(),
+            reason: decision.reason.name(),
+            asked_of_publisher: decision.share.map(|share| share.as_bps()),
+        })
+    }
+}
+
+fn bandwidth(estimate: Estimate) -> BandwidthStats {
+    BandwidthStats {
+        estimate: estimate.rate.as_bps(),
+        budget: estimate.budget.as_bps(),
+        set_by: estimate.limit.name(),
+        queue: estimate.queue,
+        loss: estimate.loss,
+        round_trip: estimate.round_trip,
+        probing: estimate.is_probing,
+    }
+}
+
+fn received(stream: &ReceiveStream) -> StreamStats {
+    let counters = stream.counters();
+    StreamStats {
+        ssrc: Some(stream.ssrc()),
+        packets: counters.packets,
+        bytes: counters.bytes,
+        lost: counters.lost,
+        jitter: stream.jitter(),
+        nacks: counters.nacks,
+        retransmissions: counters.retransmissions,
+        keyframe_requests: counters.keyframe_requests,
+        ..StreamStats::default()
+    }
+}
+
+fn sent(stream: &SendStream, media: &Media) -> StreamStats {
+    let counters = stream.counters();
+    let clock_rate = f64::from(media.clock_rate().max(1));
+    StreamStats {
+        ssrc: Some(stream.ssrc()),
+        rtx_ssrc: stream.rtx_ssrc(),
+        packets: counters.packets,
+        bytes: counters.bytes,
+        lost: counters.lost,
+        nacks: counters.nacks,
+        retransmissions: counters.retransmissions,
+        keyframe_requests: counters.keyframe_requests,
+        rtt: stream.round_trip(),
+        jitter: Duration::from_secs_f64(f64::from(stream.remote_jitter()) / clock_rate),
+    }
+}

@@ -1,0 +1,152 @@
+//! Publishers of a single layer: when they are asked to send less, and when no longer.
+
+use std::time::{Duration, Instant};
+
+use crate::bandwidth::{DataRate, Estimate, Limit};
+
+/// More than the estimate is borne for this time before a publisher is asked for less, ...
+const BORNE: Duration = Duration::from_millis(2_500);
+/// ... unless packets wait for longer, or more of them are lost.
+const QUEUE: Duration = Duration::from_millis(125);
+const LOSS: f64 = 0.1;
+/// A publisher that sends so much less than it may, for so long, is not asked any more.
+const SPARE: f64 = 1.3;
+const SPARE_FOR: Duration = Duration::from_secs(8);
+
+/// Whether more flows than the link carries.
+#[derive(Debug, Default)]
+pub(super) struct Overload {
+    since: Option<Instant>,
+    is_certain: bool,
+}
+
+impl Overload {
+    /// `flows` is what is sent, `budget` what may be.
+    ///
+    /// While little is known of a link, or probes go on, nobody is asked for less: all viewers of the
+    /// publisher would pay for it. Nor is anybody because a viewer is not heard.
+    pub fn update(
+        &mut self,
+        (flows, budget): (DataRate, DataRate),
+        estimate: &Estimate,
+        now: Instant,
+    ) {
+        let unknown = match estimate.limit {
+            Limit::Start | Limit::NoFeedback => true,
+            Limit::Delay | Limit::Loss | Limit::Probe | Limit::Receiver => estimate.is_probing,
+        };
+        if unknown || flows <= budget {
+            *self = Self::default();
+            return;
+        }
+        let since = *self.since.get_or_insert(now);
+        self.is_certain = estimate.queue > QUEUE
+            || estimate.loss > LOSS
+            || now.saturating_duration_since(since) >= BORNE;
+    }
+
+    /// Whether somebody has to send less.
+    pub fn is_certain(&self) -> bool {
+        self.is_certain
+    }
+}
+
+/// Whether the publisher of a track is asked for less.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    is_asked: bool,
+    spare_since: Option<Instant>,
+}
+
+impl Asked {
+    /// `sends` is what the publisher sends, `share` what it may; returns whether it is to be asked to
+    /// keep to that.
+    pub fn update(
+        &mut self,
+        overload: &Overload,
+        (sends, share): (DataRate, DataRate),
+        now: Instant,
+    ) -> bool {
+        if overload.is_certain() {
+            (self.is_asked, self.spare_since) = (true, None);
+        }
+        if !self.is_asked {
+            return false;
+        }
+        if share < sends.times(SPARE) {
+            self.spare_since = None;
+            return true;
+        }
+        let since = *self.spare_since.get_or_insert(now);
+        self.is_asked = now.saturating_duration_since(since) < SPARE_FOR;
+        self.is_asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(kbps: u64) -> Estimate {
+        let rate = DataRate::kbps(kbps);
+        Estimate {
+            rate,
+            budget: rate,
+            queue: Duration::ZERO,
+            loss: 0.0,
+            round_trip: Duration::from_millis(50),
+            limit: Limit::Delay,
+            is_probing: false,
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_for_less_while_the_link_is_not_known() {
+        let (mut overload, mut now) = (Overload::default(), Instant::now());
+        let rates = (DataRate::kbps(2_000), DataRate::kbps(285));
+        let ignorant = [
+            Estimate {
+                limit: Limit::Start,
+                ..estimate(300)
+            },
+            Estimate {
+                is_probing: true,
+                ..estimate(300)
+            },
+            Estimate {
+                limit: Limit::NoFeedback,
+                queue: Duration::from_secs(1),
+                ..estimate(300)
+            },
+        ];
+        for estimate in ignorant {
+            for _ in 0..20 {
+                now += Duration::from_millis(250);
+                overload.update(rates, &estimate, now);
+                assert!(!overload.is_certain());
+            }
+        }
+        overload.update(rates, &estimate(300), now);
+        assert!(!overload.is_certain());
+        overload.update(rates, &estimate(300), now + BORNE);
+        assert!(overload.is_certain());
+    }
+
+    #[test]
+    fn who_does_not_use_what_it_may_is_asked_no_longer() {
+        let (mut overload, mut asked, now) =
+            (Overload::default(), Asked::default(), Instant::now());
+        let (sends, share) = (DataRate::kbps(800), DataRate::kbps(400));
+        assert!(!asked.update(&overload, (sends, share), now));
+        let congested = Estimate {
+            queue: QUEUE * 2,
+            ..estimate(400)
+        };
+        overload.update((sends, share), &congested, now);
+        assert!(asked.update(&overload, (sends, share), now));
+        overload.update((share, share), &estimate(400), now);
+        assert!(asked.update(&overload, (share, share), now));
+        assert!(asked.update(&overload, (share, sends), now));
+        assert!(!asked.update(&overload, (share, sends), now + SPARE_FOR));
+    }
+}
