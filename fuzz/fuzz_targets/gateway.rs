@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use portunus_core::{CoreConfig, Plugin};
+use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::TestServer;
 use portunus_echotest::EchoTest;
 use portunus_streaming::{Streaming, StreamingConfig};
@@ -19,7 +20,7 @@ const USERS: [&str; 7] = [
 fuzz_target!(|script: &str| {
     // No connections to elsewhere, however that is written, and no files.
     let lower = script.to_ascii_lowercase();
-    if ["rtsp", "\\u", "filename"].iter().any(|word| lower.contains(word)) {
+    if ["rtsp", "host", "\\u", "filename"].iter().any(|word| lower.contains(word)) {
         return;
     }
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -30,12 +31,17 @@ fuzz_target!(|script: &str| {
         .expect("a runtime");
     runtime.block_on(async {
         let server = TestServer::with_media(CoreConfig::default(), async |media| {
-            let streaming = Streaming::start(StreamingConfig::default(), media).await;
+            let room = VideoRoom::new(VideoRoomConfig::default(), media.clone());
+            let recorder = Recorder::new(RecorderConfig {
+                enabled: false,
+                ..RecorderConfig::default()
+            });
+            let streaming = Streaming::start(StreamingConfig::default(), media, recorder).await;
             vec![
                 Arc::new(EchoTest) as Arc<dyn Plugin>,
                 Arc::new(VideoCall::default()) as _,
                 Arc::new(streaming.expect("a plugin")) as _,
-                Arc::new(VideoRoom::new(VideoRoomConfig::default()).expect("a plugin")) as _,
+                Arc::new(room.expect("a plugin")) as _,
             ]
         })
         .await;

@@ -41,7 +41,7 @@ pub use object::Object;
 pub use plugin::{
     HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
 };
-pub use portunus_rtp::{ExtensionKind, Mid, Pt};
+pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use recording::{ClientRecording, SentMedia};
 
 /// The media graph's words: routes, layers, data messages.

@@ -43,6 +43,25 @@ impl TestServer {
         Self::on(config, media, sender, events, (plugins, recorder))
     }
 
+    /// A server whose plugins are made on its media plane, at once.
+    pub fn with(
+        config: CoreConfig,
+        plugins: impl FnOnce(&MediaPlane) -> Vec<Arc<dyn Plugin>>,
+    ) -> Self {
+        Self::recording_with(silent(), config, plugins)
+    }
+
+    /// The same, with plugins that record with `recorder`.
+    pub fn recording_with(
+        recorder: Recorder,
+        config: CoreConfig,
+        plugins: impl FnOnce(&MediaPlane) -> Vec<Arc<dyn Plugin>>,
+    ) -> Self {
+        let (media, sender, events) = MediaPlane::detached();
+        let made = (plugins(&media), recorder);
+        Self::on(config, media, sender, events, made)
+    }
+
     /// A server whose plugins are made on its media plane.
     pub async fn with_media<P>(config: CoreConfig, plugins: impl FnOnce(MediaPlane) -> P) -> Self
     where

@@ -188,3 +188,26 @@ fn messages_of_a_data_source_come_whole() {
         assert_eq!(message.payload, DataPayload::Text(expected.into()));
     }
 }
+
+#[test]
+fn what_is_kept_of_a_remote_publisher_is_all_that_is_its() {
+    let mut publisher = portunus_media::testing::RemotePublisher::new(false);
+    let datagram = |ssrc: u32, pt: u8, payload: &[u8]| {
+        let mut datagram = vec![0x80, pt, 0, 1, 0, 0, 0, 1];
+        datagram.extend_from_slice(&ssrc.to_be_bytes());
+        datagram.extend_from_slice(payload);
+        datagram
+    };
+    for (ssrc, pt, payload, expected) in [
+        (1_000, 111, &b"sound"[..], 1),
+        (999, 111, b"sound", 0),
+        (1_013, 98, b"picture", 0),
+        (1_020, 0, b"text", 1),
+        (1_020, 1, b"\xff", 1),
+        (1_020, 0, b"\xff", 0),
+        (1_020, 0, b"", 0),
+    ] {
+        let taken = publisher.take_in(&datagram(ssrc, pt, payload));
+        assert_eq!(taken, expected, "{ssrc} {pt} {payload:?}");
+    }
+}

@@ -14,6 +14,8 @@ use crate::refusal::Refusal;
 pub struct VideoRoomConfig {
     /// Needed to create rooms, and to see private ones.
     pub admin_key: Option<String>,
+    /// With an `admin_key`: forwarding to other machines needs it too.
+    pub lock_rtp_forward: bool,
     /// Ids of rooms and participants are text.
     pub string_ids: bool,
     /// The file that permanent rooms are written to; none: there are none.

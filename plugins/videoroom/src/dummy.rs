@@ -135,6 +135,7 @@ impl RoomState {
             active: None,
             e2ee: dummy.e2ee || self.options.require_e2ee,
             streams: dummy.streams(&self.options),
+            remotizations: Vec::new(),
         };
         let id = ids.random(|id| self.people.contains_key(id));
         self.add(Participant {

@@ -8,6 +8,7 @@ mod config;
 mod delay;
 mod dummy;
 mod fir;
+mod forward;
 mod id;
 mod manage;
 mod members;
@@ -18,6 +19,7 @@ mod publisher;
 mod recording;
 mod refusal;
 mod registry;
+mod remote;
 mod room;
 mod saved;
 mod speakers;
@@ -26,6 +28,7 @@ mod talking;
 
 use std::sync::Arc;
 
+use portunus_core::media::MediaPlane;
 use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
@@ -49,15 +52,19 @@ pub struct VideoRoom {
 pub(crate) struct Shared {
     ids: Ids,
     admin_key: Option<String>,
+    /// Forwarding needs the admin key.
+    lock_rtp_forward: bool,
+    media: MediaPlane,
     rooms: Registry,
     saved: Option<Arc<Saved>>,
 }
 
 impl VideoRoom {
-    /// The plugin with the rooms of its configuration; an error if the saved rooms cannot be read.
-    pub fn new(config: VideoRoomConfig) -> Result<Self, SavedError> {
+    /// The plugin with the rooms of its configuration, on a media plane; an error if the saved rooms cannot be read.
+    pub fn new(config: VideoRoomConfig, media: MediaPlane) -> Result<Self, SavedError> {
         let VideoRoomConfig {
             admin_key,
+            lock_rtp_forward,
             string_ids,
             save,
             rooms: configured,
@@ -71,7 +78,7 @@ impl VideoRoom {
             Some(saved) => saved.with(configured),
             None => configured,
         };
-        let rooms = Registry::default();
+        let rooms = Registry::new(media.clone());
         for room in configured {
             match rooms.create(Some(room.id), ids, room.options, None) {
                 Ok(room) => fir::start(&room),
@@ -80,7 +87,9 @@ impl VideoRoom {
         }
         let shared = Shared {
             ids,
+            lock_rtp_forward: lock_rtp_forward && admin_key.is_some(),
             admin_key,
+            media,
             rooms,
             saved: saved.map(Arc::new),
         };

@@ -4,11 +4,15 @@ use portunus_core::media::SourceRef;
 use portunus_core::{Handle, HandleId, Mid, Object};
 use serde_json::Value;
 
+use crate::remote::Remote;
+
 /// Where a participant's media comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// A client with a handle.
     Client(Handle),
+    /// Another server, which sends RTP.
+    Remote(Remote),
     /// Nowhere: it holds the places of publishers who are still to come.
     Dummy,
 }
@@ -18,7 +22,23 @@ impl Origin {
     pub(crate) const fn handle(&self) -> Option<&Handle> {
         match self {
             Origin::Client(handle) => Some(handle),
-            Origin::Dummy => None,
+            Origin::Remote(_) | Origin::Dummy => None,
+        }
+    }
+
+    /// What another server sends, if that is where it comes from.
+    pub(crate) const fn remote(&self) -> Option<&Remote> {
+        match self {
+            Origin::Remote(remote) => Some(remote),
+            Origin::Client(_) | Origin::Dummy => None,
+        }
+    }
+
+    /// What another server sends, if that is where it comes from.
+    pub(crate) const fn remote_mut(&mut self) -> Option<&mut Remote> {
+        match self {
+            Origin::Remote(remote) => Some(remote),
+            Origin::Client(_) | Origin::Dummy => None,
         }
     }
 
@@ -39,22 +59,30 @@ impl Origin {
         }
     }
 
-    /// Ends the PeerConnection.
+    /// Ends the PeerConnection, or what stands for one.
     pub(crate) fn close_pc(&self) {
-        if let Some(handle) = self.handle() {
-            handle.close_pc();
+        match self {
+            Origin::Client(handle) => handle.close_pc(),
+            Origin::Remote(remote) => remote.close(),
+            Origin::Dummy => {}
         }
     }
 
     /// The source of routes that m-line `mid` is.
     pub(crate) fn source(&self, mid: Mid) -> Option<SourceRef> {
-        self.handle()?.track(mid).map(SourceRef::Track)
+        match self {
+            Origin::Client(handle) => handle.track(mid).map(SourceRef::Track),
+            Origin::Remote(remote) => remote.source(mid).map(SourceRef::Ingest),
+            Origin::Dummy => None,
+        }
     }
 
     /// Asks for a keyframe on m-line `mid`.
     pub(crate) fn request_keyframe_on(&self, mid: Mid) {
-        if let Some(handle) = self.handle() {
-            handle.request_keyframe_on(mid);
+        match self {
+            Origin::Client(handle) => handle.request_keyframe_on(mid),
+            Origin::Remote(remote) => remote.request_keyframe_on(mid),
+            Origin::Dummy => {}
         }
     }
 

@@ -9,9 +9,11 @@ use portunus_core::{HandleId, Mid, Object};
 use serde_json::{Map, Value, json};
 
 use crate::delay::Delay;
+use crate::forward::Forwarder;
 use crate::id::Id;
 use crate::origin::Origin;
 use crate::recording::RecordWish;
+use crate::remote::Remotization;
 
 /// Someone who has joined a room, publishing or not.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub(crate) struct Published {
     pub(crate) e2ee: bool,
     /// One for each m-line.
     pub(crate) streams: Vec<Stream>,
+    /// The other servers that it is published on.
+    pub(crate) remotizations: Vec<Remotization>,
 }
 
 /// An m-line of a publisher.
@@ -78,6 +82,7 @@ pub(crate) struct Stream {
     pub(crate) recording: Option<Recording>,
     /// The m-lines of subscriptions that receive it.
     pub(crate) receivers: HashSet<(HandleId, usize)>,
+    pub(crate) forwarders: Vec<Forwarder>,
 }
 
 /// The numbers of the header extensions that those who take the media over need to know.
@@ -124,6 +129,7 @@ impl Stream {
             talk: Talk::default(),
             recording: None,
             receivers: HashSet::new(),
+            forwarders: Vec::new(),
         }
     }
 
@@ -177,6 +183,10 @@ impl Stream {
             .with_some("audiolevel_ext_id", self.extensions.audio_level)
             .with_some("videoorient_ext_id", self.extensions.video_orientation)
             .with_some("playoutdelay_ext_id", self.extensions.playout_delay)
+            .with_some(
+                "dependencydesc_ext_id",
+                self.extensions.dependency_descriptor,
+            )
             .into()
     }
 
@@ -266,7 +276,9 @@ impl Participant {
     /// Its entry in `listparticipants`.
     pub(crate) fn listed(&self) -> Value {
         let media = self.up();
+        let remote = self.origin.remote().is_some();
         self.named()
+            .with_some("remote", remote.then_some(true))
             .with("publisher", media.is_some())
             .with_some(
                 "talking",

@@ -46,6 +46,11 @@ pub(crate) enum Refusal {
     NotPublished,
     #[error("The id {0} is taken")]
     IdExists(Id),
+    /// What a remote stream has to say is missing or not known.
+    #[error("Missing mandatory element (codec: {0})")]
+    Codec(&'static str),
+    #[error("{0}")]
+    Socket(String),
     #[error("{0}")]
     Sdp(String),
     #[error("Feeds with and without end-to-end encryption cannot be mixed")]
@@ -72,7 +77,7 @@ impl Refusal {
             Refusal::NoSuchRoom(_) | Refusal::NotInRoom => 426,
             Refusal::RoomExists(_) => 427,
             Refusal::NoSuchFeed(_) => 428,
-            Refusal::Field(FieldError::Missing(_)) => 429,
+            Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
             Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
             | Refusal::Value { .. }
             | Refusal::Recording(_) => 430,
@@ -84,7 +89,7 @@ impl Refusal {
             Refusal::IdExists(_) => 436,
             Refusal::Sdp(_) => 437,
             Refusal::MixedFeeds => 438,
-            Refusal::Unknown(_) => 499,
+            Refusal::Unknown(_) | Refusal::Socket(_) => 499,
         }
     }
 

@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use portunus_core::media::MediaPlane;
+
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::room::Room;
 
 /// All rooms.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Registry {
+    media: MediaPlane,
     rooms: Mutex<Rooms>,
 }
 
@@ -22,6 +25,14 @@ struct Rooms {
 }
 
 impl Registry {
+    /// No rooms yet.
+    pub(crate) fn new(media: MediaPlane) -> Self {
+        Registry {
+            media,
+            rooms: Mutex::default(),
+        }
+    }
+
     /// Makes a room with the id `wanted`, or with a free one if none is wanted.
     pub(crate) fn create(
         &self,
@@ -39,7 +50,13 @@ impl Registry {
         if options.description.is_empty() {
             options.description = format!("Room {id}");
         }
-        let room = Arc::new(Room::new(id.clone(), ids, options, tokens));
+        let room = Arc::new(Room::new(
+            id.clone(),
+            ids,
+            options,
+            tokens,
+            self.media.clone(),
+        ));
         let place = rooms.next;
         rooms.next += 1;
         rooms.by_id.insert(id, (place, room.clone()));

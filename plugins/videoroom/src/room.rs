@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use portunus_core::media::MediaPlane;
 use portunus_core::{Fields, HandleId, Mid, Object};
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ pub(crate) struct Room {
 #[derive(Debug)]
 pub(crate) struct RoomState {
     pub(crate) id: Id,
+    pub(crate) media: MediaPlane,
     pub(crate) options: RoomOptions,
     pub(crate) access: Access,
     pub(crate) destroyed: bool,
@@ -51,13 +53,20 @@ pub(crate) struct Access {
 }
 
 impl Room {
-    pub(crate) fn new(id: Id, ids: Ids, options: RoomOptions, tokens: Option<Vec<String>>) -> Self {
+    pub(crate) fn new(
+        id: Id,
+        ids: Ids,
+        options: RoomOptions,
+        tokens: Option<Vec<String>>,
+        media: MediaPlane,
+    ) -> Self {
         let access = Access {
             checked: tokens.is_some(),
             tokens: tokens.into_iter().flatten().collect(),
         };
         let mut state = RoomState {
             id: id.clone(),
+            media,
             options,
             access,
             destroyed: false,

@@ -39,9 +39,21 @@ impl Server {
     where
         P: Future<Output = Arc<dyn Plugin>>,
     {
+        Self::recording_with(workers, Recorder::default(), plugin).await
+    }
+
+    /// The same, with what the plugin records with.
+    pub async fn recording_with<P>(
+        workers: usize,
+        recorder: Recorder,
+        plugin: impl FnOnce(MediaPlane) -> P,
+    ) -> Self
+    where
+        P: Future<Output = Arc<dyn Plugin>>,
+    {
         let (media, events) = Self::media(workers);
         let plugin = plugin(media.clone()).await;
-        Self::on(media, events, plugin, Recorder::default())
+        Self::on(media, events, plugin, recorder)
     }
 
     fn media(workers: usize) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {

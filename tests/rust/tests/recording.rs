@@ -299,8 +299,11 @@ async fn play_to(peer: &mut Peer) {
 #[tokio::test]
 async fn a_publisher_is_recorded_until_it_leaves() {
     let (folder, recorder) = recorder();
-    let plugin = VideoRoom::new(VideoRoomConfig::default()).unwrap();
-    let server = Server::recording(2, recorder.clone(), Arc::new(plugin));
+    let plugin = async |media| {
+        let room = VideoRoom::new(VideoRoomConfig::default(), media);
+        Arc::new(room.unwrap()) as Arc<dyn Plugin>
+    };
+    let server = Server::recording_with(2, recorder.clone(), plugin).await;
     let package = "janus.plugin.videoroom";
     let create = json!({ "request": "create", "room": 7, "record": true, "rec_dir": "room" });
     server.attach(package).await.manage(create).await;

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use portunus_core::Plugin;
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::{Caller, Peer, Server};
@@ -55,8 +56,12 @@ struct Member {
 }
 
 async fn server(workers: usize) -> Server {
-    let plugin = VideoRoom::new(VideoRoomConfig::default()).unwrap();
-    let server = Server::start(workers, Arc::new(plugin));
+    let plugin = async |media| {
+        let plugin: Arc<dyn Plugin> =
+            Arc::new(VideoRoom::new(VideoRoomConfig::default(), media).unwrap());
+        plugin
+    };
+    let server = Server::start_with(workers, plugin).await;
     let mut caller = server.attach(PACKAGE).await;
     let create = json!({ "request": "create", "room": ROOM, "audiolevel_event": true,
                          "audio_active_packets": 3 });

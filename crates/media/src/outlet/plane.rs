@@ -1,7 +1,6 @@
 //! Outlets as the control plane asks for them.
 
-use super::tap::channel;
-use super::{Encodings, ForwardOptions, Forwarder, NewOutlet, OutletEnd, Tap, TapOptions};
+use super::{Encodings, ForwardOptions, Forwarder, NewOutlet, OutletEnd, Tap, TapOptions, channel};
 use crate::command::Command;
 use crate::{MediaPlane, RouteId, RouteOptions, SourceRef};
 

@@ -42,6 +42,7 @@ pub struct FanOut {
     next: SeqNo,
     timestamp: u32,
     source: SourceRef,
+    taps: u64,
     // Events are not read; the channel has to stay open.
     _events: mpsc::Receiver<PeerEvent>,
 }
@@ -88,16 +89,47 @@ impl FanOut {
         this
     }
 
+    /// Several ingests, which nobody views.
+    pub(crate) fn of_ingests<const N: usize>(
+        options: [IngestOptions; N],
+    ) -> (Self, [SourceRef; N]) {
+        let this = Self::start();
+        let mut serial = 500_000;
+        let sources = options.map(|options| {
+            serial += 1;
+            let id = IngestId { worker: 0, serial };
+            let status = Arc::new(IngestStatus::new(this.now));
+            let new = NewIngest {
+                id,
+                options,
+                status,
+            };
+            this.inbox.send(Command::AddIngest(Box::new(new)));
+            id.into()
+        });
+        (this, sources)
+    }
+
     /// Taps the source.
     pub fn tap(&mut self, options: RouteOptions, tap: TapOptions) -> (RouteId, Tap) {
+        self.tap_of(self.source, options, tap)
+    }
+
+    pub(crate) fn tap_of(
+        &mut self,
+        from: SourceRef,
+        options: RouteOptions,
+        tap: TapOptions,
+    ) -> (RouteId, Tap) {
+        self.taps += 1;
         let id = RouteId {
             worker: 0,
-            serial: 2_000_000,
+            serial: 2_000_000 + self.taps,
         };
         let (input, output) = channel(&tap);
         let new = NewOutlet {
             id,
-            from: self.source,
+            from,
             options,
             encodings: tap.encodings,
             end: OutletEnd::Tap(input),
@@ -105,6 +137,14 @@ impl FanOut {
         self.inbox.send(Command::AddOutlet(Box::new(new)));
         self.settle();
         (id, output)
+    }
+
+    /// Takes a datagram that came by a socket of ingests.
+    pub(crate) fn take_by_port(&mut self, port: usize, from: SocketAddr, datagram: &mut [u8]) {
+        self.now += FRAME;
+        self.worker.take_by_port(port, from, datagram, self.now);
+        self.worker.relay_fresh(self.now);
+        self.worker.flush();
     }
 
     /// Changes a route or an outlet.
@@ -146,6 +186,7 @@ impl FanOut {
             next: SeqNo(1),
             timestamp: 0,
             source: track(0).into(),
+            taps: 0,
             _events: events,
         }
     }

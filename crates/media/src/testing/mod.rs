@@ -3,9 +3,11 @@
 mod bare;
 mod detached;
 mod fan_out;
+mod remote;
 mod simulation;
 
 pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;
+pub use remote::RemotePublisher;
 pub use simulation::{Camera, Simulation, Watcher};

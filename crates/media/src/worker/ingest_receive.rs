@@ -11,7 +11,7 @@ use portunus_rtp::{ExtensionMap, Fields, Header, Pt, SeqNo, header, write_header
 use portunus_sdp::negotiated::Codec;
 
 use super::Worker;
-use super::ingest::{Ingest, Role};
+use super::ingest::{Ingest, Member, Role};
 use super::peers::guarded;
 use crate::graph::{Layers, MessageKind, Packet, Source};
 use crate::ingest::{
@@ -55,17 +55,7 @@ impl Worker {
             for message in batch.iter(received) {
                 for datagram in message.data.chunks_mut(message.stride) {
                     budget = budget.saturating_sub(1);
-                    if role == Role::Rtcp {
-                        for member in &members {
-                            self.take_ingest_rtcp(member.ingest, message.remote, datagram, now);
-                        }
-                        continue;
-                    }
-                    let mut found = members.iter();
-                    let found = found.find_map(|member| member.encoding(datagram));
-                    if let Some((ingest, encoding)) = found {
-                        self.take_ingested(ingest, encoding, datagram, now);
-                    }
+                    self.take_of_port(&members, role, (message.remote, datagram), now);
                 }
             }
             if received < MESSAGES {
@@ -76,6 +66,44 @@ impl Worker {
             }
         }
         false
+    }
+
+    /// Takes a datagram of a socket: of RTP, for the ingest that it is for; of RTCP, for all.
+    fn take_of_port(
+        &mut self,
+        members: &[Member],
+        role: Role,
+        (remote, datagram): (SocketAddr, &mut [u8]),
+        now: Instant,
+    ) {
+        match role {
+            Role::Rtp => {
+                let found = members.iter().find_map(|member| member.encoding(datagram));
+                if let Some((ingest, encoding)) = found {
+                    self.take_ingested(ingest, encoding, datagram, now);
+                }
+            }
+            Role::Rtcp => {
+                for member in members {
+                    self.take_ingest_rtcp(member.ingest, remote, datagram, now);
+                }
+            }
+        }
+    }
+
+    /// Takes a datagram as if it had come by the socket `index`.
+    #[cfg(feature = "testing")]
+    pub(crate) fn take_by_port(
+        &mut self,
+        index: usize,
+        remote: SocketAddr,
+        datagram: &mut [u8],
+        now: Instant,
+    ) {
+        if let Some(port) = self.ingests.ports.get(index) {
+            let (members, role) = (port.members.clone(), port.role);
+            self.take_of_port(&members, role, (remote, datagram), now);
+        }
     }
 
     fn receive_fed(&mut self, now: Instant) -> bool {

@@ -388,6 +388,7 @@ fn visit_streaming(streaming: &mut StreamingConfig, keys: &mut impl Keys) {
 
 fn visit_videoroom(videoroom: &mut VideoRoomConfig, keys: &mut impl Keys) {
     keys.key("admin_key", &mut videoroom.admin_key);
+    keys.key("lock_rtp_forward", &mut videoroom.lock_rtp_forward);
     keys.key("string_ids", &mut videoroom.string_ids);
     keys.key("save", &mut videoroom.save);
     let string_ids = videoroom.string_ids;

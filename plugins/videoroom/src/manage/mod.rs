@@ -1,8 +1,10 @@
 //! The requests that manage rooms; they are answered at once, to clients and to administrators.
 
-mod absent;
 mod access;
+mod forward;
 mod people;
+mod remote;
+mod remotize;
 mod rooms;
 
 use portunus_core::{Fields, Later, Object, Reply};
@@ -28,7 +30,16 @@ impl Shared {
             "moderate" => self.moderate(fields).map(Reply::Success),
             "enable_recording" => self.enable_recording(fields).map(Reply::Success),
             "listparticipants" => self.list_participants(fields).map(Reply::Success),
-            _ => self.absent(name, fields)?.map(Reply::Success),
+            "rtp_forward" => self.rtp_forward(fields),
+            "stop_rtp_forward" => self.stop_rtp_forward(fields).map(Reply::Success),
+            "listforwarders" => self.list_forwarders(fields).map(Reply::Success),
+            "publish_remotely" => self.publish_remotely(fields),
+            "unpublish_remotely" => self.unpublish_remotely(fields).map(Reply::Success),
+            "listremotes" | "list_remotes" => self.list_remotes(fields).map(Reply::Success),
+            "add_remote_publisher" => self.add_remote_publisher(fields).map(Reply::Success),
+            "update_remote_publisher" => self.update_remote_publisher(fields).map(Reply::Success),
+            "remove_remote_publisher" => self.remove_remote_publisher(fields).map(Reply::Success),
+            _ => return None,
         };
         Some(result.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
     }

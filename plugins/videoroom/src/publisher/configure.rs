@@ -228,6 +228,7 @@ impl RoomState {
                     active: None,
                     e2ee: jsep.e2ee,
                     streams,
+                    remotizations: Vec::new(),
                 };
                 self.start_media(id, media);
             }
@@ -312,6 +313,7 @@ impl RoomState {
         }
         if negotiated {
             self.reseat_all();
+            self.extend_remotizations(id);
         }
         self.listen(id);
         self.configure_recording(id, configure);
@@ -372,6 +374,7 @@ impl Published {
                 stream.talk = old.talk;
                 // Another codec begins another file.
                 stream.recording = old.recording.filter(|_| old.codec == stream.codec);
+                stream.forwarders = old.forwarders;
             }
         }
     }

@@ -27,6 +27,7 @@ impl RoomState {
 
     /// Makes the routes of one stream what they should be.
     pub(crate) fn relay_stream(&mut self, feed: &Id, stream: usize) {
+        self.gate_forwarders(feed, stream);
         let RoomState {
             people,
             subscribers,

@@ -8,11 +8,13 @@
 
 mod changing;
 mod dummy;
+mod forwarding;
 mod manage;
 mod moderation;
 mod publishing;
 mod recording;
 mod refusals;
+mod remote;
 mod speakers;
 mod subscribing;
 mod talking;

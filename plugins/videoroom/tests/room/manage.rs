@@ -289,8 +289,9 @@ async fn signed_tokens_let_in_whoever_shows_them() {
             rooms: vec![room(json!({ "room": 5, "signed_tokens": true }))],
             ..VideoRoomConfig::default()
         };
-        let plugin = VideoRoom::new(rooms).unwrap();
-        let server = TestServer::new(config, vec![Arc::new(plugin)]);
+        let server = TestServer::with(config, |media| {
+            vec![Arc::new(VideoRoom::new(rooms, media.clone()).unwrap())]
+        });
         let mut client = server.connect();
         let api = signed_token(&format!("{},janus,{PACKAGE}", u32::MAX), secret);
         let create = json!({ "janus": "create", "transaction": "c", "token": api });

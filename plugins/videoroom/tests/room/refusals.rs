@@ -72,7 +72,7 @@ async fn requests_that_are_answered_at_once() {
         (with("enable_recording", json!({ "record": 1 })), 430),
         (json!({ "request": "listparticipants" }), 429),
         (json!({ "request": "listparticipants", "room": 9 }), 426),
-        (room("rtp_forward"), 423),
+        (room("rtp_forward"), 429),
         (json!({ "request": "rtp_forward", "room": 9 }), 426),
         (
             with(
@@ -83,10 +83,10 @@ async fn requests_that_are_answered_at_once() {
         ),
         (with("stop_rtp_forward", json!({ "publisher_id": 1 })), 429),
         (json!({ "request": "listforwarders", "room": ROOM }), 429),
-        (room("add_remote_publisher"), 423),
+        (room("add_remote_publisher"), 429),
         (with("update_remote_publisher", json!({ "id": 9 })), 428),
         (with("remove_remote_publisher", json!({ "id": 9 })), 428),
-        (room("publish_remotely"), 423),
+        (room("publish_remotely"), 429),
         (
             with(
                 "unpublish_remotely",
@@ -312,7 +312,11 @@ async fn requests_of_subscribers() {
 #[tokio::test]
 async fn administrators_manage_rooms_and_nothing_else() {
     use portunus_core::{Plugin, Reply};
-    let plugin = portunus_videoroom::VideoRoom::new(Default::default()).unwrap();
+    let plugin = portunus_videoroom::VideoRoom::new(
+        Default::default(),
+        portunus_core::media::MediaPlane::detached().0,
+    )
+    .unwrap();
     let ask = |request: Value| match plugin.admin(request) {
         Some(Reply::Success(reply)) => reply,
         other => panic!("{other:?}"),

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use portunus_core::media::{Event, PeerId, SourceRef};
+use portunus_core::media::{Event, MediaPlane, PeerId, SourceRef};
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, Requested, TestClient, TestServer, jsep};
-use portunus_core::{CoreConfig, HandleId, SessionId};
+use portunus_core::{CoreConfig, HandleId, Plugin, SessionId};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
 
@@ -52,11 +52,13 @@ impl World {
     }
 
     fn start(config: VideoRoomConfig, recording: RecorderConfig) -> Self {
-        let plugin = VideoRoom::new(config).unwrap();
+        let plugins = |media: &MediaPlane| -> Vec<Arc<dyn Plugin>> {
+            vec![Arc::new(VideoRoom::new(config, media.clone()).unwrap())]
+        };
         let recorder = Recorder::new(recording);
         let core = CoreConfig::default();
         World {
-            server: TestServer::recording(recorder.clone(), core, vec![Arc::new(plugin)]),
+            server: TestServer::recording_with(recorder.clone(), core, plugins),
             recorder,
         }
     }

@@ -1,0 +1,371 @@
+//! The requests about publishers of other servers.
+
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+use portunus_core::media::Tap;
+use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
+use portunus_core::{FieldError, Fields, Mid, Object};
+use serde_json::{Map, Value};
+
+use super::success;
+use crate::Shared;
+use crate::forward::{port, srtp};
+use crate::id::Id;
+use crate::members;
+use crate::options::RoomOptions;
+use crate::origin::Origin;
+use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
+use crate::recording::RecordWish;
+use crate::refusal::Refusal;
+use crate::remote::{Place, Remote, relay_messages};
+use crate::room::RoomState;
+
+/// The most streams of a publisher.
+const MAX_STREAMS: usize = 1_000;
+
+impl Shared {
+    pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        let room = self.managed_room(fields)?;
+        let wanted = self.ids.wanted(fields, "id")?;
+        let display = fields.string("display")?.map(str::to_owned);
+        let metadata = members::object(fields, "metadata")?.cloned();
+        let (place, srtp) = (place(fields)?, srtp(fields)?);
+        let entries = members::some_objects(fields, "streams")?;
+        let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
+        if entries.len() > MAX_STREAMS {
+            return Err(Refusal::value("streams", "too many"));
+        }
+        let mut state = room.lock();
+        if state.destroyed {
+            return Err(Refusal::NoSuchRoom(room.id.clone()));
+        }
+        let entries = entries.into_iter().enumerate();
+        let streams = entries.map(|(index, entry)| read(entry, &state.options, index));
+        let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
+        let id = match wanted {
+            Some(id) if state.people.contains_key(&id) => return Err(Refusal::IdExists(id)),
+            Some(id) => id,
+            None => self.ids.random(|id| state.people.contains_key(id)),
+        };
+        state.check_limit()?;
+        let mut remote = Remote::open(self.media.clone(), &place, srtp)?;
+        for tap in streams.iter().filter_map(|stream| remote.take_in(stream)) {
+            relay_messages(&room, id.clone(), tap);
+        }
+        let (local, rtcp_port) = (remote.local(), remote.rtcp_port());
+        state.add_remote(id.clone(), remote, streams, (display, metadata));
+        tracing::info!(room = %room.id, %id, %local, "remote publisher");
+        let named = place.interface.is_some() || place.multicast.is_some();
+        let reply = success()
+            .with("room", room.id.to_json())
+            .with("id", id.to_json())
+            .with_some("ip", named.then(|| local.ip().to_string()))
+            .with("port", local.port())
+            .with("rtcp_port", rtcp_port);
+        Ok(reply.into())
+    }
+
+    pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        let room = self.managed_room(fields)?;
+        let id = self.ids.required(fields, "id")?;
+        room.lock().check_remote(&id)?;
+        let display = fields.string("display")?.map(str::to_owned);
+        let metadata = members::object(fields, "metadata")?.cloned();
+        let entries = members::objects(fields, "streams")?;
+        let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
+        let mut state = room.lock();
+        state.check_remote(&id)?;
+        let mut updates = Vec::new();
+        let mut count = state.remote_streams(&id).len();
+        for entry in entries {
+            let index = state.place_of(&id, entry, count)?;
+            let stream = read(entry, &state.options, index)?;
+            count = count.max(index.saturating_add(1));
+            updates.push((stream, entry.has("description")));
+        }
+        state.rename_remote(&id, display, metadata);
+        let mut changed = Vec::new();
+        for (stream, described) in updates {
+            let index = stream.index;
+            if let Some(tap) = state.update_remote_stream(&id, stream, described, &mut changed) {
+                relay_messages(&room, id.clone(), tap);
+            }
+            state.relay_stream(&id, index);
+        }
+        if !changed.is_empty() {
+            state.tell_published(&id);
+        }
+        Ok(success().into())
+    }
+
+    pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        self.managed(fields, |room| {
+            let id = self.ids.required(fields, "id")?;
+            room.check_remote(&id)?;
+            room.remove_remote(&id);
+            tracing::info!(room = %room.id, %id, "remote publisher removed");
+            Ok(success().into())
+        })
+    }
+}
+
+impl RoomState {
+    fn add_remote(
+        &mut self,
+        id: Id,
+        remote: Remote,
+        streams: Vec<Stream>,
+        (display, metadata): (Option<String>, Option<Map<String, Value>>),
+    ) {
+        let private_id = self.new_private_id();
+        self.add(Participant {
+            origin: Origin::Remote(remote),
+            id: id.clone(),
+            private_id,
+            display,
+            metadata,
+            bitrate: 0,
+            talk: TalkSettings::default(),
+            media: None,
+            record: RecordWish::default(),
+            subscriptions: HashSet::new(),
+        });
+        let media = Published {
+            active: None,
+            e2ee: false,
+            streams,
+            remotizations: Vec::new(),
+        };
+        self.start_media(&id, media);
+        self.media_up(&id);
+        self.tell_published(&id);
+    }
+
+    fn check_remote(&self, id: &Id) -> Result<(), Refusal> {
+        match self.named(id)?.origin.remote() {
+            Some(_) => Ok(()),
+            None => Err(Refusal::value("id", "not a remote publisher")),
+        }
+    }
+
+    fn remote_streams(&self, id: &Id) -> &[Stream] {
+        let media = self.people.get(id).and_then(|person| person.media.as_ref());
+        media.map_or(&[], |media| media.streams.as_slice())
+    }
+
+    /// Which stream an entry is about: one that there is, or the next one after `count`.
+    fn place_of(&self, id: &Id, entry: Fields<'_>, count: usize) -> Result<usize, Refusal> {
+        let mid = entry.required_string("mid")?;
+        let streams = self.remote_streams(id);
+        if let Some(stream) = streams.iter().find(|stream| stream.mid.as_str() == mid) {
+            return Ok(stream.index);
+        }
+        let index = entry.positive("mindex")?;
+        let index = index.ok_or_else(|| FieldError::Missing("mindex".to_owned()))?;
+        let index = usize::try_from(index).ok();
+        let is_next = |index: &usize| *index <= count && *index < MAX_STREAMS;
+        index
+            .filter(is_next)
+            .ok_or_else(|| Refusal::value("mindex", "not the next one"))
+    }
+
+    fn rename_remote(
+        &mut self,
+        id: &Id,
+        display: Option<String>,
+        metadata: Option<Map<String, Value>>,
+    ) {
+        let Some(person) = self.people.get_mut(id) else {
+            return;
+        };
+        let before = (person.display.clone(), person.metadata.clone());
+        person.display = display.or(person.display.take());
+        person.metadata = metadata.or(person.metadata.take());
+        let changed = before.0 != person.display;
+        if !changed && before.1 == person.metadata {
+            return;
+        }
+        let event = Object::new()
+            .with("videoroom", "event")
+            .with("id", person.id.to_json());
+        let event = match changed {
+            true => person.labelled(event),
+            false => event.with_some("metadata", person.metadata.clone()),
+        };
+        self.tell_others(id, event);
+    }
+
+    /// Changes a stream, or appends it; of data that is new, gives the messages.
+    fn update_remote_stream(
+        &mut self,
+        id: &Id,
+        stream: Stream,
+        described: bool,
+        changed: &mut Vec<usize>,
+    ) -> Option<Tap> {
+        let person = self.people.get_mut(id)?;
+        let streams = &mut person.media.as_mut()?.streams;
+        let index = stream.index;
+        if let Some(known) = streams.get_mut(index) {
+            if known.update(stream, described) {
+                changed.push(index);
+            }
+        } else {
+            changed.push(index);
+            streams.push(stream);
+        }
+        let stream = streams.get(index)?;
+        person.origin.remote_mut()?.take_in(stream)
+    }
+
+    fn remove_remote(&mut self, id: &Id) {
+        let media = self.take_media(id);
+        let Some(person) = self.remove(id) else {
+            return;
+        };
+        let leaving = self.event().with("leaving", id.to_json());
+        self.tell_all(person.labelled(leaving));
+        if let Some(media) = media {
+            self.media_gone(id, &media);
+        }
+        person.origin.close_pc();
+    }
+}
+
+impl Stream {
+    /// Takes what another server says of it by now; says whether that is news.
+    fn update(&mut self, said: Stream, described: bool) -> bool {
+        let before = (self.description.clone(), self.disabled);
+        if described {
+            self.description = said.description;
+        }
+        // One that was disabled from the start has no codec yet.
+        if self.codec.is_none() && self.kind == said.kind {
+            self.codec = said.codec;
+            self.opus = said.opus;
+            self.h264_profile = said.h264_profile;
+            self.vp9_profile = said.vp9_profile;
+            self.simulcast = said.simulcast;
+            self.svc = said.svc;
+            self.extensions = said.extensions;
+        }
+        self.disabled = said.disabled || self.kind != Kind::Data && self.codec.is_none();
+        before != (self.description.clone(), self.disabled)
+    }
+}
+
+/// Where the media comes to.
+fn place(fields: Fields<'_>) -> Result<Place, Refusal> {
+    let text = |name| -> Result<Option<&str>, FieldError> {
+        Ok(fields.string(name)?.filter(|text| !text.is_empty()))
+    };
+    let multicast = text("mcast")?.map(str::parse::<Ipv4Addr>).transpose();
+    let multicast = multicast.map_err(|_| Refusal::value("mcast", "an IPv4 address"))?;
+    Ok(Place {
+        port: port(fields, "port")?.unwrap_or(0),
+        rtcp_port: port(fields, "rtcp_port")?.unwrap_or(0),
+        interface: text("iface")?.map(str::to_owned),
+        multicast,
+    })
+}
+
+/// Reads what another server says of the stream that has place `index` here.
+fn read(fields: Fields<'_>, options: &RoomOptions, index: usize) -> Result<Stream, Refusal> {
+    let kind = match fields.required_string("type")? {
+        "audio" => Kind::Audio,
+        "video" => Kind::Video,
+        "data" => Kind::Data,
+        _ => return Err(Refusal::value("type", "audio, video or data")),
+    };
+    fields.required_string("mid")?;
+    let number = fields.positive("mindex")?;
+    number.ok_or_else(|| FieldError::Missing("mindex".to_owned()))?;
+    let mid = Mid::new(&index.to_string());
+    let mid = mid.ok_or_else(|| Refusal::value("streams", "too many"))?;
+    let flag =
+        |name: &str| -> Result<bool, FieldError> { Ok(fields.boolean(name)?.unwrap_or(false)) };
+    let text = |name: &str| fields.string(name).map(|text| text.map(str::to_owned));
+    let number = |name: &str| -> Result<Option<u8>, Refusal> {
+        let id = fields.positive(name)?.map(u8::try_from).transpose();
+        let id = id.map_err(|_| Refusal::value(name, "at most 255"))?;
+        Ok(id.filter(|id| *id > 0))
+    };
+    let mut stream = Stream::new(kind, mid, index);
+    stream.disabled = flag("disabled")?;
+    stream.description = text("description")?;
+    stream.opus = OfferedFlags {
+        stereo: flag("stereo")?,
+        fec: flag("fec")?,
+        dtx: flag("dtx")?,
+    };
+    stream.simulcast = flag("simulcast")? && kind == Kind::Video;
+    stream.svc = flag("svc")? && kind == Kind::Video;
+    stream.h264_profile = text("h264_profile")?;
+    stream.vp9_profile = text("vp9_profile")?;
+    stream.extensions = ExtensionIds {
+        audio_level: number("audiolevel_ext_id")?,
+        video_orientation: number("videoorient_ext_id")?,
+        playout_delay: number("playoutdelay_ext_id")?,
+        dependency_descriptor: number("dependencydesc_ext_id")?,
+    };
+    let codec = fields.string("codec")?;
+    let listed = match kind {
+        Kind::Audio => &options.audiocodec,
+        Kind::Video => &options.videocodec,
+        Kind::Data => return Ok(stream),
+    };
+    // What is disabled is described without its codec.
+    if codec.is_none() && stream.disabled {
+        return Ok(stream);
+    }
+    let codec = codec.ok_or(Refusal::Codec("none"))?;
+    let codec = CodecName::from_name(codec).filter(|codec| codec.kind() == kind);
+    let codec = codec.ok_or(Refusal::Codec("unsupported"))?;
+    stream.codec = Some(codec);
+    stream.disabled |= !listed.contains(&codec);
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn streams_are_read_as_publishers_are_told_of_theirs() {
+        let options = RoomOptions::default();
+        let told = json!({ "type": "video", "mid": "v", "mindex": 4, "codec": "vp8", "simulcast": true,
+                           "description": "d", "videoorient_ext_id": 3 });
+        let members = told.as_object().unwrap().clone();
+        let stream = read(Fields(&members), &options, 1).unwrap();
+        let own = json!({ "type": "video", "mid": "1", "mindex": 1, "codec": "vp8", "simulcast": true,
+                          "description": "d", "videoorient_ext_id": 3 });
+        assert_eq!(stream.own(), own);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_or_disabled() {
+        let options = RoomOptions::default();
+        for (change, expected) in [
+            (json!({}), Ok(false)),
+            (json!({ "codec": "h264" }), Ok(true)),
+            (json!({ "disabled": true }), Ok(true)),
+            (json!({ "codec": "opus" }), Err(429)),
+            (json!({ "codec": "mp3" }), Err(429)),
+            (json!({ "codec": 1 }), Err(430)),
+            (json!({ "type": "text" }), Err(430)),
+            (json!({ "mindex": -1 }), Err(430)),
+            (json!({ "playoutdelay_ext_id": 256 }), Err(430)),
+        ] {
+            let mut entry = json!({ "type": "video", "mid": "0", "mindex": 0, "codec": "vp8" });
+            let members = entry.as_object_mut().unwrap();
+            members.extend(change.as_object().unwrap().clone());
+            let stream = read(Fields(members), &options, 0);
+            let read = stream.map(|stream| stream.disabled);
+            assert_eq!(read.map_err(|refusal| refusal.code()), expected, "{change}");
+        }
+    }
+}

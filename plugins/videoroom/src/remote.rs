@@ -1,0 +1,233 @@
+//! Publishers of other servers, and publishers of ours on other servers: how their media goes between the two.
+//!
+//! All of a publisher goes to one UDP port. A stream is told by its SSRC, and messages stand behind an RTP header.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Weak};
+
+use portunus_core::media::ingest::{DataIngest, IngestSrtp, RtpIngest};
+use portunus_core::media::{
+    ForwardRtcp, Framing, Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia,
+    IngestOptions, IngestSocket, MediaPlane, RouteOptions, SharedSocket, Tap, TapOptions, Tapped,
+};
+use portunus_core::sdp::Kind;
+use portunus_core::{ExtensionKind, ExtensionMap, Mid, Ssrc};
+
+use crate::forward::{Forwarder, Wanted, Wish};
+use crate::id::Id;
+use crate::participant::Stream;
+use crate::refusal::Refusal;
+use crate::room::{Room, RoomState};
+
+/// Simulcast encodings that a stream may have.
+const ENCODINGS: u8 = 3;
+/// Messages that may wait to be relayed.
+const MESSAGES: usize = 256;
+
+/// The SSRC of a stream's lowest encoding.
+const fn first_ssrc(index: usize) -> Ssrc {
+    Ssrc((index as u32).wrapping_mul(10).wrapping_add(1_000))
+}
+
+/// What another server sends of a publisher.
+#[derive(Debug, Clone)]
+pub(crate) struct Remote {
+    media: MediaPlane,
+    rtp: SharedSocket,
+    rtcp: SharedSocket,
+    srtp: Option<IngestSrtp>,
+    streams: Vec<(Mid, IngestId)>,
+}
+
+/// Where another server's media is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) port: u16,
+    pub(crate) rtcp_port: u16,
+    pub(crate) interface: Option<String>,
+    pub(crate) multicast: Option<Ipv4Addr>,
+}
+
+impl Remote {
+    /// Opens the ports.
+    pub(crate) fn open(
+        media: MediaPlane,
+        place: &Place,
+        srtp: Option<IngestSrtp>,
+    ) -> Result<Self, Refusal> {
+        let bind = |port, multicast| -> Result<SharedSocket, IngestError> {
+            let bind = IngestBind {
+                interface: place.interface.clone(),
+                multicast,
+                ..IngestBind::new(port)
+            };
+            Ok(IngestSocket::bind(bind)?.into())
+        };
+        let refused = |error: IngestError| Refusal::Socket(error.to_string());
+        Ok(Remote {
+            rtp: bind(place.port, place.multicast).map_err(refused)?,
+            // Reports come and go to one sender, by a port of our own.
+            rtcp: bind(place.rtcp_port, None).map_err(refused)?,
+            media,
+            srtp,
+            streams: Vec::new(),
+        })
+    }
+
+    /// Where RTP is waited for.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.rtp.local()
+    }
+
+    /// The port for RTCP.
+    pub(crate) fn rtcp_port(&self) -> u16 {
+        self.rtcp.port()
+    }
+
+    /// The source of a stream.
+    pub(crate) fn source(&self, mid: Mid) -> Option<IngestId> {
+        let known = self.streams.iter().find(|(known, _)| *known == mid);
+        known.map(|(_, ingest)| *ingest)
+    }
+
+    /// Asks the publisher for a keyframe.
+    pub(crate) fn request_keyframe_on(&self, mid: Mid) {
+        if let Some(ingest) = self.source(mid) {
+            self.media.request_source_keyframe(ingest);
+        }
+    }
+
+    /// Takes a stream in from now on, if it is not already; of data, gives the messages.
+    pub(crate) fn take_in(&mut self, stream: &Stream) -> Option<Tap> {
+        if stream.disabled || self.source(stream.mid).is_some() {
+            return None;
+        }
+        let media = match stream.codec {
+            Some(codec) => IngestMedia::Rtp(RtpIngest {
+                extensions: extensions(stream),
+                svc: stream.svc,
+                ..RtpIngest::new(codec.codec(), codec.clock_rate())
+            }),
+            None => IngestMedia::Data(DataIngest {
+                label: "",
+                text: false,
+                keep_last: false,
+                framed: true,
+            }),
+        };
+        let feed = IngestFeed::Shared {
+            rtp: self.rtp.clone(),
+            rtcp: Some(self.rtcp.clone()),
+            ssrc: first_ssrc(stream.index),
+            encodings: if stream.simulcast { ENCODINGS } else { 1 },
+        };
+        let Ingest { id, .. } = self.media.add_ingest(IngestOptions {
+            media,
+            srtp: self.srtp.clone(),
+            // They share sockets.
+            worker: self.streams.first().map(|(_, ingest)| ingest.worker()),
+            ..IngestOptions::rtp(portunus_core::sdp::Codec::Opus, 48_000, feed)
+        });
+        self.streams.push((stream.mid, id));
+        let options = TapOptions {
+            capacity: MESSAGES,
+            ..TapOptions::default()
+        };
+        let is_data = stream.kind == Kind::Data;
+        is_data.then(|| self.media.tap(id, RouteOptions::default(), options).1)
+    }
+
+    /// Takes nothing in any more, and closes the ports.
+    pub(crate) fn close(&self) {
+        for (_, ingest) in &self.streams {
+            self.media.remove_ingest(*ingest);
+        }
+    }
+}
+
+/// Relays the messages of a remote publisher until it is gone.
+pub(crate) fn relay_messages(room: &Arc<Room>, id: Id, tap: Tap) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(pass_messages(Arc::downgrade(room), id, tap));
+    }
+}
+
+async fn pass_messages(room: Weak<Room>, id: Id, mut tap: Tap) {
+    while let Some(tapped) = tap.recv().await {
+        let Some(room) = room.upgrade() else { return };
+        if let Tapped::Message(message) = tapped {
+            room.lock().pass_message(&id, message.payload);
+        }
+    }
+}
+
+fn extensions(stream: &Stream) -> ExtensionMap {
+    let ids = stream.extensions;
+    let known = [
+        (ExtensionKind::AudioLevel, ids.audio_level),
+        (ExtensionKind::VideoOrientation, ids.video_orientation),
+        (ExtensionKind::PlayoutDelay, ids.playout_delay),
+        (
+            ExtensionKind::DependencyDescriptor,
+            ids.dependency_descriptor,
+        ),
+    ];
+    let mut extensions = ExtensionMap::default();
+    for (kind, id) in known {
+        if let Some(id) = id {
+            extensions.set(kind, id);
+        }
+    }
+    extensions
+}
+
+/// A publisher of ours on another server.
+#[derive(Debug, Clone)]
+pub(crate) struct Remotization {
+    /// Its name.
+    pub(crate) id: String,
+    pub(crate) to: SocketAddr,
+    pub(crate) rtcp: Option<ForwardRtcp>,
+    pub(crate) srtp: Option<IngestSrtp>,
+}
+
+impl RoomState {
+    /// Sends streams that a publisher has by now to the servers that it is published on.
+    pub(crate) fn extend_remotizations(&mut self, id: &Id) {
+        let media = self.people.get(id).and_then(|person| person.media.as_ref());
+        let remotizations = media.map(|media| media.remotizations.clone());
+        for remotization in remotizations.unwrap_or_default() {
+            self.forward_remotely(id, &remotization);
+        }
+    }
+
+    /// Sends to another server what it is not sent yet.
+    pub(crate) fn forward_remotely(&mut self, id: &Id, to: &Remotization) {
+        let media = self.people.get(id).and_then(|person| person.media.as_ref());
+        let is_of = |forwarder: &Forwarder| forwarder.remote_id.as_deref() == Some(&to.id);
+        let streams = media.into_iter().flat_map(|media| &media.streams);
+        let missing = streams.filter(|s| !s.disabled && !s.forwarders.iter().any(is_of));
+        let missing: Vec<_> = missing
+            .map(|stream| (stream.mid, first_ssrc(stream.index), stream.simulcast))
+            .collect();
+        for (mid, first, simulcast) in missing {
+            let encodings = if simulcast { ENCODINGS } else { 1 };
+            for encoding in 0..encodings {
+                let ssrc = Ssrc(first.0.wrapping_add(u32::from(encoding)));
+                let wanted = Wanted {
+                    to: to.to,
+                    rtcp: to.rtcp.clone(),
+                    pt: None,
+                    ssrc: Some(ssrc),
+                    encodings: Wish::Only(encoding),
+                    srtp: to.srtp.clone(),
+                    messages: Framing::Rtp(ssrc),
+                    remote_id: Some(to.id.clone()),
+                };
+                if let Err(refusal) = self.forward(id, mid, wanted) {
+                    tracing::warn!(room = %self.id, %id, "not published remotely: {refusal}");
+                }
+            }
+        }
+    }
+}
