@@ -105,6 +105,7 @@ for (const codec of ['vp8', 'h264', 'av1'] as const) {
           { request: 'publish', videocodec: '${codec}' });
       })()`);
       expect(await page.evaluate(`${name}.answer.video_codec`)).toBe(codec);
+      await expect.poll(() => page.evaluate(`${name}.up`)).toBe(true);
     }
     await page.evaluate(`(async () => { ${also}
       window.viewer = await Client.open(${JSON.stringify(server.ws)}, 'janus.plugin.videoroom');

@@ -20,7 +20,7 @@ pub(crate) struct Inspected {
     pub(crate) layers: Layers,
     /// VP8's picture numbers.
     pub(crate) vp8: Option<Vp8Ids>,
-    /// The frame number of AV1's dependency descriptor.
+    /// The frame number of the dependency descriptor.
     pub(crate) frame: Option<u16>,
 }
 
@@ -45,7 +45,10 @@ impl Inspector {
         let payload = header.payload(packet);
         match codec {
             Codec::Vp8 => vp8(payload),
-            Codec::Vp9 => self.vp9(header, payload).into(),
+            Codec::Vp9 => Inspected {
+                frame: descriptor(header, packet, extensions).and_then(frame_number),
+                ..self.vp9(header, payload).into()
+            },
             Codec::Av1 => self.av1(header, packet, extensions),
             Codec::H264 => plain(VideoCodec::H264, header, payload).into(),
             Codec::H265 => plain(VideoCodec::H265, header, payload).into(),
@@ -86,12 +89,10 @@ impl Inspector {
 
     fn av1(&mut self, header: &Header, packet: &[u8], extensions: &ExtensionMap) -> Inspected {
         let payload = header.payload(packet);
-        let id = extensions.id(ExtensionKind::DependencyDescriptor);
-        let Some(value) = id.and_then(|id| header.extension(packet, id)) else {
+        let Some(value) = descriptor(header, packet, extensions) else {
             return plain(VideoCodec::Av1, header, payload).into();
         };
-        let frame = MandatoryFields::parse(value).ok();
-        let frame = frame.map(|fields| fields.frame_number);
+        let frame = frame_number(value);
         let reader = self.dependencies.get_or_insert_with(Box::default);
         let Ok(descriptor) = reader.read(value) else {
             return Inspected {
@@ -119,6 +120,21 @@ impl Inspector {
             frame,
         }
     }
+}
+
+/// The dependency descriptor, if the packet has one.
+fn descriptor<'p>(
+    header: &Header,
+    packet: &'p [u8],
+    extensions: &ExtensionMap,
+) -> Option<&'p [u8]> {
+    let id = extensions.id(ExtensionKind::DependencyDescriptor)?;
+    header.extension(packet, id)
+}
+
+fn frame_number(descriptor: &[u8]) -> Option<u16> {
+    let fields = MandatoryFields::parse(descriptor).ok();
+    fields.map(|fields| fields.frame_number)
 }
 
 fn vp8(payload: &[u8]) -> Inspected {
@@ -150,5 +166,42 @@ fn plain(codec: VideoCodec, header: &Header, payload: &[u8]) -> Layers {
         start: true,
         end: header.marker,
         ..Layers::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use portunus_rtp::{Fields, Pt, Ssrc, write_header};
+
+    use super::*;
+
+    #[test]
+    fn the_frame_number_of_a_descriptor_is_read_whatever_else_can_be() {
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(98),
+            sequence: 1,
+            timestamp: 2,
+            ssrc: Ssrc(3),
+        };
+        let mut extensions = ExtensionMap::default();
+        extensions.set(ExtensionKind::DependencyDescriptor, 5);
+        let mut packet = [0; 64];
+        let descriptor: &[u8] = &[0xc0, 0x12, 0x34];
+        let len = write_header(&mut packet, &fields, [(5, descriptor)]).unwrap();
+        let packet = &packet[..len + 10];
+        let header = Header::parse(packet).unwrap();
+        let frame = |codec| {
+            Inspector::default()
+                .inspect(codec, &header, packet, &extensions)
+                .frame
+        };
+        // There was no structure yet that the descriptor could refer to.
+        assert_eq!(frame(Codec::Av1), Some(0x1234));
+        assert_eq!(frame(Codec::Vp9), Some(0x1234));
+        assert_eq!(frame(Codec::Vp8), None);
     }
 }

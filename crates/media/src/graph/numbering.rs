@@ -21,7 +21,7 @@ pub(crate) struct Sent {
     pub(crate) encoding: u8,
     pub(crate) timestamp_offset: u32,
     pub(crate) ids_offset: Vp8Ids,
-    /// What is added to AV1's frame numbers.
+    /// What is added to the frame numbers of dependency descriptors.
     pub(crate) frame_offset: u16,
     /// The spatial layer that ends a picture; none without SVC.
     pub(crate) top: Option<u8>,

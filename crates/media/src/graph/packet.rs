@@ -27,7 +27,7 @@ pub(crate) struct Packet {
     pub(crate) padding: u8,
     /// VP8: the numbers that have to stay continuous.
     pub(crate) vp8: Option<Vp8Ids>,
-    /// AV1: the number of its frame in the dependency descriptor.
+    /// AV1 and VP9: the number of its frame in the dependency descriptor, if it has one.
     pub(crate) frame: Option<u16>,
 }
 

@@ -230,6 +230,7 @@ fn answer_codec(options: &RoomOptions, offered: &Media, codec: CodecName) -> Opt
     let accepted = [
         (true, ExtensionKind::Mid),
         (video, ExtensionKind::AbsSendTime),
+        (video, ExtensionKind::DependencyDescriptor),
         (options.transport_wide_cc_ext, ExtensionKind::TransportCc),
         (!video && options.audiolevel_ext, ExtensionKind::AudioLevel),
         (
