@@ -19,7 +19,9 @@ const CODECS: [Codec; 6] = [
 // Datagrams of an ingest, each preceded by its length, on the RTP and on the RTCP port: nothing panics. The
 // first byte chooses the codec.
 fuzz_target!(|bytes: &[u8]| {
-    let Some((codec, mut rest)) = bytes.split_first() else { return };
+    let Some((codec, mut rest)) = bytes.split_first() else {
+        return;
+    };
     let codec = CODECS[usize::from(*codec) % CODECS.len()];
     let (_feed, packets) = packet_feed(1);
     let mut options = IngestOptions::rtp(codec, 90_000, IngestFeed::Packets(packets));

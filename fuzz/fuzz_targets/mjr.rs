@@ -47,5 +47,8 @@ fuzz_target!(|data: &[u8]| {
     for (frame, again) in frames.iter().zip(&frames_again) {
         assert_eq!((frame.1, &frame.2), (again.1, &again.2));
     }
-    assert_eq!(info_again.map(|it| it.medium), (!frames.is_empty()).then_some(info.medium));
+    assert_eq!(
+        info_again.map(|it| it.medium),
+        (!frames.is_empty()).then_some(info.medium)
+    );
 });

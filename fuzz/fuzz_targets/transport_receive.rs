@@ -28,15 +28,17 @@ thread_local! {
 fuzz_target!(|datagram: &[u8]| {
     let _ = stun_username(datagram);
     PAIRS.with_borrow_mut(|state| {
-        let (used, waiting, connected) =
-            state.get_or_insert_with(|| (0, waiting(), connected()));
+        let (used, waiting, connected) = state.get_or_insert_with(|| (0, waiting(), connected()));
         for pair in [waiting, &mut *connected] {
             let (local, remote) = match pair.left.transport.selected_pair() {
                 Some(selected) => (selected.local, selected.remote),
                 None => (([10, 0, 0, 1], 1_001).into(), ([10, 0, 0, 2], 1_002).into()),
             };
             let mut bytes = datagram.to_vec();
-            let _ = pair.left.transport.receive(pair.now, local, remote, &mut bytes);
+            let _ = pair
+                .left
+                .transport
+                .receive(pair.now, local, remote, &mut bytes);
             pair.flush();
         }
         assert!(connected.left.transport.is_connected());

@@ -106,7 +106,10 @@ async fn plugins(
         plugins.push(Arc::new(streaming));
     }
     if config.videoroom_plugin.enabled {
-        plugins.push(Arc::new(VideoRoom::new(config.videoroom.clone(), media.clone())?));
+        plugins.push(Arc::new(VideoRoom::new(
+            config.videoroom.clone(),
+            media.clone(),
+        )?));
     }
     Ok(plugins)
 }

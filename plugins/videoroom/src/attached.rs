@@ -295,7 +295,7 @@ impl PluginHandle for Attached {
                 match event {
                     HandleEvent::Up => {
                         if state.media_up(id) {
-                            state.tell_published(id);
+                            state.announce(id, room);
                         }
                     }
                     HandleEvent::SlowLink {

@@ -126,6 +126,7 @@ const KEYS: &[&str] = &[
     "lock_record",
     "notify_joining",
     "dominant_speaker",
+    "bufferkf_ms",
     "dummy_publisher",
     "dummy_streams",
     "dummy_e2ee",

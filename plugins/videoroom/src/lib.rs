@@ -12,6 +12,7 @@ mod forward;
 mod id;
 mod manage;
 mod members;
+mod news;
 mod options;
 mod origin;
 mod participant;

@@ -10,6 +10,8 @@ use crate::refusal::Refusal;
 
 /// The most codecs of a kind.
 const MAX_CODECS: usize = 5;
+/// The longest that is kept from a keyframe on, in ms.
+const MAX_BUFFERKF: u64 = 10_000;
 /// The smallest cap on what a publisher sends, in bit/s.
 const MIN_BITRATE: u64 = 64_000;
 
@@ -50,6 +52,8 @@ pub(crate) struct RoomOptions {
     pub(crate) lock_record: bool,
     pub(crate) notify_joining: bool,
     pub(crate) dominant_speaker: bool,
+    /// ms that are kept from a keyframe on; 0: nothing
+    pub(crate) bufferkf_ms: u64,
     /// The placeholder publisher, if there is one.
     pub(crate) dummy: Option<Dummy>,
 }
@@ -86,6 +90,7 @@ impl Default for RoomOptions {
             lock_record: false,
             notify_joining: false,
             dominant_speaker: false,
+            bufferkf_ms: 0,
             dummy: None,
         }
     }
@@ -140,6 +145,12 @@ impl RoomOptions {
             lock_record: flag("lock_record", defaults.lock_record)?,
             notify_joining: flag("notify_joining", defaults.notify_joining)?,
             dominant_speaker: flag("dominant_speaker", defaults.dominant_speaker)?,
+            bufferkf_ms: match fields.positive("bufferkf_ms")? {
+                Some(ms) if ms > MAX_BUFFERKF => {
+                    return Err(Refusal::value("bufferkf_ms", "0 to 10000"));
+                }
+                ms => ms.unwrap_or(defaults.bufferkf_ms),
+            },
             dummy: Dummy::read(fields)?,
         })
     }
@@ -264,6 +275,7 @@ impl RoomOptions {
                 ("lock_record", options.lock_record.into()),
                 ("notify_joining", options.notify_joining.into()),
                 ("dominant_speaker", options.dominant_speaker.into()),
+                ("bufferkf_ms", options.bufferkf_ms.into()),
                 ("dummy_publisher", options.dummy.is_some().into()),
                 ("dummy_e2ee", dummy_e2ee(options).into()),
                 ("dummy_streams", dummy_streams(options)),
@@ -348,7 +360,7 @@ mod tests {
             "description": "d", "is_private": true, "secret": "s", "pin": "p", "publishers": 0,
             "bitrate": 128_000, "audiocodec": "pcmu,opus", "videocodec": "vp9,h264",
             "vp9_profile": "2", "opus_fec": false, "audiolevel_event": true, "fir_freq": 10,
-            "record": true, "rec_dir": "/tmp", "notify_joining": true, "dominant_speaker": true, "dummy_publisher": true, "dummy_e2ee": true,
+            "record": true, "rec_dir": "/tmp", "notify_joining": true, "dominant_speaker": true, "bufferkf_ms": 2_000, "dummy_publisher": true, "dummy_e2ee": true,
             "dummy_streams": [{ "codec": "vp9", "fmtp": "profile-id=2" }],
         });
         let options = read(members.clone()).unwrap();
@@ -375,6 +387,7 @@ mod tests {
             json!({ "videocodec": "vp8,mpeg4" }),
             json!({ "videocodec": "," }),
             json!({ "publishers": -1 }),
+            json!({ "bufferkf_ms": 10_001 }),
             json!({ "record": 1 }),
             json!({ "dummy_publisher": 1 }),
             json!({ "dummy_publisher": true, "dummy_streams": [{ "codec": 1 }] }),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use portunus_core::media::TalkDetection;
+use portunus_core::media::{KeyframeCache, TalkDetection};
 use portunus_core::record::Recording;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{HandleId, Mid, Object};
@@ -79,6 +79,8 @@ pub(crate) struct Stream {
     /// A moderator does not let it out.
     pub(crate) moderated: bool,
     pub(crate) talk: Talk,
+    /// The media plane keeps it from its last keyframe on.
+    pub(crate) kept: Option<KeyframeCache>,
     pub(crate) recording: Option<Recording>,
     /// The m-lines of subscriptions that receive it.
     pub(crate) receivers: HashSet<(HandleId, usize)>,
@@ -127,6 +129,7 @@ impl Stream {
             send: true,
             moderated: false,
             talk: Talk::default(),
+            kept: None,
             recording: None,
             receivers: HashSet::new(),
             forwarders: Vec::new(),

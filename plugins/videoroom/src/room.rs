@@ -8,6 +8,7 @@ use portunus_core::{Fields, HandleId, Mid, Object};
 use serde_json::{Value, json};
 
 use crate::id::{Id, Ids};
+use crate::news::News;
 use crate::options::RoomOptions;
 use crate::participant::{Participant, Published, Stream};
 use crate::refusal::Refusal;
@@ -40,6 +41,8 @@ pub(crate) struct RoomState {
     pub(crate) followers: BTreeSet<HandleId>,
     /// Who speaks.
     pub(crate) speakers: Speakers,
+    /// Who publishes and is still to be told of.
+    pub(crate) news: News,
     /// Participants with a PeerConnection.
     publishing: u64,
     next_place: u64,
@@ -77,6 +80,7 @@ impl Room {
             subscribers: HashMap::new(),
             followers: BTreeSet::new(),
             speakers: Speakers::default(),
+            news: News::default(),
             publishing: 0,
             next_place: 0,
         };
@@ -105,7 +109,8 @@ impl RoomState {
     }
 
     /// Tells everybody.
-    pub(crate) fn tell_all(&self, event: impl Into<Value>) {
+    pub(crate) fn tell_all(&mut self, event: impl Into<Value>) {
+        self.tell_news();
         let event = event.into();
         for person in self.people.values() {
             person.origin.push(event.clone());
@@ -113,7 +118,8 @@ impl RoomState {
     }
 
     /// Tells everybody but `subject`.
-    pub(crate) fn tell_others(&self, subject: &Id, event: impl Into<Value>) {
+    pub(crate) fn tell_others(&mut self, subject: &Id, event: impl Into<Value>) {
+        self.tell_news();
         let event = event.into();
         let others = self.people.values().filter(|person| person.id != *subject);
         for person in others {
@@ -122,7 +128,7 @@ impl RoomState {
     }
 
     /// Tells others what `id` publishes now, if its media is up.
-    pub(crate) fn tell_published(&self, id: &Id) {
+    pub(crate) fn tell_published(&mut self, id: &Id) {
         let published = self.people.get(id).and_then(|p| p.published(false));
         if let Some(published) = published {
             self.tell_others(id, self.event().with("publishers", json!([published])));
@@ -219,6 +225,7 @@ impl RoomState {
 
     /// Takes out what somebody publishes.
     pub(crate) fn take_media(&mut self, id: &Id) -> Option<Published> {
+        self.tell_news();
         let media = self.people.get_mut(id)?.media.take()?;
         self.publishing = self.publishing.saturating_sub(1);
         if let Some(place) = media.active {

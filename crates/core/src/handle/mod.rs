@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{
-    DataMessage, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef, TalkDetection,
-    TrackRef,
+    DataMessage, KeyframeCache, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
+    TalkDetection, TrackRef,
 };
 use portunus_record::Recorder;
 use portunus_rtp::Mid;
@@ -188,6 +188,13 @@ impl Handle {
     pub fn request_keyframe_on(&self, mid: Mid) {
         if let Some(track) = self.track(mid) {
             self.shared.context.media.request_source_keyframe(track);
+        }
+    }
+
+    /// Keeps what the client sends on m-line `mid` from its last keyframe on, for new routes; none: nothing is kept.
+    pub fn keep_keyframe(&self, mid: Mid, keep: Option<KeyframeCache>) {
+        if let Some(track) = self.track(mid) {
+            self.shared.context.media.keep_keyframe(track, keep);
         }
     }
 

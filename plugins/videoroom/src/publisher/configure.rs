@@ -316,6 +316,7 @@ impl RoomState {
             self.extend_remotizations(id);
         }
         self.listen(id);
+        self.keep_keyframes(id);
         self.configure_recording(id, configure);
     }
 
@@ -372,6 +373,7 @@ impl Published {
                 stream.moderated = old.moderated;
                 stream.delay = old.delay;
                 stream.talk = old.talk;
+                stream.kept = old.kept;
                 // Another codec begins another file.
                 stream.recording = old.recording.filter(|_| old.codec == stream.codec);
                 stream.forwarders = old.forwarders;

@@ -53,6 +53,8 @@ impl TalkSettings {
 impl RoomState {
     /// Adds a participant; gives its id.
     pub(crate) fn join(&mut self, handle: &Handle, join: Join, ids: Ids) -> Result<Id, Refusal> {
+        // Whoever comes now reads of those in the answer.
+        self.tell_news();
         if self.access.checked && !join.by_secret {
             let token = join.token.as_deref();
             let token = token.ok_or(Refusal::Unauthorized("a token is needed"))?;

@@ -4,6 +4,7 @@ mod answer;
 mod configure;
 mod data;
 mod join;
+mod keyframes;
 mod leave;
 
 pub(crate) use configure::Configure;

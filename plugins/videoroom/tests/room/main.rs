@@ -15,6 +15,7 @@ mod publishing;
 mod recording;
 mod refusals;
 mod remote;
+mod rough;
 mod speakers;
 mod subscribing;
 mod talking;
