@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use libfuzzer_sys::fuzz_target;
 use portunus_api::testing::whip_router;
+use portunus_core::record::Recorder;
 use portunus_core::testing::TestServer;
 use portunus_core::{CoreConfig, Plugin};
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
@@ -27,7 +28,8 @@ fuzz_target!(|script: &str| {
                 mountpoints: vec![ConfiguredMountpoint::read(&members, false).expect("a mountpoint")],
                 ..StreamingConfig::default()
             };
-            vec![Arc::new(Streaming::start(config, media).await.expect("a plugin")) as Arc<dyn Plugin>]
+            let streaming = Streaming::start(config, media, Recorder::default()).await;
+            vec![Arc::new(streaming.expect("a plugin")) as Arc<dyn Plugin>]
         })
         .await;
         let router = whip_router(server.gateway.clone());
