@@ -361,10 +361,10 @@ pub struct Summary {
     /// Joins that failed.
     #[serde(default)]
     pub failed_joins: u64,
-    /// Joins in each second of time while joins were asked for.
+    /// PeerConnections that came in each second of time while joins were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins_per_s: Option<f64>,
-    /// Joins for each second of the server's CPU time, relaying excluded as far as it can be.
+    /// The same for each second of the server's CPU time, relaying excluded as far as it can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joins_per_cpu_s: Option<f64>,
     /// From a participant's first request to its first packet.

@@ -3,6 +3,7 @@
 mod crowd;
 pub mod echo;
 mod error;
+mod joining;
 pub mod load;
 mod mountpoint;
 mod recorder;

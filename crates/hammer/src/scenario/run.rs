@@ -7,6 +7,7 @@ use tokio::time::{interval, sleep};
 
 use super::ScenarioError;
 use super::crowd::{Act, Crowd, Pace};
+use super::joining::{Burst, Joining};
 use super::load::Options;
 use super::recorder::Recorder;
 use super::target::Facts;
@@ -26,8 +27,6 @@ const ON_TIME_US: f64 = 50_000.0;
 const STEADY_TRIES: u32 = 10;
 /// Memory that grows by more while all come and leave is not freed.
 const STEADY_MEMORY: f64 = 0.05;
-/// The share of the server's CPU time that joins have to have, to be told from relaying.
-const CERTAIN: f64 = 0.15;
 /// Who gets nothing in this time starves.
 const STARVING: Duration = Duration::from_secs(1);
 
@@ -131,23 +130,6 @@ struct Run<'a> {
     leaving: Option<Leaving>,
     /// The last step was not carried: queues may be full.
     overloaded: bool,
-}
-
-/// How fast participants joined.
-#[derive(Debug, Clone, Copy)]
-struct Joining {
-    per_s: f64,
-    per_cpu_s: Option<f64>,
-}
-
-/// What joins took, before it is known what relaying took meanwhile.
-struct Burst {
-    joined: usize,
-    failed: u32,
-    length_s: f64,
-    /// Packets that participants got meanwhile.
-    packets: u64,
-    server_cpu_s: Option<f64>,
 }
 
 impl Run<'_> {
@@ -266,7 +248,17 @@ impl Run<'_> {
             if more == 0 {
                 break None;
             }
-            let burst = self.grow_at_most(more, Some(self.growth(more))).await?;
+            let grown = self.grow_at_most(more, Some(self.growth(more))).await;
+            let burst = match grown {
+                // What was made anew came to nothing; what was measured before stays.
+                Err(ScenarioError::Nobody(reason)) if carried.is_some() => {
+                    let wanted = now + more;
+                    self.recorder
+                        .warn(format!("{wanted} participants could not come: {reason}"));
+                    break None;
+                }
+                grown => grown?,
+            };
             let measured = self.step().await?;
             if self.joining.is_none() {
                 self.note_joins(&burst, None, &measured);
@@ -299,7 +291,13 @@ impl Run<'_> {
         let mut best = None;
         while bad.saturating_sub(good) > precision {
             let middle = good.midpoint(bad);
-            self.resize(middle).await?;
+            match self.resize(middle).await {
+                Err(ScenarioError::Nobody(_)) => {
+                    bad = middle;
+                    continue;
+                }
+                resized => resized?,
+            }
             let step = self.step().await?;
             if step.carried && step.participants > good {
                 good = step.participants;
@@ -389,7 +387,11 @@ impl Run<'_> {
         self.recorder.note(&format!("{count} more join"));
         let first = self.recorder.samples().len();
         let (acts, joining, before): (Arc<[Act]>, usize, usize) = match &self.acts {
-            Acts::Each(acts) => (acts.clone().into(), count as usize, self.crowd.len()),
+            Acts::Each(acts) => (
+                acts.clone().into(),
+                count as usize,
+                self.crowd.connections(),
+            ),
             Acts::Anew(act) => {
                 let all = self.present() + count;
                 let act = act(all);
@@ -418,7 +420,7 @@ impl Run<'_> {
         let cpu = self.recorder.server_cpu_s(first);
         let samples = self.recorder.samples().get(first..).unwrap_or_default();
         Ok(Burst {
-            joined: self.crowd.len().saturating_sub(before),
+            joined: self.crowd.connections().saturating_sub(before),
             failed: samples.iter().map(|s| s.failed).sum(),
             length_s: samples.iter().map(|s| s.length_s).sum(),
             packets: samples.iter().map(|s| s.received_packets).sum(),
@@ -495,31 +497,6 @@ impl Run<'_> {
     }
 }
 
-impl Burst {
-    /// Relaying is taken out of the CPU time: so many packets, at what one took before and takes after.
-    fn per_s(&self, before: Option<&Step>, after: &Step) -> Joining {
-        let joined = self.joined as f64;
-        let of_packet = |step: &Step| {
-            let cpu_s = step.server_cpu_cores? / step.received_pps;
-            cpu_s.is_finite().then_some(cpu_s)
-        };
-        let steps = before.into_iter().chain([after]);
-        let costs: Vec<f64> = steps.filter_map(of_packet).collect();
-        let packet_s = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
-        let relaying_s = self.packets as f64 * packet_s;
-        let joins_s = self.server_cpu_s.map(|cpu_s| cpu_s - relaying_s);
-        // What is left of a large number after a large number was taken from it says nothing.
-        let certain = |joins_s: &f64| {
-            self.server_cpu_s
-                .is_some_and(|all| *joins_s > all * CERTAIN)
-        };
-        Joining {
-            per_s: joined / self.length_s.max(1e-9),
-            per_cpu_s: joins_s.filter(certain).map(|cpu_s| joined / cpu_s),
-        }
-    }
-}
-
 /// Whether queues have emptied, or the server does what it can.
 fn has_settled(before: &Sample, now: &Sample) -> bool {
     let share = |s: &Sample| s.received_packets as f64 / s.expected_packets.max(1) as f64;
@@ -544,31 +521,6 @@ fn gap_ms(samples: &[Sample]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::record::Delays;
-
-    #[test]
-    fn joins_are_paid_without_relaying() {
-        let burst = Burst {
-            joined: 1_000,
-            failed: 0,
-            length_s: 2.0,
-            packets: 50_000,
-            server_cpu_s: Some(1.5),
-        };
-        let step = |cores| Step {
-            server_cpu_cores: Some(cores),
-            received_pps: 100_000.0,
-            ..Step::default()
-        };
-        let joining = burst.per_s(Some(&step(0.9)), &step(1.1));
-        assert_eq!(joining.per_s, 500.0);
-        assert!((joining.per_cpu_s.unwrap_or(0.0) - 1_000.0).abs() < 1e-6);
-        // Relaying took nearly everything: nothing is said.
-        let busy = Burst {
-            packets: 145_000,
-            ..burst
-        };
-        assert_eq!(busy.per_s(Some(&step(0.9)), &step(1.1)).per_cpu_s, None);
-    }
 
     #[test]
     fn a_queue_has_emptied_when_packets_are_on_time_or_nothing_changes() {

@@ -175,6 +175,11 @@ impl Crowd {
         self.0.state().members.len()
     }
 
+    /// PeerConnections of those who have joined.
+    pub(super) fn connections(&self) -> usize {
+        self.0.state().owners.len()
+    }
+
     /// What has been counted since the last call.
     pub(super) fn take_joins(&self) -> Joins {
         std::mem::take(&mut self.0.state().joins)
