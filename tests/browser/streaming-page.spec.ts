@@ -154,8 +154,8 @@ test('the picture is there within 300 ms, from the kept keyframe', async ({ page
     await expect(page.getByTestId('status')).toHaveText('Ready.');
   }
   console.log(`    first frame after the connection: ${times.map((time) => time.toFixed(0)).join(', ')} ms`);
-  // The best of some: what the server does is the same each time, what else the machine does is not.
-  expect(Math.min(...times)).toBeLessThan(300);
+  // The middle of some: what the server does is the same each time, what else the machine does is not.
+  expect(times.sort((a, b) => a - b)[2]).toBeLessThan(300);
 });
 
 test('layers of a simulcast source are chosen', async ({ page, feed }) => {

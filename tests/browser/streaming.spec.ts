@@ -107,6 +107,18 @@ test('GStreamer feeds VP8, and is asked for a keyframe over RTCP', async ({ page
   await mediaFlows(page, { video: 'VP8' });
 });
 
+test('ffmpeg feeds VP8 as SRTP', async ({ page, server, clientScript }) => {
+  await open(page, server, clientScript);
+  const key = 'WbTBosdVUZqEb6Htqhn+m3z7wUh4RJVR8nE15GbN';
+  const { v } = await mountpoint(page, 7, [{ ...video('vp8'), rtcpport: undefined }], { srtpsuite: 80, srtpcrypto: key });
+  feed(
+    'ffmpeg',
+    `-v error ${PICTURE} ${ENCODERS.vp8} -f rtp -srtp_out_suite AES_CM_128_HMAC_SHA1_80 -srtp_out_params ${key} srtp://127.0.0.1:${v.port}?pkt_size=1200`,
+  );
+  await client(page, 'client.watch({ id: 7 })');
+  await mediaFlows(page, { video: 'VP8' });
+});
+
 const gstreamer = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'gstreamer/debug/portunus-gstreamer');
 
 for (const [codec, encoder] of Object.entries({
@@ -196,7 +208,7 @@ test('a camera that is off is waited for, and one that breaks down comes back', 
   await open(page, server, clientScript);
   // A port that is free, as far as one can know.
   const { child: probe, port } = await rtspServer();
-  probe.stdin?.end();
+  probe.kill('SIGKILL');
   await once(probe, 'exit');
   await manage(page, { request: 'destroy', id: 7 });
   const created = await manage(page, {

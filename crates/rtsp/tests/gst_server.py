@@ -66,7 +66,8 @@ def main():
 
     def until_end():
         sys.stdin.read()
-        loop.quit()
+        # The loop may not run yet.
+        GLib.idle_add(loop.quit)
 
     threading.Thread(target=until_end, daemon=True).start()
     loop.run()
