@@ -1,7 +1,8 @@
 //! Outlets: where packets of a source end that are not for a peer.
 //!
-//! A **forwarder** sends them to a UDP port ([`crate::MediaPlane::forward`]), a **tap** hands them to the control plane ([`crate::MediaPlane::tap`]). A plugin gates and ends an outlet like any
-//! route, by its [`crate::RouteId`]. An outlet lives on the worker of its source, and ends with it.
+//! A **forwarder** sends them to a UDP port ([`crate::MediaPlane::forward`]), a **tap** hands them to the control
+//! plane ([`crate::MediaPlane::tap`]). A plugin gates and ends an outlet like any route, by its [`crate::RouteId`].
+//! An outlet lives on the worker of its source, and ends with it.
 
 mod cut;
 mod forward;
@@ -12,9 +13,7 @@ pub use cut::Encodings;
 pub(crate) use cut::{Cut, Taken, write_packet};
 pub(crate) use forward::Forwarder;
 pub use forward::{ForwardOptions, ForwardRtcp, Framing};
-#[cfg(feature = "testing")]
-pub(crate) use tap::channel;
-pub(crate) use tap::{Handed, TapInput};
+pub(crate) use tap::{Handed, TapInput, channel};
 pub use tap::{Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
 
 /// What an outlet does with what it takes.
