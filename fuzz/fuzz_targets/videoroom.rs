@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use portunus_core::CoreConfig;
 use portunus_core::testing::{Line, TestServer, jsep};
+use portunus_core::{CoreConfig, Plugin};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
 
@@ -17,8 +17,11 @@ fuzz_target!(|script: &str| {
         .build()
         .expect("a runtime");
     runtime.block_on(async {
-        let plugin = VideoRoom::new(VideoRoomConfig::default()).expect("a plugin");
-        let server = TestServer::new(CoreConfig::default(), vec![Arc::new(plugin)]);
+        let server = TestServer::with_media(CoreConfig::default(), async |media| {
+            let plugin = VideoRoom::new(VideoRoomConfig::default(), media);
+            vec![Arc::new(plugin.expect("a plugin")) as Arc<dyn Plugin>]
+        })
+        .await;
         let mut users = Vec::new();
         for _ in 0..3 {
             users.push(server.attach("janus.plugin.videoroom").await);
