@@ -61,12 +61,17 @@ impl Expectation {
 
     /// What should have come since the last call.
     pub(super) fn take(&mut self) -> u64 {
+        let since = self.due();
+        self.taken += since;
+        since
+    }
+
+    /// What should have come since the last [`Expectation::take`].
+    pub(super) fn due(&self) -> u64 {
         let due =
             |view: &SourceView| (view.viewers * view.sent.packets()).saturating_sub(view.before);
         let total = self.settled + self.sources.iter().map(due).sum::<u64>();
-        let since = total.saturating_sub(self.taken);
-        self.taken = total;
-        since
+        total.saturating_sub(self.taken)
     }
 }
 

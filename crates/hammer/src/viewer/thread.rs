@@ -364,8 +364,12 @@ impl Load {
     /// Answers who wants a window: between two frames if there is such a moment soon, so that one that
     /// is on its way counts neither as missing nor as more than was due.
     fn answer(&mut self, idle: bool, now: Instant) {
-        let due = |asked: &Instant| idle || now >= *asked + BETWEEN_FRAMES;
-        if self.askers.first().is_some_and(|(_, asked)| due(asked)) {
+        let Some((_, asked)) = self.askers.first() else {
+            return;
+        };
+        let due = self.expectation.due() + self.tally.sent;
+        let is_complete = self.tally.packets + due / 1_000 >= due;
+        if idle && is_complete || now >= *asked + BETWEEN_FRAMES {
             let (reply, _) = self.askers.remove(0);
             // An asker that has gone needs no answer.
             let _ = reply.send(self.take_window());
