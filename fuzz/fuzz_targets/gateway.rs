@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use portunus_core::{CoreConfig, Plugin};
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::TestServer;
+use portunus_core::{CoreConfig, Plugin};
 use portunus_echotest::EchoTest;
 use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_videocall::VideoCall;
@@ -13,14 +13,23 @@ use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 
 /// Who speaks in turn.
 const USERS: [&str; 7] = [
-    "echotest", "videocall", "videocall", "streaming", "streaming", "videoroom", "videoroom",
+    "echotest",
+    "videocall",
+    "videocall",
+    "streaming",
+    "streaming",
+    "videoroom",
+    "videoroom",
 ];
 
 // Each line is a request of one of the users, with 1 for the id of its session and 2 for that of its handle.
 fuzz_target!(|script: &str| {
     // No connections to elsewhere, however that is written, and no files.
     let lower = script.to_ascii_lowercase();
-    if ["rtsp", "host", "\\u", "filename"].iter().any(|word| lower.contains(word)) {
+    if ["rtsp", "host", "\\u", "filename"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
         return;
     }
     let mut runtime = tokio::runtime::Builder::new_current_thread();

@@ -28,11 +28,15 @@ fuzz_target!(|script: &[u8]| {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = async {
-            let Ok((mut stream, _)) = listener.accept().await else { return };
+            let Ok((mut stream, _)) = listener.accept().await else {
+                return;
+            };
             let mut request = [0; 4_096];
             let mut rest = script.as_slice();
             loop {
-                let Ok(1..) = stream.read(&mut request).await else { return };
+                let Ok(1..) = stream.read(&mut request).await else {
+                    return;
+                };
                 let end = rest.windows(5).position(|bytes| bytes == b"=====");
                 let (answer, more) = rest.split_at(end.unwrap_or(rest.len()));
                 if stream.write_all(answer).await.is_err() || answer.is_empty() {

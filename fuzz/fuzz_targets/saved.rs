@@ -5,7 +5,10 @@ use libfuzzer_sys::fuzz_target;
 // Files of saved mountpoints and rooms: what was read and written reads the same.
 fuzz_target!(|text: &str| {
     for string_ids in [false, true] {
-        for rewrite in [portunus_streaming::rewrite_saved, portunus_videoroom::rewrite_saved] {
+        for rewrite in [
+            portunus_streaming::rewrite_saved,
+            portunus_videoroom::rewrite_saved,
+        ] {
             if let Ok(written) = rewrite(text, string_ids) {
                 assert_eq!(rewrite(&written, string_ids), Ok(written.clone()));
             }
