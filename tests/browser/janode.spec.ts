@@ -92,6 +92,15 @@ test('Janode: publish, subscribe, update, switch, pause and leave, with events',
   expect(ben.joined.publishers).toMatchObject([{ feed: ann.joined.feed, display: 'ann', audiocodec: 'opus', videocodec: 'vp8' }]);
   expect((await listed)[0]).toMatchObject({ room, publishers: [{ feed: ben.joined.feed, display: 'ben' }] });
 
+  // Nobody listens at the port, which is no matter to a forwarder.
+  const of = { room, feed: ann.joined.feed };
+  const { forwarder } = await manager.startForward({ ...of, host: '127.0.0.1', video_port: 19_998 });
+  expect(forwarder).toMatchObject({ host: '127.0.0.1', video_port: 19_998 });
+  const { forwarders } = await manager.listForward({ room });
+  expect(forwarders).toMatchObject([{ feed: of.feed, forwarders: [{ video_stream: forwarder.video_stream, video_port: 19_998 }] }]);
+  expect(await manager.stopForward({ ...of, stream: forwarder.video_stream })).toMatchObject({ ...of, stream: forwarder.video_stream });
+  expect((await manager.listForward({ room })).forwarders).toEqual([]);
+
   // One feed on one handle, in the older form.
   const single = await session.attach(VideoRoom);
   const attached = await single.joinSubscriber({ room, feed: ann.joined.feed, offer_audio: false });
