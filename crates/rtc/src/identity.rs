@@ -1,4 +1,4 @@
-//! The certificate that this side presents in DTLS, and the OpenSSL context made of it.
+//! The certificate that this side presents in DTLS, and the AWS-LC context made of it.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const VALID_DAYS: u32 = 3_650;
 /// GCM only: the record layer in `dtls::record` speaks nothing else. Security level 1 still takes
 /// the RSA certificates of 1,024 bits that old peers present; the fingerprint vouches for them.
 const CIPHERS: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:\
-                       ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:@SECLEVEL=1";
+                       ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384";
 
 /// By preference. The last two are there for certificates: that of ffmpeg with GnuTLS has a key of P-224, and what
 /// is not in this list is refused.
@@ -41,8 +41,8 @@ pub enum IdentityError {
     /// The PEM text holds no certificate or no key, or the two do not belong together.
     #[error("the certificate or its key cannot be used: {0}")]
     Unusable(ErrorStack),
-    /// OpenSSL refused to make a certificate or a context.
-    #[error("OpenSSL refused: {0}")]
+    /// AWS-LC refused to make a certificate or a context.
+    #[error("AWS-LC refused: {0}")]
     Refused(#[from] ErrorStack),
 }
 
@@ -109,6 +109,7 @@ impl Identity {
         builder.set_private_key(key)?;
         builder.check_private_key()?;
         builder.set_min_proto_version(Some(SslVersion::DTLS1_2))?;
+        builder.set_max_proto_version(Some(SslVersion::DTLS1_2))?;
         builder.set_cipher_list(CIPHERS)?;
         builder.set_groups_list(GROUPS)?;
         let profiles: Vec<&str> = profiles.iter().map(|profile| profile.name()).collect();
@@ -117,7 +118,6 @@ impl Identity {
             SslOptions::NO_QUERY_MTU
                 | SslOptions::NO_RENEGOTIATION
                 | SslOptions::NO_TICKET
-                | SslOptions::NO_COMPRESSION
                 | SslOptions::CIPHER_SERVER_PREFERENCE,
         );
         builder.set_mode(SslMode::RELEASE_BUFFERS);

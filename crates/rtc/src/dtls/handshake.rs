@@ -1,4 +1,4 @@
-//! The handshake: OpenSSL over an in-memory pipe, its datagrams kept and sent again by our clock.
+//! The handshake: AWS-LC over an in-memory pipe, its datagrams kept and sent again by our clock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,6 +12,7 @@ use portunus_sdp::negotiated::{DtlsRole, Fingerprint, FingerprintHash};
 use portunus_srtp::{Opener, Profile, Sealer};
 
 use super::key_block::Secrets;
+use super::randoms::Randoms;
 use super::record::{RecordHeader, RecordOpener, RecordSealer, headers};
 use super::{ContentType, DtlsError, Established, MTU};
 
@@ -24,7 +25,7 @@ const GIVE_UP: Duration = Duration::from_secs(20);
 /// Records that overtook the end of the handshake are kept: at most this many datagrams.
 const MAX_EARLY: usize = 4;
 
-const EXPORTER: &[u8] = b"EXTRACTOR-dtls_srtp";
+const EXPORTER: &str = "EXTRACTOR-dtls_srtp";
 
 /// A handshake under way.
 pub(crate) struct Handshake {
@@ -33,6 +34,7 @@ pub(crate) struct Handshake {
     fingerprints: Vec<Fingerprint>,
     /// The datagrams of the last flight sent.
     flight: Vec<Vec<u8>>,
+    randoms: Randoms,
     /// The first sequence number of epoch 1 that has not been sent with.
     next_sequence: u64,
     /// Application data that came before the handshake was done.
@@ -79,6 +81,7 @@ impl Handshake {
             role,
             fingerprints,
             flight: Vec::new(),
+            randoms: Randoms::default(),
             next_sequence: 0,
             early: Vec::new(),
             started: now,
@@ -102,6 +105,7 @@ impl Handshake {
             }
             return Ok(Progress::Pending);
         }
+        self.randoms.observe(datagram);
         self.stream.get_mut().incoming.push_back(datagram.to_vec());
         self.step(now, out)
     }
@@ -129,19 +133,15 @@ impl Handshake {
         if now < at {
             return Ok(());
         }
-        // OpenSSL looks at the wall clock when it is asked to go on, and may then send the flight
-        // again with new sequence numbers; a peer that has seen the old ones needs that to notice.
-        let sent = out.len();
-        self.step(now, out)?;
-        if out.len() == sent {
-            out.extend(self.flight.iter().cloned());
-        }
+        // With their old numbers, by which the peer drops those that it has; it sends its own flight
+        // again by itself.
+        out.extend(self.flight.iter().cloned());
         let delay = (delay * 2).min(MAX_RESEND);
         self.resend = Some((now + delay, delay));
         Ok(())
     }
 
-    /// Lets OpenSSL go on with what there is.
+    /// Lets AWS-LC go on with what there is.
     fn step(&mut self, now: Instant, out: &mut Vec<Vec<u8>>) -> Result<Progress, DtlsError> {
         let result = self.stream.do_handshake();
         let sent = std::mem::take(&mut self.stream.get_mut().outgoing);
@@ -151,6 +151,8 @@ impl Handshake {
                     self.next_sequence = self.next_sequence.max(header.sequence + 1);
                 }
             }
+            sent.iter()
+                .for_each(|datagram| self.randoms.observe(datagram));
             out.extend(sent.iter().cloned());
             self.flight = sent;
             self.resend = Some((now + FIRST_RESEND, FIRST_RESEND));
@@ -162,13 +164,13 @@ impl Handshake {
         }
     }
 
-    /// Checks the peer's certificate and takes the keys out of OpenSSL.
+    /// Checks the peer's certificate and takes the keys out of AWS-LC.
     fn finish(&mut self) -> Result<Done, DtlsError> {
         let ssl = self.stream.ssl();
         if !is_vouched_for(ssl, &self.fingerprints) {
             return Err(DtlsError::Fingerprint);
         }
-        let secrets = Secrets::of(ssl).ok_or(DtlsError::Keys)?;
+        let secrets = Secrets::of(ssl, &self.randoms).ok_or(DtlsError::Keys)?;
         let keys = secrets.key_block().ok_or(DtlsError::Keys)?;
         let (own, peers) = match self.role {
             DtlsRole::Client => (&keys.client, &keys.server),
@@ -176,7 +178,7 @@ impl Handshake {
         };
         let sealer = RecordSealer::new(own, self.next_sequence).ok_or(DtlsError::Keys)?;
         let opener = RecordOpener::new(peers).ok_or(DtlsError::Keys)?;
-        let srtp = srtp_keys(ssl, &secrets, self.role)?;
+        let srtp = srtp_keys(ssl, self.role)?;
         // The server's flight is the last one: only the client can notice that it got lost.
         let last_flight = match self.role {
             DtlsRole::Client => Vec::new(),
@@ -225,18 +227,15 @@ fn is_vouched_for(ssl: &SslRef, fingerprints: &[Fingerprint]) -> bool {
 }
 
 /// The SRTP keys (RFC 5764 section 4.2).
-fn srtp_keys(
-    ssl: &SslRef,
-    secrets: &Secrets,
-    role: DtlsRole,
-) -> Result<Option<(Sealer, Opener)>, DtlsError> {
+fn srtp_keys(ssl: &SslRef, role: DtlsRole) -> Result<Option<(Sealer, Opener)>, DtlsError> {
     let Some(selected) = ssl.selected_srtp_profile() else {
         return Ok(None);
     };
     let profile = Profile::from_name(selected.name()).ok_or(DtlsError::Keys)?;
     let (key_len, salt_len) = (profile.key_len(), profile.salt_len());
     let mut material = vec![0; 2 * (key_len + salt_len)];
-    secrets.export(EXPORTER, &mut material);
+    ssl.export_keying_material(&mut material, EXPORTER, None)
+        .map_err(|_| DtlsError::Keys)?;
     let (keys, salts) = material.split_at(2 * key_len);
     let (client_key, server_key) = keys.split_at(key_len);
     let (client_salt, server_salt) = salts.split_at(salt_len);
@@ -249,7 +248,7 @@ fn srtp_keys(
     Ok(Some((sealer, opener)))
 }
 
-/// What OpenSSL takes for a socket: whole datagrams in, whole datagrams out.
+/// What AWS-LC takes for a socket: whole datagrams in, whole datagrams out.
 #[derive(Debug, Default)]
 struct Pipe {
     incoming: VecDeque<Vec<u8>>,

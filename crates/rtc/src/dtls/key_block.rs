@@ -3,6 +3,8 @@
 use aws_lc_rs::hmac::{self, HMAC_SHA256, HMAC_SHA384};
 use openssl::ssl::SslRef;
 
+use super::randoms::Randoms;
+
 /// The largest key block: two AES-256 keys and two implicit nonces of 4 bytes.
 const MAX_BLOCK: usize = 2 * 32 + 2 * 4;
 
@@ -33,8 +35,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Takes them out of OpenSSL; none for a suite without AES-GCM.
-    pub(crate) fn of(ssl: &SslRef) -> Option<Self> {
+    /// Takes them out of AWS-LC; none for a suite without AES-GCM.
+    pub(super) fn of(ssl: &SslRef, randoms: &Randoms) -> Option<Self> {
         let name = ssl.current_cipher()?.name();
         let (hash, key_len) = if name.ends_with("AES128-GCM-SHA256") {
             (HMAC_SHA256, 16)
@@ -47,13 +49,11 @@ impl Secrets {
             hash,
             key_len,
             master: [0; 48],
-            server_random: [0; 32],
-            client_random: [0; 32],
+            server_random: randoms.server?,
+            client_random: randoms.client?,
         };
-        let complete = ssl.session()?.master_key(&mut secrets.master) == secrets.master.len()
-            && ssl.server_random(&mut secrets.server_random) == secrets.server_random.len()
-            && ssl.client_random(&mut secrets.client_random) == secrets.client_random.len();
-        complete.then_some(secrets)
+        let len = ssl.session()?.master_key(&mut secrets.master);
+        (len == secrets.master.len()).then_some(secrets)
     }
 
     /// The keys of the record layer.
@@ -79,13 +79,6 @@ impl Secrets {
             client: direction(client, *client_iv)?,
             server: direction(server, *server_iv.first_chunk()?)?,
         })
-    }
-
-    /// Keying material for another protocol, without a context (RFC 5705 section 4). OpenSSL would look
-    /// its hash up anew for each call, which costs more than the derivation.
-    pub(crate) fn export(&self, label: &[u8], out: &mut [u8]) {
-        let seed = [&self.client_random[..], &self.server_random[..]];
-        prf(self.hash, &self.master, label, seed, out);
     }
 }
 

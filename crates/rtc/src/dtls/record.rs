@@ -110,7 +110,7 @@ pub(crate) struct RecordOpener {
 
 impl RecordOpener {
     pub(crate) fn new(keys: &DirectionKeys) -> Option<Self> {
-        // Number 0 is the peer's Finished message, which OpenSSL has had.
+        // Number 0 is the peer's Finished message, which AWS-LC has had.
         Some(Self {
             key: expand(keys)?,
             iv: keys.iv,
