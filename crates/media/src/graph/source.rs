@@ -59,6 +59,12 @@ impl MessageKind {
     }
 }
 
+/// Routes from which on a frame is worth waiting for.
+const MANY: usize = 8;
+/// How long is waited for a frame's next packet, and for its last one.
+const NEXT_PACKET: Duration = Duration::from_micros(30);
+const WHOLE_FRAME: Duration = Duration::from_micros(250);
+
 /// A source as one worker has it: the peer lives here, or another worker passes its packets on.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -187,7 +193,20 @@ impl Source {
         }
     }
 
-    /// Takes a packet: it is remembered, and relayed at the end of the turn.
+    /// Whether the packets of this turn had better wait for the rest of their frame: senders write a
+    /// frame's packets one by one, and those of one turn leave together, as one message for each viewer.
+    pub(crate) fn holds_back(&self, now: Instant) -> bool {
+        let (Some(first), Some(last)) = (self.fresh.first(), self.fresh.last()) else {
+            return false;
+        };
+        self.format.is_video
+            && self.routes.len() >= MANY
+            && !last.header.marker
+            && now.saturating_duration_since(last.arrival) < NEXT_PACKET
+            && now.saturating_duration_since(first.arrival) < WHOLE_FRAME
+    }
+
+    /// Takes a packet: it is remembered, and relayed at the end of the turn, or when its frame is whole.
     pub(crate) fn push(&mut self, packet: Arc<Packet>, now: Instant) {
         if let Some(history) = self.history(packet.encoding) {
             history.insert(Arc::clone(&packet), now);
@@ -236,6 +255,39 @@ impl KeyframeRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IngestId;
+
+    #[test]
+    fn a_frame_that_is_still_coming_is_waited_for_a_moment() {
+        let (start, window) = (Instant::now(), Duration::from_secs(1));
+        let ingest = SourceRef::Ingest(IngestId {
+            worker: 0,
+            serial: 1,
+        });
+        let mut source = Source::new(ingest, window);
+        source.format.is_video = true;
+        source.routes = (0..MANY).collect();
+        let at = |us| start + Duration::from_micros(us);
+        let push = |source: &mut Source, us, marker| {
+            let mut packet = Packet::empty(at(us));
+            packet.header.marker = marker;
+            source.fresh.push(Arc::new(packet));
+        };
+        assert!(!source.holds_back(start), "nothing is there");
+        push(&mut source, 0, false);
+        assert!(source.holds_back(at(20)));
+        assert!(!source.holds_back(at(30)), "the next packet does not come");
+        for us in (20..=240).step_by(20) {
+            push(&mut source, us, false);
+        }
+        assert!(source.holds_back(at(245)));
+        assert!(!source.holds_back(at(250)), "the frame does not end");
+        push(&mut source, 241, true);
+        assert!(!source.holds_back(at(245)), "it is whole");
+        source.fresh.pop();
+        source.routes.pop();
+        assert!(!source.holds_back(at(245)), "for few it is not worth it");
+    }
 
     #[test]
     fn keyframe_requests_are_merged() {

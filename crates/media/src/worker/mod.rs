@@ -184,7 +184,7 @@ impl Worker {
         let more_received = self.receive(batch)? || self.handshakes.are_waiting();
         let more_ingested = self.receive_ingests(batch, now);
         let more_told = self.receive_forwarding(batch, now);
-        self.relay_fresh(now);
+        let holds = self.relay_fresh(Instant::now());
         self.run_timers(now);
         self.poll_touched(now);
         self.tell_ingests(now);
@@ -197,7 +197,7 @@ impl Worker {
         let sending = self.forwarding.counted(self.out.counters());
         self.counters.publish(sending);
         self.counters.report(self.parts.index, sending, now);
-        Ok(more_passed || more_received || more_ingested || more_told)
+        Ok(more_passed || more_received || more_ingested || more_told || holds)
     }
 
     fn wait(&self) -> Duration {

@@ -59,15 +59,21 @@ impl Worker {
         more
     }
 
-    /// Relays the packets of this turn.
-    pub(crate) fn relay_fresh(&mut self, now: Instant) {
+    /// Relays the packets of this turn; says whether some are held, for the rest of their frame.
+    pub(crate) fn relay_fresh(&mut self, now: Instant) -> bool {
         let mut keys = mem::take(&mut self.fresh_sources);
-        for key in keys.drain(..) {
-            self.pass_on(key);
-            self.feed_outlets(key, now);
-            self.relay(key, now);
-        }
+        keys.retain(|key| {
+            let held = self.sources.get(key.0).is_some_and(|s| s.holds_back(now));
+            if !held {
+                self.pass_on(*key);
+                self.feed_outlets(*key, now);
+                self.relay(*key, now);
+            }
+            held
+        });
+        let any = !keys.is_empty();
         self.fresh_sources = keys;
+        any
     }
 
     /// Hands the packets to other workers, each packet once a worker.
@@ -98,7 +104,10 @@ impl Worker {
         let Some(Some(ring)) = self.parts.rings.to.get_mut(usize::from(worker)) else {
             return;
         };
-        for packet in source.cached() {
+        // What is held is passed on when it is relayed.
+        let held = source.fresh.first().map(|packet| packet.seq);
+        let cached = source.cached().iter();
+        for packet in cached.take_while(|packet| held.is_none_or(|held| packet.seq < held)) {
             if ring.push((source.is, Arc::clone(packet))).is_err() {
                 self.counters.ring_full();
             }
@@ -210,8 +219,14 @@ impl Worker {
             self.send_messages(slot, messages, &last, now);
             return;
         }
-        if !source.has_picture() {
+        let has_picture = source.has_picture();
+        // What is held is relayed in a moment, and what is kept before it.
+        let holds = !source.fresh.is_empty();
+        if !has_picture {
             self.want_keyframes(key, now);
+        }
+        if holds {
+            return;
         }
         self.relay_to(slot, key, &[], (now, self.send_time(now)));
     }
