@@ -59,10 +59,22 @@ fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
     logging::start(&config.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(let_media_go_first)
         .build()
         .map_err(run::RunError::Runtime)?;
     let outcome = runtime.block_on(run::run(config, file));
     // Whatever still runs has had its time.
     runtime.shutdown_background();
     outcome
+}
+
+/// How much later than the media plane the threads of the control plane get a core that both want, as a
+/// nice value. While many join at once, relaying goes on.
+const NICE: i32 = 5;
+
+/// Gives way to the media plane's threads.
+fn let_media_go_first() {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(%error, "the priority of a thread cannot be lowered");
+    }
 }
