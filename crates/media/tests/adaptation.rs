@@ -190,6 +190,61 @@ fn what_the_client_asks_for_is_the_most_it_gets() {
     assert_eq!(simulation.layer(0), Some(0), "the link is a bound as well");
 }
 
+/// Bounds of a client.
+fn up_to(substream: u8, temporal: u8) -> RouteOptions {
+    RouteOptions {
+        substream,
+        temporal,
+        ..RouteOptions::default()
+    }
+}
+
+#[test]
+fn a_bound_that_the_client_lifts_is_lifted_at_once() {
+    for seed in 0..3 {
+        for kbps in [2_500, 50_000] {
+            for bounded in [1.0, 4.0, 30.0] {
+                let (mut simulation, _) = one(seed, kbps);
+                simulation.run(15.0);
+                for (low, high) in [((0, 0), (0, 2)), ((0, 0), (2, 2)), ((1, 1), (2, 2))] {
+                    simulation.set_options(0, up_to(low.0, low.1));
+                    simulation.run(bounded);
+                    simulation.set_options(0, up_to(high.0, high.1));
+                    simulation.run(2.0);
+                    let told = simulation.watchers[0].told.last().unwrap().1;
+                    let expected = (Some(high.0), Some(high.1));
+                    assert_eq!(
+                        (told.substream, told.temporal),
+                        expected,
+                        "{kbps} {bounded}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bound_is_lifted_soon_where_the_estimate_fell_while_little_was_sent() {
+    for seed in 0..3 {
+        let (mut simulation, down) = one(seed, 5_000);
+        simulation.run(15.0);
+        simulation.set_options(0, up_to(0, 0));
+        simulation.run(5.0);
+        simulation.set_link(down, link(60));
+        simulation.run(5.0);
+        simulation.set_link(down, link(5_000));
+        simulation.run(1.0);
+        simulation.set_options(0, up_to(0, 2));
+        simulation.run(2.0);
+        let told = simulation.watchers[0].told.last().unwrap().1;
+        assert_eq!((told.substream, told.temporal), (Some(0), Some(2)));
+        simulation.set_options(0, up_to(2, 2));
+        simulation.run(2.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+    }
+}
+
 #[test]
 fn a_viewer_that_tells_nothing_gets_what_it_asks_for() {
     for receiver_measures in [false, true] {

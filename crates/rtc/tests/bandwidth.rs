@@ -37,7 +37,7 @@ fn limit(pair: &mut MediaPair, kbps: u64) {
 }
 
 fn estimate(pair: &MediaPair) -> Estimate {
-    pair.left.connection.bandwidth(pair.now).unwrap()
+    pair.left.connection.bandwidth().unwrap()
 }
 
 /// Sends 100 packets a second.
@@ -123,10 +123,10 @@ fn a_link_that_becomes_slow_is_noticed() {
     let mut seq = 0;
     talk(&mut pair, &mut seq, 6, 1_000);
     assert!(estimate(&pair).rate > DataRate::kbps(1_000));
-    while pair.left.connection.poll_bandwidth(pair.now).is_some() {}
+    while pair.left.connection.poll_bandwidth().is_some() {}
     limit(&mut pair, 400);
     talk(&mut pair, &mut seq, 2, 1_000);
-    let estimate = pair.left.connection.poll_bandwidth(pair.now).unwrap();
+    let estimate = pair.left.connection.poll_bandwidth().unwrap();
     assert!(estimate.rate < DataRate::kbps(500), "{estimate:?}");
     assert!(estimate.is_emptying(), "{estimate:?}");
 }
@@ -166,8 +166,8 @@ fn a_peer_that_measures_nothing_has_no_estimate_and_gets_no_padding() {
     let mut pair = connected(1, line, 3_000);
     pair.left.connection.want_bandwidth(WANTED, pair.now);
     talk(&mut pair, &mut 0, 2, 500);
-    assert_eq!(pair.left.connection.bandwidth(pair.now), None);
-    assert_eq!(pair.left.connection.poll_bandwidth(pair.now), None);
+    assert_eq!(pair.left.connection.bandwidth(), None);
+    assert_eq!(pair.left.connection.poll_bandwidth(), None);
     let twcc = |packet| matches!(packet, Ok(Packet::Twcc(_)));
     assert!(
         !pair
@@ -185,7 +185,7 @@ fn feedback_on_packets_that_were_never_sent_changes_nothing() {
     let mut pair = connected(1, video("v", 1_000), 3_000);
     pair.right.echo = true;
     talk(&mut pair, &mut 0, 1, 500);
-    let estimate = |pair: &MediaPair| pair.right.connection.bandwidth(pair.now).unwrap().rate;
+    let estimate = |pair: &MediaPair| pair.right.connection.bandwidth().unwrap().rate;
     let before = estimate(&pair);
     let arrivals: Vec<(u16, Duration)> = (0..500).map(|n| (n + 30_000, TICK * n.into())).collect();
     let (writer, _) = TwccWriter::new((Ssrc(1), Ssrc(2)), 0, 29_000, &arrivals, 1_100).unwrap();

@@ -121,7 +121,7 @@ impl Worker {
             return;
         };
         let is_due = adaptation.is_due(now);
-        let has_news = adaptation.is_active && peer.connection.poll_bandwidth(now).is_some();
+        let has_news = adaptation.is_active && peer.connection.poll_bandwidth().is_some();
         if !(is_due || has_news) || !peer.connection.transport.is_connected() {
             return;
         }
@@ -146,7 +146,7 @@ impl Worker {
         }
         adaptation.next = now + INTERVAL;
         adaptation.is_heard = !adaptation.tells_nothing(peer, now);
-        let estimate = peer.connection.bandwidth(now);
+        let estimate = peer.connection.bandwidth();
         let Some(estimate) = estimate.filter(|_| adaptation.is_heard) else {
             peer.connection.want_bandwidth(DataRate::ZERO, now);
             return self.stop_adapting(slot);

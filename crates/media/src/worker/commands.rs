@@ -96,7 +96,7 @@ impl Worker {
             Command::Stats { peer, reply } => {
                 if let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) {
                     // Whoever asked may be gone; then nobody needs the answer.
-                    let _ = reply.send(self.figures(peer, now));
+                    let _ = reply.send(self.figures(peer));
                 }
             }
             Command::SourceClock {

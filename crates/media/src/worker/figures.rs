@@ -1,6 +1,6 @@
 //! The figures of a peer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portunus_rtc::bandwidth::Estimate;
 use portunus_rtc::connection::Media;
@@ -13,11 +13,11 @@ use crate::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 
 impl Worker {
     /// The figures of a peer at present.
-    pub(super) fn figures(&self, peer: &Peer, now: Instant) -> PeerStats {
+    pub(super) fn figures(&self, peer: &Peer) -> PeerStats {
         let transport = &peer.connection.transport;
         let lines = peer.connection.media().iter().enumerate();
         let lines = lines.filter(|(_, media)| media.kind != Kind::Data);
-        let estimate = peer.connection.bandwidth(now);
+        let estimate = peer.connection.bandwidth();
         PeerStats {
             ice: Some(peer.ice),
             selected_pair: transport

@@ -8,8 +8,6 @@ use super::estimator::Estimator;
 use super::prober::Prober;
 use super::{DataRate, Estimate, Limit, PacketResult, Padding, SentLog};
 
-/// The receiver's own estimate holds for this time beside ours.
-const RECEIVER_HOLDS: Duration = Duration::from_secs(10);
 /// An estimate that changed by less than this share is not told.
 const NEWS: f64 = 0.03;
 /// If nothing was reported for the first time, packets that are sent are watched; if they are not
@@ -27,7 +25,7 @@ pub struct Bandwidth {
     estimator: Estimator,
     prober: Prober,
     clock: ArrivalClock,
-    receiver: Option<(DataRate, Instant)>,
+    receiver: Option<DataRate>,
     told: Option<Estimate>,
     heard: bool,
     watch: Watch,
@@ -105,13 +103,19 @@ impl Bandwidth {
         self.take_probe(now);
     }
 
-    /// Takes the receiver's own estimate (REMB): the estimate where the receiver measures, else a bound.
+    /// Takes the receiver's own estimate (REMB), where the receiver measures.
+    ///
+    /// Beside transport-wide feedback it says nothing: it stays close to what is sent, whatever the link
+    /// carries, and probes do not raise it.
     pub fn receiver_estimate(&mut self, rate: DataRate, now: Instant) {
-        if self.measure == Measure::Receiver && self.receiver.is_some_and(|(last, _)| rate < last) {
+        if self.measure != Measure::Receiver {
+            return;
+        }
+        if self.receiver.is_some_and(|last| rate < last) {
             self.prober.decreased(now);
         }
-        self.heard |= self.measure == Measure::Receiver;
-        self.receiver = Some((rate, now));
+        self.heard = true;
+        self.receiver = Some(rate);
     }
 
     /// Whether the peer has told anything that the estimate follows.
@@ -131,14 +135,10 @@ impl Bandwidth {
     }
 
     /// The present estimate.
-    pub fn estimate(&self, now: Instant) -> Estimate {
+    pub fn estimate(&self) -> Estimate {
         let mut estimate = self.estimator.estimate();
         estimate.is_probing = self.prober.is_probing(estimate.rate);
-        let receiver = self.receiver.filter(|(rate, at)| {
-            let holds = now.saturating_duration_since(*at) < RECEIVER_HOLDS;
-            self.measure == Measure::Receiver || (holds && *rate < estimate.rate)
-        });
-        if let Some((rate, _)) = receiver {
+        if let Some(rate) = self.receiver {
             // While a queue is emptied, the share that is left stays the same.
             let left = estimate.budget.as_bps() as f64 / estimate.rate.as_bps().max(1) as f64;
             estimate.rate = rate;
@@ -149,8 +149,8 @@ impl Bandwidth {
     }
 
     /// The estimate, if it changed enough to be of interest.
-    pub fn poll_estimate(&mut self, now: Instant) -> Option<Estimate> {
-        let estimate = self.estimate(now);
+    pub fn poll_estimate(&mut self) -> Option<Estimate> {
+        let estimate = self.estimate();
         let news = self.told.is_none_or(|told| {
             differs(told.rate, estimate.rate) || differs(told.budget, estimate.budget)
         });
@@ -159,7 +159,7 @@ impl Bandwidth {
 
     /// Padding that is to leave now, as packets that `log` records; ask again until there is none.
     pub fn poll_padding(&mut self, log: &SentLog, now: Instant) -> Option<Padding> {
-        let estimate = self.estimate(now).rate;
+        let estimate = self.estimate().rate;
         self.prober.poll(estimate, log, now)
     }
 
@@ -169,10 +169,8 @@ impl Bandwidth {
             Watch::Idle => None,
             Watch::Since { at, .. } | Watch::Awaited { at } => Some(at),
         };
-        let rate = match (self.measure, self.receiver) {
-            (Measure::Receiver, Some((rate, _))) => rate,
-            _ => self.estimator.estimate().rate,
-        };
+        let rate = self.receiver;
+        let rate = rate.unwrap_or_else(|| self.estimator.estimate().rate);
         let probe = self.prober.poll_timeout(rate);
         [watch, probe].into_iter().flatten().min()
     }
@@ -239,6 +237,20 @@ fn differs(before: DataRate, after: DataRate) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_receivers_estimate_counts_only_where_the_receiver_measures() {
+        let (rate, now) = (DataRate::kbps(94), Instant::now());
+        for measure in [Measure::Transport, Measure::Receiver] {
+            let mut bandwidth = Bandwidth::new(measure);
+            let before = bandwidth.estimate().rate;
+            bandwidth.receiver_estimate(rate, now);
+            let is_heard = measure == Measure::Receiver;
+            assert_eq!(bandwidth.is_heard(), is_heard);
+            let expected = if is_heard { rate } else { before };
+            assert_eq!(bandwidth.estimate().rate, expected);
+        }
+    }
 
     #[test]
     fn the_clock_goes_on_where_the_receivers_starts_again() {

@@ -51,15 +51,15 @@ impl Connection {
     }
 
     /// What the link to the peer carries; none if nothing was agreed that tells.
-    pub fn bandwidth(&self, now: Instant) -> Option<Estimate> {
+    pub fn bandwidth(&self) -> Option<Estimate> {
         self.bandwidth
             .as_ref()
-            .map(|bandwidth| bandwidth.estimate(now))
+            .map(|bandwidth| bandwidth.estimate())
     }
 
     /// The same, if it changed enough to be of interest since it was polled last.
-    pub fn poll_bandwidth(&mut self, now: Instant) -> Option<Estimate> {
-        self.bandwidth.as_mut()?.poll_estimate(now)
+    pub fn poll_bandwidth(&mut self) -> Option<Estimate> {
+        self.bandwidth.as_mut()?.poll_estimate()
     }
 
     /// The bitrate that would be used if the link carried it. As long as that is more than the estimate,

@@ -145,7 +145,7 @@ fn a_silent_viewer_is_probed_as_well() {
         world.run(5.0);
         world.set_rate(2_500);
         world.run(8.0);
-        let estimate = world.viewers[0].estimate(world.now);
+        let estimate = world.viewers[0].estimate();
         assert!(estimate.rate > DataRate::kbps(2_000), "{estimate:?}");
         world.viewers[0].publisher.paused = false;
         let resumed = world.seconds(world.now);
@@ -161,7 +161,7 @@ fn a_viewer_that_never_got_anything_is_probed() {
     world.viewers[0].publisher.paused = true;
     world.viewers[0].audio = false;
     world.run(6.0);
-    let estimate = world.viewers[0].estimate(world.now);
+    let estimate = world.viewers[0].estimate();
     assert!(estimate.rate > DataRate::kbps(1_400), "{estimate:?}");
 }
 
@@ -173,7 +173,7 @@ fn what_a_publisher_loses_is_not_the_viewers_congestion() {
         world.viewers[0].publisher.loss = 0.2;
         world.run(40.0);
         assert_eq!(world.switches(0, 20.0, 60.0), []);
-        let estimate = world.viewers[0].estimate(world.now);
+        let estimate = world.viewers[0].estimate();
         assert_eq!(estimate.loss, 0.0);
         assert!(estimate.rate > DataRate::kbps(1_900), "{estimate:?}");
     }
@@ -258,7 +258,7 @@ fn a_link_that_drops_instead_of_queueing_is_not_overrun() {
         world.run(20.0);
         world.set_rate(400);
         world.run(40.0);
-        let estimate = world.viewers[0].estimate(world.now);
+        let estimate = world.viewers[0].estimate();
         assert!(estimate.rate < DataRate::kbps(600), "{estimate:?}");
         assert!(estimate.loss < 0.1, "{estimate:?}");
         assert_eq!(world.layer(0), Some(0));
@@ -330,7 +330,7 @@ fn missing_feedback_lowers_and_its_return_raises_again() {
         world.run(20.0);
         world.viewers[0].deaf = true;
         world.run(6.0);
-        let estimate = world.viewers[0].estimate(world.now);
+        let estimate = world.viewers[0].estimate();
         assert!(estimate.rate < DataRate::kbps(500), "{estimate:?}");
         world.viewers[0].deaf = false;
         world.run(10.0);

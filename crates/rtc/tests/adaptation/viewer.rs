@@ -105,8 +105,8 @@ impl Viewer {
         }
     }
 
-    pub fn estimate(&self, now: Instant) -> Estimate {
-        self.bandwidth.estimate(now)
+    pub fn estimate(&self) -> Estimate {
+        self.bandwidth.estimate()
     }
 
     /// Bytes of padding sent so far.
@@ -128,7 +128,7 @@ impl Viewer {
         if self.bandwidth.poll_timeout().is_some_and(|at| at <= now) {
             self.bandwidth.handle_timeout(&self.log, now);
         }
-        let news = self.bandwidth.poll_estimate(now).is_some();
+        let news = self.bandwidth.poll_estimate().is_some();
         let due = self.allocator.poll_timeout().is_some_and(|at| at <= now);
         if news || due || self.next_update <= now {
             self.next_update = now + Duration::from_secs(1);
@@ -152,11 +152,7 @@ impl Viewer {
             }
         }
         if let Some(mut pacer) = self.pacer.take() {
-            pacer.set_rate(
-                self.estimate(now)
-                    .rate
-                    .times(Pacer::<Outgoing>::OF_ESTIMATE),
-            );
+            pacer.set_rate(self.estimate().rate.times(Pacer::<Outgoing>::OF_ESTIMATE));
             while let Some((bytes, picture)) = pacer.pop(now) {
                 self.depart(bytes, picture, now, &mut out);
             }
@@ -216,7 +212,7 @@ impl Viewer {
             wanted: self.audio,
             ..video
         };
-        let estimate = self.bandwidth.estimate(now);
+        let estimate = self.bandwidth.estimate();
         let decision = self.allocator.update(&estimate, &[audio, video], now)[1];
         self.bandwidth.want(self.allocator.wanted(), now);
         let last = self

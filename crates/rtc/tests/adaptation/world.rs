@@ -215,7 +215,7 @@ impl World {
             );
             eprintln!(
                 "viewer {index}: {:?} padding {}",
-                viewer.estimate(self.now),
+                viewer.estimate(),
                 viewer.padding()
             );
             let rates: Vec<u64> = (0..end as u64)

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::hold::{Excess, Hold, Raises};
 use super::ladder::Ladder;
 use super::limit::{Asked, Overload};
+use super::proven::Proven;
 use super::share::{Claim, divide};
 use super::{Decision, Reason, Target, Track, TrackKind};
 use crate::bandwidth::{DataRate, Estimate};
@@ -35,6 +36,7 @@ pub struct Allocator {
     decisions: Vec<Decision>,
     hold: Hold,
     excess: Excess,
+    proven: Proven,
     overload: Overload,
     /// More flowed than there was when a queue became long. (One that a keyframe leaves behind empties by
     /// itself.)
@@ -123,12 +125,15 @@ impl Allocator {
             .iter()
             .filter(|track| track.kind == TrackKind::Audio && track.wanted);
         let audio: DataRate = audio.map(|track| track.rates.total()).sum();
-        let budget = estimate.rate.times(FOR_TRACKS) - audio;
+        let estimated = estimate.rate.times(FOR_TRACKS) - audio;
         let present = estimate.budget.times(FOR_TRACKS) - audio;
         let mut claims: SmallVec<[Claim; 8]> = SmallVec::new();
         for (track, input) in tracks.iter().enumerate() {
-            claims.extend(self.claim(track, input));
+            claims.extend(self.claim(track, input, now));
         }
+        let flows: DataRate = claims.iter().map(Claim::present_rate).sum();
+        self.proven.update((flows, estimated), estimate, now);
+        let budget = estimated.max(self.proven.counts(now).times(MARGIN));
         let best = claims
             .iter()
             .map(|claim| claim.ladder.rate(claim.ladder.top()))
@@ -180,7 +185,7 @@ impl Allocator {
     }
 
     /// The claim of a track; none unless it is a video track that is wanted and measured.
-    fn claim(&mut self, track: usize, input: &Track) -> Option<Claim> {
+    fn claim(&mut self, track: usize, input: &Track, now: Instant) -> Option<Claim> {
         if input.kind != TrackKind::Video {
             return None;
         }
@@ -203,9 +208,13 @@ impl Allocator {
             state.target = None;
             return None;
         }
-        if std::mem::replace(&mut state.most, input.most) != input.most {
+        let before = std::mem::replace(&mut state.most, input.most);
+        if before != input.most {
             state.raises = Raises::default();
             self.hold.end();
+            if before.is_below(input.most) {
+                self.proven.asked(now);
+            }
         }
         let ladder = Ladder::new(&input.rates, input.most);
         if ladder.steps.is_empty() {
@@ -237,6 +246,11 @@ impl Allocator {
             .has_to_go((flows, budget), raised, estimate, now);
         self.emptying = estimate.is_emptying() && (self.emptying || excess);
         let is_new = claims.iter().any(|claim| claim.current.is_none());
+        // What the client asked for and can have in full need not wait for anything.
+        let is_asked = self.proven.is_asked(now);
+        let is_top = |(claim, could): (&Claim, &usize)| *could == claim.ladder.top();
+        let is_asked_in_full = is_asked && claims.iter().zip(could).all(is_top);
+        let is_held = !self.hold.is_over(now) || estimate.is_probing;
         let steps = if excess || is_new {
             // Nobody rises while others have to give way.
             let fits = divide(claims, budget, 1.0);
@@ -244,7 +258,7 @@ impl Allocator {
                 claim.current.map_or(fits, |current| current.min(fits))
             };
             claims.iter().zip(fits).map(step).collect()
-        } else if !self.hold.is_over(now) || estimate.is_emptying() || estimate.is_probing {
+        } else if estimate.is_emptying() || is_held && !is_asked_in_full {
             claims
                 .iter()
                 .map(|claim| claim.current.unwrap_or(0))
@@ -272,7 +286,9 @@ impl Allocator {
                 }
                 _ => continue,
             }
-            self.hold.begin(now);
+            if !is_asked || excess {
+                self.hold.begin(now);
+            }
         }
         steps
     }

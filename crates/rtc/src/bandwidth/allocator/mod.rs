@@ -9,6 +9,7 @@ mod hold;
 mod ladder;
 mod limit;
 mod meter;
+mod proven;
 mod share;
 
 use super::DataRate;
@@ -34,6 +35,13 @@ impl Target {
         spatial: 2,
         temporal: 2,
     };
+
+    /// Whether another one is more in some respect.
+    fn is_below(self, other: Target) -> bool {
+        self.encoding < other.encoding
+            || self.spatial < other.spatial
+            || self.temporal < other.temporal
+    }
 }
 
 /// What a track is.

@@ -319,3 +319,35 @@ fn publishers_of_a_single_layer_share_what_layers_leave() {
     viewer.run(20, &estimate(9_000));
     assert_eq!(shares(&viewer), [None, None], "nobody is asked for less");
 }
+
+#[test]
+fn what_flowed_before_is_given_again_to_a_client_that_asks_though_the_estimate_is_small() {
+    let mut viewer = Viewer::new(&[video(0, USUAL)]);
+    viewer.run(10, &estimate(3_000));
+    viewer.tracks[0].most = LOW;
+    viewer.run(20, &estimate(200));
+    viewer.tracks[0].most = Target::ALL;
+    let probed = Estimate {
+        is_probing: true,
+        ..estimate(200)
+    };
+    viewer.run(1, &probed);
+    assert_eq!(viewer.target(), Target::ALL);
+    viewer.run(10, &estimate(200));
+    assert_eq!(viewer.target(), LOW, "it has not shown again");
+}
+
+#[test]
+fn a_full_link_says_more_than_what_flowed_before() {
+    let mut viewer = Viewer::new(&[video(0, USUAL)]);
+    viewer.run(10, &estimate(3_000));
+    viewer.tracks[0].most = LOW;
+    let congested = Estimate {
+        queue: Duration::from_millis(200),
+        ..estimate(200)
+    };
+    viewer.run(1, &congested);
+    viewer.tracks[0].most = Target::ALL;
+    viewer.run(1, &estimate(200));
+    assert_eq!(viewer.target(), LOW);
+}
