@@ -63,6 +63,11 @@ impl<'a> Fields<'a> {
         self.read(name, "an integer", Value::as_i64)
     }
 
+    /// A number, whole or not.
+    pub fn number(self, name: &str) -> Result<Option<f64>, FieldError> {
+        self.read(name, "a number", Value::as_f64)
+    }
+
     /// A simulcast, spatial or temporal layer: 0, 1 or 2.
     pub fn layer(self, name: &str) -> Result<Option<u8>, FieldError> {
         match self.positive(name)? {
@@ -125,6 +130,12 @@ mod tests {
             text(fields.layer("layer").unwrap_err()),
             "Invalid value (layer should be 0, 1 or 2)"
         );
+        assert_eq!(
+            text(fields.number("flag").unwrap_err()),
+            "Invalid element type (flag should be a number)"
+        );
+        assert_eq!(fields.number("real"), Ok(Some(1.5)));
+        assert_eq!(fields.number("count"), Ok(Some(-1.0)));
         assert_eq!(fields.positive("none"), Ok(None));
         assert_eq!(fields.integer("count"), Ok(Some(-1)));
     }

@@ -101,6 +101,27 @@ struct Queue {
     presented: Duration,
 }
 
+/// How far who reads ahead has come with sending.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The sequence number that is next, of each track.
+    next: Vec<u16>,
+    /// The latest time of all packets, and what a picture lasts.
+    until: Duration,
+}
+
+impl Sent {
+    /// Takes note of a packet that was sent: the track, the sequence number and the times of it.
+    pub fn add(&mut self, track: usize, sequence: u16, at: Duration, presented: Duration) {
+        /// So that the timestamps of what follows differ from those of the last frame.
+        const FRAME: Duration = Duration::from_millis(20);
+        if let Some(next) = self.next.get_mut(track) {
+            *next = sequence.wrapping_add(1);
+        }
+        self.until = self.until.max(at.max(presented).saturating_add(FRAME));
+    }
+}
+
 /// The RTP stream of a track.
 #[derive(Debug)]
 struct Stream {
@@ -215,12 +236,34 @@ impl MediaFile {
     /// Goes on at another place of the file: at the last keyframe at or before `to`, or, where there is
     /// only audio, at the packet that is there. Times and timestamps of packets go on rising.
     pub fn seek(&mut self, to: Duration) -> Result<(), FileError> {
-        let to = Nanos::try_from(to.as_nanos()).unwrap_or(Nanos::MAX);
         // Packets that were not taken give their sequence numbers back.
         let unsent = self.queue.packets.len().saturating_sub(self.queue.next);
         if let Some(stream) = self.streams.get_mut(self.queue.track) {
             stream.sequence = stream.sequence.wrapping_sub(unsent as u16);
         }
+        self.go_to(to)
+    }
+
+    /// The same for who has read ahead of what it sends: packets that were read but not sent are as if
+    /// they had never been, so that those that follow come right behind `sent`.
+    pub fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError> {
+        for (stream, next) in self.streams.iter_mut().zip(&sent.next) {
+            stream.sequence = *next;
+        }
+        self.schedule.end_at(nanos(sent.until));
+        self.go_to(to)
+    }
+
+    /// What is sent so far by who has sent nothing yet, and begins where this file is.
+    pub fn nothing_sent(&self) -> Sent {
+        Sent {
+            next: self.streams.iter().map(|stream| stream.sequence).collect(),
+            until: Duration::ZERO,
+        }
+    }
+
+    fn go_to(&mut self, to: Duration) -> Result<(), FileError> {
+        let to = nanos(to);
         self.queue.packets.clear();
         self.queue.next = 0;
         self.demux.seek(to)?;
@@ -326,4 +369,8 @@ impl Stream {
         self.sequence = fields.sequence;
         Ok(written?)
     }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }

@@ -15,7 +15,7 @@ mod schedule;
 mod track;
 
 pub use error::FileError;
-pub use file::{MediaFile, OpenOptions, TimedPacket};
+pub use file::{MediaFile, OpenOptions, Sent, TimedPacket};
 pub use path::checked_path;
 pub use track::{Codec, Kind, Track};
 

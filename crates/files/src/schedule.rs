@@ -78,6 +78,11 @@ impl Schedule {
         }
     }
 
+    /// What comes next goes after `end`, whatever was placed behind that.
+    pub fn end_at(&mut self, end: Nanos) {
+        self.end = end;
+    }
+
     /// How much of the file has been played since [`Schedule::begin_pass`].
     pub fn played(&self) -> Nanos {
         self.end.saturating_sub(self.base)

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portunus_core::media::ingest::{FeedError, PacketFeed};
-use portunus_files::{FileError, MediaFile, OpenOptions};
+use portunus_files::{FileError, MediaFile, OpenOptions, Sent};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
@@ -32,31 +33,45 @@ const WORTHWHILE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Player {
     task: AbortHandle,
+    /// Where it is to go on; of several wishes the last one holds.
+    position: watch::Sender<Duration>,
 }
 
 impl Player {
     /// Plays `file`, the packets of each track into the feed at its index. The name is for the log.
     pub(crate) fn start(file: MediaFile, feeds: Vec<PacketFeed>, name: &str) -> Self {
         let name = name.to_owned();
-        Self::spawn(async move { play(file, &feeds, &name).await })
+        Self::spawn(async move |seeks| play(file, &feeds, &name, seeks).await)
     }
 
     /// Opens the file first, away from here: for one that was opened before.
     pub(crate) fn open(path: PathBuf, options: OpenOptions, feeds: Vec<PacketFeed>) -> Self {
-        Self::spawn(async move {
+        Self::spawn(async move |seeks| {
             let name = path.display().to_string();
             let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
             match flatten(opened) {
-                Ok(file) if file.tracks().len() == feeds.len() => play(file, &feeds, &name).await,
+                Ok(file) if file.tracks().len() == feeds.len() => {
+                    play(file, &feeds, &name, seeks).await;
+                }
                 Ok(_) => warn!(file = name, "the file has other tracks than before"),
                 Err(error) => warn!(file = name, %error, "cannot play"),
             }
         })
     }
 
-    fn spawn(playing: impl Future<Output = ()> + Send + 'static) -> Self {
+    /// Goes on at `position` of the file; false if nothing is played any more.
+    pub(crate) fn seek(&self, position: Duration) -> bool {
+        self.position.send(position).is_ok()
+    }
+
+    fn spawn<P>(playing: impl FnOnce(watch::Receiver<Duration>) -> P) -> Self
+    where
+        P: Future<Output = ()> + Send + 'static,
+    {
+        let (position, seeks) = watch::channel(Duration::ZERO);
         Self {
-            task: tokio::spawn(playing).abort_handle(),
+            task: tokio::spawn(playing(seeks)).abort_handle(),
+            position,
         }
     }
 }
@@ -68,13 +83,19 @@ impl Drop for Player {
 }
 
 /// Plays until the file or its viewers end.
-async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str) {
+async fn play(
+    file: MediaFile,
+    feeds: &[PacketFeed],
+    name: &str,
+    mut seeks: watch::Receiver<Duration>,
+) {
     let clocks = file.tracks().iter().map(|track| track.codec.clock_rate());
     let mut reports: Vec<_> = clocks.map(|_| Duration::ZERO).collect();
     let mut clock = Clock::start();
+    let mut sent = file.nothing_sent();
     let mut reading = spawn_blocking(move || Batch::read(file, Batch::default()));
     let mut spare = Batch::default();
-    loop {
+    'batches: loop {
         let (file, batch) = match reading.await {
             Ok(read) => read,
             Err(_) => return,
@@ -85,7 +106,19 @@ async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str) {
             warn!(file = name, %error, again = !ends, "cannot be played any further");
         }
         for packet in &batch.packets {
-            sleep_until(clock.due(packet.at)).await;
+            tokio::select! {
+                biased;
+                Ok(()) = seeks.changed() => {
+                    let position = *seeks.borrow_and_update();
+                    // What was read ahead is dropped.
+                    let Ok((file, _)) = reading.await else { return };
+                    let sent = sent.clone();
+                    reading = spawn_blocking(move || Batch::read_at(file, &sent, position, batch));
+                    spare = Batch::default();
+                    continue 'batches;
+                }
+                () = sleep_until(clock.due(packet.at)) => {}
+            }
             let (Some(feed), Some(report)) =
                 (feeds.get(packet.track), reports.get_mut(packet.track))
             else {
@@ -100,6 +133,7 @@ async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str) {
             if feed.send(0, bytes) == Err(FeedError::Gone) {
                 return;
             }
+            sent.add(packet.track, packet.sequence, packet.at, packet.presented);
         }
         if ends {
             info!(file = name, "played to its end");
@@ -162,11 +196,30 @@ struct Packet {
     track: usize,
     at: Duration,
     presented: Duration,
+    sequence: u16,
     timestamp: u32,
     range: Range<usize>,
 }
 
 impl Batch {
+    /// Fills `self` with what comes at `position` of the file, right behind what was sent. Blocks.
+    fn read_at(
+        mut file: MediaFile,
+        sent: &Sent,
+        position: Duration,
+        mut batch: Self,
+    ) -> (MediaFile, Self) {
+        match file.seek_behind(sent, position) {
+            Ok(()) => Self::read(file, batch),
+            Err(error) => {
+                batch.packets.clear();
+                batch.ends = file.seek_behind(sent, Duration::ZERO).is_err();
+                batch.error = Some(error);
+                (file, batch)
+            }
+        }
+    }
+
     /// Fills `self` with what comes next. Blocks.
     fn read(mut file: MediaFile, mut batch: Self) -> (MediaFile, Self) {
         batch.bytes.clear();
@@ -183,6 +236,7 @@ impl Batch {
                         track: packet.track,
                         at: packet.at,
                         presented: packet.presented,
+                        sequence: sequence(packet.bytes),
                         timestamp: timestamp(packet.bytes),
                         range: from..batch.bytes.len(),
                     });
@@ -203,6 +257,12 @@ impl Batch {
         }
         (file, batch)
     }
+}
+
+/// The sequence number of an RTP packet.
+fn sequence(packet: &[u8]) -> u16 {
+    let bytes = packet.get(2..4).and_then(|bytes| bytes.first_chunk());
+    bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes))
 }
 
 /// The timestamp of an RTP packet.
@@ -254,6 +314,25 @@ mod tests {
         assert!(!batch.ends);
         let rest = (0..4).fold((file, batch), |(file, batch), _| Batch::read(file, batch));
         assert!(rest.1.ends && rest.1.error.is_none());
+    }
+
+    #[test]
+    fn a_batch_after_a_seek_follows_what_was_sent() {
+        let (file, batch) = Batch::read(tone(10, true), Batch::default());
+        let mut sent = file.nothing_sent();
+        let (gone, first) = (&batch.packets[..4], batch.packets[0].sequence);
+        for packet in gone {
+            sent.add(packet.track, packet.sequence, packet.at, packet.presented);
+        }
+        let start = batch.packets[0].timestamp;
+        // Two batches more than what was sent, as when playing.
+        let (file, batch) = Batch::read(file, batch);
+        let (file, batch) = Batch::read(file, batch);
+        let (_, batch) = Batch::read_at(file, &sent, Duration::from_secs(5), batch);
+        let next = &batch.packets[0];
+        assert_eq!(next.sequence, first.wrapping_add(4));
+        assert_eq!(next.timestamp.wrapping_sub(start), 4 * 160);
+        assert_eq!(next.at, Duration::from_millis(80));
     }
 
     #[tokio::test(start_paused = true)]

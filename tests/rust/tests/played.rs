@@ -80,6 +80,89 @@ async fn each_viewer_gets_sound_and_a_picture_from_a_keyframe_on() {
     }
 }
 
+/// A minute of A-law in a folder, each second made of bytes of its own: 0, 1, 2, …
+fn minute(folder: &std::path::Path) -> String {
+    let samples: Vec<u8> = (0..60).flat_map(|second| [second; 8_000]).collect();
+    let path = folder.canonicalize().unwrap().join("minute.alaw");
+    std::fs::write(&path, samples).unwrap();
+    path.display().to_string()
+}
+
+#[tokio::test]
+async fn a_viewer_on_demand_seeks_and_hears_no_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server().await;
+    let mut admin = server.attach(PACKAGE).await;
+    let filename = minute(folder.path());
+    let created = create(&mut admin, "ondemand", &filename, json!({ "id": 3 })).await;
+    assert_eq!(created["streaming"], "created");
+    let (mut one, mut first) = watch(&server, 3).await;
+    let (_other, mut second) = watch(&server, 3).await;
+    let position = |packet: &Packet| packet.payload[0];
+    let heard = |peer: &Peer, second| peer.packets.iter().any(|it| position(it) == second);
+    first.run_until(|peer| heard(peer, 0)).await;
+    for to in [50.5, 20.0, 58.9] {
+        let seek = json!({ "request": "seek", "position": to });
+        one.message(seek, None).await;
+        let status = "/plugindata/data/result/status";
+        let seeking = one.until(status, "seeking").await;
+        assert_eq!(seeking["plugindata"]["data"]["result"]["position"], to);
+        first.run_until(|peer| heard(peer, to as u8)).await;
+    }
+    // To the end, and from the start again.
+    let loops = |peer: &Peer| peer.packets.last().is_some_and(|it| position(it) == 0);
+    first.run_until(|peer| heard(peer, 59) && loops(peer)).await;
+
+    let packets = &first.packets;
+    for pair in packets.windows(2) {
+        assert_eq!(pair[1].seq, pair[0].seq + 1, "no number is missing");
+        let step = pair[1].timestamp.wrapping_sub(pair[0].timestamp);
+        assert_eq!(step, 160, "as long as a packet lasts");
+    }
+    let mut order: Vec<u8> = packets.iter().map(position).collect();
+    order.dedup();
+    assert_eq!(order[0], 0);
+    // Nothing is heard of what was read ahead: only what stands at the positions, in the order that was asked for.
+    let wanted = [50, 20, 58, 59, 0];
+    let jumps: Vec<u8> = order
+        .iter()
+        .copied()
+        .filter(|second| wanted.contains(second))
+        .collect();
+    assert_eq!(jumps, [0, 50, 20, 58, 59, 0], "{order:?}");
+    // The other viewer's file went on from its start.
+    second.run_until(|peer| heard(peer, 1)).await;
+    assert!(second.packets.iter().all(|it| position(it) < 20));
+}
+
+#[tokio::test]
+async fn after_a_seek_the_picture_begins_with_a_keyframe() {
+    let server = server().await;
+    let mut admin = server.attach(PACKAGE).await;
+    let filename = file("vp8-opus.webm");
+    let created = create(&mut admin, "ondemand", &filename, json!({ "id": 2 })).await;
+    assert_eq!(created["streaming"], "created");
+    let (mut caller, mut peer) = watch(&server, 2).await;
+    peer.run_until(|peer| of_line(peer, 1).len() > 5).await;
+    caller
+        .message(json!({ "request": "seek", "position": 0.9 }), None)
+        .await;
+    caller
+        .until("/plugindata/data/result/status", "seeking")
+        .await;
+    let before = of_line(&peer, 1).len();
+    let keyframe = |packet: &Packet| is_keyframe(VideoCodec::Vp8, &packet.payload);
+    peer.run_until(|peer| of_line(peer, 1).iter().skip(before).any(keyframe))
+        .await;
+    peer.run_until(|peer| of_line(peer, 1).len() > before + 20)
+        .await;
+    for line in 0..2 {
+        for pair in of_line(&peer, line).windows(2) {
+            assert_eq!(pair[1].seq, pair[0].seq + 1, "m-line {line}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_played_is_refused() {
     let server = server().await;

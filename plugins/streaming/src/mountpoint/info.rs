@@ -95,7 +95,8 @@ impl Mountpoint {
                     .with_some("threads", some(rtp.threads))
                     .with_some("host", host.filter(|_| admin))
             }
-            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, admin),
+            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, admin)
+                .with_some("duration", self.duration().map(|it| it.as_secs_f64())),
             SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, admin),
             SourceSpec::Whip(whip) => Object::new()
                 .with("whip", true)

@@ -11,6 +11,7 @@ mod stream;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use portunus_core::media::MediaPlane;
 use serde_json::Value;
@@ -42,6 +43,8 @@ pub(crate) struct Mountpoint {
     /// Whose media it is, if a client publishes it.
     publisher: Mutex<Option<Publisher>>,
     feeding: Feeding,
+    /// How long the file lasts that each viewer sees from its start.
+    duration: Option<Duration>,
     media: MediaPlane,
 }
 
@@ -78,6 +81,16 @@ impl Mountpoint {
             SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => true,
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) => false,
         }
+    }
+
+    /// Whether each viewer has a position of its own.
+    pub(crate) fn is_on_demand(&self) -> bool {
+        matches!(self.spec.source, SourceSpec::OnDemand(_))
+    }
+
+    /// How long the file lasts that each viewer sees from its start, if it says so.
+    pub(crate) fn duration(&self) -> Option<Duration> {
+        self.duration
     }
 
     /// Whether viewers may set a playout delay.

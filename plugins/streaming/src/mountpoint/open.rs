@@ -95,6 +95,7 @@ pub(crate) async fn open(
     mut spec: MountpointSpec,
     id: MountpointId,
 ) -> Result<Mountpoint, Refusal> {
+    let mut duration = None;
     let (streams, feeding) = match &mut spec.source {
         SourceSpec::Rtp(rtp) => open_rtp(rtp, shared.ports, &shared.media)?,
         SourceSpec::Whip(whip) => {
@@ -103,7 +104,11 @@ pub(crate) async fn open(
             (streams, Feeding::default())
         }
         SourceSpec::Live(file) => played::open_live(file, &shared.media).await?,
-        SourceSpec::OnDemand(file) => (played::open_on_demand(file).await?, Feeding::default()),
+        SourceSpec::OnDemand(file) => {
+            let (streams, lasts) = played::open_on_demand(file).await?;
+            duration = lasts;
+            (streams, Feeding::default())
+        }
         SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared.ports).await?,
     };
     let name = spec
@@ -127,6 +132,7 @@ pub(crate) async fn open(
         watched: Mutex::new(Watched::default()),
         publisher: Mutex::default(),
         feeding,
+        duration,
         media: shared.media.clone(),
     })
 }

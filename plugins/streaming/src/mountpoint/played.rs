@@ -41,19 +41,27 @@ pub(super) async fn open_live(
     Ok((streams, Feeding::new(ids, Some(player))))
 }
 
-/// Looks at the file; it is played once for each viewer.
-pub(super) async fn open_on_demand(spec: &FileSpec) -> Result<Vec<Stream>, Refusal> {
-    streams_of(&open_file(spec).await?, spec)
+/// Looks at the file, which is played once for each viewer: its streams, and how long it lasts if it says so.
+pub(super) async fn open_on_demand(
+    spec: &FileSpec,
+) -> Result<(Vec<Stream>, Option<Duration>), Refusal> {
+    let file = open_file(spec).await?;
+    Ok((streams_of(&file, spec)?, file.duration()))
 }
 
 /// A file that is played for one viewer; dropping it ends it.
 pub(crate) struct Playing {
     ingests: Vec<IngestId>,
     media: MediaPlane,
-    _player: Player,
+    player: Player,
 }
 
 impl Playing {
+    /// Goes on at `position` of the file; false if nothing is played any more.
+    pub(crate) fn seek(&self, position: Duration) -> bool {
+        self.player.seek(position)
+    }
+
     /// What carries the stream of this index.
     pub(crate) fn source(&self, stream: usize) -> Option<SourceRef> {
         self.ingests.get(stream).copied().map(SourceRef::from)
@@ -85,7 +93,7 @@ impl Mountpoint {
         Some(Playing {
             ingests: ingests.iter().map(|ingest| ingest.id).collect(),
             media: self.media.clone(),
-            _player: Player::open(path, options(spec), feeds),
+            player: Player::open(path, options(spec), feeds),
         })
     }
 }

@@ -6,12 +6,14 @@ mod offer;
 mod publish;
 mod query;
 mod renew;
+mod seek;
 mod subscription;
 mod switch;
 mod watch;
 mod whep;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use portunus_core::{Fields, Handle, HandleEvent, LocalJsep, Message, Object, PluginHandle, Reply};
 use serde_json::{Value, json};
@@ -55,6 +57,8 @@ struct Watching {
     e2ee: bool,
     /// What is played for this viewer alone.
     playing: Option<Playing>,
+    /// Where that is to begin.
+    begins_at: Option<Duration>,
     /// The streams that were asked for.
     wish: Wish,
     /// Whether an offer of ours can be made when the streams change: with WHEP it cannot, nor where the client offers.
@@ -109,6 +113,7 @@ impl PluginHandle for Attached {
             "stop" => viewer.stop(),
             "configure" => viewer.configure(&message),
             "switch" => viewer.switch(&message),
+            "seek" => viewer.seek(&message),
             "publish" => viewer.publish(&message),
             "unpublish" => viewer.unpublish(),
             _ => return Reply::Success(Refusal::UnknownRequest(name).to_json()),

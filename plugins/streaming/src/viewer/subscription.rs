@@ -182,6 +182,9 @@ impl Watching {
         }
         if self.playing.is_none() {
             self.playing = self.mountpoint.play();
+            if let Some((playing, position)) = self.playing.as_ref().zip(self.begins_at.take()) {
+                playing.seek(position);
+            }
         }
         let (mountpoint, paused, playing) = (&self.mountpoint, self.paused, &self.playing);
         for subscription in &mut self.subscriptions {

@@ -244,6 +244,7 @@ impl Watching {
             phase: Phase::Offered,
             paused: false,
             playing: None,
+            begins_at: None,
             wish: Wish::all(),
             renewable: false,
             offering: false,

@@ -12,6 +12,7 @@ mod permanent;
 mod publish;
 mod recording;
 mod refusals;
+mod seek;
 mod switch;
 mod viewers;
 mod watch;

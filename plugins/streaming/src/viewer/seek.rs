@@ -1,0 +1,51 @@
+//! `seek`: another position in a file that is played for this viewer alone.
+
+use std::time::Duration;
+
+use portunus_core::{FieldError, Fields, Message};
+use serde_json::json;
+
+use super::{Answered, Session, Viewer};
+use crate::mountpoint::Mountpoint;
+use crate::refusal::Refusal;
+
+impl Viewer {
+    pub(super) fn seek(&self, message: &Message) -> Answered {
+        let mut session = self.session();
+        let Session::Watching(watching) = &mut *session else {
+            return Err(Refusal::NotWatching);
+        };
+        let seconds = Fields(&message.body)
+            .number("position")?
+            .ok_or_else(|| FieldError::Missing("position".to_owned()))?;
+        let position = position(seconds, &watching.mountpoint)?;
+        match &watching.playing {
+            Some(playing) if !playing.seek(position) => {
+                return Err(Refusal::State("The file is not played any more"));
+            }
+            Some(_) => {}
+            // It begins there once the PeerConnection is up.
+            None => watching.begins_at = Some(position),
+        }
+        Ok((json!({ "status": "seeking", "position": seconds }), None))
+    }
+}
+
+/// A position that can be gone to in what `mountpoint` plays.
+fn position(seconds: f64, mountpoint: &Mountpoint) -> Result<Duration, Refusal> {
+    if !mountpoint.is_on_demand() {
+        let kind = mountpoint.source_name();
+        return Err(Refusal::Invalid(format!(
+            "A viewer can seek in mountpoints of type ondemand; this one is of type {kind}"
+        )));
+    }
+    let position = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| Refusal::element("position", "seconds from the start, 0 or more"))?;
+    match mountpoint.duration() {
+        Some(duration) if position > duration => {
+            let lasts = format!("the file lasts {:.3} s", duration.as_secs_f64());
+            Err(Refusal::element("position", lasts))
+        }
+        _ => Ok(position),
+    }
+}
