@@ -3,7 +3,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
-import { expect, test as base } from './fixtures';
+import { expect, FIREFOX, firefoxWith, test as base } from './fixtures';
 import { grows, mediaFlows, receivedWidth, sum } from './stats';
 
 const PHONE = { width: 360, height: 740 };
@@ -77,7 +77,7 @@ async function play(page: Page, id: number): Promise<void> {
 }
 
 for (const [codec, id] of Object.entries(CODECS)) {
-  test(`the page’s line for ffmpeg feeds ${codec} and Opus, and the page plays it`, async ({ page, feed }) => {
+  test(`the page’s line for ffmpeg feeds ${codec} and Opus, and the page plays it`, firefoxWith(codec), async ({ page, feed }) => {
     await page.goto('/streaming.html');
     const line = await lineFor(page, id, 'ffmpeg');
     if (codec === 'av1') {
@@ -175,6 +175,39 @@ test('layers of a simulcast source are chosen', async ({ page, feed }) => {
   }
 });
 
+test('a film on demand has a bar to go to another position', FIREFOX, async ({ page }, info) => {
+  const film = info.outputPath('film.webm');
+  // Half a minute of black, then of white.
+  const colours = '-f lavfi -i color=black:size=320x180:rate=10:duration=30 -f lavfi -i color=white:size=320x180:rate=10:duration=30';
+  const line = `-v error ${colours} -filter_complex [0][1]concat -c:v libvpx -deadline realtime -cpu-used 8 -g 10 -b:v 100k ${film}`;
+  execFileSync('ffmpeg', line.split(' '));
+  const server = await startServer({ workers: 1, config: `[[streaming.mountpoint]]\nname = "film"\ntype = "ondemand"\nid = 5\nfilename = "${film}"\n` });
+  await page.goto(`${server.base}/streaming.html?play=5`);
+  await mediaFlows(page, { video: 'VP8' });
+  await expect(page.getByTestId('position')).toBeVisible();
+  await expect(page.getByTestId('time')).toContainText('of 1:00');
+  /** How bright the middle of the picture is. */
+  const brightness = () =>
+    page.getByTestId('tiles').locator('video').first().evaluate((video) => {
+      const canvas = document.createElement('canvas');
+      canvas.width = canvas.height = 1;
+      const context = canvas.getContext('2d')!;
+      context.drawImage(video as HTMLVideoElement, 0, 0, 1, 1);
+      return context.getImageData(0, 0, 1, 1).data[0];
+    });
+  await expect.poll(brightness).toBeLessThan(60);
+  for (const [position, bright] of [[45, true], [3, false], [40, true]] as const) {
+    await page.getByTestId('seek').fill(String(position));
+    if (bright) await expect.poll(brightness).toBeGreaterThan(200);
+    else await expect.poll(brightness).toBeLessThan(60);
+    await expect(page.getByTestId('time')).toContainText(`0:${String(position).padStart(2, '0').slice(0, 1)}`);
+  }
+  await page.getByTestId('stop').click();
+  await expect(page.getByTestId('position')).toBeHidden();
+  await page.goto('about:blank');
+  expect(await server.stop()).toBe(0);
+});
+
 test('who has no mountpoint yet makes one with a click, and feeds it', async ({ page, feed }) => {
   // A server as it starts without any configuration.
   const empty = await startServer({ workers: 1 });
@@ -234,7 +267,7 @@ test('a line can be copied', async ({ page, context, server }) => {
   execFileSync('bash', ['-n', '-c', line ?? '']);
 });
 
-test('messages of a data stream are shown', async ({ page }) => {
+test('messages of a data stream are shown', FIREFOX, async ({ page }) => {
   const { createSocket } = await import('node:dgram');
   await page.goto('/streaming.html?play=24');
   await expect(page.getByTestId('player')).toBeVisible();

@@ -29,6 +29,8 @@ export interface MountpointInfo {
   rtsp?: boolean;
   url?: string;
   filename?: string;
+  /** Of a file, in seconds. */
+  duration?: number;
   secret?: string;
   token?: string;
   srtp?: boolean;

@@ -5,6 +5,7 @@ import { FiguresPanel } from './figures';
 import { LayerChoice } from './layers';
 import { MountpointList, type Listed } from './mountpoints';
 import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { PositionBar } from './position';
 import { connect, type Jsep, type Session } from './session';
 import { Tiles } from './tiles';
 
@@ -25,12 +26,13 @@ const list = new MountpointList(element('streams'), element('none'), {
   play: (mountpoint, pin) => void play(mountpoint, pin),
   info: async (mountpoint, secret) => (await ask({ request: 'info', id: mountpoint.id, ...(secret && { secret }) }))['info'] as MountpointInfo,
 });
+const position = new PositionBar(element('position'), (position) => run(call?.send({ request: 'seek', position })));
 const pause = element<HTMLButtonElement>('pause');
 
 let session: Session | null = null;
 let call: Call | null = null;
 /** What is played, and what its streams are. */
-let current: { mountpoint: Listed; streams: StreamInfo[] } | null = null;
+let current: { mountpoint: Listed; streams: StreamInfo[]; duration?: number } | null = null;
 /** What is played once the former has stopped. */
 let next: { mountpoint: Listed; pin?: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -116,6 +118,7 @@ async function play(mountpoint: Listed, pin?: string): Promise<void> {
     const live = await attached();
     const { info } = await live.ask({ request: 'info', id: mountpoint.id });
     if (info?.media) current.streams = info.media;
+    current.duration = info?.duration;
     await live.send({ request: 'watch', id: mountpoint.id, ...(pin && { pin }) });
   } catch (error) {
     failed(message(error));
@@ -146,6 +149,8 @@ const events: CallEvents = {
         return showPaused(false);
       case 'pausing':
         return showPaused(true);
+      case 'seeking':
+        return position.goesOn(result.position);
       case 'stopped':
         notice('info', 'The mountpoint is gone.');
         break;
@@ -174,7 +179,7 @@ async function answer(offer: Jsep): Promise<void> {
   try {
     const ours = await live.receive(offer);
     await live.send({ request: 'start' }, ours);
-    showPlayer(current.mountpoint, current.streams);
+    showPlayer(current);
     figures.start(() => live.peerConnection);
   } catch (error) {
     failed(`The offer could not be answered: ${message(error)}`);
@@ -182,12 +187,13 @@ async function answer(offer: Jsep): Promise<void> {
   }
 }
 
-function showPlayer(mountpoint: Listed, streams: StreamInfo[]): void {
+function showPlayer({ mountpoint, streams, duration }: NonNullable<typeof current>): void {
   element('player').hidden = false;
   element('player-title').textContent = mountpoint.description;
   element('messages').hidden = !streams.some((stream) => stream.type === 'data');
   element('log').replaceChildren();
   layers.show(streams);
+  position.show(duration);
   showPaused(false);
   element('player').scrollIntoView({ block: 'nearest' });
 }
@@ -228,6 +234,7 @@ function ended(): void {
   clearTimeout(stopping);
   tiles.clear();
   figures.stop();
+  position.show(undefined);
   element('player').hidden = true;
   current = null;
   list.playing(null);
