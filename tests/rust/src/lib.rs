@@ -8,6 +8,7 @@
     reason = "a test fails by a panic"
 )]
 
+pub mod janus_tools;
 mod peer;
 mod server;
 mod stage;

@@ -9,7 +9,6 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use portunus_files::{MediaFile, OpenOptions};
 use portunus_rtp::Header;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_streaming::{Streaming, StreamingConfig};
-use portunus_tests::{Caller, Peer, Server};
+use portunus_tests::{Caller, Peer, Server, janus_tools};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::json;
 use tempfile::TempDir;
@@ -97,45 +96,17 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("-h").output().is_ok();
-    if !found {
-        println!("there is no {program}: what was recorded is not decoded");
-    }
-    found
-}
-
 /// Converts a recording, and checks that so many frames of it can be decoded and how long it is.
 fn check_playable(recording: &Path, extension: &str, frames: usize) {
-    if !has("janus-pp-rec") || !has("ffprobe") {
+    let Some(file) = janus_tools::convert(recording, extension) else {
         return;
-    }
-    let target = recording.with_extension(extension);
-    let converted = Command::new("janus-pp-rec")
-        .arg(recording)
-        .arg(&target)
-        .output()
-        .unwrap();
-    let log = String::from_utf8_lossy(&converted.stdout);
-    assert!(converted.status.success(), "{log}");
-    let probe = |arguments: &[&str]| {
-        let probed = Command::new("ffprobe")
-            .args(["-v", "error", "-of", "csv=p=0"])
-            .args(arguments)
-            .arg(&target)
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&probed.stderr);
-        assert!(errors.trim().is_empty(), "{errors}");
-        String::from_utf8(probed.stdout).unwrap()
     };
-    let decoded = probe(&["-count_frames", "-show_entries", "stream=nb_read_frames"]);
-    let decoded: usize = decoded.trim().parse().expect(&decoded);
-    assert!(decoded >= frames, "{decoded} frames of {frames}");
-    let seconds = probe(&["-show_entries", "format=duration"]);
-    let seconds: f64 = seconds.trim().parse().expect(&seconds);
-    let difference = (seconds - LENGTH.as_secs_f64()).abs();
-    assert!(difference < 0.4, "{seconds} s");
+    let Some(decoded) = janus_tools::decode(&file) else {
+        return;
+    };
+    assert!(decoded.frames >= frames, "{decoded:?} of {frames}");
+    let difference = decoded.duration.abs_diff(LENGTH);
+    assert!(difference < Duration::from_millis(400), "{decoded:?}");
 }
 
 /// Checks that a recording is one stream, with no packet missing.

@@ -9,22 +9,14 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 use portunus_files::{Codec, MediaFile, OpenOptions};
+use portunus_tests::janus_tools;
 
 /// 2026-01-01
 const START: u64 = 1_767_225_600_000_000;
-
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("-h").output().is_ok();
-    if !found {
-        println!("skipped: there is no {program}");
-    }
-    found
-}
 
 /// Records the first track of a file of `tests/data` into `folder`.
 fn record(name: &str, codec: Codec, folder: &Path) -> PathBuf {
@@ -34,7 +26,7 @@ fn record(name: &str, codec: Codec, folder: &Path) -> PathBuf {
         video: is_video,
         looping: false,
     };
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/files/tests/data");
     let mut file = MediaFile::open(&path.join(name), &options).unwrap();
     let medium = if is_video {
         Medium::Video
@@ -63,41 +55,8 @@ fn record(name: &str, codec: Codec, folder: &Path) -> PathBuf {
     path
 }
 
-/// Converts a recording; the frames of the result that can be decoded, and how long it is.
-fn convert(recording: &Path, extension: &str) -> (usize, Duration) {
-    let target = recording.with_extension(extension);
-    let converted = Command::new("janus-pp-rec")
-        .arg(recording)
-        .arg(&target)
-        .output()
-        .unwrap();
-    let log = String::from_utf8_lossy(&converted.stdout);
-    assert!(converted.status.success(), "{log}");
-    let probe = |arguments: &[&str]| {
-        let probed = Command::new("ffprobe")
-            .args(["-v", "error", "-of", "csv=p=0"])
-            .args(arguments)
-            .arg(&target)
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&probed.stderr);
-        assert!(errors.trim().is_empty(), "{errors}");
-        String::from_utf8(probed.stdout).unwrap()
-    };
-    let frames = probe(&["-count_frames", "-show_entries", "stream=nb_read_frames"]);
-    let seconds = probe(&["-show_entries", "format=duration"]);
-    let seconds: f64 = seconds.trim().parse().expect(&seconds);
-    (
-        frames.trim().parse().expect(&frames),
-        Duration::from_secs_f64(seconds),
-    )
-}
-
 #[test]
 fn janus_pp_rec_makes_files_that_play() {
-    if !has("janus-pp-rec") || !has("ffprobe") {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     for (name, codec, extension, frames, millis) in [
         ("tone.opus", Codec::Opus, "opus", 50, 1_000),
@@ -107,22 +66,24 @@ fn janus_pp_rec_makes_files_that_play() {
         ("h264-opus.mp4", Codec::H264, "mp4", 20, 1_000),
     ] {
         let recording = record(name, codec, folder.path());
-        let (decoded, duration) = convert(&recording, extension);
-        println!("{name}: {decoded} frames, {duration:?}");
-        assert!(decoded >= frames, "{name}: {decoded} frames");
-        let difference = duration.abs_diff(Duration::from_millis(millis));
+        let Some(made) = janus_tools::convert(&recording, extension) else {
+            return;
+        };
+        let Some(decoded) = janus_tools::decode(&made) else {
+            return;
+        };
+        println!("{name}: {decoded:?}");
+        assert!(decoded.frames >= frames, "{name}: {decoded:?}");
+        let difference = decoded.duration.abs_diff(Duration::from_millis(millis));
         assert!(
             difference < Duration::from_millis(150),
-            "{name}: {duration:?}"
+            "{name}: {decoded:?}"
         );
     }
 }
 
 #[test]
 fn janus_pp_rec_makes_subtitles_of_messages() {
-    if !has("janus-pp-rec") {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let mut out = Vec::new();
     let info = Info::new(Medium::Data, "text", UnixMicros(START));
@@ -133,13 +94,9 @@ fn janus_pp_rec_makes_subtitles_of_messages() {
     }
     let recording = folder.path().join("chat.mjr");
     std::fs::write(&recording, out).unwrap();
-    let target = recording.with_extension("srt");
-    let converted = Command::new("janus-pp-rec")
-        .arg(&recording)
-        .arg(&target)
-        .output()
-        .unwrap();
-    assert!(converted.status.success());
+    let Some(target) = janus_tools::convert(&recording, "srt") else {
+        return;
+    };
     let subtitles = std::fs::read_to_string(target).unwrap();
     assert!(subtitles.contains("gr\u{fc}\u{df}e"), "{subtitles}");
     assert!(subtitles.contains("00:00:02.500 --> "), "{subtitles}");
