@@ -1,17 +1,17 @@
 """WHIP into a video room, and WHEP of one publisher or of all: ffmpeg, GStreamer, aiortc, and the Janus API beside them."""
 
 import asyncio
-import contextlib
 import os
 import unittest
 
-import aiohttp
 from aiortc import RTCSessionDescription, VideoStreamTrack
 
 from janus import Handle
-from server import Server
 from test_echo import Tone
-from whip import WAIT, Client, Refused, gstreamer, gstreamer_program, publishing_ffmpeg
+from whip import (
+    VP8_SINK, VP8_SOURCE, WAIT, WHEP_CAPS, Client, Refused, WhipTestCase, gstreamer, gstreamer_program,
+    publishing_ffmpeg,
+)
 
 CONFIG = """
 [[videoroom.room]]
@@ -27,32 +27,13 @@ PACKAGE = "janus.plugin.videoroom"
 
 
 @unittest.skipIf("REFERENCE_HTTP" in os.environ, "needs a room of its own")
-class WhipRoomTest(unittest.IsolatedAsyncioTestCase):
+class WhipRoomTest(WhipTestCase):
+    config = CONFIG
+
     async def asyncSetUp(self):
-        self.stack = contextlib.AsyncExitStack()
-        server = await self.stack.enter_async_context(Server(CONFIG))
-        self.http = await self.stack.enter_async_context(aiohttp.ClientSession())
-        self.server = server
-        self.whip, self.whep = f"{server.base}/whip/videoroom/1234", f"{server.base}/whep/videoroom/1234"
-
-    async def asyncTearDown(self):
-        await self.stack.aclose()
-
-    async def play(self, endpoint: str, *kinds: str) -> Client:
-        """A viewer, as soon as there is something to watch."""
-        async with asyncio.timeout(WAIT):
-            while True:
-                viewer = Client(self.http, PIN)
-                try:
-                    await viewer.play(endpoint, *kinds)
-                except Refused as refused:
-                    await viewer.connection.close()
-                    if refused.status != 409:
-                        raise
-                    await asyncio.sleep(0.1)
-                else:
-                    self.stack.push_async_callback(viewer.connection.close)
-                    return viewer
+        await super().asyncSetUp()
+        base = self.server.base
+        self.whip, self.whep = f"{base}/whip/videoroom/1234", f"{base}/whep/videoroom/1234"
 
     async def attach(self) -> Handle:
         """A client of the Janus API."""
@@ -83,9 +64,7 @@ class WhipRoomTest(unittest.IsolatedAsyncioTestCase):
         published = (await janus.told("publishers"))["publishers"][0]
         self.assertEqual((published["id"], published["video_codec"]), (42, "vp8"))
         viewer = await self.subscribe(42)
-        picture = await viewer.frames("video", 20)
-        self.assertEqual((picture[-1].width, picture[-1].height), (640, 480))
-        await viewer.frames("audio", 20)
+        await self.watch(viewer, 640, 480, frames=20)
         self.assertEqual(await publisher.end(), 200)
         self.assertEqual((await janus.told("unpublished"))["unpublished"], 42)
         self.assertEqual((await janus.told("leaving"))["leaving"], 42)
@@ -118,20 +97,16 @@ class WhipRoomTest(unittest.IsolatedAsyncioTestCase):
     async def test_ffmpeg_publishes_and_is_watched_by_whep(self):
         for _ in range(2):
             async with publishing_ffmpeg(f"{self.whip}/42", PIN):
-                viewer = await self.play(f"{self.whep}/42", "audio", "video")
-                picture = await viewer.frames("video", 30)
-                self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
-                await viewer.frames("audio", 30)
+                viewer = await self.play(f"{self.whep}/42", "audio", "video", token=PIN)
+                await self.watch(viewer, 320, 180)
                 self.assertEqual(await viewer.end(), 200)
 
     async def test_a_room_is_watched_before_anybody_publishes(self):
-        viewer = await self.play(self.whep, "audio", "video")
+        viewer = await self.play(self.whep, "audio", "video", token=PIN)
         for _ in range(2):
             publisher = Client(self.http, PIN)
             await publisher.publish(f"{self.whip}/42", Tone(), VideoStreamTrack())
-            picture = await viewer.frames("video", 20)
-            self.assertEqual((picture[-1].width, picture[-1].height), (640, 480))
-            await viewer.frames("audio", 20)
+            await self.watch(viewer, 640, 480, frames=20)
             await publisher.end()
         self.assertEqual(await viewer.end(), 200)
 
@@ -151,23 +126,12 @@ class WhipRoomTest(unittest.IsolatedAsyncioTestCase):
 
     @unittest.skipUnless(gstreamer_program(), "tests/gstreamer is not built")
     async def test_gstreamer_publishes_and_plays(self):
-        publish = (
-            "videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! "
-            "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=30 ! rtpvp8pay ! "
-            "application/x-rtp,media=video,encoding-name=VP8,payload=96,clock-rate=90000 ! sink.sink_0 "
-            f"whipsink name=sink whip-endpoint={self.whip}/42 auth-token={PIN}"
-        )
+        publish = f"{VP8_SOURCE} whipsink name=sink whip-endpoint={self.whip}/42 auth-token={PIN}"
         # Without audio: GStreamer links the first pad that comes to the first branch.
-        play = (
-            f"whepsrc name=src whep-endpoint={self.whep} auth-token={PIN} "
-            'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" '
-            'audio-caps="application/x-rtp,media=audio,encoding-name=OPUS,payload=96,clock-rate=48000" '
-            "src. ! application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink "
-        )
+        play = f"whepsrc name=src whep-endpoint={self.whep} auth-token={PIN} {WHEP_CAPS} {VP8_SINK}"
         async with gstreamer(publish):
-            viewer = await self.play(f"{self.whep}/42", "video")
-            picture = await viewer.frames("video", 30)
-            self.assertEqual((picture[-1].width, picture[-1].height), (320, 180))
+            viewer = await self.play(f"{self.whep}/42", "video", token=PIN)
+            await self.watch(viewer, 320, 180, audio=False)
             await viewer.end()
             async with gstreamer(play) as player:
                 self.assertEqual(await asyncio.wait_for(player.wait(), WAIT), 0)

@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
+import unittest
 import urllib.parse
 
 import aiohttp
 import av
 from aiortc import RTCPeerConnection, RTCSessionDescription
+
+from server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WAIT = 20
@@ -70,6 +73,56 @@ class Client:
             self.resource = urllib.parse.urljoin(endpoint, answer.headers["Location"])
             sdp = await answer.text()
         await self.connection.setRemoteDescription(RTCSessionDescription(sdp, "answer"))
+
+
+class WhipTestCase(unittest.IsolatedAsyncioTestCase):
+    """Tests with a server of their own, and clients of it that end with the test."""
+
+    config = ""
+
+    async def asyncSetUp(self):
+        self.stack = contextlib.AsyncExitStack()
+        self.server = await self.stack.enter_async_context(Server(self.config))
+        self.http = await self.stack.enter_async_context(aiohttp.ClientSession())
+
+    async def asyncTearDown(self):
+        await self.stack.aclose()
+
+    async def play(self, endpoint: str, *kinds: str, token: str | None = None) -> Client:
+        """A viewer, as soon as there is something to watch."""
+        async with asyncio.timeout(WAIT):
+            while True:
+                viewer = Client(self.http, token)
+                try:
+                    await viewer.play(endpoint, *kinds)
+                except Refused as refused:
+                    await viewer.connection.close()
+                    if refused.status != 409:
+                        raise
+                    await asyncio.sleep(0.1)
+                else:
+                    self.stack.push_async_callback(viewer.connection.close)
+                    return viewer
+
+    async def watch(self, viewer: Client, width: int, height: int, frames: int = 30, audio: bool = True):
+        """Waits until a picture of this size moves for the viewer, and sound comes."""
+        picture = await viewer.frames("video", frames)
+        self.assertEqual((picture[-1].width, picture[-1].height), (width, height))
+        if audio:
+            await viewer.frames("audio", frames)
+
+
+# What GStreamer publishes by whipsink and plays by whepsrc.
+VP8_SOURCE = (
+    "videotestsrc is-live=true ! video/x-raw,width=320,height=180,framerate=30/1 ! "
+    "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=30 ! rtpvp8pay ! "
+    "application/x-rtp,media=video,encoding-name=VP8,payload=96,clock-rate=90000 ! sink.sink_0 "
+)
+WHEP_CAPS = (
+    'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" '
+    'audio-caps="application/x-rtp,media=audio,encoding-name=OPUS,payload=96,clock-rate=48000" '
+)
+VP8_SINK = "src. ! application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink "
 
 
 def ffmpeg(endpoint: str, token: str | None, seconds: float, stop) -> None:
