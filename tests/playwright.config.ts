@@ -1,4 +1,51 @@
-import { defineConfig } from '@playwright/test';
+import { defineConfig, type PlaywrightTestConfig } from '@playwright/test';
+
+type Use = PlaywrightTestConfig['use'];
+
+const chromium: Use = {
+  browserName: 'chromium',
+  permissions: ['camera', 'microphone'],
+  launchOptions: {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--use-fake-device-for-media-stream',
+      '--use-fake-ui-for-media-stream',
+      '--autoplay-policy=no-user-gesture-required',
+      // Lets the tests run on a machine that has no other network interface.
+      '--allow-loopback-in-peer-connection',
+      // Tabs in the back keep their timers and encoders.
+      '--disable-background-timer-throttling',
+      '--disable-backgrounding-occluded-windows',
+      '--disable-renderer-backgrounding',
+    ],
+  },
+};
+
+const firefox: Use = {
+  browserName: 'firefox',
+  channel: 'moz-firefox',
+  launchOptions: {
+    executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr',
+    firefoxUserPrefs: {
+      'media.navigator.streams.fake': true,
+      'media.navigator.permission.disabled': true,
+      'media.autoplay.default': 0,
+      // Tabs in the back are as good as the one in front.
+      'media.devices.unfocused.enabled': true,
+      'media.block-autoplay-until-in-foreground': false,
+      'dom.min_background_timeout_value': 4,
+      // Lets the tests run on a machine that has no other network interface.
+      'media.peerconnection.ice.loopback': true,
+    },
+  },
+};
 
 export default defineConfig({
   testDir: 'browser',
@@ -15,33 +62,15 @@ export default defineConfig({
   expect: { timeout: 20_000 },
   reporter: [['list'], ['json', { outputFile: 'results/browser.json' }]],
   use: {
-    browserName: 'chromium',
     headless: true,
     actionTimeout: 10_000,
     navigationTimeout: 10_000,
-    permissions: ['camera', 'microphone'],
     viewport: { width: 1100, height: 900 },
     screenshot: 'only-on-failure',
-    launchOptions: {
-      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-        '--use-fake-device-for-media-stream',
-        '--use-fake-ui-for-media-stream',
-        '--autoplay-policy=no-user-gesture-required',
-        // Lets the tests run on a machine that has no other network interface.
-        '--allow-loopback-in-peer-connection',
-        // Tabs in the back keep their timers and encoders.
-        '--disable-background-timer-throttling',
-        '--disable-backgrounding-occluded-windows',
-        '--disable-renderer-backgrounding',
-      ],
-    },
   },
+  projects: [
+    { name: 'chromium', use: chromium },
+    // What is marked for it. Playwright drives Debian's Firefox by WebDriver BiDi.
+    { name: 'firefox', use: firefox, grep: /@firefox/ },
+  ],
 });

@@ -1,9 +1,9 @@
 // The controls of the echo test page: mute, bitrate, layers, text, restart.
 import { isReference } from '../server/index.mjs';
-import { expect, test } from './fixtures';
+import { expect, FIREFOX, test } from './fixtures';
 import { grows, mediaFlows, rate, receivedWidth, statsOf } from './stats';
 
-test('mute stops sound and picture, each alone', async ({ page }) => {
+test('mute stops sound and picture, each alone', FIREFOX, async ({ page }) => {
   await page.goto('/echotest.html?codec=vp8&size=320x180');
   await page.getByTestId('start').click();
   await mediaFlows(page, { audio: true, video: true });
@@ -35,7 +35,7 @@ test('a bitrate cap lowers what is sent, and lifting it raises it', async ({ pag
   await expect.poll(sent, { message: 'bitrate without the cap', timeout: 40_000 }).toBeGreaterThan(400_000);
 });
 
-test('simulcast by rid: each layer can be chosen', async ({ page }) => {
+test('simulcast by rid: each layer can be chosen', FIREFOX, async ({ page }) => {
   test.setTimeout(120_000);
   await page.goto('/echotest.html?codec=vp8&simulcast=1&size=1280x720');
   await page.getByTestId('start').click();
@@ -81,7 +81,7 @@ for (const [name, mime] of [['vp9', 'VP9'], ['av1', 'AV1']] as const) {
   });
 }
 
-test('text comes back with the echo prefix', async ({ page }) => {
+test('text comes back with the echo prefix', FIREFOX, async ({ page }) => {
   await page.goto('/echotest.html?source=none');
   await page.getByTestId('start').click();
   await page.getByTestId('text-input').fill('knock knock');
@@ -89,7 +89,7 @@ test('text comes back with the echo prefix', async ({ page }) => {
   await expect(page.getByTestId('text-log')).toContainText('Janus EchoTest here! You wrote: knock knock');
 });
 
-test('an ICE restart by the button keeps the call', async ({ page }) => {
+test('an ICE restart by the button keeps the call', FIREFOX, async ({ page }) => {
   await page.goto('/echotest.html?codec=vp8&size=320x180');
   await page.getByTestId('start').click();
   await mediaFlows(page, { audio: true, video: true });

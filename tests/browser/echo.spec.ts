@@ -1,5 +1,5 @@
 // The echo test page with each codec.
-import { expect, test } from './fixtures';
+import { expect, FIREFOX, firefoxWith, test } from './fixtures';
 import { codec, mediaFlows } from './stats';
 
 for (const [name, mime, size] of [
@@ -8,7 +8,7 @@ for (const [name, mime, size] of [
   ['h264', 'H264', '640x360'],
   ['av1', 'AV1', '320x180'],
 ] as const) {
-  test(`echo with ${mime} and Opus`, async ({ page }) => {
+  test(`echo with ${mime} and Opus`, firefoxWith(name), async ({ page }) => {
     await page.goto(`/echotest.html?codec=${name}&size=${size}`);
     const encodes = await page.evaluate(
       (mime) => RTCRtpSender.getCapabilities('video')?.codecs.some((codec) => codec.mimeType === `video/${mime}`),
@@ -27,20 +27,20 @@ for (const [name, mime, size] of [
 }
 
 for (const [name, mime] of [['pcmu', 'PCMU'], ['g722', 'G722']] as const) {
-  test(`echo with ${mime}`, async ({ page }) => {
+  test(`echo with ${mime}`, FIREFOX, async ({ page }) => {
     await page.goto(`/echotest.html?audiocodec=${name}&size=320x180`);
     await page.getByTestId('start').click();
     await mediaFlows(page, { audio: mime, video: true });
   });
 }
 
-test('a synthetic source, whose address the browser hides, is echoed', async ({ page }) => {
+test('a synthetic source, whose address the browser hides, is echoed', FIREFOX, async ({ page }) => {
   await page.goto('/echotest.html?source=synthetic&size=320x180');
   await page.getByTestId('start').click();
   await mediaFlows(page, { audio: 'opus', video: true });
 });
 
-test('the page can be reloaded in a call, and a second call follows a first', async ({ page }) => {
+test('the page can be reloaded in a call, and a second call follows a first', FIREFOX, async ({ page }) => {
   await page.goto('/echotest.html?codec=vp8&size=320x180');
   await page.getByTestId('start').click();
   await mediaFlows(page, { audio: true, video: true });
@@ -53,7 +53,7 @@ test('the page can be reloaded in a call, and a second call follows a first', as
 });
 
 for (const transport of ['http', 'ws'] as const) {
-  test(`the page works over ${transport} alone`, async ({ page }) => {
+  test(`the page works over ${transport} alone`, FIREFOX, async ({ page }) => {
     await page.goto(`/echotest.html?transport=${transport}&size=320x180`);
     await page.getByTestId('start').click();
     await expect(page.getByTestId('status')).toContainText(transport === 'ws' ? 'WebSocket' : 'HTTP');

@@ -5,6 +5,12 @@ import { startServer } from '../server/index.mjs';
 import { recordPeerConnections } from './stats';
 import type { Server } from '../server/portunus.mjs';
 
+/** Marks a test that runs in Firefox as well as in Chromium. */
+export const FIREFOX = { tag: '@firefox' };
+
+/** The same for a test of this codec: for H.264 Firefox needs a library that it would download. */
+export const firefoxWith = (codec: string) => (/h264/i.test(codec) ? {} : FIREFOX);
+
 interface WorkerFixtures {
   server: Server;
   /** The script that gives a page `window.client`: janus.js without a page around it. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Page } from '@playwright/test';
 import Janode from 'janode';
 import VideoRoom from 'janode/plugins/videoroom';
-import { expect, test as base } from './fixtures';
+import { expect, FIREFOX, test as base } from './fixtures';
 
 /** The page's half: PeerConnections whose descriptions are complete, so that there is nothing to trickle. */
 const PEERS = `
@@ -76,7 +76,7 @@ async function moves(page: Page, name: string, mid: string, width: number): Prom
   await expect.poll(async () => (await look()).frames).toBeGreaterThan(frames + 5);
 }
 
-test('Janode: publish, subscribe, update, switch, pause and leave, with events', async ({ page, server, clientScript, session, manager }) => {
+test('Janode: publish, subscribe, update, switch, pause and leave, with events', FIREFOX, async ({ page, server, clientScript, session, manager }) => {
   await page.goto(`${server.base}/index.html`);
   await page.addScriptTag({ content: clientScript });
   await page.addScriptTag({ content: PEERS });

@@ -1,11 +1,11 @@
 // janus.js as applications use it: over each transport, with data channels, renegotiation and restarts.
 import { isReference } from '../server/index.mjs';
-import { expect, test } from './fixtures';
+import { expect, FIREFOX, test } from './fixtures';
 import { AUDIO, blankPage, client, DATA, start, VIDEO } from './in-page';
 import { grows, mediaFlows, rate, stats, statsOf } from './stats';
 
 for (const transport of ['http', 'ws'] as const) {
-  test(`janus.js over ${transport === 'ws' ? 'WebSocket' : 'HTTP long poll'}`, async ({ page, server, clientScript }) => {
+  test(`janus.js over ${transport === 'ws' ? 'WebSocket' : 'HTTP long poll'}`, FIREFOX, async ({ page, server, clientScript }) => {
     await blankPage(page, server, clientScript);
     await start(page, server[transport], `[${AUDIO}, ${VIDEO}, ${DATA}]`, { audio: true, video: true });
     await expect.poll(() => client(page, 'client.up')).toBe(true);
@@ -29,7 +29,7 @@ test('an offer that cannot be parsed is refused, and the next one works', async 
   await mediaFlows(page, { audio: 'opus' });
 });
 
-test('data channels echo text and binary, each on its label', async ({ page, server, clientScript }) => {
+test('data channels echo text and binary, each on its label', FIREFOX, async ({ page, server, clientScript }) => {
   await blankPage(page, server, clientScript);
   await start(page, server.ws, `[${DATA}]`, { audio: false });
   await expect.poll(() => client(page, 'client.open')).toBe(true);
@@ -43,7 +43,7 @@ test('data channels echo text and binary, each on its label', async ({ page, ser
   await expect.poll(() => client(page, 'client.received.at(-1)')).toBe('Janus EchoTest here! You wrote: over there');
 });
 
-test('a data channel echoes a message of 200 KB', async ({ page, server, clientScript }) => {
+test('a data channel echoes a message of 200 KB', FIREFOX, async ({ page, server, clientScript }) => {
   test.skip(isReference, 'the reference takes 64 KB');
   await blankPage(page, server, clientScript);
   await start(page, server.ws, `[${DATA}]`, { audio: false });
@@ -62,7 +62,7 @@ test('many small messages arrive in order', async ({ page, server, clientScript 
   expect(await client(page, 'client.received.every(([low, high], n) => low + 256 * high === n)')).toBe(true);
 });
 
-test('renegotiation adds a second picture and removes it again', async ({ page, server, clientScript }) => {
+test('renegotiation adds a second picture and removes it again', FIREFOX, async ({ page, server, clientScript }) => {
   await blankPage(page, server, clientScript);
   await start(page, server.ws, `[${AUDIO}, ${VIDEO}]`, { audio: true, video: true });
   await mediaFlows(page, { audio: true, video: true });

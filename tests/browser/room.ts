@@ -70,7 +70,17 @@ export function tile(page: Page, name: string): Locator {
 /** Waits until somebody's picture moves. */
 export async function seen(page: Page, name: string): Promise<void> {
   const frames = () =>
-    tile(page, name).getByTestId('video').evaluate((video) => (video as HTMLVideoElement).getVideoPlaybackQuality().totalVideoFrames);
+    tile(page, name).getByTestId('video').evaluate(async (element) => {
+      const video = element as HTMLVideoElement;
+      const shown = video.getVideoPlaybackQuality().totalVideoFrames;
+      if (shown > 0) return shown;
+      // Firefox does not count what it shows of a stream, only what it decodes.
+      const track = (video.srcObject as MediaStream | null)?.getVideoTracks()[0];
+      const connections = (window as any).peerConnections as RTCPeerConnection[];
+      const receiver = connections.flatMap((one) => one.getReceivers()).find((one) => one.track === track);
+      const stats = receiver ? [...(await receiver.getStats()).values()] : [];
+      return (stats.find((stat) => stat.type === 'inbound-rtp')?.framesDecoded ?? 0) as number;
+    });
   await expect.poll(frames, { message: `${name} is seen` }).toBeGreaterThan(0);
   const before = await frames();
   await expect.poll(frames, { message: `${name} moves` }).toBeGreaterThan(before + 10);

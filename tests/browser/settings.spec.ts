@@ -1,6 +1,6 @@
 // Servers that are set up otherwise than by default: the browser notices nothing.
 import { isReference, startServer } from '../server/index.mjs';
-import { expect, test } from './fixtures';
+import { expect, FIREFOX, test } from './fixtures';
 import { mediaFlows } from './stats';
 
 const SETTINGS = {
@@ -13,8 +13,11 @@ const SETTINGS = {
   'other transport-wide feedback': 'twcc_period_ms = 20',
 };
 
+/** What changes how a browser connects. */
+const IN_FIREFOX = ['ICE-lite', 'candidates one by one', 'other transport-wide feedback'];
+
 for (const [name, config] of Object.entries(SETTINGS)) {
-  test(`a call with a server that has ${name}`, async ({ page }) => {
+  test(`a call with a server that has ${name}`, IN_FIREFOX.includes(name) ? FIREFOX : {}, async ({ page }) => {
     test.skip(isReference, 'starts servers of its own');
     const server = await startServer({ workers: 1, config });
     try {

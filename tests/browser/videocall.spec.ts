@@ -1,7 +1,7 @@
 // The video call page, in several tabs.
 import type { BrowserContext, Page } from '@playwright/test';
 import { isReference } from '../server/index.mjs';
-import { expect, test } from './fixtures';
+import { expect, FIREFOX, test } from './fixtures';
 import { grows, mediaFlows, statsOf } from './stats';
 
 let number = 0;
@@ -38,7 +38,7 @@ async function serverPort(page: Page): Promise<number> {
   return (await statsOf(page, 'remote-candidate')).find((stat) => stat.id === pair?.remoteCandidateId)?.port;
 }
 
-test('two tabs call each other, on two workers, with text and a hang-up', async ({ context }) => {
+test('two tabs call each other, on two workers, with text and a hang-up', FIREFOX, async ({ context }) => {
   const { caller, callee, names } = await established(context);
   await mediaFlows(caller, { audio: 'opus', video: 'VP8' });
   await mediaFlows(callee, { audio: 'opus', video: 'VP8' });

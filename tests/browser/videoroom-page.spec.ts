@@ -1,8 +1,9 @@
 // The video room page, driven as users do: several tabs in one room.
 import { isReference, startServer } from '../server/index.mjs';
+import { FIREFOX } from './fixtures';
 import { ask, enter, expect, growth, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
 
-test('three publish and watch each other, one leaves, and nothing stays behind', async ({ context }) => {
+test('three publish and watch each other, one leaves, and nothing stays behind', FIREFOX, async ({ context }) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
   const ben = await enter(context, ROOMS.demo, 'Ben');
   const cleo = await enter(context, ROOMS.demo, 'Cleo');
@@ -149,7 +150,7 @@ test('a server that goes away is told of, and the room is left', async ({ page }
   await expect.poll(() => open(page)).toBe(0);
 });
 
-test('chat reaches everybody, also from those who only watch', async ({ context }) => {
+test('chat reaches everybody, also from those who only watch', FIREFOX, async ({ context }) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
   const ben = await enter(context, ROOMS.demo, 'Ben', 'source=none');
   await seen(ben, 'Ann');

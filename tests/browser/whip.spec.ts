@@ -2,7 +2,7 @@
 import { buildSync } from 'esbuild';
 import type { Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
-import { expect, test as base } from './fixtures';
+import { expect, firefoxWith, test as base } from './fixtures';
 import { blankPage } from './in-page';
 import type { Server } from '../server/portunus.mjs';
 import { codec, grows, mediaFlows, receivedWidth, statsOf } from './stats';
@@ -77,7 +77,7 @@ async function play(page: Page, endpoint: string, options: object = {}): Promise
 const end = (page: Page) => run<number>(page, 'return media.end()');
 
 for (const name of ['VP8', 'VP9', 'H264', 'AV1']) {
-  test(`${name} and Opus go in by WHIP and out by WHEP`, async ({ page, context, server, script }) => {
+  test(`${name} and Opus go in by WHIP and out by WHEP`, firefoxWith(name), async ({ page, context, server, script }) => {
     await open(page, script, server);
     await publish(page, `${server.base}/whip/7`, { codec: name });
     const viewer = await context.newPage();
