@@ -1,7 +1,7 @@
 //! What relaying costs against the seals alone, in one run: `cargo run --release -p portunus-media
-//! --features testing --example fan_out_ratio`.
+//! --features testing --example fan_out_ratio -- 400`.
 //!
-//! One source to 400 sinks, 7 packets of 1,200 bytes a frame, system calls excluded. Rounds of both kinds
+//! One source to 400 sinks, or as many as the argument says, 7 packets of 1,200 bytes a frame, system calls excluded. Rounds of both kinds
 //! alternate, and the best of each counts: that is what is left when nothing else disturbs the machine.
 #![allow(missing_docs, clippy::expect_used)]
 
@@ -11,25 +11,29 @@ use portunus_media::testing::FanOut;
 use portunus_rtp::SeqNo;
 use portunus_srtp::{Profile, Sealer};
 
-const SINKS: usize = 400;
 const PACKETS: usize = 7;
 const BYTES: usize = 1_200;
 /// Fixed header, and extensions as the sinks write them.
 const HEADER: usize = 32;
-const ROUNDS: u64 = 600;
+/// Of each kind, with 400 sinks.
+const ROUNDS: usize = 600;
+const DEFAULT_SINKS: usize = 400;
 
 fn main() {
+    let sinks = std::env::args().nth(1).and_then(|sinks| sinks.parse().ok());
+    let sinks = sinks.unwrap_or(DEFAULT_SINKS).clamp(1, 40_000);
+    let rounds = (ROUNDS * DEFAULT_SINKS / sinks).clamp(10, ROUNDS);
     let sealer =
         |n: usize| Sealer::new(Profile::AeadAes128Gcm, &[n as u8; 16], &[1; 12]).expect("a sealer");
-    let sealers: Vec<Sealer> = (0..SINKS).map(sealer).collect();
+    let sealers: Vec<Sealer> = (0..sinks).map(sealer).collect();
     let mut arena = vec![0u8; FanOut::ARENA_BYTES];
-    let mut rig = FanOut::new(SINKS);
+    let mut rig = FanOut::new(sinks);
     for _ in 0..100 {
         let mut frame = rig.frame(PACKETS, BYTES);
         rig.relay(&mut frame);
     }
     let (mut seals, mut relays) = (Vec::new(), Vec::new());
-    for round in 1..=ROUNDS {
+    for round in 1..=rounds as u64 {
         let start = Instant::now();
         seal_all(&sealers, &mut arena, round);
         seals.push(start.elapsed());
@@ -41,9 +45,9 @@ fn main() {
     let each = |durations: &mut Vec<Duration>, at: usize| {
         durations.sort_unstable();
         let duration = durations.get(at).copied().unwrap_or_default();
-        duration.as_nanos() as f64 / (SINKS * PACKETS) as f64
+        duration.as_nanos() as f64 / (sinks * PACKETS) as f64
     };
-    for (name, at) in [("best", 0), ("median", ROUNDS as usize / 2)] {
+    for (name, at) in [("best", 0), ("median", rounds / 2)] {
         let (seal, relay) = (each(&mut seals, at), each(&mut relays, at));
         println!(
             "{name}: seal {seal:.0} ns, relay {relay:.0} ns a packet and sink: {:.2}x",

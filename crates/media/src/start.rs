@@ -111,6 +111,7 @@ fn spawn(parts: WorkerParts, pin: bool, held: watch::Sender<()>) -> Result<(), M
         if pin && let Err(error) = pin_to_core(usize::from(index)) {
             tracing::warn!(worker = index, %error, "cannot pin the media worker to a core");
         }
+        go_first(index);
         if let Err(error) = Worker::new(parts).run() {
             tracing::error!(worker = index, %error, "the media worker cannot go on");
         }
@@ -118,6 +119,16 @@ fn spawn(parts: WorkerParts, pin: bool, held: watch::Sender<()>) -> Result<(), M
     };
     let builder = std::thread::Builder::new().name(format!("media-{index}"));
     builder.spawn(run).map(drop).map_err(MediaError::Thread)
+}
+
+/// How much earlier than others a worker gets a core that both want, as a nice value. It takes CAP_SYS_NICE.
+const NICE: i32 = -10;
+
+/// Lets the calling thread go before ordinary ones: what a worker waits for a core, all its peers wait.
+fn go_first(worker: u16) {
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(worker, %error, "the media worker has no precedence over other threads");
+    }
 }
 
 fn streams(config: &MediaConfig) -> StreamConfig {

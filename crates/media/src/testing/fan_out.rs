@@ -32,6 +32,10 @@ use crate::{
 /// Between two frames.
 const FRAME: Duration = Duration::from_millis(33);
 
+/// Of virtual time, while somebody connects: so little that thousands connect before the first of them
+/// would have had to show that it is still there.
+const STEP: Duration = Duration::from_micros(250);
+
 /// A worker with one publisher and many viewers of it.
 pub struct FanOut {
     worker: Worker,
@@ -346,7 +350,7 @@ impl FanOut {
             .set_remote(&server, self.now)
             .expect("a valid description");
         let mut buffer = vec![0; 2_048];
-        for _ in 0..1_000 {
+        for _ in 0..20_000 {
             self.worker.take_commands(self.now);
             self.worker.take_handshakes(self.now);
             self.worker.run_timers(self.now);
@@ -370,7 +374,7 @@ impl FanOut {
                     return side;
                 }
             }
-            self.now += Duration::from_millis(5);
+            self.now += STEP;
             side.transport.handle_timeout(self.now);
         }
         panic!("client {index} does not connect");
