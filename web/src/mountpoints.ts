@@ -1,5 +1,6 @@
 // The list of mountpoints: what there is, whether media comes in, and how to feed it.
 import { feeds, unfed, type Feed, type MountpointInfo, type StreamInfo } from './feed';
+import { make } from './make';
 
 /** A mountpoint as `list` tells it. */
 export interface Listed {
@@ -206,16 +207,4 @@ function duration(milliseconds: number): string {
   if (seconds < 120) return `${seconds} s`;
   const minutes = Math.round(seconds / 60);
   return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
-}
-
-/** A new element. */
-function make<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  { className = '', text = '', testid = '' } = {},
-): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text) made.textContent = text;
-  if (testid) made.dataset['testid'] = testid;
-  return made;
 }

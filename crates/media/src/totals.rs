@@ -25,6 +25,12 @@ pub struct MediaTotals {
     pub ring_dropped: u64,
     /// Events that the control plane did not take in time.
     pub events_dropped: u64,
+    /// Packets and messages that ingests took in.
+    pub ingested_packets: u64,
+    /// Bytes of these, RTP headers included.
+    pub ingested_bytes: u64,
+    /// Datagrams that ingests refused, or that came while they were disabled.
+    pub ingest_refused: u64,
     /// Datagrams refused, by kind.
     pub refused: Vec<(&'static str, u64)>,
 }
@@ -41,6 +47,9 @@ pub(crate) struct WorkerTotals {
     pub(crate) send_refused: AtomicU64,
     pub(crate) ring_dropped: AtomicU64,
     pub(crate) events_dropped: AtomicU64,
+    pub(crate) ingested_packets: AtomicU64,
+    pub(crate) ingested_bytes: AtomicU64,
+    pub(crate) ingest_refused: AtomicU64,
     /// In the order of the names that the worker counts by.
     pub(crate) refused: Vec<(&'static str, AtomicU64)>,
 }
@@ -59,6 +68,9 @@ impl WorkerTotals {
             send_refused: zero(),
             ring_dropped: zero(),
             events_dropped: zero(),
+            ingested_packets: zero(),
+            ingested_bytes: zero(),
+            ingest_refused: zero(),
             refused: kinds.map(|kind| (kind, zero())).collect(),
         }
     }
@@ -74,6 +86,9 @@ impl WorkerTotals {
         sum.send_refused += self.send_refused.load(Relaxed);
         sum.ring_dropped += self.ring_dropped.load(Relaxed);
         sum.events_dropped += self.events_dropped.load(Relaxed);
+        sum.ingested_packets += self.ingested_packets.load(Relaxed);
+        sum.ingested_bytes += self.ingested_bytes.load(Relaxed);
+        sum.ingest_refused += self.ingest_refused.load(Relaxed);
         if sum.refused.is_empty() {
             sum.refused = self.refused.iter().map(|(kind, _)| (*kind, 0)).collect();
         }

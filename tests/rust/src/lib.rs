@@ -15,4 +15,4 @@ mod stage;
 
 pub use peer::{Packet, Peer};
 pub use server::{Caller, Server};
-pub use stage::{Sender, Stage, Viewer, listen, vp8};
+pub use stage::{Sender, Stage, Viewer, listen, vp8, vp8_ingest};

@@ -1,14 +1,15 @@
 //! A media plane without a gateway: viewers of ingests, and what feeds those.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_media::{
-    IngestBind, IngestSocket, MediaConfig, MediaPlane, PeerEvent, PeerId, PeerOptions,
-    RouteOptions, SourceRef, TrackRef,
+    IngestBind, IngestFeed, IngestOptions, IngestSocket, MediaConfig, MediaPlane, PeerEvent,
+    PeerId, PeerOptions, RouteOptions, SourceRef, TrackRef,
 };
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, Ssrc};
+use portunus_sdp::negotiated::Codec;
 use portunus_sdp::{CodecName, Direction, Kind, MediaOffer};
 use portunus_sdp::{Description, LocalTransport, OfferOptions, SdpType, Session};
 use tokio::sync::mpsc;
@@ -150,6 +151,18 @@ impl Sender {
         }
     }
 
+    /// Sends pictures of one packet until `peer` gets one.
+    pub async fn start(&mut self, peer: &mut Peer) {
+        let patience = Instant::now() + Duration::from_secs(20);
+        while peer.packets.is_empty() {
+            assert!(Instant::now() < patience, "nothing came");
+            self.picture(true, 1);
+            let until = Instant::now() + Duration::from_millis(20);
+            peer.run_until(|peer| !peer.packets.is_empty() || Instant::now() > until)
+                .await;
+        }
+    }
+
     /// The bytes of the next packet.
     pub fn packet(&mut self, marker: bool, payload: &[u8]) -> Vec<u8> {
         let fields = Fields {
@@ -194,4 +207,9 @@ pub fn vp8(keyframe: bool, n: u8, tag: u16) -> Vec<u8> {
     payload.extend_from_slice(&tag.to_be_bytes());
     payload.extend([n; 40]);
     payload
+}
+
+/// An ingest of VP8.
+pub fn vp8_ingest(feed: IngestFeed) -> IngestOptions {
+    IngestOptions::rtp(Codec::Vp8, 90_000, feed)
 }

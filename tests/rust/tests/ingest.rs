@@ -17,11 +17,7 @@ use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, Packet as Rtcp, SenderInfo, SenderReportWriter, WritePacket};
 use portunus_sdp::negotiated::Codec;
 use portunus_sdp::{CodecName, Kind};
-use portunus_tests::{Peer, Sender, Stage, listen};
-
-fn vp8(feed: IngestFeed) -> IngestOptions {
-    IngestOptions::rtp(Codec::Vp8, 90_000, feed)
-}
+use portunus_tests::{Peer, Sender, Stage, listen, vp8_ingest};
 
 /// The bytes by which a test's packets are told apart.
 fn tags(peer: &Peer) -> Vec<u16> {
@@ -43,20 +39,6 @@ fn assert_continuous(peer: &Peer) {
         let step = pair[1].timestamp.wrapping_sub(pair[0].timestamp) as i32;
         assert!((0..900_000).contains(&step), "{pair:?}");
     }
-}
-
-/// Sends pictures until `peer` gets one.
-async fn started(sender: &mut Sender, peer: &mut Peer) {
-    for _ in 0..200 {
-        sender.picture(true, 1);
-        let until = Instant::now() + Duration::from_millis(20);
-        peer.run_until(|peer| !peer.packets.is_empty() || Instant::now() > until)
-            .await;
-        if !peer.packets.is_empty() {
-            return;
-        }
-    }
-    panic!("nothing came");
 }
 
 fn report(ssrc: u32, timestamp: u32) -> Vec<u8> {
@@ -94,10 +76,12 @@ async fn viewers_of_all_workers_get_every_packet_in_order() {
     let stage = Stage::start(2);
     let socket = listen();
     let mut sender = Sender::new(socket.local(), 65_500);
-    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let ingest = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
     for worker in 0..2 {
         let mut viewer = stage.watch(worker, ingest.id).await;
-        started(&mut sender, &mut viewer.peer).await;
+        sender.start(&mut viewer.peer).await;
         let first = tags(&viewer.peer)[0];
         for _ in 0..50 {
             sender.picture(false, 4);
@@ -121,12 +105,12 @@ async fn a_sender_that_restarts_is_one_stream_to_viewers() {
     let stage = Stage::start(1);
     let socket = listen();
     let local = socket.local();
-    let mut options = vp8(IngestFeed::socket(socket));
+    let mut options = vp8_ingest(IngestFeed::socket(socket));
     options.collision = Duration::from_millis(200);
     let ingest = stage.media.add_ingest(options);
     let mut viewer = stage.watch(0, ingest.id).await;
     let mut first = Sender::new(local, 1_000);
-    started(&mut first, &mut viewer.peer).await;
+    first.start(&mut viewer.peer).await;
     for n in 0..10 {
         first.picture(n == 0, 2);
     }
@@ -162,7 +146,7 @@ async fn new_viewers_get_the_kept_keyframe_and_what_followed_without_asking_for_
         rtp: vec![socket],
         rtcp: Some(rtcp),
     };
-    let mut options = vp8(feed);
+    let mut options = vp8_ingest(feed);
     options.worker = Some(0);
     let ingest = stage.media.add_ingest(options);
     let keep = KeyframeCache {
@@ -210,7 +194,9 @@ async fn a_paused_viewer_goes_on_with_the_kept_picture_and_without_a_gap() {
     let stage = Stage::start(1);
     let socket = listen();
     let mut sender = Sender::new(socket.local(), 500);
-    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let ingest = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
     let keep = KeyframeCache {
         max_age: Duration::ZERO,
         max_bytes: 1 << 20,
@@ -226,7 +212,7 @@ async fn a_paused_viewer_goes_on_with_the_kept_picture_and_without_a_gap() {
     };
     let route = stage.media.route(ingest.id, viewer.tracks[0], open.clone());
     viewer.peer.connect().await;
-    started(&mut sender, &mut viewer.peer).await;
+    sender.start(&mut viewer.peer).await;
     stage.media.set_route(route, shut);
     let taken = ingest.status.packets();
     // The worker takes commands before packets.
@@ -255,7 +241,7 @@ async fn keyframes_are_asked_for_at_most_once_a_second_and_no_viewer_is_forgotte
         rtp: vec![socket],
         rtcp: Some(rtcp),
     };
-    let ingest = stage.media.add_ingest(vp8(feed));
+    let ingest = stage.media.add_ingest(vp8_ingest(feed));
     let mut sender = Sender::new(local, 9_000);
     let control = Sender::new(rtcp_local, 1);
     sender.picture(false, 1);
@@ -318,11 +304,11 @@ async fn an_ingest_that_is_removed_leaves_its_viewers_to_another() {
         Sender::new(two.local(), 20_000),
     );
     let port = one.local();
-    let one = stage.media.add_ingest(vp8(IngestFeed::socket(one)));
-    let two = stage.media.add_ingest(vp8(IngestFeed::socket(two)));
+    let one = stage.media.add_ingest(vp8_ingest(IngestFeed::socket(one)));
+    let two = stage.media.add_ingest(vp8_ingest(IngestFeed::socket(two)));
     let mut viewers = [stage.watch(0, one.id).await, stage.watch(1, one.id).await];
     for viewer in &mut viewers {
-        started(&mut first, &mut viewer.peer).await;
+        first.start(&mut viewer.peer).await;
     }
     stage.media.remove_ingest(one.id);
     for viewer in &mut viewers {
@@ -350,9 +336,11 @@ async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
     let stage = Stage::start(1);
     let socket = listen();
     let mut sender = Sender::new(socket.local(), 700);
-    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let ingest = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
     let mut viewer = stage.watch(0, ingest.id).await;
-    started(&mut sender, &mut viewer.peer).await;
+    sender.start(&mut viewer.peer).await;
     stage.media.set_ingest_enabled(ingest.id, false);
     // Until the worker knows.
     while ingest.status.ignored() == 0 {
@@ -389,7 +377,7 @@ async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
 async fn the_control_plane_feeds_packets() {
     let stage = Stage::start(2);
     let (feed, packets) = packet_feed(1);
-    let mut options = vp8(IngestFeed::Packets(packets));
+    let mut options = vp8_ingest(IngestFeed::Packets(packets));
     options.worker = Some(0);
     let ingest = stage.media.add_ingest(options);
     let mut viewer = stage.watch(1, ingest.id).await;
@@ -419,7 +407,7 @@ async fn parameter_sets_come_before_each_intra_picture() {
     let mut media = RtpIngest::new(Codec::H264, 90_000);
     let sets = portunus_media::ingest::ParameterSets::from_sprop("Z0LAHg==,aM48gA==").unwrap();
     media.h264_parameter_sets = Some(sets.clone());
-    let mut options = vp8(IngestFeed::socket(socket));
+    let mut options = vp8_ingest(IngestFeed::socket(socket));
     options.media = IngestMedia::Rtp(media);
     let ingest = stage.media.add_ingest(options);
     let mut viewer = stage
@@ -453,7 +441,7 @@ async fn a_source_is_told_the_lowest_bitrate_of_its_viewers_and_they_its_clock()
         rtp: vec![socket],
         rtcp: Some(rtcp),
     };
-    let mut options = vp8(feed);
+    let mut options = vp8_ingest(feed);
     options.worker = Some(0);
     let ingest = stage.media.add_ingest(options);
     let mut sender = Sender::new(local, 70);
@@ -511,7 +499,7 @@ async fn spatial_layers_are_selected_where_the_ingest_has_them() {
         let mut sender = Sender::new(socket.local(), 90);
         let mut media = RtpIngest::new(Codec::Vp9, 90_000);
         media.svc = svc;
-        let mut options = vp8(IngestFeed::socket(socket));
+        let mut options = vp8_ingest(IngestFeed::socket(socket));
         options.media = IngestMedia::Rtp(media);
         let ingest = stage.media.add_ingest(options);
         let mut viewer = stage

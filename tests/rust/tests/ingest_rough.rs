@@ -16,28 +16,10 @@ use portunus_media::{Event, IngestFeed, IngestOptions, Layer};
 use portunus_rtp::SeqNo;
 use portunus_sdp::negotiated::Codec;
 use portunus_srtp::{Profile, Sealer};
-use portunus_tests::{Peer, Sender, Stage, listen};
+use portunus_tests::{Peer, Sender, Stage, listen, vp8_ingest};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use tokio::task::JoinSet;
-
-fn vp8(feed: IngestFeed) -> IngestOptions {
-    IngestOptions::rtp(Codec::Vp8, 90_000, feed)
-}
-
-/// Sends pictures of one packet until `peer` has one.
-async fn started(sender: &mut Sender, peer: &mut Peer) {
-    for _ in 0..200 {
-        sender.picture(true, 1);
-        let until = Instant::now() + Duration::from_millis(20);
-        peer.run_until(|peer| !peer.packets.is_empty() || Instant::now() > until)
-            .await;
-        if !peer.packets.is_empty() {
-            return;
-        }
-    }
-    panic!("nothing came");
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_fifty_viewers_lose_is_repaired_from_one_history() {
@@ -46,7 +28,9 @@ async fn what_fifty_viewers_lose_is_repaired_from_one_history() {
     let stage = Stage::start(2);
     let socket = listen();
     let mut sender = Sender::new(socket.local(), 100);
-    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let ingest = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
     let mut viewers = Vec::new();
     for n in 0..VIEWERS {
         let mut viewer = stage.watch(n as usize % 2, ingest.id).await;
@@ -97,11 +81,15 @@ async fn a_flood_on_one_port_takes_nothing_from_another() {
     let (flooded, quiet) = (listen(), listen());
     let flood = Sender::new(flooded.local(), 1);
     let mut sender = Sender::new(quiet.local(), 2_000);
-    let flooded = stage.media.add_ingest(vp8(IngestFeed::socket(flooded)));
-    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(quiet)));
+    let flooded = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(flooded)));
+    let ingest = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(quiet)));
     let mut viewer = stage.watch(0, ingest.id).await;
     let mut drowned = stage.watch(0, flooded.id).await;
-    started(&mut sender, &mut viewer.peer).await;
+    sender.start(&mut viewer.peer).await;
     let stop = Arc::new(AtomicBool::new(false));
     let flooding = {
         let stop = Arc::clone(&stop);
@@ -173,7 +161,7 @@ async fn noise_on_every_port_breaks_nothing() {
     ] {
         let socket = listen();
         targets.push(socket.local());
-        let mut options = vp8(IngestFeed::socket(socket));
+        let mut options = vp8_ingest(IngestFeed::socket(socket));
         options.srtp = Some(IngestSrtp {
             suite,
             key_and_salt: [7; 30],
@@ -227,10 +215,12 @@ async fn noise_on_every_port_breaks_nothing() {
     // All goes on: a good stream on a new ingest, and on one that was shouted at.
     let socket = listen();
     let mut sender = Sender::new(socket.local(), 5);
-    let ingest = stage.media.add_ingest(vp8(IngestFeed::socket(socket)));
+    let ingest = stage
+        .media
+        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
     for worker in 0..2 {
         let mut viewer = stage.watch(worker, ingest.id).await;
-        started(&mut sender, &mut viewer.peer).await;
+        sender.start(&mut viewer.peer).await;
     }
     assert!(ingests.iter().any(|ingest| ingest.status.oversized() > 0));
     for ingest in &ingests[..6] {
@@ -238,7 +228,7 @@ async fn noise_on_every_port_breaks_nothing() {
     }
     let mut good = Sender::new(targets[0], 77);
     viewers[0].peer.packets.clear();
-    started(&mut good, &mut viewers[0].peer).await;
+    good.start(&mut viewers[0].peer).await;
 }
 
 #[tokio::test]
@@ -250,7 +240,7 @@ async fn an_encoding_that_stops_gives_way_to_a_lower_one() {
         .enumerate()
         .map(|(n, socket)| Sender::new(socket.local(), 10_000 * (n as u32 + 1)))
         .collect();
-    let mut options = vp8(IngestFeed::Sockets { rtp, rtcp: None });
+    let mut options = vp8_ingest(IngestFeed::Sockets { rtp, rtcp: None });
     options.worker = Some(0);
     let ingest = stage.media.add_ingest(options);
     let mut viewer = stage.watch(1, ingest.id).await;
@@ -287,7 +277,7 @@ async fn srtp_is_opened_and_what_is_not_authentic_refused() {
         let mut sender = Sender::new(socket.local(), 60);
         let key: [u8; 30] = std::array::from_fn(|n| n as u8);
         let sealer = Sealer::new(profile, &key[..16], &key[16..]).unwrap();
-        let mut options = vp8(IngestFeed::socket(socket));
+        let mut options = vp8_ingest(IngestFeed::socket(socket));
         options.srtp = Some(IngestSrtp {
             suite,
             key_and_salt: key,

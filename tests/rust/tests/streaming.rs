@@ -585,6 +585,15 @@ async fn nonsense_on_every_port_breaks_nothing() {
     viewer
         .receive(0, || audio.send(b"sound"), |p| p.payload == b"sound")
         .await;
+    let totals = server.gateway.media_totals();
+    assert!(
+        totals.ingested_packets > 0 && totals.ingest_refused > 200,
+        "{totals:?}"
+    );
+    assert!(
+        totals.ingested_bytes > totals.ingested_packets,
+        "{totals:?}"
+    );
     let destroyed = admin.manage(json!({ "request": "destroy", "id": 7 })).await;
     assert_eq!(destroyed["destroyed"], 7);
     viewer

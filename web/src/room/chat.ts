@@ -1,6 +1,6 @@
 // What is written in the room, and who comes and goes.
 import { element } from '../page';
-import { make } from './make';
+import { make } from '../make';
 
 const LIMIT = 200;
 

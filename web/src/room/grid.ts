@@ -2,7 +2,7 @@
 import { ReceivedLayers } from '../controls';
 import { choose } from '../page';
 import type { Answer } from './api';
-import { make } from './make';
+import { make } from '../make';
 import type { StreamFigures } from './rates';
 
 export type View = 'grid' | 'speaker';

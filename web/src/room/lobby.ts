@@ -1,7 +1,7 @@
 // Before the room: which ones there are, joining one, making one.
 import { element } from '../page';
 import { CODES, Refused, type Answer, type Id, type Listed } from './api';
-import { make, makeButton } from './make';
+import { make, makeButton } from '../make';
 
 /** How often the list is read again, in milliseconds. */
 const REFRESH = 5000;

@@ -1,6 +1,6 @@
 // Who is in the room, and what a moderator may do about them.
 import type { Feed, FeedStream, Id } from './api';
-import { make, makeButton } from './make';
+import { make, makeButton } from '../make';
 import { live } from './subscription';
 
 /** Somebody in the room. */

@@ -127,6 +127,21 @@ fn media(out: &mut String, totals: &MediaTotals) {
             "Events of the media plane that the control plane did not take in time",
             totals.events_dropped,
         ),
+        (
+            "media_ingested_packets",
+            "Packets and messages that sources of mountpoints sent",
+            totals.ingested_packets,
+        ),
+        (
+            "media_ingested_bytes",
+            "Bytes of these, RTP headers included",
+            totals.ingested_bytes,
+        ),
+        (
+            "media_ingest_refused",
+            "Datagrams to mountpoints that were refused, or came while they were disabled",
+            totals.ingest_refused,
+        ),
     ] {
         metric(out, &format!("{name}_total"), help, "counter", value);
     }

@@ -220,6 +220,19 @@ async fn pages_health_and_counters_are_there() {
         metrics.contains("\nportunus_media_sent_datagrams_total 0\n"),
         "{metrics}"
     );
+    assert!(
+        metrics.contains("\nportunus_media_ingested_packets_total 0\n"),
+        "{metrics}"
+    );
+    // What is there twice makes the whole of it unreadable for Prometheus.
+    let names = || {
+        metrics
+            .lines()
+            .filter_map(|line| Some(line.rsplit_once(' ')?.0))
+    };
+    let mut seen = std::collections::HashSet::new();
+    let twice: Vec<_> = names().filter(|name| !seen.insert(*name)).collect();
+    assert!(twice.is_empty(), "{twice:?}");
 }
 
 #[tokio::test]

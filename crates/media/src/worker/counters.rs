@@ -14,12 +14,7 @@ use crate::totals::WorkerTotals;
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Kinds of refusals: those of a transport, then our own.
-const OWN: [&str; 4] = [
-    "malformed_rtp",
-    "unknown_stream",
-    "unknown_peer",
-    "handshake_queue_full",
-];
+const OWN: [&str; 3] = ["unknown_stream", "unknown_peer", "handshake_queue_full"];
 const KINDS: usize = DropReason::COUNT + OWN.len();
 
 /// Counts since the start, and what of it has been logged.
@@ -37,6 +32,9 @@ pub(crate) struct Counters {
     /// Events that the control plane did not take in time.
     events_dropped: u64,
     logged_events: u64,
+    ingested_packets: u64,
+    ingested_bytes: u64,
+    ingest_refused: u64,
     logged_sending: SendCounters,
     last_log: Option<Instant>,
     changed: bool,
@@ -55,6 +53,9 @@ impl Counters {
             logged_ring_full: 0,
             events_dropped: 0,
             logged_events: 0,
+            ingested_packets: 0,
+            ingested_bytes: 0,
+            ingest_refused: 0,
             logged_sending: SendCounters::default(),
             last_log: None,
             changed: false,
@@ -85,6 +86,9 @@ impl Counters {
             (&totals.send_refused, sending.refused),
             (&totals.ring_dropped, self.ring_full),
             (&totals.events_dropped, self.events_dropped),
+            (&totals.ingested_packets, self.ingested_packets),
+            (&totals.ingested_bytes, self.ingested_bytes),
+            (&totals.ingest_refused, self.ingest_refused),
         ];
         let refused = totals.refused.iter().map(|(_, total)| total);
         for (total, count) in datagrams.into_iter().chain(refused.zip(self.refused)) {
@@ -96,20 +100,31 @@ impl Counters {
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         let index = match refusal {
             Refusal::Transport(reason) => reason.index(),
-            Refusal::MalformedRtp => DropReason::COUNT,
-            Refusal::UnknownStream => DropReason::COUNT + 1,
+            Refusal::MalformedRtp => DropReason::MalformedRtp.index(),
+            Refusal::UnknownStream => DropReason::COUNT,
         };
         self.count(index);
     }
 
     /// A datagram is of no peer that is known.
     pub(super) fn unknown_peer(&mut self) {
-        self.count(DropReason::COUNT + 2);
+        self.count(DropReason::COUNT + 1);
     }
 
     /// So many handshakes wait that this datagram was dropped.
     pub(super) fn handshake_dropped(&mut self) {
-        self.count(DropReason::COUNT + 3);
+        self.count(DropReason::COUNT + 2);
+    }
+
+    /// An ingest took in a packet or a message.
+    pub(super) fn ingested(&mut self, bytes: usize) {
+        self.ingested_packets += 1;
+        self.ingested_bytes += bytes as u64;
+    }
+
+    /// An ingest refused a datagram, or is disabled.
+    pub(super) fn ingest_refused(&mut self) {
+        self.ingest_refused += 1;
     }
 
     /// A packet for another worker found the ring full.

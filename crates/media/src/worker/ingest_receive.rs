@@ -165,10 +165,12 @@ impl Worker {
         ingest.status.arrived(now);
         if !ingest.enabled {
             ingest.status.ignore();
+            self.counters.ingest_refused();
             return;
         }
         if datagram.len() > MAX_PACKET {
             ingest.status.refuse_oversized();
+            self.counters.ingest_refused();
             return;
         }
         let key = ingest.source;
@@ -181,8 +183,14 @@ impl Worker {
             IngestMedia::Data(_) => ingest.take_message(source, datagram, now),
         });
         match taken.flatten() {
-            Some(()) => ingest.status.accepted(datagram.len()),
-            None => ingest.status.refuse(),
+            Some(()) => {
+                ingest.status.accepted(datagram.len());
+                self.counters.ingested(datagram.len());
+            }
+            None => {
+                ingest.status.refuse();
+                self.counters.ingest_refused();
+            }
         }
         if first && !source.fresh.is_empty() {
             self.fresh_sources.push(key);
@@ -209,6 +217,7 @@ impl Worker {
         // RTP is as good as RTCP to learn the address by.
         if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
             ingest.status.refuse();
+            self.counters.ingest_refused();
             return;
         }
         ingest.upstream.latch(remote);

@@ -16,7 +16,7 @@ use super::open::Feeding;
 use super::{Mountpoint, Stream};
 use crate::player::Player;
 use crate::refusal::Refusal;
-use crate::spec::{DataType, FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
+use crate::spec::{FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
 
 /// A new viewer of a file gets the picture since its last keyframe: files have them far apart.
 const KEYFRAMES: KeyframeCache = KeyframeCache {
@@ -147,35 +147,11 @@ fn stream_of(track: &Track, spec: &FileSpec) -> Result<Stream, Refusal> {
     }
     let mid = Mid::new(mid).ok_or_else(|| refuse("no mid".to_owned()))?;
     let fmtp = offer.fmtp.clone().or_else(|| track.fmtp.clone());
-    let mut stream = bare(media, mid, media.name());
+    let mut stream = MediaSpec::new(media, mid);
     stream.pt = offer.pt.or(track.codec.static_pt());
     stream.codec = Some(codec);
     stream.fmtp = fmtp;
     Ok(Stream::new(stream, None))
-}
-
-/// A stream without ports.
-pub(super) fn bare(kind: MediaKind, mid: Mid, label: &str) -> MediaSpec {
-    MediaSpec {
-        kind,
-        mid,
-        label: label.to_owned(),
-        msid: None,
-        port: 0,
-        more_ports: Vec::new(),
-        mcast: None,
-        iface: None,
-        rtcpport: None,
-        pt: None,
-        codec: None,
-        fmtp: None,
-        skew: false,
-        simulcast: false,
-        svc: false,
-        h264sps: None,
-        datatype: DataType::default(),
-        buffermsg: false,
-    }
 }
 
 /// An ingest for each stream, and what feeds it.

@@ -14,11 +14,10 @@ use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use super::open::{Feeding, keyframe_cache};
-use super::played::bare;
 use super::{Age, Mountpoint, Stream};
 use crate::config::PortRange;
 use crate::refusal::Refusal;
-use crate::spec::{MediaKind, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
+use crate::spec::{MediaKind, MediaSpec, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
 
 /// What is pulled once the mountpoint is there.
 #[derive(Debug)]
@@ -71,7 +70,8 @@ pub(super) async fn open_rtsp(
     ] {
         if let Some(mid) = Mid::new(mid).filter(|_| wanted && has(of_medium)) {
             let offer = offer(spec, of_medium);
-            let mut stream = bare(kind, mid, label);
+            let mut stream = MediaSpec::new(kind, mid);
+            stream.label = label.to_owned();
             stream.pt = offer.pt;
             stream.codec = offer.codec;
             stream.fmtp.clone_from(&offer.fmtp);

@@ -173,7 +173,7 @@ pub(super) fn read_list(
 
 impl MediaSpec {
     /// A stream of which only this much is known.
-    pub(super) fn new(kind: MediaKind, mid: Mid) -> Self {
+    pub(crate) fn new(kind: MediaKind, mid: Mid) -> Self {
         MediaSpec {
             kind,
             mid,
