@@ -1,6 +1,6 @@
 // Checks what the documentation points to: links to files and headings, and paths of the repository in `code`.
 // Writes each that leads nowhere; the exit status says whether there is any.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
@@ -22,7 +22,8 @@ for (const file of tracked.filter((name) => name.endsWith('.md'))) {
     else if (heading && target.endsWith('.md') && !headings(target).has(heading)) report(file, link, 'there is no such heading');
   }
   for (const [, code] of prose.matchAll(/`([^`\n]+)`/g)) {
-    if (PATH.test(code) && !isThere(code.replace(/\/$/, ''))) report(file, code, 'there is no such path');
+    const path = code.replace(/\/$/, '');
+    if (PATH.test(code) && !isThere(path) && !isMade(path)) report(file, code, 'there is no such path');
   }
 }
 process.exit(wrong > 0 ? 1 : 0);
@@ -31,6 +32,11 @@ function isThere(path) {
   if (!path.includes('*')) return known.has(path) || existsSync(path);
   const pattern = new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\*/g, '[^/]+')}$`);
   return [...known].some((name) => pattern.test(name));
+}
+
+/** Whether it is there once something was built. */
+function isMade(path) {
+  return spawnSync('git', ['check-ignore', '-q', path]).status === 0;
 }
 
 /** The anchors of a file's headings, as forges make them. */
