@@ -182,30 +182,33 @@ test('a film on demand has a bar to go to another position', FIREFOX, async ({ p
   const line = `-v error ${colours} -filter_complex [0][1]concat -c:v libvpx -deadline realtime -cpu-used 8 -g 10 -b:v 100k ${film}`;
   execFileSync('ffmpeg', line.split(' '));
   const server = await startServer({ workers: 1, config: `[[streaming.mountpoint]]\nname = "film"\ntype = "ondemand"\nid = 5\nfilename = "${film}"\n` });
-  await page.goto(`${server.base}/streaming.html?play=5`);
-  await mediaFlows(page, { video: 'VP8' });
-  await expect(page.getByTestId('position')).toBeVisible();
-  await expect(page.getByTestId('time')).toContainText('of 1:00');
-  /** How bright the middle of the picture is. */
-  const brightness = () =>
-    page.getByTestId('tiles').locator('video').first().evaluate((video) => {
-      const canvas = document.createElement('canvas');
-      canvas.width = canvas.height = 1;
-      const context = canvas.getContext('2d')!;
-      context.drawImage(video as HTMLVideoElement, 0, 0, 1, 1);
-      return context.getImageData(0, 0, 1, 1).data[0];
-    });
-  await expect.poll(brightness).toBeLessThan(60);
-  for (const [position, bright] of [[45, true], [3, false], [40, true]] as const) {
-    await page.getByTestId('seek').fill(String(position));
-    if (bright) await expect.poll(brightness).toBeGreaterThan(200);
-    else await expect.poll(brightness).toBeLessThan(60);
-    await expect(page.getByTestId('time')).toContainText(`0:${String(position).padStart(2, '0').slice(0, 1)}`);
+  try {
+    await page.goto(`${server.base}/streaming.html?play=5`);
+    await mediaFlows(page, { video: 'VP8' });
+    await expect(page.getByTestId('position')).toBeVisible();
+    await expect(page.getByTestId('time')).toContainText('of 1:00');
+    /** How bright the middle of the picture is. */
+    const brightness = () =>
+      page.getByTestId('tiles').locator('video').first().evaluate((video) => {
+        const canvas = document.createElement('canvas');
+        canvas.width = canvas.height = 1;
+        const context = canvas.getContext('2d')!;
+        context.drawImage(video as HTMLVideoElement, 0, 0, 1, 1);
+        return context.getImageData(0, 0, 1, 1).data[0];
+      });
+    await expect.poll(brightness).toBeLessThan(60);
+    for (const [position, bright] of [[45, true], [3, false], [40, true]] as const) {
+      await page.getByTestId('seek').fill(String(position));
+      if (bright) await expect.poll(brightness).toBeGreaterThan(200);
+      else await expect.poll(brightness).toBeLessThan(60);
+      await expect(page.getByTestId('time')).toContainText(`0:${String(position).padStart(2, '0').slice(0, 1)}`);
+    }
+    await page.getByTestId('stop').click();
+    await expect(page.getByTestId('position')).toBeHidden();
+    await page.goto('about:blank');
+  } finally {
+    expect(await server.stop()).toBe(0);
   }
-  await page.getByTestId('stop').click();
-  await expect(page.getByTestId('position')).toBeHidden();
-  await page.goto('about:blank');
-  expect(await server.stop()).toBe(0);
 });
 
 test('who has no mountpoint yet makes one with a click, and feeds it', async ({ page, feed }) => {

@@ -9,6 +9,10 @@ import { join } from 'node:path';
 
 const root = new URL('../..', import.meta.url).pathname;
 
+/** Servers that run: none outlives the tests, however those end. */
+const running = new Set();
+process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+
 /**
  * @typedef {object} Server
  * @property {string} base where the pages are: `http://127.0.0.1:PORT`
@@ -34,6 +38,8 @@ export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
   writeFileSync(file, configuration({ http, websocket, media, socket, unix, extra: config }));
 
   const child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8');
