@@ -40,14 +40,14 @@ export const test = base.extend<{}, {}>({
   ],
 });
 
-/** Asks the plugin something that it answers at once, on a handle of its own. */
-export async function ask(server: Server, body: object): Promise<Record<string, any>> {
+/** Asks a plugin something that it answers at once, on a handle of its own. */
+export async function ask(server: Server, body: object, plugin = 'janus.plugin.videoroom'): Promise<Record<string, any>> {
   const post = async (path: string, message: object) => {
     const answer = await fetch(`${server.http}${path}`, { method: 'POST', body: JSON.stringify({ transaction: 't', ...message }) });
     return answer.json();
   };
   const { data: session } = await post('', { janus: 'create' });
-  const { data: handle } = await post(`/${session.id}`, { janus: 'attach', plugin: 'janus.plugin.videoroom' });
+  const { data: handle } = await post(`/${session.id}`, { janus: 'attach', plugin });
   const { plugindata } = await post(`/${session.id}/${handle.id}`, { janus: 'message', body });
   await post(`/${session.id}`, { janus: 'destroy' });
   return plugindata.data;

@@ -3,7 +3,7 @@ import type { Page } from '@playwright/test';
 import { isReference } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { blankPage } from './in-page';
-import { expect, growth, ROOMS, test } from './room';
+import { ask, enter, expect, growth, ROOMS, SECRET, test } from './room';
 
 /** Evaluates statements in which `server`, `room` and the clients of former ones (`window.x`) are known. */
 async function run<T>(page: Page, server: Server, body: string): Promise<T> {
@@ -139,4 +139,42 @@ test('joins, names and leaves are told to the others, in order', async ({ page, 
   const end = isReference ? ['leaving'] : ['unpublished', 'leaving'];
   await expect.poll(story).toEqual(['joining', 'publishes', 'renamed', ...end]);
   await run(page, server, `await ann.destroy();`);
+});
+
+test('VP9 with SVC goes from a room to the ports of a mountpoint, whose viewer chooses layers', async ({ page, context, server, clientScript }) => {
+  test.skip(isReference, 'the reference chooses no layers of SVC in rooms');
+  test.setTimeout(120_000);
+  const STREAMING = 'janus.plugin.streaming';
+  const video = { type: 'video', mid: 'v', port: 0, rtcpport: 0, pt: 98, codec: 'vp9', svc: true };
+  const { stream } = await ask(server, { request: 'create', type: 'rtp', id: 7, media: [video] }, STREAMING);
+  const ann = await enter(context, ROOMS.svc, 'Ann', 'size=1280x720&codec=vp9&svc=L3T3');
+  const [port] = stream.ports;
+  const publishers = async () => {
+    const { participants } = await ask(server, { request: 'listparticipants', room: ROOMS.svc });
+    return participants.filter((one: any) => one.publisher && one.display === 'Ann');
+  };
+  await expect.poll(publishers).toHaveLength(1);
+  const [{ id }] = await publishers();
+  const mid = await ann.evaluate(() => {
+    const sections = ((window as any).peerConnections as RTCPeerConnection[]).flatMap((one) => one.getTransceivers());
+    return sections.find((one) => one.sender.track?.kind === 'video')?.mid;
+  });
+  const streams = [{ mid, port: port.port, rtcp_port: port.rtcp_port }];
+  const forward = { request: 'rtp_forward', room: ROOMS.svc, secret: SECRET, publisher_id: id, host: '127.0.0.1', streams };
+  const forwarded = await ask(server, forward);
+  expect(forwarded.forwarders, JSON.stringify(forwarded)).toHaveLength(1);
+  await blankPage(page, server, clientScript);
+  await page.evaluate(`(async () => {
+    window.viewer = await Client.open('${server.ws}', '${STREAMING}');
+    await viewer.watch({ id: 7 });
+  })()`);
+  const look = () => page.evaluate(`viewer.picture('v')`) as Promise<{ frames: number; width: number }>;
+  for (const [layer, width] of [[0, 320], [2, 1280], [1, 640]]) {
+    await page.evaluate(`viewer.handle.send({ message: { request: 'configure', spatial_layer: ${layer} } })`);
+    await expect.poll(async () => (await look()).width, { message: `layer ${layer}`, timeout: 40_000 }).toBe(width);
+    const { frames } = await look();
+    await expect.poll(async () => (await look()).frames).toBeGreaterThan(frames + 10);
+  }
+  await ann.getByTestId('leave').click();
+  await ask(server, { request: 'destroy', id: 7 }, STREAMING);
 });
