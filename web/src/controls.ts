@@ -118,6 +118,19 @@ export class Controls {
 const LEVELS = ['low', 'medium', 'high'];
 
 /** Which layers arrive, as the plugin's events tell it bit by bit. */
+/** Why a layer arrives, in words; see the table of reasons in docs/bandwidth.md. */
+const REASONS: Record<string, string> = {
+  best: 'all that is sent',
+  'client-bound': 'as chosen',
+  bandwidth: 'more would not fit the link',
+  least: 'the least there is',
+  holding: 'more is tried later',
+  'emptying-queue': 'the link is catching up',
+  unmeasured: 'it has just begun',
+  silent: 'the higher one does not come',
+  keyframe: 'waiting for a keyframe',
+};
+
 export class ReceivedLayers {
   private spatial?: number;
   private temporal?: number;
@@ -132,6 +145,7 @@ export class ReceivedLayers {
     const parts = [];
     if (this.spatial !== undefined) parts.push(`${LEVELS[this.spatial] ?? ''} (${this.spatial})`);
     if (this.temporal !== undefined) parts.push(`temporal ${this.temporal}`);
-    return parts.join(', ');
+    const reason = REASONS[String(event['reason'])];
+    return parts.join(', ') + (reason === undefined ? '' : `: ${reason}`);
   }
 }

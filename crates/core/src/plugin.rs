@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use portunus_media::{DataMessage, Layer, RouteId, SpeechActivity};
+use portunus_media::{DataMessage, Layer, LayerReason, RouteId, SpeechActivity};
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
 use serde_json::{Map, Value, json};
@@ -207,6 +207,8 @@ pub enum HandleEvent {
         route: RouteId,
         /// What it relays now.
         layer: Layer,
+        /// Why these.
+        reason: LayerReason,
     },
     /// The client's estimate of what it can receive, in bit/s.
     Remb(u64),

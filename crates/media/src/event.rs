@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use portunus_rtp::Mid;
 
-use crate::{PeerId, RouteId, SpeechActivity};
+use crate::{LayerReason, PeerId, RouteId, SpeechActivity};
 
 /// Something that happened to a peer, and to which one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub enum Event {
         route: RouteId,
         /// What it relays now.
         layer: Layer,
+        /// Why these.
+        reason: LayerReason,
     },
     /// The peer's estimate of what it can receive (REMB), in bit/s.
     Remb {

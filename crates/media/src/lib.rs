@@ -22,7 +22,7 @@ pub use error::MediaError;
 pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
 };
-pub use graph::{SpeechActivity, TalkDetection};
+pub use graph::{LayerReason, SpeechActivity, TalkDetection};
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestStatus, PacketFeed, SharedSocket, packet_feed,
@@ -33,4 +33,5 @@ pub use outlet::{
 };
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
 pub use stats::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
+pub use portunus_rtc::bandwidth::Reason;
 pub use totals::MediaTotals;

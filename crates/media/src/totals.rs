@@ -33,6 +33,8 @@ pub struct MediaTotals {
     pub ingest_refused: u64,
     /// Datagrams refused, by kind.
     pub refused: Vec<(&'static str, u64)>,
+    /// Times that a viewer got other layers, by reason.
+    pub layer_changes: Vec<(&'static str, u64)>,
 }
 
 /// One worker's totals: it alone writes them, once a turn.
@@ -52,11 +54,16 @@ pub(crate) struct WorkerTotals {
     pub(crate) ingest_refused: AtomicU64,
     /// In the order of the names that the worker counts by.
     pub(crate) refused: Vec<(&'static str, AtomicU64)>,
+    /// The same.
+    pub(crate) layer_changes: Vec<(&'static str, AtomicU64)>,
 }
 
 impl WorkerTotals {
-    /// Nothing yet, of these kinds of refusals.
-    pub(crate) fn new(kinds: impl Iterator<Item = &'static str>) -> Self {
+    /// Nothing yet, of these kinds of refusals and these reasons of changes of layers.
+    pub(crate) fn new(
+        kinds: impl Iterator<Item = &'static str>,
+        reasons: impl Iterator<Item = &'static str>,
+    ) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
             received_datagrams: zero(),
@@ -72,6 +79,7 @@ impl WorkerTotals {
             ingested_bytes: zero(),
             ingest_refused: zero(),
             refused: kinds.map(|kind| (kind, zero())).collect(),
+            layer_changes: reasons.map(|reason| (reason, zero())).collect(),
         }
     }
 
@@ -89,11 +97,16 @@ impl WorkerTotals {
         sum.ingested_packets += self.ingested_packets.load(Relaxed);
         sum.ingested_bytes += self.ingested_bytes.load(Relaxed);
         sum.ingest_refused += self.ingest_refused.load(Relaxed);
-        if sum.refused.is_empty() {
-            sum.refused = self.refused.iter().map(|(kind, _)| (*kind, 0)).collect();
-        }
-        for ((_, sum), (_, count)) in sum.refused.iter_mut().zip(&self.refused) {
-            *sum += count.load(Relaxed);
-        }
+        add_each(&self.refused, &mut sum.refused);
+        add_each(&self.layer_changes, &mut sum.layer_changes);
+    }
+}
+
+fn add_each(counts: &[(&'static str, AtomicU64)], sums: &mut Vec<(&'static str, u64)>) {
+    if sums.is_empty() {
+        *sums = counts.iter().map(|(name, _)| (*name, 0)).collect();
+    }
+    for ((_, sum), (_, count)) in sums.iter_mut().zip(counts) {
+        *sum += count.load(Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! One client's echo.
 
-use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId, RouteOptions};
+use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId, RouteOptions};
 use portunus_core::record::{RecordError, RecordedMedia, stamped};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
@@ -129,7 +129,7 @@ impl Echo {
             ("temporal_layer", request.temporal_layer, svc.temporal),
         ] {
             if asked.is_some() && asked == now {
-                self.push_layers([(name, now)]);
+                self.push_layers([(name, now)], None);
             }
         }
     }
@@ -248,7 +248,7 @@ impl Echo {
         self.handle.set_bitrate((bitrate > 0).then_some(bitrate));
     }
 
-    fn relayed(&mut self, route: RouteId, layer: Layer) {
+    fn relayed(&mut self, route: RouteId, layer: Layer, reason: LayerReason) {
         let mid = self
             .routes
             .iter()
@@ -261,22 +261,30 @@ impl Echo {
         match self.layers {
             Layers::None => {}
             Layers::Simulcast => {
-                self.push_layers([("substream", layer.substream), ("temporal", layer.temporal)]);
+                let layers = [("substream", layer.substream), ("temporal", layer.temporal)];
+                self.push_layers(layers, Some(reason));
             }
             Layers::Svc => {
-                self.push_layers([
+                let layers = [
                     ("spatial_layer", layer.spatial),
                     ("temporal_layer", layer.temporal),
-                ]);
+                ];
+                self.push_layers(layers, Some(reason));
             }
         }
     }
 
-    fn push_layers<const N: usize>(&self, layers: [(&str, Option<u8>); N]) {
+    fn push_layers<const N: usize>(
+        &self,
+        layers: [(&str, Option<u8>); N],
+        reason: Option<LayerReason>,
+    ) {
         let codec = self.video_codec.unwrap_or("none");
         let event = Object::new().with("videocodec", codec);
         let add = |event: Object, (name, layer): (&str, Option<u8>)| event.with_some(name, layer);
-        self.push(None, layers.into_iter().fold(event, add), None);
+        let event = layers.into_iter().fold(event, add);
+        let event = event.with_some("reason", reason.map(LayerReason::name));
+        self.push(None, event, None);
     }
 
     fn slow_link(&mut self, audio: bool, from_client: bool) {
@@ -324,7 +332,11 @@ impl PluginHandle for Echo {
 
     fn event(&mut self, event: HandleEvent) {
         match event {
-            HandleEvent::Layer { route, layer } => self.relayed(route, layer),
+            HandleEvent::Layer {
+                route,
+                layer,
+                reason,
+            } => self.relayed(route, layer, reason),
             HandleEvent::SlowLink {
                 audio, from_client, ..
             } => self.slow_link(audio, from_client),

@@ -9,11 +9,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer, RouteOptions};
+use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason, RouteOptions};
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, Mid, SessionId};
 use portunus_echotest::EchoTest;
 use serde_json::{Value, json};
+
+/// Why a layer came in these tests.
+const BOUND: LayerReason = LayerReason::Chosen(Reason::ClientBound);
 
 const PACKAGE: &str = "janus.plugin.echotest";
 const LINES: [Line; 3] = [Line::Audio, Line::Video, Line::Data];
@@ -428,6 +431,7 @@ async fn the_client_is_told_which_layers_it_gets() {
             Event::Layer {
                 route: routes[0].id,
                 layer,
+                reason: BOUND,
             },
         )
         .await;
@@ -437,10 +441,12 @@ async fn the_client_is_told_which_layers_it_gets() {
             Event::Layer {
                 route: routes[1].id,
                 layer,
+                reason: BOUND,
             },
         )
         .await;
-    let told = json!({ "echotest": "event", "videocodec": "vp8", "substream": 1, "temporal": 0 });
+    let told = json!({ "echotest": "event", "videocodec": "vp8", "substream": 1, "temporal": 0,
+                       "reason": "client-bound" });
     assert_eq!(client.event().await, told);
     client
         .message(json!({ "substream": 1, "temporal": 0 }), None)
@@ -484,12 +490,14 @@ async fn svc_layers_have_names_of_their_own() {
             Event::Layer {
                 route: routes[0].id,
                 layer,
+                reason: BOUND,
             },
         )
         .await;
     assert_eq!(
         client.event().await,
-        json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1, "temporal_layer": 2 })
+        json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1, "temporal_layer": 2,
+                "reason": "client-bound" })
     );
     client.message(json!({ "spatial_layer": 1 }), None).await;
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portunus_core::media::{DataMessage, DataPayload, Layer, RouteId};
+use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId};
 use portunus_core::sdp::{CodecName, Description, Extmap, Kind};
 use portunus_core::{
     ClientRecording, ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind,
@@ -155,14 +155,9 @@ impl Attached {
             }
             if simulcast {
                 let now = me.call.current;
-                me.push_layer(
-                    "substream",
-                    now.substream.filter(|_| changes.substream == now.substream),
-                );
-                me.push_layer(
-                    "temporal",
-                    now.temporal.filter(|_| changes.temporal == now.temporal),
-                );
+                let same = |now: Option<u8>, asked| now.filter(|_| now == asked);
+                me.push_layer("substream", same(now.substream, changes.substream), None);
+                me.push_layer("temporal", same(now.temporal, changes.temporal), None);
             }
         }
         if let Some(peer) = peer {
@@ -209,7 +204,7 @@ impl Attached {
         Ok(())
     }
 
-    fn relayed(&self, route: RouteId, layer: Layer) {
+    fn relayed(&self, route: RouteId, layer: Layer, reason: LayerReason) {
         let mut users = lock(&self.users);
         let peer = users.peer_of(self.id);
         let simulcast = peer
@@ -222,16 +217,11 @@ impl Attached {
             return;
         }
         let before = std::mem::replace(&mut me.call.current, layer);
-        me.push_layer(
-            "substream",
-            layer
-                .substream
-                .filter(|_| layer.substream != before.substream),
-        );
-        me.push_layer(
-            "temporal",
-            layer.temporal.filter(|_| layer.temporal != before.temporal),
-        );
+        let changed = |now: Option<u8>, before| now.filter(|_| now != before);
+        let substream = changed(layer.substream, before.substream);
+        let temporal = changed(layer.temporal, before.temporal);
+        me.push_layer("substream", substream, Some(reason));
+        me.push_layer("temporal", temporal, Some(reason));
     }
 
     fn slow_link(&self, audio: bool, from_client: bool) {
@@ -301,7 +291,11 @@ impl PluginHandle for Attached {
 
     fn event(&mut self, event: HandleEvent) {
         match event {
-            HandleEvent::Layer { route, layer } => self.relayed(route, layer),
+            HandleEvent::Layer {
+                route,
+                layer,
+                reason,
+            } => self.relayed(route, layer, reason),
             HandleEvent::SlowLink {
                 audio, from_client, ..
             } => self.slow_link(audio, from_client),
@@ -386,12 +380,13 @@ impl Drop for Attached {
 
 impl User {
     /// Tells the user which layer of the other's simulcast it gets, if there is something to tell.
-    fn push_layer(&self, name: &str, layer: Option<u8>) {
+    fn push_layer(&self, name: &str, layer: Option<u8>, reason: Option<LayerReason>) {
         if let Some(layer) = layer {
             let event = Object::new()
                 .with("event", "simulcast")
                 .with("videocodec", self.call.video_codec.unwrap_or("none"))
-                .with(name, layer);
+                .with(name, layer)
+                .with_some("reason", reason.map(LayerReason::name));
             self.push(None, event, None);
         }
     }

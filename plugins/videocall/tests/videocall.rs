@@ -10,12 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::media::{
-    CloseReason, DataMessage, DataPayload, Event, Layer, PeerId, RouteOptions, SourceRef, TrackRef,
+    CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason, PeerId, RouteOptions, SourceRef, TrackRef,
 };
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, Mid, SessionId};
 use portunus_videocall::VideoCall;
 use serde_json::{Value, json};
+
+/// Why a layer came in these tests.
+const BOUND: LayerReason = LayerReason::Chosen(Reason::ClientBound);
 
 const PACKAGE: &str = "janus.plugin.videocall";
 const LINES: [Line; 3] = [Line::Audio, Line::Video, Line::Data];
@@ -487,14 +490,18 @@ async fn only_the_caller_sends_layers_and_the_callee_is_told_of_them() {
             Event::Layer {
                 route: to_bo.id,
                 layer,
+                reason: BOUND,
             },
         )
         .await;
     let told = |name: &str, layer: u8| {
         result(json!({ "event": "simulcast", "videocodec": "vp8", name: layer }))
     };
-    assert_eq!(call.bo.event().await, told("substream", 2));
-    assert_eq!(call.bo.event().await, told("temporal", 1));
+    for (name, layer) in [("substream", 2), ("temporal", 1)] {
+        let mut why = told(name, layer);
+        why["result"]["reason"] = "client-bound".into();
+        assert_eq!(call.bo.event().await, why);
+    }
     let same = json!({ "request": "set", "substream": 2 });
     assert_eq!(ask(&mut call.bo, same, None).await, told("substream", 2));
     assert_eq!(call.bo.event().await["result"]["event"], "set");

@@ -324,9 +324,11 @@ impl PluginHandle for Attached {
                 }
             }
             Role::Subscriber(room) => match event {
-                HandleEvent::Layer { route, layer } => {
-                    room.lock().layer_changed(key, route, layer);
-                }
+                HandleEvent::Layer {
+                    route,
+                    layer,
+                    reason,
+                } => room.lock().layer_changed(key, route, layer, reason),
                 HandleEvent::SlowLink {
                     from_client: false, ..
                 } => {

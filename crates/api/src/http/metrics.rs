@@ -154,6 +154,15 @@ fn media(out: &mut String, totals: &MediaTotals) {
     for (kind, value) in &totals.refused {
         line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
     }
+    let name = "portunus_media_layer_changes_total";
+    line(
+        out,
+        format_args!("# HELP {name} Times that a viewer got other layers, by why it got these"),
+    );
+    line(out, format_args!("# TYPE {name} counter"));
+    for (reason, value) in &totals.layer_changes {
+        line(out, format_args!("{name}{{reason=\"{reason}\"}} {value}"));
+    }
 }
 
 fn recordings(out: &mut String, totals: &RecorderTotals) {

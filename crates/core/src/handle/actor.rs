@@ -220,7 +220,15 @@ impl Actor {
                 from_client: uplink,
                 lost,
             },
-            Event::Layer { route, layer } => HandleEvent::Layer { route, layer },
+            Event::Layer {
+                route,
+                layer,
+                reason,
+            } => HandleEvent::Layer {
+                route,
+                layer,
+                reason,
+            },
             Event::Talking {
                 mid,
                 talking,

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use portunus_rtc::bandwidth::Reason;
+
 use super::Packet;
-use crate::{Layer, RouteOptions};
+use crate::{Layer, LayerReason, RouteOptions};
 
 /// Encodings that a source has at most.
 pub(crate) const ENCODINGS: usize = 3;
@@ -102,6 +104,37 @@ impl Selector {
         }
         self.announced = layer;
         Some(layer)
+    }
+
+    /// Why what is relayed is relayed: `wanted` is what the client asks for as far as its link carries it, and `chosen`
+    /// why that is no more, if the link is known.
+    pub(crate) fn reason(
+        &self,
+        encodings: u8,
+        (options, wanted): (&RouteOptions, &RouteOptions),
+        chosen: Option<Reason>,
+        now: Instant,
+    ) -> LayerReason {
+        let top = encodings.saturating_sub(1);
+        let target = wanted.substream.min(top);
+        if encodings > 1 && self.encoding != Some(target) {
+            let waits = self.encoding.is_none_or(|now| now < target);
+            return match waits && self.silent(target, wanted.fallback, now) {
+                true => LayerReason::Silent,
+                false => LayerReason::Keyframe,
+            };
+        }
+        let (spatial, temporal) = self.seen;
+        if self.svc && self.spatial.is_some_and(|now| now < wanted.spatial.min(spatial)) {
+            return LayerReason::Keyframe;
+        }
+        let bound = encodings > 1 && options.substream < top
+            || self.svc && options.spatial < spatial
+            || options.temporal < temporal;
+        LayerReason::Chosen(chosen.unwrap_or(match bound {
+            true => Reason::ClientBound,
+            false => Reason::Best,
+        }))
     }
 
     /// The encoding that is relayed.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use portunus_rtc::DropReason;
 use portunus_rtc::connection::Refusal;
 
+use crate::LayerReason;
 use crate::sys::SendCounters;
 use crate::totals::WorkerTotals;
 
@@ -35,6 +36,8 @@ pub(crate) struct Counters {
     ingested_packets: u64,
     ingested_bytes: u64,
     ingest_refused: u64,
+    /// Changes of layers that routes told of, by reason.
+    layer_changes: [u64; LayerReason::COUNT],
     logged_sending: SendCounters,
     last_log: Option<Instant>,
     changed: bool,
@@ -56,6 +59,7 @@ impl Counters {
             ingested_packets: 0,
             ingested_bytes: 0,
             ingest_refused: 0,
+            layer_changes: [0; LayerReason::COUNT],
             logged_sending: SendCounters::default(),
             last_log: None,
             changed: false,
@@ -64,7 +68,10 @@ impl Counters {
 
     /// Totals for a worker to share.
     pub(crate) fn totals() -> WorkerTotals {
-        WorkerTotals::new(DropReason::NAMES.into_iter().chain(OWN))
+        WorkerTotals::new(
+            DropReason::NAMES.into_iter().chain(OWN),
+            LayerReason::names(),
+        )
     }
 
     /// Datagrams came, joined by the kernel or one.
@@ -91,7 +98,11 @@ impl Counters {
             (&totals.ingest_refused, self.ingest_refused),
         ];
         let refused = totals.refused.iter().map(|(_, total)| total);
-        for (total, count) in datagrams.into_iter().chain(refused.zip(self.refused)) {
+        let layers = totals.layer_changes.iter().map(|(_, total)| total);
+        let by_kind = refused
+            .zip(self.refused)
+            .chain(layers.zip(self.layer_changes));
+        for (total, count) in datagrams.into_iter().chain(by_kind) {
             total.store(count, Relaxed);
         }
     }
@@ -137,6 +148,13 @@ impl Counters {
     pub(super) fn event_dropped(&mut self) {
         self.events_dropped += 1;
         self.changed = true;
+    }
+
+    /// A route relays other layers than before.
+    pub(super) fn layer_changed(&mut self, reason: LayerReason) {
+        if let Some(count) = self.layer_changes.get_mut(reason.index()) {
+            *count += 1;
+        }
     }
 
     /// Writes the log if there is something new and the last time is long enough ago.

@@ -20,7 +20,7 @@ use super::ring::Passed;
 use crate::command::Command;
 use crate::graph::{KeyframeRequests, Packet, Selection, Source, SourceKey, Stamp};
 use crate::sys::{Destination, MediaSocket, SendBatch};
-use crate::{Event, Layer, SourceRef, TrackRef};
+use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
 
 /// Packets of other workers taken a turn.
 const PASSED_PER_TURN: usize = 1_024;
@@ -182,8 +182,17 @@ impl Worker {
         if armed {
             self.touch(peer_slot);
         }
-        if let Some(layer) = changed {
-            self.emit(peer_id, Event::Layer { route: id, layer });
+        if let Some((layer, reason)) = changed {
+            self.counters.layer_changed(reason);
+            let route = id;
+            self.emit(
+                peer_id,
+                Event::Layer {
+                    route,
+                    layer,
+                    reason,
+                },
+            );
         }
         if let Some(encoding) = wanted {
             self.want_keyframe(key, encoding, now);
@@ -429,14 +438,20 @@ impl Relay<'_> {
     }
 
     /// What the route tells of its layers, and the encoding that it needs a keyframe of.
-    fn finish(self) -> (Option<Layer>, Option<u8>) {
-        let encodings = self.source.format.encodings;
+    fn finish(self) -> (Option<(Layer, LayerReason)>, Option<u8>) {
+        let (encodings, now) = (self.source.format.encodings, self.now);
         let Route {
-            selector, wanted, ..
+            selector,
+            options,
+            wanted,
+            decision,
+            ..
         } = self.route;
-        (
-            selector.take_change(encodings),
-            selector.keyframe_wanted(encodings, wanted, self.now),
-        )
+        let changed = selector.take_change(encodings).map(|layer| {
+            let chosen = decision.map(|decision| decision.reason);
+            let reason = selector.reason(encodings, (options, wanted), chosen, now);
+            (layer, reason)
+        });
+        (changed, selector.keyframe_wanted(encodings, wanted, now))
     }
 }

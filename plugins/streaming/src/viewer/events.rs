@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::media::{Layer, RouteId};
+use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::{HandleEvent, Mid, Object};
 use serde_json::{Value, json};
 
@@ -13,7 +13,11 @@ impl Viewer {
     pub(super) fn happened(self: &Arc<Self>, event: HandleEvent) {
         match event {
             HandleEvent::Up => self.up(),
-            HandleEvent::Layer { route, layer } => self.relayed(route, layer),
+            HandleEvent::Layer {
+                route,
+                layer,
+                reason,
+            } => self.relayed(route, layer, reason),
             HandleEvent::Media {
                 mid,
                 receiving,
@@ -51,10 +55,10 @@ impl Viewer {
         }
     }
 
-    fn relayed(&self, route: RouteId, layer: Layer) {
+    fn relayed(&self, route: RouteId, layer: Layer, reason: LayerReason) {
         let mut session = self.session();
         if let Session::Watching(watching) = &mut *session {
-            for event in watching.relayed(route, layer) {
+            for event in watching.relayed(route, layer, reason) {
                 self.push_result(event);
             }
         }
@@ -94,7 +98,7 @@ impl Viewer {
 
 impl Watching {
     /// The events for a route that relays other layers than before.
-    fn relayed(&mut self, route: RouteId, layer: Layer) -> Vec<Value> {
+    fn relayed(&mut self, route: RouteId, layer: Layer, reason: LayerReason) -> Vec<Value> {
         let mountpoint = &self.mountpoint;
         let found = self
             .subscriptions
@@ -111,23 +115,31 @@ impl Watching {
             let live = stream.live();
             (live.simulcast, live.svc)
         };
-        let event = || Object::new().with("mid", stream.mid().as_str());
         let changed = |old: Option<u8>, new: Option<u8>| new.filter(|_| old != new);
         let substream = changed(before.substream, layer.substream);
         let spatial = changed(before.spatial, layer.spatial);
         let temporal = changed(before.temporal, layer.temporal);
-        let mut events = Vec::new();
-        if simulcast {
-            events.extend(substream.map(|s| event().with("substream", s).into()));
-            events.extend(temporal.map(|t| event().with("temporal", t).into()));
+        let told = |layers: [(&str, Option<u8>); 2]| -> Option<Value> {
+            layers.iter().find(|(_, layer)| layer.is_some())?;
+            let event = Object::new().with("mid", stream.mid().as_str());
+            let add = |event: Object, (name, layer): (&str, Option<u8>)| event.with_some(name, layer);
+            let event = layers.into_iter().fold(event, add);
+            Some(event.with("reason", reason.name()).into())
+        };
+        let none = ("", None);
+        let events = if simulcast {
+            let substream = told([("substream", substream), none]);
+            [substream, told([("temporal", temporal), none])]
         } else if svc && before.spatial.is_none() && spatial.is_some() {
             // The first one carries both.
-            let both = event().with_some("spatial_layer", spatial);
-            events.push(both.with_some("temporal_layer", temporal).into());
+            let both = [("spatial_layer", spatial), ("temporal_layer", temporal)];
+            [told(both), None]
         } else if svc {
-            events.extend(spatial.map(|s| event().with("spatial_layer", s).into()));
-            events.extend(temporal.map(|t| event().with("temporal_layer", t).into()));
-        }
-        events
+            let spatial = told([("spatial_layer", spatial), none]);
+            [spatial, told([("temporal_layer", temporal), none])]
+        } else {
+            [None, None]
+        };
+        events.into_iter().flatten().collect()
     }
 }

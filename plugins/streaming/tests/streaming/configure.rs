@@ -1,10 +1,13 @@
 //! What viewers configure, and the layers that they are told of.
 
-use portunus_core::media::{Event, Layer, RouteOptions};
+use portunus_core::media::{Event, Layer, LayerReason, Reason, RouteOptions};
 use portunus_core::testing::TestClient;
 use serde_json::{Value, json};
 
 use crate::world::{World, ask, camera, create, refused, result};
+
+/// Why a layer came in these tests.
+const BOUND: LayerReason = LayerReason::Chosen(Reason::ClientBound);
 
 fn layered() -> Value {
     let mut body = camera(7);
@@ -118,8 +121,12 @@ async fn layers_that_change_are_told() {
         let route = route(mid);
         world
             .server
-            .happen(peer, Event::Layer { route, layer })
+            .happen(peer, Event::Layer { route, layer, reason: BOUND })
             .await;
+    };
+    let told = |mut event: Value| {
+        event["reason"] = "client-bound".into();
+        result(event)
     };
     let simulcast = |substream, temporal| Layer {
         substream: Some(substream),
@@ -129,16 +136,16 @@ async fn layers_that_change_are_told() {
     relayed("v", simulcast(1, 0)).await;
     assert_eq!(
         client.event().await,
-        result(json!({ "mid": "v", "substream": 1 }))
+        told(json!({ "mid": "v", "substream": 1 }))
     );
     assert_eq!(
         client.event().await,
-        result(json!({ "mid": "v", "temporal": 0 }))
+        told(json!({ "mid": "v", "temporal": 0 }))
     );
     relayed("v", simulcast(2, 0)).await;
     assert_eq!(
         client.event().await,
-        result(json!({ "mid": "v", "substream": 2 }))
+        told(json!({ "mid": "v", "substream": 2 }))
     );
     let svc = |spatial, temporal| Layer {
         spatial: Some(spatial),
@@ -147,11 +154,11 @@ async fn layers_that_change_are_told() {
     };
     relayed("s", svc(0, 1)).await;
     let both = json!({ "mid": "s", "spatial_layer": 0, "temporal_layer": 1 });
-    assert_eq!(client.event().await, result(both));
+    assert_eq!(client.event().await, told(both));
     relayed("s", svc(0, 2)).await;
     assert_eq!(
         client.event().await,
-        result(json!({ "mid": "s", "temporal_layer": 2 }))
+        told(json!({ "mid": "s", "temporal_layer": 2 }))
     );
 
     // Who asks for what is relayed already is told before the answer.

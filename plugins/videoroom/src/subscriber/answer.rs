@@ -1,6 +1,6 @@
 //! Starting, pausing and ending what a subscription receives.
 
-use portunus_core::media::{DataMessage, Layer, RouteId};
+use portunus_core::media::{DataMessage, Layer, LayerReason, RouteId};
 use portunus_core::sdp::{CodecSpec, Description, Kind};
 use portunus_core::{HandleId, Object};
 
@@ -75,7 +75,13 @@ impl RoomState {
     }
 
     /// A route relays another layer: the client is told.
-    pub(crate) fn layer_changed(&mut self, key: HandleId, route: RouteId, layer: Layer) {
+    pub(crate) fn layer_changed(
+        &mut self,
+        key: HandleId,
+        route: RouteId,
+        layer: Layer,
+        reason: LayerReason,
+    ) {
         let event = self.event();
         let Some(subscriber) = self.subscribers.get_mut(&key) else {
             return;
@@ -85,6 +91,7 @@ impl RoomState {
             return;
         };
         let before = std::mem::replace(&mut line.now, layer);
+        line.why = Some(reason);
         let mid = line.mid;
         let Source::Track { feed, mid: from } = line.source.clone() else {
             return;
@@ -95,7 +102,8 @@ impl RoomState {
         let (simulcast, svc) = (stream.simulcast, stream.svc);
         let tell = |name: &str, before: Option<u8>, now: Option<u8>| {
             if let Some(now) = now.filter(|_| before != now) {
-                handle.push(None, layer_event(&event, mid.as_str(), name, now), None);
+                let told = layer_event(&event, mid.as_str(), name, now);
+                handle.push(None, told.with("reason", reason.name()), None);
             }
         };
         if simulcast {

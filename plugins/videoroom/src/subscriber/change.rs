@@ -349,6 +349,7 @@ impl Line {
             ready: false,
             wish: Wish::default(),
             now: Layer::default(),
+            why: None,
             route: None,
             seat: None,
         }
@@ -358,5 +359,6 @@ impl Line {
         self.source = Source::None;
         self.ready = false;
         self.now = Layer::default();
+        self.why = None;
     }
 }

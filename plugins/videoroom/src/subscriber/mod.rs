@@ -13,7 +13,7 @@ mod switch;
 mod want;
 mod watch;
 
-use portunus_core::media::{Layer, RouteId, RouteOptions, SourceRef};
+use portunus_core::media::{Layer, LayerReason, RouteId, RouteOptions, SourceRef};
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{ExtensionKind, Handle, Mid, Pt};
 
@@ -91,6 +91,8 @@ struct Line {
     ready: bool,
     wish: Wish,
     now: Layer,
+    /// Why these layers came when they did.
+    why: Option<LayerReason>,
     route: Option<Relayed>,
     /// It is for whoever is due, see [`seats`].
     seat: Option<Seat>,

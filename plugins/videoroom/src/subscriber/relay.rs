@@ -105,6 +105,7 @@ impl Line {
         if let Some(relayed) = self.route.take() {
             handle.remove_route(relayed.route);
             self.now = Layer::default();
+            self.why = None;
         }
     }
 

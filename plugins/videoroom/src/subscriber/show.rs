@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use portunus_core::media::LayerReason;
 use portunus_core::sdp::CodecName;
 use portunus_core::{HandleId, Object};
 use serde_json::{Value, json};
@@ -93,25 +94,26 @@ impl Line {
     fn layers(&self, stream: &Stream) -> Object {
         let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
         let (wish, layer) = (&self.wish, self.now);
+        let reason = self.why.map(LayerReason::name);
         if stream.simulcast {
             let fallback = u64::try_from(wish.fallback.as_micros()).unwrap_or(u64::MAX);
-            let simulcast = json!({
-                "substream": now(layer.substream),
-                "substream-target": wish.substream,
-                "temporal-layer": now(layer.temporal),
-                "temporal-layer-target": wish.temporal,
-                "fallback": fallback,
-            });
-            return Object::new().with("simulcast", simulcast);
+            let simulcast = Object::new()
+                .with("substream", now(layer.substream))
+                .with("substream-target", wish.substream)
+                .with("temporal-layer", now(layer.temporal))
+                .with("temporal-layer-target", wish.temporal)
+                .with("fallback", fallback)
+                .with_some("reason", reason);
+            return Object::new().with("simulcast", Value::from(simulcast));
         }
         if stream.svc {
-            let svc = json!({
-                "spatial-layer": now(layer.spatial),
-                "target-spatial-layer": wish.spatial_layer,
-                "temporal-layer": now(layer.temporal),
-                "target-temporal-layer": wish.temporal_layer,
-            });
-            return Object::new().with("svc", svc);
+            let svc = Object::new()
+                .with("spatial-layer", now(layer.spatial))
+                .with("target-spatial-layer", wish.spatial_layer)
+                .with("temporal-layer", now(layer.temporal))
+                .with("target-temporal-layer", wish.temporal_layer)
+                .with_some("reason", reason);
+            return Object::new().with("svc", Value::from(svc));
         }
         Object::new()
     }

@@ -1,11 +1,14 @@
 //! Joining to receive, starting, pausing, leaving.
 
 use portunus_core::Mid;
-use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer};
+use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason};
 use portunus_core::testing::{Line, jsep};
 use serde_json::json;
 
 use crate::world::{AV, ROOM, World, ask, code};
+
+/// Why a layer came in these tests.
+const BOUND: LayerReason = LayerReason::Chosen(Reason::ClientBound);
 
 #[tokio::test]
 async fn the_frames_of_av1_say_on_which_others_they_depend() {
@@ -218,16 +221,20 @@ async fn layers_are_chosen_and_told() {
     let relayed = Event::Layer {
         route: route.id,
         layer,
+        reason: BOUND,
     };
     world.server.happen(viewer.peer, relayed).await;
     let told = |name: &str, value: u8| json!({ "videoroom": "event", "room": ROOM, "mid": "1", name: value });
-    assert_eq!(viewer.client.event().await, told("substream", 1));
-    assert_eq!(viewer.client.event().await, told("temporal", 2));
+    for (name, value) in [("substream", 1), ("temporal", 2)] {
+        let mut why = told(name, value);
+        why["reason"] = "client-bound".into();
+        assert_eq!(viewer.client.event().await, why);
+    }
     let state = world.state(&viewer.client).await;
     assert_eq!(
         state["streams"][1]["simulcast"],
         json!({ "substream": 1, "substream-target": 1, "temporal-layer": 2,
-                "temporal-layer-target": 2, "fallback": 500_000 })
+                "temporal-layer-target": 2, "fallback": 500_000, "reason": "client-bound" })
     );
     // Without a change there is nothing that would tell it.
     let same = json!({ "request": "configure", "mid": "1", "substream": 1, "temporal": 0 });

@@ -172,3 +172,47 @@ fn temporal_layers_rise_at_a_switching_point() {
     assert_eq!(selector.select(&frame(2, false), 1, &high), Selection::Skip);
     assert_eq!(selector.select(&frame(2, true), 1, &high), FORWARD);
 }
+
+#[test]
+fn it_says_why_no_more_is_relayed() {
+    let start = Instant::now();
+    let mut selector = Selector::default();
+    let why = |selector: &Selector, options: &RouteOptions, wanted: &RouteOptions, at| {
+        let chosen = (options != wanted).then_some(Reason::Bandwidth);
+        selector.reason(3, (options, wanted), chosen, at).name()
+    };
+    let top = options(2, 2, 2);
+    selector.select(&simulcast(0, true, start), 3, &top);
+    assert_eq!(why(&selector, &top, &top, start), "silent");
+    selector.select(&simulcast(2, false, start), 3, &top);
+    assert_eq!(why(&selector, &top, &top, start), "keyframe");
+    selector.select(&simulcast(2, true, start), 3, &top);
+    assert_eq!(why(&selector, &top, &top, start), "best");
+    let low = options(0, 2, 2);
+    assert_eq!(why(&selector, &top, &low, start), "keyframe");
+    selector.select(&simulcast(0, true, start), 3, &low);
+    assert_eq!(why(&selector, &top, &low, start), "bandwidth");
+    assert_eq!(why(&selector, &low, &low, start), "client-bound");
+    let later = start + Duration::from_secs(1);
+    assert_eq!(why(&selector, &top, &top, later), "silent");
+}
+
+#[test]
+fn it_says_why_of_svc_too() {
+    let now = Instant::now();
+    let mut selector = Selector::default();
+    let (top, low) = (options(2, 2, 2), options(2, 0, 2));
+    let why = |selector: &Selector, options: &RouteOptions| {
+        selector.reason(1, (options, options), None, now).name()
+    };
+    for spatial in 0..3 {
+        selector.select(&svc(spatial, 2, spatial == 0, now), 1, &low);
+    }
+    assert_eq!(why(&selector, &low), "client-bound");
+    assert_eq!(why(&selector, &top), "keyframe");
+    for spatial in 0..3 {
+        selector.select(&svc(spatial, 2, spatial == 0, now), 1, &top);
+    }
+    assert_eq!(why(&selector, &top), "best");
+    assert_eq!(why(&selector, &options(2, 2, 1)), "client-bound");
+}

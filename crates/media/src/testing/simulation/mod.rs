@@ -350,7 +350,7 @@ impl Simulation {
 
     fn hear_events(&mut self) {
         while let Ok(event) = self.events.try_recv() {
-            let Event::Layer { route, layer } = event.event else {
+            let Event::Layer { route, layer, .. } = event.event else {
                 continue;
             };
             let watcher = self.watchers.iter_mut();

@@ -94,6 +94,19 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them, in their order.
+    pub const ALL: [Reason; 9] = [
+        Reason::Audio,
+        Reason::NotWanted,
+        Reason::Unmeasured,
+        Reason::Best,
+        Reason::ClientBound,
+        Reason::Bandwidth,
+        Reason::Least,
+        Reason::Holding,
+        Reason::EmptyingQueue,
+    ];
+
     /// A word for statistics.
     pub const fn name(self) -> &'static str {
         match self {
