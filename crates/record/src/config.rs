@@ -15,6 +15,8 @@ pub struct RecorderConfig {
     pub temporary: String,
     /// A file that is there already is replaced, instead of refusing to record.
     pub overwrite: bool,
+    /// Bytes that a file may have; a recording ends there. 0: any.
+    pub max_file_bytes: u64,
 }
 
 impl Default for RecorderConfig {
@@ -25,6 +27,7 @@ impl Default for RecorderConfig {
             folders: Vec::new(),
             temporary: String::new(),
             overwrite: false,
+            max_file_bytes: 0,
         }
     }
 }

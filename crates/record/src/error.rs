@@ -32,6 +32,14 @@ pub enum RecordError {
         /// What the system says.
         error: io::Error,
     },
+    /// It has become as long as files may be: what came before is in the file.
+    #[error("{name:?} has reached {limit} bytes (recording.max_file_bytes)")]
+    Full {
+        /// As it was asked for.
+        name: String,
+        /// The most that a file may have.
+        limit: u64,
+    },
     /// Writing failed: what was written before is in the file.
     #[error("{name:?} cannot be written any more: {error}")]
     Write {

@@ -30,6 +30,8 @@ pub(crate) struct Output {
     packet: Vec<u8>,
     buffer: Vec<u8>,
     written: Written,
+    /// Bytes that the file may have.
+    limit: u64,
 }
 
 /// What was written.
@@ -115,14 +117,19 @@ impl Output {
             packet: Vec::new(),
             buffer,
             written: Written::default(),
+            limit: match config.max_file_bytes {
+                0 => u64::MAX,
+                limit => limit,
+            },
         };
         this.flush()?;
         Ok(this)
     }
 
-    /// Writes what there is.
+    /// Writes what there is, and has room.
     pub(crate) fn write(&mut self, batch: &[Tapped]) -> Result<(), RecordError> {
         for tapped in batch {
+            let before = self.buffer.len();
             let frame = match tapped {
                 Tapped::Packet(packet) => self.put_packet(packet),
                 Tapped::Message(message) => self.put_message(message),
@@ -131,6 +138,16 @@ impl Output {
                 Some(Ok(())) => self.written.frames += 1,
                 Some(Err(_)) => self.written.too_long += 1,
                 None => {}
+            }
+            if self.written.bytes.saturating_add(self.buffer.len() as u64) > self.limit {
+                // Whole frames only.
+                self.buffer.truncate(before);
+                self.written.frames = self.written.frames.saturating_sub(1);
+                self.flush()?;
+                return Err(RecordError::Full {
+                    name: self.name.clone(),
+                    limit: self.limit,
+                });
             }
         }
         self.flush()

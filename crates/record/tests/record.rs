@@ -342,6 +342,30 @@ async fn a_full_disk_ends_the_recording() {
 }
 
 #[tokio::test]
+async fn a_file_becomes_no_longer_than_it_may_and_has_whole_packets() {
+    const LIMIT: u64 = 2_000;
+    let stage = Stage::with(|config| config.max_file_bytes = LIMIT);
+    let recording = stage.audio("long").unwrap();
+    let tap = stage.tap();
+    for sequence in 1..=100 {
+        tap.pretend_packet(&rtp(96, sequence, &[7; 100]), Codec::Opus, Instant::now());
+    }
+    let error = recording.outcome().ended().await.unwrap_err();
+    assert!(
+        matches!(&*error, RecordError::Full { limit: LIMIT, .. }),
+        "{error}"
+    );
+    assert!(recording.is_over());
+    let (_, packets) = stage.read("long.mjr");
+    assert!((10..20).contains(&packets.len()), "{}", packets.len());
+    let file = stage.folder.path().join("long.mjr");
+    assert!(file.metadata().unwrap().len() <= LIMIT);
+    let totals = stage.recorder.totals();
+    assert_eq!((totals.open, totals.failed), (0, 1));
+    assert_eq!(totals.frames, packets.len() as u64);
+}
+
+#[tokio::test]
 async fn what_finds_no_room_is_counted() {
     let stage = Stage::new();
     let recording = stage.audio("burst").unwrap();

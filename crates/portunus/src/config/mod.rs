@@ -345,6 +345,7 @@ fn visit_recording(recording: &mut RecorderConfig, keys: &mut impl Keys) {
             .ok_or("expected letters and digits, 16 at most".into())
     });
     keys.key("overwrite", &mut recording.overwrite);
+    keys.key("max_file_bytes", &mut recording.max_file_bytes);
 }
 
 fn visit_plugin(plugin: &mut PluginConfig, keys: &mut impl Keys) {

@@ -43,6 +43,21 @@ fn timeless(name: &Value) -> String {
 }
 
 #[tokio::test]
+async fn nothing_is_recorded_unless_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    configure(&mut al.client, json!({ "filename": "al" })).await;
+    assert_eq!(
+        recorded(&world, &al.client).await,
+        [Value::Null, Value::Null]
+    );
+    assert!(world.requested().outlets.is_empty());
+    assert_eq!(world.recorder.totals().started, 0);
+    assert!(folder.path().read_dir().unwrap().next().is_none());
+}
+
+#[tokio::test]
 async fn a_room_that_records_has_a_file_for_each_stream() {
     let folder = tempfile::tempdir().unwrap();
     let options = json!({ "record": true, "rec_dir": "rooms/a" });
