@@ -40,11 +40,11 @@ fuzz_target!(|script: &str| {
         .expect("a runtime");
     runtime.block_on(async {
         let server = TestServer::with_media(CoreConfig::default(), async |media| {
-            let room = VideoRoom::new(VideoRoomConfig::default(), media.clone());
             let recorder = Recorder::new(RecorderConfig {
                 enabled: false,
                 ..RecorderConfig::default()
             });
+            let room = VideoRoom::new(VideoRoomConfig::default(), media.clone(), recorder.clone());
             let streaming = Streaming::start(StreamingConfig::default(), media, recorder).await;
             vec![
                 Arc::new(EchoTest) as Arc<dyn Plugin>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestServer, jsep};
 use portunus_core::{CoreConfig, Plugin};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
@@ -18,7 +19,11 @@ fuzz_target!(|script: &str| {
         .expect("a runtime");
     runtime.block_on(async {
         let server = TestServer::with_media(CoreConfig::default(), async |media| {
-            let plugin = VideoRoom::new(VideoRoomConfig::default(), media);
+            let recorder = Recorder::new(RecorderConfig {
+                enabled: false,
+                ..RecorderConfig::default()
+            });
+            let plugin = VideoRoom::new(VideoRoomConfig::default(), media, recorder);
             vec![Arc::new(plugin.expect("a plugin")) as Arc<dyn Plugin>]
         })
         .await;

@@ -219,7 +219,7 @@ pub enum HandleEvent {
         /// Its subprotocol; empty if there is none.
         protocol: String,
     },
-    /// A message came on a data channel.
+    /// A message came on a data channel, from which no route begins.
     Data(DataMessage),
     /// The PeerConnection is gone, for this reason. A new offer may make another.
     Hangup(String),

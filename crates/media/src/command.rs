@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::graph::SourceFormat;
 
-use crate::ingest::{IngestId, IngestOptions, IngestStatus};
+use crate::ingest::{IngestId, IngestOptions, IngestStatus, Listening};
 use crate::outlet::NewOutlet;
 use crate::{DataMessage, PeerId, PeerStats, RouteId, TalkDetection};
 
@@ -78,6 +78,9 @@ pub struct RouteOptions {
     pub fallback: Duration,
     /// Values for the playout-delay extension in units of 10 ms (0 to 4095): (minimum, maximum).
     pub playout_delay: Option<(u16, u16)>,
+    /// Messages leave on the data channel of this label, which closes with the route; none: on that of the source, which
+    /// stays.
+    pub label: Option<Arc<str>>,
 }
 
 impl Default for RouteOptions {
@@ -89,6 +92,7 @@ impl Default for RouteOptions {
             temporal: 2,
             fallback: Duration::from_millis(250),
             playout_delay: None,
+            label: None,
         }
     }
 }
@@ -203,6 +207,10 @@ pub(crate) enum Command {
     },
     RemoveIngest {
         ingest: IngestId,
+    },
+    Listen {
+        ingest: IngestId,
+        listening: Option<Listening>,
     },
     /// To the source's worker.
     KeepKeyframe {

@@ -93,7 +93,7 @@ pub enum Event {
         /// Its subprotocol, empty if there is none.
         protocol: String,
     },
-    /// A message on a data channel.
+    /// A message on a data channel from which no route begins.
     Data(DataMessage),
     /// The peer is gone; nothing more comes of it and its id is free again.
     Closed(CloseReason),

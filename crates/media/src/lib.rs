@@ -32,6 +32,6 @@ pub use outlet::{
     TappedPacket,
 };
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
-pub use stats::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 pub use portunus_rtc::bandwidth::Reason;
+pub use stats::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 pub use totals::MediaTotals;

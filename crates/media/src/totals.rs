@@ -31,6 +31,8 @@ pub struct MediaTotals {
     pub ingested_bytes: u64,
     /// Datagrams that ingests refused, or that came while they were disabled.
     pub ingest_refused: u64,
+    /// Messages for data channels that were not sent: the receiver did not keep up, or takes none so long.
+    pub messages_dropped: u64,
     /// Datagrams refused, by kind.
     pub refused: Vec<(&'static str, u64)>,
     /// Times that a viewer got other layers, by reason.
@@ -52,6 +54,7 @@ pub(crate) struct WorkerTotals {
     pub(crate) ingested_packets: AtomicU64,
     pub(crate) ingested_bytes: AtomicU64,
     pub(crate) ingest_refused: AtomicU64,
+    pub(crate) messages_dropped: AtomicU64,
     /// In the order of the names that the worker counts by.
     pub(crate) refused: Vec<(&'static str, AtomicU64)>,
     /// The same.
@@ -78,6 +81,7 @@ impl WorkerTotals {
             ingested_packets: zero(),
             ingested_bytes: zero(),
             ingest_refused: zero(),
+            messages_dropped: zero(),
             refused: kinds.map(|kind| (kind, zero())).collect(),
             layer_changes: reasons.map(|reason| (reason, zero())).collect(),
         }
@@ -97,6 +101,7 @@ impl WorkerTotals {
         sum.ingested_packets += self.ingested_packets.load(Relaxed);
         sum.ingested_bytes += self.ingested_bytes.load(Relaxed);
         sum.ingest_refused += self.ingest_refused.load(Relaxed);
+        sum.messages_dropped += self.messages_dropped.load(Relaxed);
         add_each(&self.refused, &mut sum.refused);
         add_each(&self.layer_changes, &mut sum.layer_changes);
     }

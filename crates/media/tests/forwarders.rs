@@ -6,7 +6,7 @@
     clippy::expect_used
 )]
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use portunus_media::ingest::{DataIngest, IngestSrtp, SrtpSuite};
@@ -150,6 +150,41 @@ fn a_receiver_gets_every_packet_with_the_numbers_that_were_asked_for() {
                 assert_eq!(header.sequence, before.sequence.wrapping_add(1));
                 assert_eq!(header.timestamp, before.timestamp.wrapping_add(3_000));
             }
+        }
+    }
+}
+
+#[test]
+fn all_of_a_multicast_group_get_every_packet() {
+    let group = Ipv4Addr::new(239, 255, 77, 12);
+    let joined = || {
+        let receiver = Receiver(UdpSocket::bind("0.0.0.0:0").unwrap());
+        let patience = Some(Duration::from_secs(10));
+        receiver.0.set_read_timeout(patience).unwrap();
+        let joined = receiver.0.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED);
+        joined.map(|()| receiver)
+    };
+    // Where the system has no way for multicast, nothing can be sent there.
+    let Ok(receivers) = [joined(), joined()]
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()
+    else {
+        return;
+    };
+    let rig = Rig::new();
+    let (ingest, feed) = rig.vp8(1);
+    for receiver in &receivers {
+        let to = SocketAddr::from((group, receiver.at().port()));
+        rig.forward(&ingest, ForwardOptions::new(to));
+    }
+    for sequence in 1..=20 {
+        feed.send(0, &packet(SSRC, sequence, sequence == 1))
+            .unwrap();
+    }
+    for receiver in receivers {
+        for sequence in 1..=20 {
+            let (header, datagram) = receiver.packet();
+            assert_eq!(told(&header, &datagram), sequence);
         }
     }
 }

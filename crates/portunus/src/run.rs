@@ -109,6 +109,7 @@ async fn plugins(
         plugins.push(Arc::new(VideoRoom::new(
             config.videoroom.clone(),
             media.clone(),
+            recorder.clone(),
         )?));
     }
     Ok(plugins)

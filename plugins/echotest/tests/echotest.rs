@@ -9,7 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason, RouteOptions};
+use portunus_core::media::{
+    CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason, RouteOptions,
+};
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, Mid, SessionId};
 use portunus_echotest::EchoTest;

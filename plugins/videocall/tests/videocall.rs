@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::media::{
-    CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason, PeerId, RouteOptions, SourceRef, TrackRef,
+    CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, PeerId, Reason, RouteOptions,
+    SourceRef, TrackRef,
 };
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_core::{CoreConfig, HandleId, Mid, SessionId};

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use portunus_core::CoreConfig;
 use portunus_core::media::Event;
+use portunus_core::record::Recorder;
 use portunus_core::testing::{Line, TestClient, TestServer, jsep};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
@@ -25,7 +26,8 @@ fn main() {
 /// Fills a room half with publishers and half with others, and has ten more join and publish.
 async fn measure(people: u64) {
     let server = TestServer::with_media(CoreConfig::default(), async |media| {
-        let plugin = VideoRoom::new(VideoRoomConfig::default(), media).expect("a plugin");
+        let plugin = VideoRoom::new(VideoRoomConfig::default(), media, Recorder::default())
+            .expect("a plugin");
         vec![Arc::new(plugin) as _]
     });
     let server = server.await;

@@ -313,13 +313,14 @@ impl PluginHandle for Attached {
                         average,
                     } => state.heard(id, mid, talking, average),
                     HandleEvent::Speech { mid, activity } => state.speech(id, mid, activity),
-                    HandleEvent::Data(message) => state.relay_data(id, key, message),
                     // A PeerConnection that was never agreed on has nothing that ends.
                     HandleEvent::Hangup(_) => drop(state.media_ended(id)),
                     HandleEvent::SlowLink { .. }
                     | HandleEvent::Media { .. }
                     | HandleEvent::Layer { .. }
                     | HandleEvent::Remb(_)
+                    // Nobody has subscribed to it.
+                    | HandleEvent::Data(_)
                     | HandleEvent::DataChannel { .. } => {}
                 }
             }

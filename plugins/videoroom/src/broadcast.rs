@@ -27,7 +27,8 @@ impl Broadcast for VideoRoom {
             .about(stream, "watch")
             .with_some("feed", stream.part.map(|id| self.id(id)))
             .with_some("private_id", number(stream, "private_id"))
-            .with_some("last_n", number(stream, "last_n"));
+            .with_some("last_n", number(stream, "last_n"))
+            .with("e2ee", stream.parameter("e2ee") == Some("true"));
         Some(request.into())
     }
 
@@ -41,8 +42,8 @@ impl Broadcast for VideoRoom {
             426 | 430 => Refusal::NotFound,
             // What can be missing is a pin or token.
             429 | 433 => Refusal::Unauthorized,
-            // Nobody publishes it now, too many do, or somebody of that name does.
-            428 | 432 | 436 => Refusal::Conflict,
+            // Nobody publishes it now, too many do, somebody of that name does, or it is encrypted end to end.
+            428 | 432 | 436 | 438 => Refusal::Conflict,
             431 => Refusal::Malformed,
             437 => Refusal::Unusable,
             _ => Refusal::Internal,

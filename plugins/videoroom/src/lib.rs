@@ -30,6 +30,7 @@ mod talking;
 use std::sync::Arc;
 
 use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
 use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
@@ -61,8 +62,13 @@ pub(crate) struct Shared {
 }
 
 impl VideoRoom {
-    /// The plugin with the rooms of its configuration, on a media plane; an error if the saved rooms cannot be read.
-    pub fn new(config: VideoRoomConfig, media: MediaPlane) -> Result<Self, SavedError> {
+    /// The plugin with the rooms of its configuration, on a media plane, and with what it records with; an error if the
+    /// saved rooms cannot be read.
+    pub fn new(
+        config: VideoRoomConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+    ) -> Result<Self, SavedError> {
         let VideoRoomConfig {
             admin_key,
             lock_rtp_forward,
@@ -79,7 +85,7 @@ impl VideoRoom {
             Some(saved) => saved.with(configured),
             None => configured,
         };
-        let rooms = Registry::new(media.clone());
+        let rooms = Registry::new(media.clone(), recorder);
         for room in configured {
             match rooms.create(Some(room.id), ids, room.options, None) {
                 Ok(room) => fir::start(&room),

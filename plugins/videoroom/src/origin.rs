@@ -1,6 +1,6 @@
 //! Where a participant's media comes from, and who is told things.
 
-use portunus_core::media::SourceRef;
+use portunus_core::media::{SourceRef, TalkDetection};
 use portunus_core::{Handle, HandleId, Mid, Object};
 use serde_json::Value;
 
@@ -82,6 +82,27 @@ impl Origin {
         match self {
             Origin::Client(handle) => handle.request_keyframe_on(mid),
             Origin::Remote(remote) => remote.request_keyframe_on(mid),
+            Origin::Dummy => {}
+        }
+    }
+
+    /// Listens to m-line `mid` as `after` says, and no longer as `before`: for talking, and for how much is spoken.
+    pub(crate) fn listen(
+        &self,
+        mid: Mid,
+        before: (Option<TalkDetection>, bool),
+        after: (Option<TalkDetection>, bool),
+    ) {
+        match self {
+            Origin::Client(handle) => {
+                if before.1 != after.1 {
+                    handle.measure_speech(mid, after.1);
+                }
+                if before.0 != after.0 {
+                    handle.detect_talking(mid, after.0);
+                }
+            }
+            Origin::Remote(remote) => remote.listen(mid, after.0, after.1),
             Origin::Dummy => {}
         }
     }

@@ -8,6 +8,7 @@ use portunus_core::{Handle, Object};
 use serde_json::Value;
 
 use crate::id::Id;
+use crate::origin::Origin;
 use crate::participant::{Stream, medium};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -21,14 +22,10 @@ pub(crate) struct RecordWish {
 }
 
 impl RoomState {
-    /// Checks that a participant's recordings could be made.
-    pub(crate) fn check_recording(&self, id: &Id, name: Option<&str>) -> Result<(), Refusal> {
-        let handle = self.people.get(id).and_then(|p| p.origin.handle());
-        let Some(handle) = handle else {
-            return Ok(());
-        };
+    /// Checks that recordings of this name could be made.
+    pub(crate) fn check_recording(&self, name: Option<&str>) -> Result<(), Refusal> {
         let dir = self.options.rec_dir.as_deref();
-        let checked = handle.check_recording(dir, name.unwrap_or("videoroom"));
+        let checked = self.recorder.check(dir, name.unwrap_or("videoroom"));
         checked.map_err(|error| Refusal::Recording(error.to_string()))
     }
 
@@ -38,8 +35,8 @@ impl RoomState {
             return Ok(());
         }
         let people: Vec<Id> = self.people.keys().cloned().collect();
-        if let Some(first) = people.first().filter(|_| on) {
-            self.check_recording(first, None)?;
+        if on && !people.is_empty() {
+            self.check_recording(None)?;
         }
         self.options.record = on;
         for id in people {
@@ -58,7 +55,7 @@ impl RoomState {
         let Some(person) = self.people.get_mut(id) else {
             return;
         };
-        let (Some(media), Some(handle)) = (&mut person.media, person.origin.handle()) else {
+        let Some(media) = &mut person.media else {
             return;
         };
         let name = || {
@@ -89,7 +86,15 @@ impl RoomState {
                 name: format!("{name}-{}-{}", medium(stream.kind), stream.index),
                 media: content.with_encryption(media.e2ee),
             };
-            stream.recording = start(room, handle, stream, spec);
+            stream.recording = match &person.origin {
+                Origin::Client(handle) => start(room, handle, stream, spec),
+                // Nobody is there to be told of a failure but the log.
+                origin => origin.source(stream.mid).and_then(|source| {
+                    let started = self.recorder.start(&self.media, source, open, spec);
+                    let failed = |error: &RecordError| tracing::warn!(room = %self.id, %id, "not recorded: {error}");
+                    started.inspect_err(failed).ok()
+                }),
+            };
         }
     }
 }

@@ -55,6 +55,10 @@ pub(crate) enum Refusal {
     Sdp(String),
     #[error("Feeds with and without end-to-end encryption cannot be mixed")]
     MixedFeeds,
+    #[error(
+        "This is encrypted end to end, and whoever watches it has to say that it can decrypt that (e2ee)"
+    )]
+    Encrypted,
     #[error("{0}")]
     Unknown(&'static str),
 }
@@ -88,7 +92,7 @@ impl Refusal {
             Refusal::NotPublished => 435,
             Refusal::IdExists(_) => 436,
             Refusal::Sdp(_) => 437,
-            Refusal::MixedFeeds => 438,
+            Refusal::MixedFeeds | Refusal::Encrypted => 438,
             Refusal::Unknown(_) | Refusal::Socket(_) => 499,
         }
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
 
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
@@ -14,6 +15,7 @@ use crate::room::Room;
 #[derive(Debug)]
 pub(crate) struct Registry {
     media: MediaPlane,
+    recorder: Recorder,
     rooms: Mutex<Rooms>,
 }
 
@@ -26,9 +28,10 @@ struct Rooms {
 
 impl Registry {
     /// No rooms yet.
-    pub(crate) fn new(media: MediaPlane) -> Self {
+    pub(crate) fn new(media: MediaPlane, recorder: Recorder) -> Self {
         Registry {
             media,
+            recorder,
             rooms: Mutex::default(),
         }
     }
@@ -55,7 +58,7 @@ impl Registry {
             ids,
             options,
             tokens,
-            self.media.clone(),
+            (self.media.clone(), self.recorder.clone()),
         ));
         let place = rooms.next;
         rooms.next += 1;

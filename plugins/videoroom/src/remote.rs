@@ -3,15 +3,15 @@
 //! All of a publisher goes to one UDP port. A stream is told by its SSRC, and messages stand behind an RTP header.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
-use portunus_core::media::ingest::{DataIngest, IngestSrtp, RtpIngest};
+use portunus_core::media::ingest::{DataIngest, Heard, IngestSrtp, Listening, RtpIngest, Sound};
 use portunus_core::media::{
     ForwardRtcp, Framing, Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia,
-    IngestOptions, IngestSocket, MediaPlane, RouteOptions, SharedSocket, Tap, TapOptions, Tapped,
+    IngestOptions, IngestSocket, MediaPlane, SharedSocket, TalkDetection,
 };
-use portunus_core::sdp::Kind;
 use portunus_core::{ExtensionKind, ExtensionMap, Mid, Ssrc};
+use tokio::sync::mpsc;
 
 use crate::forward::{Forwarder, Wanted, Wish};
 use crate::id::Id;
@@ -21,8 +21,9 @@ use crate::room::{Room, RoomState};
 
 /// Simulcast encodings that a stream may have.
 const ENCODINGS: u8 = 3;
-/// Messages that may wait to be relayed.
-const MESSAGES: usize = 256;
+
+/// What may wait to be taken of what was heard.
+const SOUNDS: usize = 64;
 
 /// The SSRC of a stream's lowest encoding.
 const fn first_ssrc(index: usize) -> Ssrc {
@@ -37,6 +38,7 @@ pub(crate) struct Remote {
     rtcp: SharedSocket,
     srtp: Option<IngestSrtp>,
     streams: Vec<(Mid, IngestId)>,
+    heard: mpsc::Sender<Heard>,
 }
 
 /// Where another server's media is waited for.
@@ -49,12 +51,12 @@ pub(crate) struct Place {
 }
 
 impl Remote {
-    /// Opens the ports.
+    /// Opens the ports; what is heard comes by the receiver.
     pub(crate) fn open(
         media: MediaPlane,
         place: &Place,
         srtp: Option<IngestSrtp>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<(Self, mpsc::Receiver<Heard>), Refusal> {
         let bind = |port, multicast| -> Result<SharedSocket, IngestError> {
             let bind = IngestBind {
                 interface: place.interface.clone(),
@@ -64,14 +66,17 @@ impl Remote {
             Ok(IngestSocket::bind(bind)?.into())
         };
         let refused = |error: IngestError| Refusal::Socket(error.to_string());
-        Ok(Remote {
+        let (heard, hears) = mpsc::channel(SOUNDS);
+        let remote = Remote {
             rtp: bind(place.port, place.multicast).map_err(refused)?,
             // Reports come and go to one sender, by a port of our own.
             rtcp: bind(place.rtcp_port, None).map_err(refused)?,
             media,
             srtp,
             streams: Vec::new(),
-        })
+            heard,
+        };
+        Ok((remote, hears))
     }
 
     /// Where RTP is waited for.
@@ -90,6 +95,23 @@ impl Remote {
         known.map(|(_, ingest)| *ingest)
     }
 
+    /// Listens to a stream: when somebody talks, and how much is spoken.
+    pub(crate) fn listen(&self, mid: Mid, talking: Option<TalkDetection>, speech: bool) {
+        if let Some(ingest) = self.source(mid) {
+            let listening = (talking.is_some() || speech).then(|| Listening {
+                talking,
+                speech,
+                tell: self.heard.clone(),
+            });
+            self.media.listen(ingest, listening);
+        }
+    }
+
+    fn mid_of(&self, ingest: IngestId) -> Option<Mid> {
+        let known = self.streams.iter().find(|(_, known)| *known == ingest);
+        known.map(|(mid, _)| *mid)
+    }
+
     /// Asks the publisher for a keyframe.
     pub(crate) fn request_keyframe_on(&self, mid: Mid) {
         if let Some(ingest) = self.source(mid) {
@@ -97,10 +119,10 @@ impl Remote {
         }
     }
 
-    /// Takes a stream in from now on, if it is not already; of data, gives the messages.
-    pub(crate) fn take_in(&mut self, stream: &Stream) -> Option<Tap> {
+    /// Takes a stream in from now on, if it is not already.
+    pub(crate) fn take_in(&mut self, stream: &Stream) {
         if stream.disabled || self.source(stream.mid).is_some() {
-            return None;
+            return;
         }
         let media = match stream.codec {
             Some(codec) => IngestMedia::Rtp(RtpIngest {
@@ -129,12 +151,6 @@ impl Remote {
             ..IngestOptions::rtp(portunus_core::sdp::Codec::Opus, 48_000, feed)
         });
         self.streams.push((stream.mid, id));
-        let options = TapOptions {
-            capacity: MESSAGES,
-            ..TapOptions::default()
-        };
-        let is_data = stream.kind == Kind::Data;
-        is_data.then(|| self.media.tap(id, RouteOptions::default(), options).1)
     }
 
     /// Takes nothing in any more, and closes the ports.
@@ -145,18 +161,21 @@ impl Remote {
     }
 }
 
-/// Relays the messages of a remote publisher until it is gone.
-pub(crate) fn relay_messages(room: &Arc<Room>, id: Id, tap: Tap) {
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(pass_messages(Arc::downgrade(room), id, tap));
-    }
-}
-
-async fn pass_messages(room: Weak<Room>, id: Id, mut tap: Tap) {
-    while let Some(tapped) = tap.recv().await {
+/// Takes what is heard of a remote publisher until it is gone.
+pub(crate) async fn hear(room: Weak<Room>, id: Id, mut hears: mpsc::Receiver<Heard>) {
+    while let Some(Heard { ingest, sound }) = hears.recv().await {
         let Some(room) = room.upgrade() else { return };
-        if let Tapped::Message(message) = tapped {
-            room.lock().pass_message(&id, message.payload);
+        let mut state = room.lock();
+        let person = state.people.get(&id);
+        let remote = person.and_then(|person| person.origin.remote());
+        let Some(mid) = remote.and_then(|remote| remote.mid_of(ingest)) else {
+            continue;
+        };
+        match sound {
+            Sound::Talking { talking, average } => {
+                state.heard(&id, mid, talking, f64::from(average) / 100.0);
+            }
+            Sound::Speech(activity) => state.speech(&id, mid, activity),
         }
     }
 }

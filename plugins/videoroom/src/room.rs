@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
 use portunus_core::{Fields, HandleId, Mid, Object};
 use serde_json::{Value, json};
 
@@ -27,6 +28,7 @@ pub(crate) struct Room {
 pub(crate) struct RoomState {
     pub(crate) id: Id,
     pub(crate) media: MediaPlane,
+    pub(crate) recorder: Recorder,
     pub(crate) options: RoomOptions,
     pub(crate) access: Access,
     pub(crate) destroyed: bool,
@@ -61,7 +63,7 @@ impl Room {
         ids: Ids,
         options: RoomOptions,
         tokens: Option<Vec<String>>,
-        media: MediaPlane,
+        (media, recorder): (MediaPlane, Recorder),
     ) -> Self {
         let access = Access {
             checked: tokens.is_some(),
@@ -70,6 +72,7 @@ impl Room {
         let mut state = RoomState {
             id: id.clone(),
             media,
+            recorder,
             options,
             access,
             destroyed: false,

@@ -20,20 +20,14 @@ impl RoomState {
         let streams = person.media.iter_mut().flat_map(|media| &mut media.streams);
         for stream in streams {
             let heard = stream.has_levels() && stream.is_open();
-            if let Some(handle) = person.origin.handle()
-                && stream.talk.measured != (measured && heard)
-            {
-                stream.talk.measured = !stream.talk.measured;
-                handle.measure_speech(stream.mid, stream.talk.measured);
-            }
             let wanted = detection.filter(|_| heard);
-            if stream.talk.detection == wanted {
+            let before = (stream.talk.detection, stream.talk.measured);
+            let after = (wanted, measured && heard);
+            if before == after {
                 continue;
             }
-            stream.talk.detection = wanted;
-            if let Some(handle) = person.origin.handle() {
-                handle.detect_talking(stream.mid, wanted);
-            }
+            (stream.talk.detection, stream.talk.measured) = after;
+            person.origin.listen(stream.mid, before, after);
             // Whoever is not heard any more does not talk.
             if wanted.is_none() && stream.talk.talking {
                 silenced.push((stream.mid, stream.talk.level.unwrap_or(SILENCE)));

@@ -248,26 +248,41 @@ impl Peer {
         sent.unwrap();
     }
 
+    /// Sends bytes on the data channel `label`.
+    pub fn send_bytes(&mut self, label: &str, bytes: &[u8]) {
+        let (payload, options) = (DataPayload::Binary(bytes), DataOptions::default());
+        let sent = self
+            .connection
+            .transport
+            .send_data(label, "", payload, options, Instant::now());
+        sent.unwrap();
+    }
+
+    /// The messages that have come on the data channel `label`.
+    pub fn messages(&self, label: &str) -> Vec<&DataMessage> {
+        let messages = self.events.iter().filter_map(|event| match event {
+            TransportEvent::Data {
+                label: on, message, ..
+            } if on == label => Some(message),
+            _ => None,
+        });
+        messages.collect()
+    }
+
+    /// Whether the data channel `label` was closed.
+    pub fn has_lost_channel(&self, label: &str) -> bool {
+        let closed = |event: &TransportEvent| matches!(event, TransportEvent::DataChannelClosed { label: on } if on == label);
+        self.events.iter().any(closed)
+    }
+
     /// The texts that have come on the data channel `label`.
     pub fn texts(&self, label: &str) -> Vec<&str> {
-        let text = |event: &'_ TransportEvent| match event {
-            TransportEvent::Data {
-                label: on,
-                message: DataMessage::Text(_),
-                ..
-            } => on == label,
-            _ => false,
-        };
-        let events = self.events.iter().filter(|event| text(event));
-        events
-            .map(|event| match event {
-                TransportEvent::Data {
-                    message: DataMessage::Text(text),
-                    ..
-                } => text.as_str(),
-                _ => "",
-            })
-            .collect()
+        let texts = self.messages(label).into_iter();
+        let texts = texts.filter_map(|message| match message {
+            DataMessage::Text(text) => Some(text.as_str()),
+            DataMessage::Binary(_) => None,
+        });
+        texts.collect()
     }
 
     /// Sends what waits, then takes a datagram or lets the next deadline pass.

@@ -169,6 +169,11 @@ impl Caller {
         assert_eq!(reply["janus"], "ack", "{reply}");
     }
 
+    /// The next message, if there is one already.
+    pub fn pending(&mut self) -> Option<Value> {
+        self.messages.try_recv().ok()
+    }
+
     /// The next message.
     pub async fn next(&mut self) -> Value {
         let message = timeout(PATIENCE, self.messages.recv()).await;

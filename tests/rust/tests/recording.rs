@@ -270,8 +270,9 @@ async fn play_to(peer: &mut Peer) {
 #[tokio::test]
 async fn a_publisher_is_recorded_until_it_leaves() {
     let (folder, recorder) = recorder();
-    let plugin = async |media| {
-        let room = VideoRoom::new(VideoRoomConfig::default(), media);
+    let own = recorder.clone();
+    let plugin = async move |media| {
+        let room = VideoRoom::new(VideoRoomConfig::default(), media, own);
         Arc::new(room.unwrap()) as Arc<dyn Plugin>
     };
     let server = Server::recording_with(2, recorder.clone(), plugin).await;

@@ -142,6 +142,11 @@ fn media(out: &mut String, totals: &MediaTotals) {
             "Datagrams to mountpoints that were refused, or came while they were disabled",
             totals.ingest_refused,
         ),
+        (
+            "media_dropped_messages",
+            "Messages for data channels that did not keep up, or that were too long for them",
+            totals.messages_dropped,
+        ),
     ] {
         metric(out, &format!("{name}_total"), help, "counter", value);
     }

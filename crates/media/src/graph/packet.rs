@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use portunus_rtp::{ExtensionMap, ExtensionSet, Header, SeqNo};
+use portunus_rtp::header::FIXED_HEADER_LEN;
+use portunus_rtp::{ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, write_header};
 use portunus_sdp::negotiated::Codec;
 
 use super::Inspected;
@@ -94,6 +95,25 @@ impl Packet {
             vp8: None,
             frame: None,
         }
+    }
+
+    /// A message of a data channel, whose payload type says what it is.
+    pub(crate) fn of_message(pt: Pt, message: &[u8], now: Instant) -> Option<Self> {
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt,
+            sequence: 0,
+            timestamp: 0,
+            ssrc: Ssrc(0),
+        };
+        let mut packet = Self::empty(now);
+        packet.data.reserve_exact(FIXED_HEADER_LEN + message.len());
+        packet.data.resize(FIXED_HEADER_LEN, 0);
+        write_header(&mut packet.data, &fields, []).ok()?;
+        packet.data.extend_from_slice(message);
+        packet.header = Header::parse(&packet.data).ok()?;
+        Some(packet)
     }
 
     /// Takes the bytes of a packet into the buffer that is there.

@@ -125,7 +125,11 @@ impl Selector {
             };
         }
         let (spatial, temporal) = self.seen;
-        if self.svc && self.spatial.is_some_and(|now| now < wanted.spatial.min(spatial)) {
+        if self.svc
+            && self
+                .spatial
+                .is_some_and(|now| now < wanted.spatial.min(spatial))
+        {
             return LayerReason::Keyframe;
         }
         let bound = encodings > 1 && options.substream < top

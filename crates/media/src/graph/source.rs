@@ -34,7 +34,7 @@ pub(crate) struct SourceFormat {
 /// What a source of messages brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Messages {
-    /// The label of the channels.
+    /// The label of the channels, where routes have none of their own.
     pub(crate) label: &'static str,
     pub(crate) kind: MessageKind,
 }
@@ -46,6 +46,14 @@ pub(crate) enum MessageKind {
     Bytes,
     /// Each says it by its payload type: text is 0.
     Marked,
+}
+
+impl Messages {
+    /// What peers bring.
+    pub(crate) const OF_PEERS: Messages = Messages {
+        label: "",
+        kind: MessageKind::Marked,
+    };
 }
 
 impl MessageKind {
@@ -208,13 +216,16 @@ impl Source {
 
     /// Takes a packet: it is remembered, and relayed at the end of the turn, or when its frame is whole.
     pub(crate) fn push(&mut self, packet: Arc<Packet>, now: Instant) {
-        if let Some(history) = self.history(packet.encoding) {
-            history.insert(Arc::clone(&packet), now);
+        // Messages are sent again by SCTP.
+        if self.format.messages.is_none() {
+            if let Some(history) = self.history(packet.encoding) {
+                history.insert(Arc::clone(&packet), now);
+            }
+            self.flow.record(&packet, self.format.encodings);
         }
         if let Some(cache) = &mut self.cache {
             cache.push(&packet);
         }
-        self.flow.record(&packet, self.format.encodings);
         self.fresh.push(packet);
     }
 

@@ -5,6 +5,7 @@
 
 mod continuity;
 mod feed;
+mod listening;
 mod options;
 mod parameter_sets;
 mod plane;
@@ -17,6 +18,7 @@ mod upstream;
 pub(crate) use continuity::{Continuity, Place};
 pub(crate) use feed::Fed;
 pub use feed::{FeedError, PacketFeed, PacketReceiver, packet_feed};
+pub use listening::{Heard, Listening, Sound};
 pub use options::{
     DataIngest, Ingest, IngestFeed, IngestId, IngestMedia, IngestOptions, IngestSrtp, RtpIngest,
     SrtpSuite,

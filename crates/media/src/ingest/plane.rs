@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Ingest, IngestId, IngestOptions, IngestStatus};
+use super::{Ingest, IngestId, IngestOptions, IngestStatus, Listening};
 use crate::command::{Command, NewIngest};
 use crate::{KeyframeCache, MediaPlane, SourceRef};
 
@@ -47,6 +47,11 @@ impl MediaPlane {
     /// Ends an ingest and all routes from it, and closes its sockets.
     pub fn remove_ingest(&self, ingest: IngestId) {
         self.send_to(ingest.worker, Command::RemoveIngest { ingest });
+    }
+
+    /// Listens to an ingest of audio from now on; none: no more.
+    pub fn listen(&self, ingest: IngestId, listening: Option<Listening>) {
+        self.send_to(ingest.worker, Command::Listen { ingest, listening });
     }
 
     /// Keeps what a video source sends from its last keyframe on, so that a new sink has a picture at

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::command::{Command, NewIngest};
 use crate::graph::{Inspector, Packet, Sent};
+use crate::ingest::Listening;
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
@@ -38,6 +39,8 @@ pub struct Requested {
     pub ingests: Vec<RequestedIngest>,
     /// The taps and forwarders that there are. Taps are held open by this.
     pub outlets: Vec<RequestedOutlet>,
+    /// The ingests that are listened to, and how.
+    pub listening: HashMap<IngestId, Listening>,
     /// The sources of which keyframes are kept.
     pub kept: Vec<(SourceRef, KeyframeCache)>,
     /// The sources that were asked for keyframes, in the order in which they were.
@@ -217,9 +220,16 @@ pub(crate) fn note(notes: &Notes, command: Command) {
         }
         Command::RemoveIngest { ingest } => {
             notes.ingests.retain(|known| known.id != ingest);
+            notes.listening.remove(&ingest);
             let from = SourceRef::Ingest(ingest);
             notes.routes.retain(|route| route.from != from);
             notes.outlets.retain(|outlet| outlet.from != from);
+        }
+        Command::Listen { ingest, listening } => {
+            match listening {
+                Some(listening) => notes.listening.insert(ingest, listening),
+                None => notes.listening.remove(&ingest),
+            };
         }
         Command::KeepKeyframe { source, keep } => {
             notes.kept.retain(|(of, _)| *of != source);

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::Worker;
 use super::peer::{Peer, Route, Track};
 use crate::command::Command;
-use crate::graph::{Selector, Sink, Source, SourceFormat, SourceKey};
+use crate::graph::{Messages, Selector, Sink, Source, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{DataMessage, DataPayload, IceState, RouteOptions, SourceRef, TrackRef};
 
@@ -72,7 +72,7 @@ impl Worker {
                 options,
             } => self.add_route(route, from, to, options, now),
             Command::SetRoute { route, options } => self.set_route(route, options, now),
-            Command::RemoveRoute { route } => self.remove_route(route),
+            Command::RemoveRoute { route } => self.remove_route(route, now),
             Command::SetBitrate { peer, bitrate } => {
                 let Some(slot) = self.slot(peer) else { return };
                 if let Some(peer) = self.peers.get_mut(slot) {
@@ -119,13 +119,14 @@ impl Worker {
                     source.set_format(format);
                 }
             }
-            Command::SourceGone { source } => self.end_source(source),
+            Command::SourceGone { source } => self.end_source(source, now),
             Command::AddOutlet(outlet) => self.add_outlet(*outlet, now),
             Command::AddIngest(ingest) => self.add_ingest(*ingest),
             Command::SetIngestEnabled { ingest, enabled } => {
                 self.set_ingest_enabled(ingest, enabled, now);
             }
-            Command::RemoveIngest { ingest } => self.remove_ingest(ingest),
+            Command::RemoveIngest { ingest } => self.remove_ingest(ingest, now),
+            Command::Listen { ingest, listening } => self.listen_to_ingest(ingest, listening),
             Command::KeepKeyframe { source, keep } => self.keep_keyframe(source, keep),
             Command::SourceKeyframes { source } => {
                 if let Some(source) = self.by_source.get(&source).copied() {
@@ -208,6 +209,7 @@ impl Worker {
             };
             if media.kind == Kind::Data {
                 self.track(slot, index);
+                self.note_messages(track);
                 continue;
             }
             let mut format = SourceFormat {
@@ -222,21 +224,16 @@ impl Worker {
             };
             let is = SourceRef::Track(track);
             let key = self.source_of(is);
-            if let Some(source) = self.sources.get_mut(key.0) {
+            if let Some(source) = self.sources.get(key.0) {
                 format.keep = source.format.keep;
-                source.set_format(format);
-                let watchers: SmallVec<[u16; 4]> =
-                    source.watchers.iter().map(|(worker, _)| *worker).collect();
-                for worker in watchers {
-                    self.send_to(worker, Command::SourceFormat { source: is, format });
-                }
             }
+            self.set_source_format(key, format);
             // A recycled m-line: what it was is no source any more.
             let before = self.track(slot, index).and_then(|entry| entry.source);
             if let Some(old) = before.filter(|old| *old != key)
                 && let Some(old) = self.sources.get(old.0).map(|source| source.is)
             {
-                self.end_source(old);
+                self.end_source(old, now);
             }
             if let Some(entry) = self.track(slot, index) {
                 entry.source = Some(key);
@@ -250,6 +247,20 @@ impl Worker {
         self.negotiate_adaptation(slot, now);
         self.prime_peer(slot, now);
         self.touch(slot);
+    }
+
+    /// Routes from a peer's data channels may have been there before them.
+    fn note_messages(&mut self, track: TrackRef) {
+        if let Some(key) = self.by_source.get(&SourceRef::Track(track)).copied()
+            && let Some(source) = self.sources.get(key.0)
+        {
+            let messages = Some(Messages::OF_PEERS);
+            let format = SourceFormat {
+                messages,
+                ..source.format
+            };
+            self.set_source_format(key, format);
+        }
     }
 
     fn track(&mut self, slot: usize, index: usize) -> Option<&mut Track> {
@@ -376,7 +387,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn remove_route(&mut self, id: RouteId) {
+    pub(super) fn remove_route(&mut self, id: RouteId, now: Instant) {
         let Some(slot) = self.by_route.remove(&id) else {
             return self.remove_outlet(id);
         };
@@ -408,6 +419,9 @@ impl Worker {
             if sink.route == Some(slot) {
                 sink.route = None;
             }
+        }
+        if let (Some(label), Some((peer, _))) = (&route.options.label, route.sink) {
+            self.close_channel(peer, label, now);
         }
         let key = route.source;
         let Some(source) = self.sources.get_mut(key.0) else {
@@ -443,7 +457,7 @@ impl Worker {
         if let Err(error) =
             transport.send_data(&message.label, &message.protocol, payload, options, now)
         {
-            peer.refused += 1;
+            self.counters.message_dropped();
             tracing::debug!(%error, label = message.label, "data message not sent");
         }
         self.touch(slot);

@@ -36,6 +36,8 @@ pub(crate) struct Counters {
     ingested_packets: u64,
     ingested_bytes: u64,
     ingest_refused: u64,
+    /// Messages that a data channel did not take.
+    messages_dropped: u64,
     /// Changes of layers that routes told of, by reason.
     layer_changes: [u64; LayerReason::COUNT],
     logged_sending: SendCounters,
@@ -59,6 +61,7 @@ impl Counters {
             ingested_packets: 0,
             ingested_bytes: 0,
             ingest_refused: 0,
+            messages_dropped: 0,
             layer_changes: [0; LayerReason::COUNT],
             logged_sending: SendCounters::default(),
             last_log: None,
@@ -96,6 +99,7 @@ impl Counters {
             (&totals.ingested_packets, self.ingested_packets),
             (&totals.ingested_bytes, self.ingested_bytes),
             (&totals.ingest_refused, self.ingest_refused),
+            (&totals.messages_dropped, self.messages_dropped),
         ];
         let refused = totals.refused.iter().map(|(_, total)| total);
         let layers = totals.layer_changes.iter().map(|(_, total)| total);
@@ -148,6 +152,11 @@ impl Counters {
     pub(super) fn event_dropped(&mut self) {
         self.events_dropped += 1;
         self.changed = true;
+    }
+
+    /// A message was not sent: its receiver does not keep up, or cannot take it.
+    pub(super) fn message_dropped(&mut self) {
+        self.messages_dropped += 1;
     }
 
     /// A route relays other layers than before.

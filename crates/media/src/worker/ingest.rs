@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::ingest_feedback::Telling;
+use super::talk::IngestEars;
 use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
@@ -97,6 +98,8 @@ pub(super) struct Ingest {
     pub(super) upstream: Upstream,
     /// There may be something new to tell.
     pub(super) upstream_changed: bool,
+    /// Listens to what it brings, if anybody wants to know who talks.
+    pub(super) ears: Option<Box<IngestEars>>,
     pub(super) feed: Option<PacketReceiver>,
     pub(super) ports: SmallVec<[usize; 4]>,
     /// The port that reports go out by.
@@ -201,6 +204,7 @@ impl Worker {
             encodings: [stream(), stream(), stream()],
             upstream: Upstream::new(Ssrc(rand::random())),
             upstream_changed: false,
+            ears: None,
             feed: None,
             ports: SmallVec::new(),
             rtcp: None,
@@ -303,7 +307,7 @@ impl Worker {
         ingest.enabled = enabled;
     }
 
-    pub(super) fn remove_ingest(&mut self, id: IngestId) {
+    pub(super) fn remove_ingest(&mut self, id: IngestId, now: Instant) {
         let Some(slot) = self.ingests.by_id.remove(&id) else {
             return;
         };
@@ -325,7 +329,7 @@ impl Worker {
             self.ingests.ready.retain(|ready| *ready != index);
         }
         self.ingests.fed.retain(|fed| *fed != slot);
-        self.end_source(SourceRef::Ingest(id));
+        self.end_source(SourceRef::Ingest(id), now);
         self.parts.ingest_count.fetch_sub(1, Ordering::Relaxed);
     }
 }

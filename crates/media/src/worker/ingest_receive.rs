@@ -13,7 +13,7 @@ use portunus_sdp::negotiated::Codec;
 use super::Worker;
 use super::ingest::{Ingest, Member, Role};
 use super::peers::guarded;
-use crate::graph::{Layers, MessageKind, Packet, Source};
+use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
     Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, RtpIngest, Skew,
 };
@@ -296,6 +296,12 @@ impl Ingest {
             && !adjust(&mut stream.continuity, skew, &header, &mut place, now)
         {
             return Some(());
+        }
+        if let Some(ears) = &mut self.ears
+            && place.newest
+            && let Some(level) = graph::level(&header, datagram, &self.extensions)
+        {
+            ears.hear(level, now);
         }
         if !source.is_wanted() {
             return Some(());

@@ -1,14 +1,67 @@
-//! Messages of data ingests: to the data channels of those that are routed to.
+//! Messages of peers and data ingests: to the data channels of those that are routed to.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use portunus_rtc::data::{DataOptions, DataPayload};
+use portunus_rtp::Pt;
+use portunus_sdp::negotiated::Kind;
 
 use super::Worker;
 use crate::graph::{Messages, Packet, SourceKey};
+use crate::{DataMessage, SourceRef, TrackRef};
 
 impl Worker {
+    /// Relays a message of a peer; false if no route begins at its data channels.
+    pub(super) fn take_message(
+        &mut self,
+        slot: usize,
+        message: &DataMessage,
+        now: Instant,
+    ) -> bool {
+        let Some(key) = self.messages_of(slot) else {
+            return false;
+        };
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return false;
+        };
+        let Some(messages) = source.format.messages else {
+            return false;
+        };
+        if source.routes.is_empty() && source.watchers.is_empty() {
+            return false;
+        }
+        let (pt, bytes) = match &message.payload {
+            crate::DataPayload::Text(text) => (Pt(0), text.as_bytes()),
+            crate::DataPayload::Binary(bytes) => (Pt(1), bytes.as_slice()),
+        };
+        let packet = Packet::of_message(pt, bytes, now).filter(|_| !bytes.is_empty());
+        if let Some(packet) = packet {
+            source.push(Arc::new(packet), now);
+            self.pass_on(key);
+            self.relay_messages(key, messages, now);
+        }
+        true
+    }
+
+    /// The source that a peer's data channels are, if anybody has asked for it.
+    pub(super) fn messages_of(&self, slot: usize) -> Option<SourceKey> {
+        let peer = self.peers.get(slot)?;
+        let mut media = peer.connection.media().iter();
+        let track = TrackRef {
+            peer: peer.id,
+            mid: media.find(|media| media.kind == Kind::Data)?.mid,
+        };
+        self.by_source.get(&SourceRef::Track(track)).copied()
+    }
+
+    /// Whether a track is the data channels of a peer of this worker.
+    pub(super) fn brings_messages(&self, track: TrackRef) -> bool {
+        let peer = self.slot(track.peer).and_then(|slot| self.peers.get(slot));
+        let mut media = peer.into_iter().flat_map(|peer| peer.connection.media());
+        media.any(|media| media.mid == track.mid && media.kind == Kind::Data)
+    }
+
     /// Relays the messages of this turn.
     pub(super) fn relay_messages(&mut self, key: SourceKey, messages: Messages, now: Instant) {
         let Some(source) = self.sources.get_mut(key.0) else {
@@ -36,13 +89,20 @@ impl Worker {
         packets: &[Arc<Packet>],
         now: Instant,
     ) {
-        let route = self.routes.get(route).filter(|route| route.options.enabled);
-        let Some((slot, _)) = route.and_then(|route| route.sink) else {
+        let Some(route) = self.routes.get(route).filter(|route| route.options.enabled) else {
+            return;
+        };
+        let Some((slot, _)) = route.sink else {
             return;
         };
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
+        let transport = &mut peer.connection.transport;
+        if !transport.is_connected() {
+            return;
+        }
+        let label = route.options.label.as_deref().unwrap_or(messages.label);
         for packet in packets {
             let bytes = packet.payload();
             let payload = match std::str::from_utf8(bytes)
@@ -52,14 +112,21 @@ impl Worker {
                 Some(text) => DataPayload::Text(text),
                 None => DataPayload::Binary(bytes),
             };
-            let transport = &mut peer.connection.transport;
-            // Who is not connected, or does not keep up, misses it.
-            let sent =
-                transport.send_data(messages.label, "", payload, DataOptions::default(), now);
+            // Who does not keep up misses it.
+            let sent = transport.send_data(label, "", payload, DataOptions::default(), now);
             if sent.is_err() {
-                break;
+                self.counters.message_dropped();
             }
         }
         self.touch(slot);
+    }
+
+    /// Closes the channel of a route that ends, if it is the route's own.
+    pub(super) fn close_channel(&mut self, peer: usize, label: &str, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(peer) {
+            // There is none if no message has come.
+            let _ = peer.connection.transport.close_data(label, now);
+        }
+        self.touch(peer);
     }
 }

@@ -5,7 +5,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use portunus_sdp::negotiated::Kind;
 use slab::Slab;
 use smallvec::SmallVec;
 
@@ -14,10 +13,7 @@ use super::forwarding::{ForwardOut, Forwarding};
 use crate::graph::{Packet, SourceFormat, SourceKey};
 use crate::outlet::{Cut, Handed, NewOutlet, OutletEnd};
 use crate::plane::RouteId;
-use crate::{
-    DataMessage, DataPayload, RouteOptions, SourceRef, Tapped, TappedMessage, TappedPacket,
-    TrackRef,
-};
+use crate::{DataMessage, DataPayload, RouteOptions, Tapped, TappedMessage, TappedPacket};
 
 /// All outlets of a worker.
 #[derive(Default)]
@@ -153,7 +149,9 @@ impl Worker {
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
-        if source.outlets.is_empty() {
+        // A peer's messages were handed over when they came, with the labels of their channels.
+        let came = source.format.messages.is_some() && source.is.track().is_some();
+        if source.outlets.is_empty() || came {
             return;
         }
         let (packets, format) = (mem::take(&mut source.fresh), source.format);
@@ -183,19 +181,8 @@ impl Worker {
         if self.outlets.slots.is_empty() {
             return;
         }
-        let Some(peer) = self.peers.get(peer) else {
-            return;
-        };
-        let media = peer.connection.media().iter();
-        let Some(media) = media.clone().find(|media| media.kind == Kind::Data) else {
-            return;
-        };
-        let track = TrackRef {
-            peer: peer.id,
-            mid: media.mid,
-        };
-        let key = self.by_source.get(&SourceRef::Track(track));
-        let source = key.and_then(|key| self.sources.get(key.0));
+        let source = self.messages_of(peer);
+        let source = source.and_then(|key| self.sources.get(key.0));
         let slots: SmallVec<[usize; 2]> = source.map(|s| s.outlets.clone()).unwrap_or_default();
         for slot in slots {
             if let Some(outlet) = self.outlets.slots.get_mut(slot)

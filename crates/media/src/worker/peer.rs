@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
 use super::relay::Pacing;
-use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey, SpeechMeter, TalkDetector};
+use super::talk::Ears;
+use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
 
@@ -45,10 +46,8 @@ pub(super) struct Track {
     pub(super) source: Option<SourceKey>,
     pub(super) sink: Option<Sink>,
     pub(super) inspectors: [Inspector; ENCODINGS],
-    /// Listens to what the peer sends, if anybody wants to know who talks.
-    pub(super) talk: Option<Box<TalkDetector>>,
-    /// Listens to what the peer sends, if anybody wants to know how much is spoken.
-    pub(super) speech: Option<Box<SpeechMeter>>,
+    /// Listens to what the peer sends.
+    pub(super) ears: Ears,
 }
 
 /// A route; it lives on its sink's worker.

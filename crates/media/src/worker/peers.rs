@@ -62,7 +62,7 @@ impl Worker {
         };
         let receive = || peer.connection.receive(now, local, remote, datagram);
         let Some(received) = guarded(receive) else {
-            self.end_peer(slot, CloseReason::Internal);
+            self.end_peer(slot, CloseReason::Internal, now);
             return;
         };
         let Some(peer) = self.peers.get_mut(slot) else {
@@ -94,10 +94,10 @@ impl Worker {
         let (Some(key), Some(data)) = (track.source, datagram.get(incoming.range.clone())) else {
             return;
         };
-        if track.is_heard()
+        if track.ears.are_open()
             && let Some(level) = graph::level(&incoming.header, data, &extensions)
         {
-            let heard = track.hear(level, now);
+            let heard = track.ears.hear(level, now);
             let heard = heard.into_iter();
             self.heard
                 .extend(heard.map(|heard| (slot, incoming.media, heard)));
@@ -150,7 +150,7 @@ impl Worker {
             };
             peer.timer = None;
             if guarded(|| peer.connection.handle_timeout(now)).is_none() {
-                self.end_peer(slot, CloseReason::Internal);
+                self.end_peer(slot, CloseReason::Internal, now);
                 continue;
             }
             self.touch(slot);
@@ -291,16 +291,18 @@ impl Worker {
                     payload,
                 };
                 self.feed_message(slot, &message, now);
-                self.emit(id, Event::Data(message));
+                if !self.take_message(slot, &message, now) {
+                    self.emit(id, Event::Data(message));
+                }
             }
             TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
             TransportEvent::Failed(FailReason::Ice(failure)) => {
-                self.end_peer(slot, CloseReason::IceFailed(failure.to_string()));
+                self.end_peer(slot, CloseReason::IceFailed(failure.to_string()), now);
             }
             TransportEvent::Failed(FailReason::Dtls(error)) => {
-                self.end_peer(slot, CloseReason::DtlsFailed(error.to_string()));
+                self.end_peer(slot, CloseReason::DtlsFailed(error.to_string()), now);
             }
-            TransportEvent::Closed => self.end_peer(slot, CloseReason::DtlsAlert),
+            TransportEvent::Closed => self.end_peer(slot, CloseReason::DtlsAlert, now),
         }
     }
 
@@ -382,11 +384,11 @@ impl Worker {
             peer.connection.transport.close();
         }
         self.transmit(slot, now);
-        self.end_peer(slot, CloseReason::Requested);
+        self.end_peer(slot, CloseReason::Requested, now);
     }
 
     /// Forgets a peer with its sources, sinks and routes.
-    fn end_peer(&mut self, slot: usize, reason: CloseReason) {
+    fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
         let Some(peer) = self.peers.try_remove(slot) else {
             return;
         };
@@ -404,13 +406,13 @@ impl Worker {
         let id = |slot: &usize| Some(self.routes.get(*slot)?.id);
         let fed: SmallVec<[RouteId; 4]> = peer.routes.iter().filter_map(id).collect();
         for route in fed {
-            self.remove_route(route);
+            self.remove_route(route, now);
         }
         let of_peer =
             |source: &&SourceRef| source.track().is_some_and(|track| track.peer == peer.id);
         let sources: Vec<SourceRef> = self.by_source.keys().filter(of_peer).copied().collect();
         for source in sources {
-            self.end_source(source);
+            self.end_source(source, now);
         }
         self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
         self.emit(peer.id, Event::Closed(reason));

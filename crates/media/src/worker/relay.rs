@@ -77,7 +77,7 @@ impl Worker {
     }
 
     /// Hands the packets to other workers, each packet once a worker.
-    fn pass_on(&mut self, key: SourceKey) {
+    pub(super) fn pass_on(&mut self, key: SourceKey) {
         let Some(source) = self.sources.get(key.0) else {
             return;
         };

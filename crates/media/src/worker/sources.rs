@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use crate::command::Command;
-use crate::graph::{Source, SourceKey};
+use crate::graph::{Messages, Source, SourceFormat, SourceKey};
 use crate::{KeyframeCache, SourceRef};
 
 /// What a source's history spans; that of another worker's source is shorter, so that the owner can
@@ -23,7 +23,11 @@ impl Worker {
         }
         let here = is.worker() == self.parts.index;
         let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
-        let key = SourceKey(self.sources.insert(Source::new(is, window)));
+        let mut source = Source::new(is, window);
+        if is.track().is_some_and(|track| self.brings_messages(track)) {
+            source.format.messages = Some(Messages::OF_PEERS);
+        }
+        let key = SourceKey(self.sources.insert(source));
         self.by_source.insert(is, key);
         key
     }
@@ -91,7 +95,16 @@ impl Worker {
         };
         let mut format = source.format;
         format.keep = keep;
+        self.set_source_format(key, format);
+    }
+
+    /// Says what a source is like, here and where it is relayed to.
+    pub(super) fn set_source_format(&mut self, key: SourceKey, format: SourceFormat) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
         source.set_format(format);
+        let is = source.is;
         let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
         for worker in watchers {
             self.send_to(worker, Command::SourceFormat { source: is, format });
@@ -147,7 +160,7 @@ impl Worker {
     }
 
     /// Ends a source and all its routes, here and on other workers.
-    pub(super) fn end_source(&mut self, is: SourceRef) {
+    pub(super) fn end_source(&mut self, is: SourceRef, now: Instant) {
         let Some(key) = self.by_source.get(&is).copied() else {
             return;
         };
@@ -164,7 +177,7 @@ impl Worker {
             self.send_to(worker, Command::SourceGone { source: is });
         }
         for route in routes {
-            self.remove_route(route);
+            self.remove_route(route, now);
         }
         self.end_outlets(key);
         self.by_source.remove(&is);

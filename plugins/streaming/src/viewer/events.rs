@@ -122,7 +122,8 @@ impl Watching {
         let told = |layers: [(&str, Option<u8>); 2]| -> Option<Value> {
             layers.iter().find(|(_, layer)| layer.is_some())?;
             let event = Object::new().with("mid", stream.mid().as_str());
-            let add = |event: Object, (name, layer): (&str, Option<u8>)| event.with_some(name, layer);
+            let add =
+                |event: Object, (name, layer): (&str, Option<u8>)| event.with_some(name, layer);
             let event = layers.into_iter().fold(event, add);
             Some(event.with("reason", reason.name()).into())
         };

@@ -170,6 +170,7 @@ impl Subscription {
             },
             fallback: layers.fallback,
             playout_delay: self.delay.range(),
+            ..RouteOptions::default()
         }
     }
 }

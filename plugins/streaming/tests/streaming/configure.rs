@@ -121,7 +121,14 @@ async fn layers_that_change_are_told() {
         let route = route(mid);
         world
             .server
-            .happen(peer, Event::Layer { route, layer, reason: BOUND })
+            .happen(
+                peer,
+                Event::Layer {
+                    route,
+                    layer,
+                    reason: BOUND,
+                },
+            )
             .await;
     };
     let told = |mut event: Value| {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
-use portunus_core::media::Tap;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{FieldError, Fields, Mid, Object};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use crate::origin::Origin;
 use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
 use crate::recording::RecordWish;
 use crate::refusal::Refusal;
-use crate::remote::{Place, Remote, relay_messages};
+use crate::remote::{Place, Remote, hear};
 use crate::room::RoomState;
 
 /// The most streams of a publisher.
@@ -49,12 +49,15 @@ impl Shared {
             None => self.ids.random(|id| state.people.contains_key(id)),
         };
         state.check_limit()?;
-        let mut remote = Remote::open(self.media.clone(), &place, srtp)?;
-        for tap in streams.iter().filter_map(|stream| remote.take_in(stream)) {
-            relay_messages(&room, id.clone(), tap);
+        let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
+        for stream in &streams {
+            remote.take_in(stream);
         }
         let (local, rtcp_port) = (remote.local(), remote.rtcp_port());
         state.add_remote(id.clone(), remote, streams, (display, metadata));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(hear(Arc::downgrade(&room), id.clone(), hears));
+        }
         tracing::info!(room = %room.id, %id, %local, "remote publisher");
         let named = place.interface.is_some() || place.multicast.is_some();
         let reply = success()
@@ -88,11 +91,10 @@ impl Shared {
         let mut changed = Vec::new();
         for (stream, described) in updates {
             let index = stream.index;
-            if let Some(tap) = state.update_remote_stream(&id, stream, described, &mut changed) {
-                relay_messages(&room, id.clone(), tap);
-            }
+            state.update_remote_stream(&id, stream, described, &mut changed);
             state.relay_stream(&id, index);
         }
+        state.take_part(&id);
         if !changed.is_empty() {
             state.tell_published(&id);
         }
@@ -128,7 +130,10 @@ impl RoomState {
             bitrate: 0,
             talk: TalkSettings::default(),
             media: None,
-            record: RecordWish::default(),
+            record: RecordWish {
+                on: self.options.record,
+                name: None,
+            },
             subscriptions: HashSet::new(),
         });
         let media = Published {
@@ -140,6 +145,14 @@ impl RoomState {
         self.start_media(&id, media);
         self.media_up(&id);
         self.tell_published(&id);
+        self.take_part(&id);
+    }
+
+    /// What a remote publisher sends is heard, kept and recorded like that of any.
+    fn take_part(&mut self, id: &Id) {
+        self.listen(id);
+        self.keep_keyframes(id);
+        self.record(id, false);
     }
 
     fn check_remote(&self, id: &Id) -> Result<(), Refusal> {
@@ -196,16 +209,21 @@ impl RoomState {
         self.tell_others(id, event);
     }
 
-    /// Changes a stream, or appends it; of data that is new, gives the messages.
+    /// Changes a stream, or appends it.
     fn update_remote_stream(
         &mut self,
         id: &Id,
         stream: Stream,
         described: bool,
         changed: &mut Vec<usize>,
-    ) -> Option<Tap> {
-        let person = self.people.get_mut(id)?;
-        let streams = &mut person.media.as_mut()?.streams;
+    ) {
+        let Some(person) = self.people.get_mut(id) else {
+            return;
+        };
+        let Some(media) = &mut person.media else {
+            return;
+        };
+        let streams = &mut media.streams;
         let index = stream.index;
         if let Some(known) = streams.get_mut(index) {
             if known.update(stream, described) {
@@ -215,8 +233,9 @@ impl RoomState {
             changed.push(index);
             streams.push(stream);
         }
-        let stream = streams.get(index)?;
-        person.origin.remote_mut()?.take_in(stream)
+        if let (Some(stream), Some(remote)) = (streams.get(index), person.origin.remote_mut()) {
+            remote.take_in(stream);
+        }
     }
 
     fn remove_remote(&mut self, id: &Id) {

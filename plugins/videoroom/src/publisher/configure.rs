@@ -171,7 +171,7 @@ impl RoomState {
         if configure.may_record(self)
             && (configure.record == Some(true) || configure.filename.is_some())
         {
-            self.check_recording(id, configure.filename.as_deref())?;
+            self.check_recording(configure.filename.as_deref())?;
         }
         let mut configured = Configured {
             members: Object::new(),

@@ -21,15 +21,17 @@ impl RoomState {
         let Some(person) = self.people.get_mut(id) else {
             return;
         };
-        let (Some(handle), Some(media)) = (person.origin.handle(), &mut person.media) else {
+        let Some(media) = &mut person.media else {
             return;
         };
         let e2ee = media.e2ee;
         for stream in &mut media.streams {
             let wanted = cache(&self.options, stream).filter(|_| !e2ee);
-            if stream.kept != wanted {
+            if stream.kept != wanted
+                && let Some(source) = person.origin.source(stream.mid)
+            {
                 stream.kept = wanted;
-                handle.keep_keyframe(stream.mid, wanted);
+                self.media.keep_keyframe(source, wanted);
             }
         }
     }

@@ -2,7 +2,6 @@
 
 mod answer;
 mod configure;
-mod data;
 mod join;
 mod keyframes;
 mod leave;

@@ -1,12 +1,12 @@
 //! Starting, pausing and ending what a subscription receives.
 
-use portunus_core::media::{DataMessage, Layer, LayerReason, RouteId};
+use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::sdp::{CodecSpec, Description, Kind};
 use portunus_core::{HandleId, Object};
 
 use super::payloads::Payloads;
 use super::seats::Follow;
-use super::{Due, Exchange, Source, Subscriber};
+use super::{Due, Exchange, Source};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -112,17 +112,6 @@ impl RoomState {
         } else if svc {
             tell("spatial_layer", before.spatial, layer.spatial);
             tell("temporal_layer", before.temporal, layer.temporal);
-        }
-    }
-}
-
-impl Subscriber {
-    /// Sends a message of a publisher on data m-line `index`.
-    pub(crate) fn send_data(&self, index: usize, message: &DataMessage) {
-        let open = !self.paused && !self.cut_off;
-        let line = self.lines.get(index).filter(|line| line.ready && line.send);
-        if line.is_some() && open {
-            self.handle.send_data(message.clone());
         }
     }
 }

@@ -70,6 +70,8 @@ impl RoomState {
         for planned in planned {
             changed |= self.subscribe(key, planned)?;
         }
+        // One more publisher on the m-line of data takes no offer.
+        self.relay(key);
         self.offer_changes(key, changed)
     }
 
@@ -267,10 +269,11 @@ impl RoomState {
         if let Source::Data(feeds) = &mut line.source {
             feeds.retain(|known| known != feed);
             if !feeds.is_empty() {
+                subscriber.relay(index, &self.people);
                 return false;
             }
         }
-        line.end_route(&subscriber.handle);
+        line.end_routes(&subscriber.handle);
         // Whoever takes a seat over finds out who sat there.
         if line.seat.is_some() {
             return false;
@@ -350,7 +353,7 @@ impl Line {
             wish: Wish::default(),
             now: Layer::default(),
             why: None,
-            route: None,
+            routes: Vec::new(),
             seat: None,
         }
     }

@@ -93,7 +93,8 @@ struct Line {
     now: Layer,
     /// Why these layers came when they did.
     why: Option<LayerReason>,
-    route: Option<Relayed>,
+    /// One, and of data one for each publisher.
+    routes: Vec<Relayed>,
     /// It is for whoever is due, see [`seats`].
     seat: Option<Seat>,
 }
@@ -120,7 +121,7 @@ struct Format {
     extensions: Vec<(ExtensionKind, u8)>,
 }
 
-/// The route that feeds an m-line.
+/// A route that feeds an m-line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Relayed {
     route: RouteId,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portunus_core::media::{Layer, RouteId, RouteOptions};
+use portunus_core::media::{Layer, RouteId, RouteOptions, SourceRef};
 use portunus_core::{Handle, HandleId};
 
 use super::{Line, Relayed, Source, Subscriber};
@@ -46,43 +46,46 @@ impl RoomState {
 }
 
 impl Subscriber {
-    fn relay(&mut self, index: usize, people: &HashMap<Id, Participant>) {
+    /// Makes the routes of m-line `index` what they should be.
+    pub(super) fn relay(&mut self, index: usize, people: &HashMap<Id, Participant>) {
         let gate = !self.paused && !self.cut_off;
         let Some(line) = self.lines.get_mut(index) else {
             return;
         };
-        let track = line.track(people).filter(|_| line.ready);
-        let Some((publisher, stream)) = track else {
-            line.end_route(&self.handle);
-            return;
-        };
-        let options = line.options(stream, gate);
-        let Some(from) = publisher.origin.source(stream.mid) else {
-            line.end_route(&self.handle);
-            return;
-        };
-        match &mut line.route {
-            Some(relayed) if relayed.from == from => {
-                if relayed.options != options {
-                    self.handle.set_route(relayed.route, options.clone());
-                    relayed.options = options;
-                }
+        let wanted = line.wanted(people, gate);
+        let before = line.routes.len();
+        line.routes.retain(|relayed| {
+            let stays = wanted.iter().any(|(from, _)| *from == relayed.from);
+            if !stays {
+                self.handle.remove_route(relayed.route);
             }
-            _ => {
-                line.end_route(&self.handle);
-                let route = self.handle.route_from(from, line.mid, options.clone());
-                line.route = route.map(|route| Relayed {
-                    route,
-                    from,
-                    options,
-                });
+            stays
+        });
+        if line.routes.len() < before {
+            (line.now, line.why) = (Layer::default(), None);
+        }
+        for (from, options) in wanted {
+            match line.routes.iter_mut().find(|known| known.from == from) {
+                Some(known) if known.options == options => {}
+                Some(known) => {
+                    self.handle.set_route(known.route, options.clone());
+                    known.options = options;
+                }
+                None => {
+                    let route = self.handle.route_from(from, line.mid, options.clone());
+                    line.routes.extend(route.map(|route| Relayed {
+                        route,
+                        from,
+                        options,
+                    }));
+                }
             }
         }
     }
 
     /// The m-line that the route feeds.
     pub(super) fn fed_by(&mut self, route: RouteId) -> Option<&mut Line> {
-        let feeds = |line: &&mut Line| line.route.as_ref().is_some_and(|r| r.route == route);
+        let feeds = |line: &&mut Line| line.routes.iter().any(|known| known.route == route);
         self.lines.iter_mut().find(feeds)
     }
 }
@@ -101,12 +104,41 @@ impl Line {
         (!stream.disabled).then_some((publisher, stream))
     }
 
-    pub(super) fn end_route(&mut self, handle: &Handle) {
-        if let Some(relayed) = self.route.take() {
+    pub(super) fn end_routes(&mut self, handle: &Handle) {
+        for relayed in self.routes.drain(..) {
             handle.remove_route(relayed.route);
-            self.now = Layer::default();
-            self.why = None;
         }
+        (self.now, self.why) = (Layer::default(), None);
+    }
+
+    /// The routes that it should have: from where, and how.
+    fn wanted(
+        &self,
+        people: &HashMap<Id, Participant>,
+        gate: bool,
+    ) -> Vec<(SourceRef, RouteOptions)> {
+        if !self.ready {
+            return Vec::new();
+        }
+        if let Source::Data(feeds) = &self.source {
+            let wanted = feeds.iter().filter_map(|feed| {
+                let publisher = people.get(feed)?;
+                let stream = publisher.up()?.data().next()?;
+                let from = publisher.origin.source(stream.mid)?;
+                let options = RouteOptions {
+                    enabled: gate && self.send && stream.is_open(),
+                    label: Some(feed.to_string().into()),
+                    ..RouteOptions::default()
+                };
+                Some((from, options))
+            });
+            return wanted.collect();
+        }
+        let track = self.track(people).and_then(|(publisher, stream)| {
+            let from = publisher.origin.source(stream.mid)?;
+            Some((from, self.options(stream, gate)))
+        });
+        track.into_iter().collect()
     }
 
     fn options(&self, stream: &Stream, gate: bool) -> RouteOptions {

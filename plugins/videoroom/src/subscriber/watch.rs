@@ -24,6 +24,8 @@ pub(crate) struct Watch {
     private_id: Option<u64>,
     /// How many speakers; none: as many as the offer has room for, or as publish now.
     last_n: Option<usize>,
+    /// Whether the viewer can decrypt what is encrypted end to end; none: as its offer says, if it makes one.
+    e2ee: Option<bool>,
 }
 
 impl Watch {
@@ -32,6 +34,7 @@ impl Watch {
             feed: ids.read(fields, "feed")?,
             private_id: fields.positive("private_id")?,
             last_n: last_n(fields)?,
+            e2ee: fields.boolean("e2ee")?,
         })
     }
 }
@@ -67,6 +70,10 @@ impl RoomState {
             Some(feed) => self.published(feed)?.e2ee,
             None => self.options.require_e2ee,
         };
+        let decrypts = watch.e2ee.or(jsep.map(|jsep| jsep.e2ee)).unwrap_or(true);
+        if subscriber.e2ee && !decrypts {
+            return Err(Refusal::Encrypted);
+        }
         let answer = match jsep {
             Some(jsep) => Some(self.seats_offered(&mut subscriber, &watch, &jsep.description)?),
             None => {

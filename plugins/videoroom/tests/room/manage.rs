@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use portunus_core::media::{SourceRef, TrackRef};
+use portunus_core::record::Recorder;
 use portunus_core::testing::{TestServer, signed_token};
 use portunus_core::{CoreConfig, Mid};
 use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
@@ -290,7 +291,9 @@ async fn signed_tokens_let_in_whoever_shows_them() {
             ..VideoRoomConfig::default()
         };
         let server = TestServer::with(config, |media| {
-            vec![Arc::new(VideoRoom::new(rooms, media.clone()).unwrap())]
+            vec![Arc::new(
+                VideoRoom::new(rooms, media.clone(), Recorder::default()).unwrap(),
+            )]
         });
         let mut client = server.connect();
         let api = signed_token(&format!("{},janus,{PACKAGE}", u32::MAX), secret);

@@ -315,6 +315,7 @@ async fn administrators_manage_rooms_and_nothing_else() {
     let plugin = portunus_videoroom::VideoRoom::new(
         Default::default(),
         portunus_core::media::MediaPlane::detached().0,
+        Default::default(),
     )
     .unwrap();
     let ask = |request: Value| match plugin.admin(request) {

@@ -1,5 +1,6 @@
 //! Publishers of other servers, and publishers of ours on other servers.
 
+use portunus_core::media::ingest::{Heard, Sound};
 use portunus_core::media::{Encodings, Framing, IngestFeed, IngestMedia, SourceRef};
 use portunus_core::sdp::Codec;
 use portunus_core::testing::Line;
@@ -92,7 +93,7 @@ async fn its_media_goes_to_subscribers_and_ends_with_it() {
     let requested = world.requested();
     let from: Vec<SourceRef> = requested.routes.iter().map(|route| route.from).collect();
     let ingests: Vec<SourceRef> = requested.ingests.iter().map(|i| i.id.into()).collect();
-    assert_eq!(from, ingests[..2]);
+    assert_eq!(from, ingests);
     let keyframe = with("moderate", json!({ "id": 9, "mid": "1", "mute": true }));
     sync(&mut admin, keyframe).await;
     let gates = world
@@ -100,7 +101,7 @@ async fn its_media_goes_to_subscribers_and_ends_with_it() {
         .routes
         .into_iter()
         .map(|route| route.options.enabled);
-    assert_eq!(gates.collect::<Vec<_>>(), [true, false]);
+    assert_eq!(gates.collect::<Vec<_>>(), [true, false, true]);
 
     let (mut watching, _) = world.join(json!({ "id": 7 })).await;
     let removed = sync(
@@ -125,27 +126,92 @@ async fn messages_come_on_a_channel_with_its_name() {
         .viewer(json!({ "streams": [{ "feed": 9, "mid": "2" }] }))
         .await;
     let requested = world.requested();
-    let tap = requested
-        .outlets
+    let route = requested.routes.first().unwrap();
+    let ingest = requested
+        .ingests
         .iter()
-        .find(|outlet| outlet.forward().is_none())
-        .unwrap();
-    let message = |text: &str| portunus_core::media::TappedMessage {
-        arrival: std::time::Instant::now(),
-        label: String::new(),
-        payload: portunus_core::media::DataPayload::Text(text.into()),
+        .find(|ingest| SourceRef::from(ingest.id) == route.from);
+    assert!(matches!(
+        ingest.unwrap().options.media,
+        IngestMedia::Data(_)
+    ));
+    assert_eq!(route.to.peer, viewer.peer);
+    assert_eq!(route.options.label.as_deref(), Some("9"));
+}
+
+#[tokio::test]
+async fn who_talks_afar_is_heard_like_anybody() {
+    let world = World::new(json!({ "audiolevel_event": true, "dominant_speaker": true })).await;
+    let (mut watching, _) = world.join(json!({ "id": 1 })).await;
+    let mut admin = world.attach().await;
+    sync(&mut admin, add(json!({}))).await;
+    assert_eq!(watching.event().await["publishers"][0]["id"], 9);
+    let listening = world.requested().listening;
+    assert_eq!(listening.len(), 1);
+    let (ingest, ears) = listening.into_iter().next().unwrap();
+    assert!(ears.speech && ears.talking.is_some());
+    let talking = |talking, average| Heard {
+        ingest,
+        sound: Sound::Talking { talking, average },
     };
-    assert!(tap.pretend_message(message("from afar")));
-    let passed = loop {
-        let data = world.requested().data;
-        if let Some((peer, message)) = data.first() {
-            break (*peer, message.clone());
-        }
-        tokio::task::yield_now().await;
-    };
-    assert_eq!(passed.0, viewer.peer);
-    assert_eq!(passed.1.label, "9");
-    assert_eq!(passed.1.payload, message("from afar").payload);
+    ears.tell.send(talking(true, 2_050)).await.unwrap();
+    let told = json!({ "videoroom": "talking", "room": ROOM, "id": 9, "mindex": 0, "mid": "0",
+                       "audio-level-dBov-avg": 20.5 });
+    assert_eq!(watching.event().await, told);
+    let list = json!({ "request": "listparticipants", "room": ROOM });
+    let listed = sync(&mut admin, list).await;
+    let people = listed["participants"].as_array().unwrap().iter();
+    let afar = people.clone().find(|person| person["id"] == 9).unwrap();
+    assert_eq!(afar["talking"], true, "{listed}");
+    let mute = json!({ "request": "moderate", "room": ROOM, "id": 9, "mid": "0", "mute": true });
+    sync(&mut admin, mute).await;
+    assert_eq!(watching.event().await["videoroom"], "stopped-talking");
+    assert_eq!(watching.event().await["moderation"], "muted");
+    assert!(world.requested().listening.is_empty());
+    // What was on its way is no news any more.
+    ears.tell.send(talking(true, 1_000)).await.unwrap();
+    watching.expect_silence().await;
+}
+
+#[tokio::test]
+async fn what_comes_from_afar_is_recorded_and_kept_like_that_of_anybody() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({ "bufferkf_ms": 2_000 })).await;
+    let mut admin = world.attach().await;
+    let streams = json!([{ "type": "video", "mid": "0", "mindex": 0, "codec": "vp8" },
+                         { "type": "audio", "mid": "1", "mindex": 1, "codec": "opus" }]);
+    sync(&mut admin, add(json!({ "streams": streams }))).await;
+    let requested = world.requested();
+    assert_eq!(requested.kept.len(), 1);
+    assert!(requested.outlets.is_empty());
+    let record = |on: bool| json!({ "request": "enable_recording", "room": ROOM, "record": on });
+    sync(&mut admin, record(true)).await;
+    let requested = world.requested();
+    let recorded = requested.outlets.iter().map(|outlet| outlet.from);
+    let ingests = requested
+        .ingests
+        .iter()
+        .map(|ingest| SourceRef::from(ingest.id));
+    assert!(recorded.eq(ingests));
+    let more = json!({ "request": "update_remote_publisher", "room": ROOM, "id": 9, "streams": [
+        { "type": "data", "mid": "2", "mindex": 2 },
+    ]});
+    sync(&mut admin, more).await;
+    assert_eq!(world.requested().outlets.len(), 3);
+    sync(&mut admin, record(false)).await;
+    world.recorder.finished().await;
+    let names: Vec<String> = folder
+        .path()
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    for kind in ["-video-0.mjr", "-audio-1.mjr", "-data-2.mjr"] {
+        let prefix = format!("videoroom-{ROOM}-user-9-");
+        let is = |name: &&String| name.starts_with(&prefix) && name.ends_with(kind);
+        assert!(names.iter().any(|name| is(&name)), "{kind}: {names:?}");
+    }
 }
 
 #[tokio::test]

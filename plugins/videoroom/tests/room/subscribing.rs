@@ -1,11 +1,11 @@
 //! Joining to receive, starting, pausing, leaving.
 
 use portunus_core::Mid;
-use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event, Layer, LayerReason, Reason};
+use portunus_core::media::{CloseReason, Event, Layer, LayerReason, PeerId, Reason};
 use portunus_core::testing::{Line, jsep};
 use serde_json::json;
 
-use crate::world::{AV, ROOM, World, ask, code};
+use crate::world::{AV, ROOM, Viewer, World, ask, code};
 
 /// Why a layer came in these tests.
 const BOUND: LayerReason = LayerReason::Chosen(Reason::ClientBound);
@@ -283,25 +283,38 @@ async fn data_goes_to_subscribers_with_the_publishers_id_as_label() {
     assert_eq!(updated, json!({ "videoroom": "updated", "room": ROOM }));
     let state = world.state(&viewer.client).await;
     assert_eq!(state["streams"][0]["source_ids"], json!([1, 2]));
-    let say = |text: &str| {
-        Event::Data(DataMessage {
-            label: "chat".into(),
-            protocol: String::new(),
-            payload: DataPayload::Text(text.into()),
-        })
+    let routes = |world: &World, viewer: &Viewer| -> Vec<(PeerId, String, bool)> {
+        let routes = world.requested().routes.into_iter();
+        let own = routes.filter(|route| route.to.peer == viewer.peer);
+        let mut routes: Vec<_> = own
+            .map(|route| {
+                assert_eq!(route.to.mid.as_str(), "0");
+                let label = route.options.label.unwrap();
+                let from = route.from.track().unwrap();
+                assert_eq!(from.mid.as_str(), "1");
+                (from.peer, label.to_string(), route.options.enabled)
+            })
+            .collect();
+        routes.sort_by(|a, b| a.1.cmp(&b.1));
+        routes
     };
-    world.server.happen(bo.peer, say("hello")).await;
-    world.server.happen(al.peer, say("")).await;
+    let (of_al, of_bo) = ((al.peer, "1".to_owned()), (bo.peer, "2".to_owned()));
+    let expected = |al: bool, bo: bool| {
+        let (of_al, of_bo) = (of_al.clone(), of_bo.clone());
+        vec![(of_al.0, of_al.1, al), (of_bo.0, of_bo.1, bo)]
+    };
+    assert_eq!(routes(&world, &viewer), expected(true, true));
     let mute = json!({ "request": "configure", "mid": "1", "send": false });
     ask(&mut al.client, mute).await;
-    world.server.happen(al.peer, say("unheard")).await;
-    let fence = Event::Remb { bitrate: 1 };
-    world.server.happen(viewer.peer, fence).await;
-    viewer.client.expect_silence().await;
-    let sent = world.requested().data;
-    assert_eq!(sent.len(), 1);
-    assert_eq!((sent[0].0, sent[0].1.label.as_str()), (viewer.peer, "2"));
-    assert_eq!(sent[0].1.payload, DataPayload::Text("hello".into()));
+    assert_eq!(routes(&world, &viewer), expected(false, true));
+    ask(&mut viewer.client, json!({ "request": "pause" })).await;
+    assert_eq!(routes(&world, &viewer), expected(false, false));
+    ask(&mut viewer.client, json!({ "request": "start" })).await;
+    ask(&mut al.client, json!({ "request": "unpublish" })).await;
+    assert_eq!(routes(&world, &viewer), expected(false, true)[1..]);
+    let last = json!({ "request": "unsubscribe", "streams": [{ "feed": 2 }] });
+    viewer.change(last).await;
+    assert_eq!(routes(&world, &viewer), []);
 }
 
 #[tokio::test]

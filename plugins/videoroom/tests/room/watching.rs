@@ -196,6 +196,28 @@ async fn what_cannot_be_watched_is_refused() {
 }
 
 #[tokio::test]
+async fn what_is_encrypted_is_for_those_who_say_that_they_can_decrypt_it() {
+    let world = World::new(json!({ "require_e2ee": true })).await;
+    let mut offer = jsep("offer", "pub1", &AV);
+    offer["e2ee"] = json!(true);
+    let _al = world.publisher_with(json!({ "id": 1 }), offer).await;
+    for what in [json!({}), json!({ "feed": 1 })] {
+        let mut request = json!({ "request": "watch", "room": ROOM });
+        merge(&mut request, what);
+        let mut plain = world.attach().await;
+        let offer = jsep("offer", "whep", &AV);
+        plain.message(request.clone(), Some(offer.clone())).await;
+        assert_eq!(code(&plain.event().await), 438, "{request}");
+        request["e2ee"] = json!(true);
+        let mut able = world.attach().await;
+        able.message(request, Some(offer)).await;
+        let (told, answer) = able.event_with_jsep().await;
+        assert_eq!(told["streams"][0]["feed_id"], 1, "{told}");
+        assert_eq!(answer.unwrap()["e2ee"], true);
+    }
+}
+
+#[tokio::test]
 async fn the_secret_opens_what_pin_and_token_would() {
     let world = World::new(json!({ "pin": "1234", "secret": "s3", "allowed": ["t"] })).await;
     for (shown, outcome) in [

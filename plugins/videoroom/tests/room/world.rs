@@ -52,10 +52,11 @@ impl World {
     }
 
     fn start(config: VideoRoomConfig, recording: RecorderConfig) -> Self {
-        let plugins = |media: &MediaPlane| -> Vec<Arc<dyn Plugin>> {
-            vec![Arc::new(VideoRoom::new(config, media.clone()).unwrap())]
-        };
         let recorder = Recorder::new(recording);
+        let plugins = |media: &MediaPlane| -> Vec<Arc<dyn Plugin>> {
+            let plugin = VideoRoom::new(config, media.clone(), recorder.clone());
+            vec![Arc::new(plugin.unwrap())]
+        };
         let core = CoreConfig::default();
         World {
             server: TestServer::recording_with(recorder.clone(), core, plugins),

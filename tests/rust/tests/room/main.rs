@@ -1,0 +1,14 @@
+//! A video room, end to end: publishers and viewers with PeerConnections, on several workers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod data;
+mod feeds;
+mod pictures;
+mod remote;
+mod rough;
+mod world;
