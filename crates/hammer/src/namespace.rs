@@ -21,6 +21,9 @@ pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// The load's address.
 pub const LOAD_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
 
+/// More addresses of the load's, a network of them: one for each participant.
+pub const LOAD_NETWORK: &str = "10.64.0.0/12";
+
 /// A network namespace.
 #[derive(Debug)]
 pub struct Namespace {
@@ -96,6 +99,10 @@ impl Link {
             namespace.ip(&["link", "set", "lo", "up"])?;
             namespace.steering_off()?;
         }
+        // All of the network is the load's own, and the server finds it behind the load's address.
+        load.ip(&["route", "add", "local", LOAD_NETWORK, "dev", "lo"])?;
+        let gateway = load.ip.to_string();
+        server.ip(&["route", "add", LOAD_NETWORK, "via", &gateway])?;
         Ok(Self { server, load })
     }
 }
@@ -214,6 +221,31 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
+
+    #[test]
+    fn each_address_of_the_network_is_the_loads() {
+        let link = match Link::new() {
+            Ok(link) => link,
+            Err(error) => return eprintln!("SKIPPED: {error}"),
+        };
+        let receiver = in_thread(|| {
+            link.load.enter().unwrap();
+            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap()
+        });
+        let port = receiver.local_addr().unwrap().port();
+        in_thread(|| {
+            link.server.enter().unwrap();
+            let socket = UdpSocket::bind((link.server.ip, 0)).unwrap();
+            for to in ["10.64.0.1", "10.79.255.254"] {
+                socket.send_to(to.as_bytes(), (to, port)).unwrap();
+            }
+        });
+        let mut buffer = [0; 16];
+        for expected in ["10.64.0.1", "10.79.255.254"] {
+            let (len, _) = receiver.recv_from(&mut buffer).unwrap();
+            assert_eq!(buffer.get(..len), Some(expected.as_bytes()));
+        }
+    }
 
     #[test]
     fn datagrams_pass_between_the_namespaces_and_nowhere_else() {

@@ -158,8 +158,12 @@ fn what_is_no_scenario_is_refused_before_anything_starts() {
     for (scenario, said) in [
         ("ceiling", "has to be a scenario"),
         ("nothing", "unrecognized subcommand"),
+        ("streaming and ceiling", "has to be a scenario"),
+        ("streaming --sizes equal,strange", "invalid value 'strange'"),
     ] {
-        let output = hammer(&["lab", "--server", "x=false", "--", scenario]);
+        let mut arguments = vec!["lab", "--server", "x=false", "--"];
+        arguments.extend(scenario.split(' '));
+        let output = hammer(&arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(
             !output.status.success() && errors.contains(said),

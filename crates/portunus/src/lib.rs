@@ -5,6 +5,7 @@ mod banner;
 mod cli;
 mod config;
 mod logging;
+mod memory;
 mod run;
 
 use std::path::Path;

@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
+use crate::memory;
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -69,7 +70,10 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     };
     banner::print(file, &config, &media, &transports);
 
-    let name = signals.end().await;
+    let name = tokio::select! {
+        name = signals.end() => name,
+        never = memory::give_back(media.clone()) => match never {},
+    };
     tracing::info!(signal = name, "ending calls");
     let end = async {
         gateway.shutdown().await;

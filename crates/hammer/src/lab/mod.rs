@@ -7,6 +7,7 @@ mod config;
 mod process;
 mod server;
 mod spec;
+mod variants;
 
 use std::fs;
 use std::io;
@@ -21,7 +22,7 @@ use signal_hook::flag;
 
 use crate::ceiling::{self, CeilingError};
 use crate::cli::Cli;
-use crate::namespace::{Link, NamespaceError, SERVER_IP};
+use crate::namespace::{LOAD_NETWORK, Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
 use crate::record::{Ceiling, ReadError, Report, RunRecord};
 use crate::report::{self, ReportError};
@@ -29,6 +30,7 @@ use crate::{doubts, figures};
 use process::{Ended, Process, inside};
 use server::{Server, StartError};
 pub use spec::{Named, SpecError};
+use variants::variants;
 
 /// What to run against what.
 #[derive(Debug, Args)]
@@ -52,13 +54,18 @@ pub struct Options {
     /// How long the ceiling is measured before each round, in seconds; 0: not at all
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = ceiling::seconds_or_none)]
     ceiling: f64,
+    /// Each participant has a socket, instead of an address of its own and a socket with the others
+    #[arg(long)]
+    own_sockets: bool,
     /// The folder for figures, reports and the servers' logs
     #[arg(long, value_name = "FOLDER", default_value = "hammer-lab")]
     out: PathBuf,
     /// The report's title [default: scenario and servers]
     #[arg(long)]
     title: Option<String>,
-    /// The scenario and its options, such as: streaming --bitrate 2M; {ip} in it is the server's address
+    /// The scenario and its options, such as: streaming --bitrate 2M; {ip} in it is the server's address.
+    /// Several scenarios have the word "and" between them; --sizes may name several patterns of packet
+    /// sizes, with commas between. All are run in turn
     #[arg(last = true, required = true, value_name = "SCENARIO")]
     scenario: Vec<String>,
 }
@@ -66,7 +73,8 @@ pub struct Options {
 const AFTER_HELP: &str = "\
 COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} (the address to serve at), {core} (the
 server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
-{dir}/portunus-N.toml (the same with N workers) and {dir}/janus/. Two commands are known by name:
+{dir}/portunus-N.toml (the same with N workers),
+{dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off) and {dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml
   debian-janus    janus --configs-folder {dir}/janus
 
@@ -165,18 +173,44 @@ impl Options {
 struct Plan {
     title: String,
     servers: Vec<spec::ServerSpec>,
+    scenarios: Vec<PlannedScenario>,
+}
+
+/// A scenario that all servers go through.
+struct PlannedScenario {
+    words: Vec<String>,
+    /// What tells it from the others, if there are such.
+    name: Option<String>,
     ceiling: Option<ceiling::Options>,
 }
 
 impl Plan {
     fn new(options: &Options) -> Result<Self, LabError> {
         let servers = spec::servers(&options.servers, &options.urls)?;
-        let words = std::iter::once("portunus-hammer".to_owned()).chain(options.words());
-        let scenario = Cli::try_parse_from(words).map_err(LabError::Scenario)?;
-        let scenario = scenario.scenario().ok_or(LabError::NotAScenario)?;
-        scenario.traffic.check().map_err(CeilingError::from)?;
+        let words: Vec<String> = options.words().collect();
+        let scenarios = variants(&words).into_iter();
+        let scenarios: Result<Vec<_>, LabError> = scenarios
+            .map(|variant| PlannedScenario::new(options, variant))
+            .collect();
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
         let title = options.title.clone();
+        Ok(Self {
+            title: title
+                .unwrap_or_else(|| format!("{}: {}", heading(&options.scenario), names.join(", "))),
+            scenarios: scenarios?,
+            servers,
+        })
+    }
+}
+
+impl PlannedScenario {
+    fn new(options: &Options, variant: variants::Variant) -> Result<Self, LabError> {
+        let variants::Variant { words, name } = variant;
+        let program = std::iter::once("portunus-hammer");
+        let line = program.chain(words.iter().map(String::as_str));
+        let scenario = Cli::try_parse_from(line).map_err(LabError::Scenario)?;
+        let scenario = scenario.scenario().ok_or(LabError::NotAScenario)?;
+        scenario.traffic.check().map_err(CeilingError::from)?;
         let ceiling = (options.ceiling > 0.0).then(|| ceiling::Options {
             duration: options.ceiling,
             server_core: options.server_cores.first().copied().unwrap_or_default(),
@@ -185,11 +219,18 @@ impl Plan {
             ..ceiling::Options::of(scenario.traffic.clone())
         });
         Ok(Self {
-            title: title
-                .unwrap_or_else(|| format!("{}: {}", heading(&options.scenario), names.join(", "))),
-            servers,
+            words,
+            name,
             ceiling,
         })
+    }
+
+    /// Where a server's log goes.
+    fn log(&self, server: &str, round: u32) -> String {
+        match &self.name {
+            Some(name) => format!("{server}-{name}-{round}.log"),
+            None => format!("{server}-{round}.log"),
+        }
     }
 }
 
@@ -214,27 +255,29 @@ impl Lab<'_> {
             source,
         })?;
         for round in 1..=self.options.rounds {
-            let ceiling = self.ceiling(plan)?;
-            for spec in &plan.servers {
-                self.check()?;
-                let log = logs.join(format!("{}-{round}.log", spec.name));
-                let mut runs = self.run(spec, &log)?;
-                for run in &mut runs {
-                    complete(run, round, ceiling.clone());
+            for scenario in &plan.scenarios {
+                let ceiling = self.ceiling(scenario)?;
+                for spec in &plan.servers {
+                    self.check()?;
+                    let log = logs.join(scenario.log(&spec.name, round));
+                    let mut runs = self.run(spec, scenario, &log)?;
+                    for run in &mut runs {
+                        complete(run, round, ceiling.clone());
+                    }
+                    report.runs.extend(runs);
+                    // What is there stays, whatever happens to the rest.
+                    let path = self.options.out.join(report::JSON);
+                    report
+                        .write(&path)
+                        .map_err(|source| LabError::Write { path, source })?;
                 }
-                report.runs.extend(runs);
-                // What is there stays, whatever happens to the rest.
-                let path = self.options.out.join(report::JSON);
-                report
-                    .write(&path)
-                    .map_err(|source| LabError::Write { path, source })?;
             }
         }
         Ok(())
     }
 
-    fn ceiling(&self, plan: &Plan) -> Result<Option<Ceiling>, LabError> {
-        let Some(options) = &plan.ceiling else {
+    fn ceiling(&self, scenario: &PlannedScenario) -> Result<Option<Ceiling>, LabError> {
+        let Some(options) = &scenario.ceiling else {
             return Ok(None);
         };
         self.check()?;
@@ -250,14 +293,21 @@ impl Lab<'_> {
     }
 
     /// Starts a server, runs the scenario against it, and stops it.
-    fn run(&self, spec: &spec::ServerSpec, log: &Path) -> Result<Vec<RunRecord>, LabError> {
+    fn run(
+        &self,
+        spec: &spec::ServerSpec,
+        scenario: &PlannedScenario,
+        log: &Path,
+    ) -> Result<Vec<RunRecord>, LabError> {
         let cores = &self.options.server_cores;
         let mut server = Server::start(spec, &self.link, cores, log, &self.interrupted)?;
         let figures = server.dir().join("figures.json");
         let mut command =
             inside(&self.link.load, &self.options.load_cores).map_err(LabError::Child)?;
-        self.scenario(&mut command, &server, spec, &figures)
-            .map_err(LabError::Child)?;
+        command
+            .arg(std::env::current_exe().map_err(LabError::Child)?)
+            .args(&scenario.words);
+        self.tell(&mut command, &server, spec, &figures);
         let mut scenario = Process::start(&mut command).map_err(LabError::Child)?;
         let status = match scenario.wait(&self.interrupted).map_err(LabError::Child)? {
             Ended::WithStatus(status) => status,
@@ -283,22 +333,21 @@ impl Lab<'_> {
         Ok(runs)
     }
 
-    /// The scenario's command line: the user's, and what the lab knows.
-    fn scenario(
+    /// Adds what the lab knows to the scenario's command line.
+    fn tell(
         &self,
         command: &mut Command,
         server: &Server,
         spec: &spec::ServerSpec,
         figures: &Path,
-    ) -> io::Result<()> {
-        command
-            .arg(std::env::current_exe()?)
-            .args(self.options.words());
+    ) {
         command.args(["--janus", &server.url, "--name", &spec.name]);
         command.args(["--server-pid", &server.pid().to_string()]);
         command.args(["--link", self.link.load.interface]);
+        if !self.options.own_sockets {
+            command.args(["--addresses", LOAD_NETWORK]);
+        }
         command.arg("--json").arg(figures);
-        Ok(())
     }
 
     fn check(&self) -> Result<(), LabError> {

@@ -1,5 +1,6 @@
 //! Forms of the figures for people and other programs.
 
+mod compare;
 mod csv;
 #[cfg(test)]
 pub(crate) mod example;

@@ -1,5 +1,6 @@
 //! The figures that runs are quoted with, as a table: for terminals and for the HTML report.
 
+use super::compare;
 use super::view::{Group, Section, Spread, sections};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, ratio, time_us};
 use crate::record::{Report, RunRecord, Summary};
@@ -29,9 +30,10 @@ pub(super) struct Table {
 /// The tables of all sections, for a terminal.
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
-    for section in sections(report) {
+    let sections = sections(report);
+    for section in &sections {
         text += &format!("\n{}\n", section.command().join(" "));
-        text += &of(&section).to_text();
+        text += &of(section).to_text();
         for run in section.runs() {
             for warning in &run.summary.warnings {
                 text += &format!(
@@ -40,6 +42,9 @@ pub fn table(report: &Report) -> String {
                 );
             }
         }
+    }
+    for comparison in compare::comparisons(&sections) {
+        text += &format!("\n{}\n{}", comparison.heading(), comparison.table.to_text());
     }
     text
 }
@@ -108,6 +113,10 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
     columns.extend([
         column("delivered", percent, |s| Some(s.delivered_share)),
         column("CPU cores", digits, |s| s.server_cpu_cores),
+        Column {
+            heading: "projected".to_owned(),
+            entry: Box::new(|group| Some(entry(group.figure(projected)?, &count))),
+        },
         column(PER_CORE, bits_per_s, |s| {
             Some(s.carried_bps / s.server_cpu_cores?)
         }),
@@ -138,8 +147,18 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
     columns
 }
 
+/// Participants for all of the server's CPU time, if it had some left: each is taken to cost the same.
+/// None where one more costs more for all.
+fn projected(run: &RunRecord) -> Option<f64> {
+    let cores = run.server.cores.len().max(1) as f64;
+    let share = run.summary.server_cpu_cores? / cores;
+    let alike = run.scenario.name != "star";
+    let telling = (0.05..0.95).contains(&share) && run.summary.carried_participants > 0;
+    (alike && telling).then(|| f64::from(run.summary.carried_participants) / share)
+}
+
 /// Packets for each second of CPU time against the ceiling's: it holds when others disturb the cores too.
-fn share_per_core(run: &RunRecord) -> Option<f64> {
+pub(super) fn share_per_core(run: &RunRecord) -> Option<f64> {
     let ceiling = run.ceiling.as_ref()?;
     let pps = run.summary.carried_pps / run.summary.server_cpu_cores?;
     Some(pps * ceiling.cpu_share.unwrap_or(1.0) / ceiling.delivered_pps)
@@ -156,7 +175,7 @@ fn column(
     }
 }
 
-fn entry(spread: Spread, write: &dyn Fn(f64) -> String) -> Entry {
+pub(super) fn entry(spread: Spread, write: &dyn Fn(f64) -> String) -> Entry {
     let (least, most) = (write(spread.least), write(spread.most));
     // The unit once, if it is the same.
     let short = match (least.split_once(' '), most.split_once(' ')) {
@@ -197,7 +216,8 @@ fn ceiling_row(section: &Section<'_>, columns: &[&Column]) -> Option<Vec<Entry>>
 }
 
 impl Table {
-    fn to_text(&self) -> String {
+    /// For a terminal.
+    pub(super) fn to_text(&self) -> String {
         let heading = |text: &String| Entry {
             text: text.clone(),
             spread: None,
@@ -232,6 +252,24 @@ impl Table {
 mod tests {
     use super::*;
     use crate::report::example;
+
+    #[test]
+    fn what_a_whole_core_would_carry_is_projected_if_there_was_time_left() {
+        let mut report = example::report();
+        for run in &mut report.runs {
+            run.summary.server_cpu_cores = Some(0.5);
+            run.summary.carried_participants = 40;
+        }
+        let text = table(&report);
+        assert!(
+            text.contains("projected") && text.contains(" 80 "),
+            "{text}"
+        );
+        for run in &mut report.runs {
+            run.summary.server_cpu_cores = Some(0.97);
+        }
+        assert!(!table(&report).contains("projected"));
+    }
 
     #[test]
     fn ratios_are_against_ceiling_and_peer() {

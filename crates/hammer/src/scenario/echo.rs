@@ -11,7 +11,6 @@ use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::usage::Sampler;
-use crate::viewer::{Factory, LoadThreads};
 
 /// What to do.
 #[derive(Debug, Clone, Args)]
@@ -42,10 +41,9 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         .first()
         .ok_or_else(ScenarioError::no_connection)?;
     let facts = Facts::of(first).await;
-    let factory = Factory::new(local, load.target.profiles())?;
+    let factory = load.factory(local)?;
     let act = Act::Echo(Arc::new(load.source()));
-    let (threads, events) =
-        LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+    let (threads, events) = load.start_threads()?;
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     run::run(
         "echo",

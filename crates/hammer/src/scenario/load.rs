@@ -1,17 +1,20 @@
 //! The options that all scenarios have.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::crowd::Manners;
-use super::{Target, seconds};
+use super::{ScenarioError, Target, seconds};
 use crate::source::{SourceConfig, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 use crate::usage;
+use crate::viewer::{Addresses, Event, Factory, LoadThreads, PrepareError};
 
 /// What participants get, how they come, how long they are measured.
 #[derive(Debug, Clone, Args)]
@@ -74,9 +77,17 @@ pub struct Options {
     /// Participants send no receiver reports; browsers do each second
     #[arg(long)]
     pub no_reports: bool,
+    /// Those who watch tell of each packet's arrival, 20 times a second as browsers do (transport-wide
+    /// feedback), so that the server estimates their bandwidth
+    #[arg(long)]
+    pub transport_feedback: bool,
     /// Threads that run the participants
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub load_threads: u32,
+    /// A network whose addresses are all this machine's: each participant takes one, and they share a
+    /// socket, which costs hammer and the receiving side of the kernel less. lab gives it
+    #[arg(long, value_name = "NETWORK")]
+    pub addresses: Option<Addresses>,
     /// The core that all of hammer runs on
     #[arg(long, value_name = "N")]
     pub core: Option<usize>,
@@ -95,6 +106,19 @@ impl Options {
             reports: !self.no_reports,
             limited: None,
         }
+    }
+
+    /// Starts what runs the participants; what happens to them comes from the channel.
+    pub(super) fn start_threads(
+        &self,
+    ) -> Result<(LoadThreads, UnboundedReceiver<Event>), ScenarioError> {
+        let threads = LoadThreads::start(self.load_threads as usize, self.addresses);
+        threads.map_err(ScenarioError::Load)
+    }
+
+    /// What makes participants on the address `local`.
+    pub(super) fn factory(&self, local: IpAddr) -> Result<Factory, PrepareError> {
+        Factory::new(local, self.target.profiles(), self.transport_feedback)
     }
 
     /// What is sent.
@@ -145,7 +169,12 @@ impl Options {
                 json!(self.target.profile.map(|profile| profile.name())),
             ),
             ("no-reports", json!(self.no_reports)),
+            ("transport-feedback", json!(self.transport_feedback)),
             ("load-threads", json!(self.load_threads)),
+            (
+                "addresses",
+                json!(self.addresses.map(|addresses| addresses.to_string())),
+            ),
         ];
         let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
         given

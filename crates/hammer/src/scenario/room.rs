@@ -13,7 +13,6 @@ use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::SourceConfig;
 use crate::usage::Sampler;
-use crate::viewer::{Factory, LoadThreads};
 
 /// Some publish in a room, and many watch all of them.
 #[derive(Debug, Clone, Args)]
@@ -71,11 +70,11 @@ pub struct CommonOptions {
     /// Temporal layers of VP8 video
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub temporal_layers: u8,
-    /// The share of those who watch that tells the server that it can take only --limit; what they get is
-    /// counted apart
+    /// The share of those who watch that can take only --limit; what they get is counted apart
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = load::share, requires = "limit")]
     pub limited_share: f64,
-    /// What they can take, in bits per second (REMB)
+    /// What they can take, in bits per second: they tell the server so (REMB); with --transport-feedback
+    /// they do not, but are behind a link of that rate which delays and loses
     #[arg(long, value_name = "BPS", value_parser = crate::traffic::bits)]
     pub limit: Option<u64>,
     /// The video room plugin's admin key
@@ -210,9 +209,8 @@ impl Stage {
             .first()
             .ok_or_else(ScenarioError::no_connection)?;
         let facts = Facts::of(first).await;
-        let factory = Factory::new(local, load.target.profiles())?;
-        let (threads, events) =
-            LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+        let factory = load.factory(local)?;
+        let (threads, events) = load.start_threads()?;
         let mut manners = load.manners();
         manners.limited = common.limit.map(|bps| (common.limited_share, bps));
         Ok(Self {

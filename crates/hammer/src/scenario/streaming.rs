@@ -14,7 +14,6 @@ use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::{Source, SourceConfig};
 use crate::usage::Sampler;
-use crate::viewer::{Factory, LoadThreads};
 
 /// What to do.
 #[derive(Debug, Clone, Args)]
@@ -87,7 +86,7 @@ async fn through_mountpoints(
         .first()
         .ok_or_else(ScenarioError::no_connection)?;
     let facts = Facts::of(first).await;
-    let factory = Factory::new(local, load.target.profiles())?;
+    let factory = load.factory(local)?;
     let config = options.source();
 
     let mut maker = Maker::new(first, options.admin_key.clone()).await?;
@@ -110,8 +109,7 @@ async fn through_mountpoints(
         });
         destinations.push(made.destination);
     }
-    let (threads, events) =
-        LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+    let (threads, events) = load.start_threads()?;
     let source = Source::start(&config, local, &destinations, threads.lateness())
         .map_err(ScenarioError::Source)?;
     for index in 0..destinations.len() {
@@ -144,9 +142,8 @@ async fn published(
     let load = &options.load;
     let sampler = Sampler::new(load.watch.clone())?;
     let (local, _) = load.target.way_to(whip)?;
-    let factory = Factory::new(local, load.target.profiles())?;
-    let (threads, events) =
-        LoadThreads::start(load.load_threads as usize).map_err(ScenarioError::Load)?;
+    let factory = load.factory(local)?;
+    let (threads, events) = load.start_threads()?;
     let crowd = Crowd::new(threads, events, factory, Vec::new(), load.manners());
     let config = options.source();
     let token = options.whip_token.as_deref();

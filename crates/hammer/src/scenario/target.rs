@@ -28,8 +28,9 @@ pub struct Target {
     /// This machine's address towards the server [default: the one that the system would take]
     #[arg(long, value_name = "IP")]
     pub local: Option<IpAddr>,
-    /// WebSocket connections that the participants share
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    /// WebSocket connections that the participants share; a server may cut off one that is told of more
+    /// than it keeps for a client
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub connections: u32,
     /// Accept only this protection of media, in place of all
     #[arg(long, value_enum)]

@@ -1,13 +1,18 @@
 //! Participants with real ICE and DTLS: each has its own socket; a few threads run them all.
 
+mod addresses;
 mod check;
 mod count;
 mod expect;
+mod feedback;
 mod peer;
 mod prepare;
 mod send;
 mod thread;
+mod way;
 
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,11 +22,13 @@ use portunus_srtp::Profile;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+pub use addresses::Addresses;
 pub use check::Findings;
 pub use prepare::{Factory, Offered, PrepareError, Prepared};
 
 use crate::source::{Lateness, Sent};
 use thread::{Command, Load, Role};
+use way::Shared;
 
 /// Tells participants apart; never used twice.
 pub type PeerId = u64;
@@ -46,7 +53,8 @@ pub struct NewPeer {
     pub sources: Vec<usize>,
     /// How many participants it is the face of: 1, or 0 for the further PeerConnections of one.
     pub stands_for: u32,
-    /// It tells the server that it can take no more than so many bits per second (REMB).
+    /// It can take no more than so many bits per second: it is behind a link of that rate if it sends
+    /// transport-wide feedback; else it tells the server so (REMB).
     pub limit_bps: Option<u64>,
 }
 
@@ -107,21 +115,37 @@ pub struct LoadThreads {
     /// That of the publishers, then the others.
     threads: Vec<(mpsc::Sender<Command>, JoinHandle<()>)>,
     sources: Mutex<usize>,
+    /// Addresses to give out, and the port of each thread's socket.
+    addresses: Option<(Addresses, Vec<u16>)>,
+    given_out: AtomicU64,
     lateness: Arc<Lateness>,
 }
 
 impl LoadThreads {
-    /// Starts `count` threads, and one for those who publish; what happens comes from the channel.
-    pub fn start(count: usize) -> io::Result<(Self, UnboundedReceiver<Event>)> {
+    /// Starts `count` threads, and one for those who publish; what happens comes from the channel. With
+    /// `addresses` participants share their thread's socket.
+    pub fn start(
+        count: usize,
+        addresses: Option<Addresses>,
+    ) -> io::Result<(Self, UnboundedReceiver<Event>)> {
         let (events, receiver) = unbounded_channel();
         let lateness = Arc::<Lateness>::default();
-        let start = |name: String, role| spawn(name, role, events.clone(), Arc::clone(&lateness));
-        let publishers = std::iter::once(start("publishers".to_owned(), Role::Publishers));
-        let viewers = (0..count.max(1)).map(|n| start(format!("load-{n}"), Role::Viewers));
-        let threads = publishers.chain(viewers).collect::<io::Result<_>>()?;
+        let mut ports = Vec::new();
+        let mut start = |name: String, role| {
+            let shared = addresses.map(Shared::new).transpose()?;
+            ports.extend(shared.as_ref().map(|shared| shared.socket.local().port()));
+            spawn(name, role, shared, events.clone(), Arc::clone(&lateness))
+        };
+        let publishers = ("publishers".to_owned(), Role::Publishers);
+        let viewers = (0..count.max(1)).map(|n| (format!("load-{n}"), Role::Viewers));
+        let all = std::iter::once(publishers).chain(viewers);
+        let threads = all.map(|(name, role)| start(name, role));
+        let threads = threads.collect::<io::Result<_>>()?;
         let this = Self {
             threads,
             sources: Mutex::new(0),
+            addresses: addresses.map(|addresses| (addresses, ports)),
+            given_out: AtomicU64::new(0),
             lateness,
         };
         Ok((this, receiver))
@@ -141,6 +165,14 @@ impl LoadThreads {
         }
         *sources += 1;
         *sources - 1
+    }
+
+    /// The address of the participant that will have this id; none if it has to have a socket of its own.
+    pub fn address(&self, id: PeerId) -> Option<SocketAddr> {
+        let (addresses, ports) = self.addresses.as_ref()?;
+        let port = ports.get(self.thread_of(id))?;
+        let address = addresses.nth(self.given_out.fetch_add(1, Ordering::Relaxed));
+        Some((address, *port).into())
     }
 
     /// Runs a participant.
@@ -192,13 +224,16 @@ impl LoadThreads {
         starving.into_iter().flatten().collect()
     }
 
-    fn tell(&self, id: PeerId, command: Command) {
+    fn thread_of(&self, id: PeerId) -> usize {
         let viewers = self.threads.len().saturating_sub(1) as u64;
-        let thread = match id >= PUBLISHERS {
+        match id >= PUBLISHERS {
             true => 0,
-            false => 1 + id.checked_rem(viewers).unwrap_or(0),
-        };
-        if let Some((thread, _)) = self.threads.get(thread as usize) {
+            false => 1 + id.checked_rem(viewers).unwrap_or(0) as usize,
+        }
+    }
+
+    fn tell(&self, id: PeerId, command: Command) {
+        if let Some((thread, _)) = self.threads.get(self.thread_of(id)) {
             // A thread that has died is noticed by what does not come of it.
             let _ = thread.send(command);
         }
@@ -231,11 +266,12 @@ impl Drop for LoadThreads {
 fn spawn(
     name: String,
     role: Role,
+    shared: Option<Shared>,
     events: UnboundedSender<Event>,
     lateness: Arc<Lateness>,
 ) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
     let (commands, receiver) = mpsc::channel();
-    let mut load = Load::new(role, receiver, events, lateness)?;
+    let mut load = Load::new(role, shared, receiver, events, lateness)?;
     let thread = std::thread::Builder::new()
         .name(name)
         .spawn(move || load.run())?;

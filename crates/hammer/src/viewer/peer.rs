@@ -1,18 +1,20 @@
 //! One participant as the load thread runs it.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use portunus_rtc::{DropReason, Protocol, Received, Transport, TransportEvent};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, CompoundWriter, Packet, ReceiverReportWriter, RembWriter};
 use portunus_srtp::Profile;
-use portunus_udp::{ReceiveBatch, Received as Arrival, SendBatch, enable_timestamps};
+use portunus_udp::{Received as Arrival, SendBatch};
 
 use super::check::{Checker, Findings};
 use super::count::Count;
+use super::feedback::{FEEDBACKS, Feedback};
 use super::prepare::Prepared;
 use super::send::Sender;
+use super::way::Way;
 use crate::source::{Lateness, wall_clock};
 
 /// Who reports, as browsers that send nothing call themselves.
@@ -31,7 +33,7 @@ const MAX_DATAGRAM: usize = 1_500;
 pub(super) struct Peer {
     count: Count,
     packets: u64,
-    socket: UdpSocket,
+    way: Way,
     address: SocketAddr,
     checker: Option<Box<Check>>,
     transport: Box<Transport>,
@@ -39,6 +41,10 @@ pub(super) struct Peer {
     reports: bool,
     limit_bps: Option<u64>,
     next_report: Option<Instant>,
+    feedback: Option<Box<Feedback>>,
+    next_feedback: Option<Instant>,
+    /// The transport may have something to send or to tell.
+    is_stirred: bool,
     /// It was there when a storm began.
     pub(super) is_veteran: bool,
     /// The deadline that is in the timer queue.
@@ -56,8 +62,6 @@ struct Check {
 pub(super) enum News {
     /// ICE and DTLS are done.
     Connected(Option<Profile>),
-    /// The first media packet has come.
-    Media,
     /// It is over, and why.
     Ended(String),
 }
@@ -89,40 +93,47 @@ impl Tally {
 impl Peer {
     pub(super) fn new(
         prepared: Prepared,
+        way: Way,
         check: bool,
         reports: bool,
         limit_bps: Option<u64>,
     ) -> Self {
         let Prepared {
-            socket,
             address,
             transport,
             sender,
+            numbered_by,
             ..
         } = prepared;
-        if check {
-            // Without it the time of reading has to do, which is later.
-            enable_timestamps(&socket);
-        }
+        let feedback = numbered_by.map(|by| Box::new(Feedback::new(by, limit_bps)));
         Self {
             count: Count::default(),
             packets: 0,
-            socket,
+            way,
             address,
             checker: check.then(Box::default),
             transport,
             sender,
             reports,
-            limit_bps,
+            // Those behind a link do not know its rate.
+            limit_bps: limit_bps.filter(|_| feedback.is_none()),
             next_report: None,
+            feedback,
+            next_feedback: None,
+            is_stirred: true,
             is_veteran: false,
             scheduled: None,
         }
     }
 
-    /// The socket, to be polled.
-    pub(super) fn socket(&self) -> &UdpSocket {
-        &self.socket
+    /// Where its datagrams come.
+    pub(super) fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// Its address.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Media packets that have come.
@@ -136,36 +147,15 @@ impl Peer {
         Some(now.saturating_sub(last))
     }
 
-    /// Takes all that waits in the socket. Says whether the transport was touched.
-    pub(super) fn receive(
-        &mut self,
-        now: Instant,
-        batch: &mut ReceiveBatch,
-        tally: &mut Tally,
-        news: &mut Vec<News>,
-    ) -> bool {
-        let mut touched = false;
+    /// Takes what came. Says whether there is something to see to: the transport was touched, or this
+    /// was the first media packet.
+    pub(super) fn take(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
         let before = self.packets;
-        loop {
-            // What the kernel does not give is not there.
-            let received = batch.receive(&self.socket).unwrap_or(0);
-            for arrival in batch.iter(received) {
-                touched |= match &mut self.checker {
-                    None => self.count(now, arrival, tally),
-                    Some(_) => self.check(now, arrival, tally),
-                };
-            }
-            if !batch.was_full(received) {
-                break;
-            }
-        }
-        if before == 0 && self.packets > 0 {
-            news.push(News::Media);
-        }
-        if touched {
-            self.flush(news);
-        }
-        touched
+        self.is_stirred |= match &mut self.checker {
+            None => self.count(now, arrival, tally),
+            Some(_) => self.check(now, arrival, tally),
+        };
+        self.is_stirred || before == 0 && self.packets > 0
     }
 
     /// Time has passed.
@@ -173,24 +163,28 @@ impl Peer {
         &mut self,
         now: Instant,
         out: &mut SendBatch,
-        (tally, lateness): (&mut Tally, &Lateness),
-        news: &mut Vec<News>,
+        tally: &mut Tally,
+        lateness: &Lateness,
     ) {
         if let Some(sender) = &mut self.sender
             && sender.poll_timeout().is_some_and(|due| due <= now)
         {
-            let sent = sender.send(now, &self.transport, &self.socket, out, lateness);
+            let sent = sender.send(now, &self.transport, &self.way, out, lateness);
             if self.packets > 0 {
                 tally.sent += sent;
             }
         }
         if self.next_report.is_some_and(|due| due <= now) {
             self.next_report = Some(now + REPORTS);
-            self.report();
+            self.report(out);
+        }
+        if self.next_feedback.is_some_and(|due| due <= now) {
+            self.next_feedback = Some(now + FEEDBACKS);
+            self.tell_arrivals(out);
         }
         if self.transport.poll_timeout().is_some_and(|due| due <= now) {
             self.transport.handle_timeout(now);
-            self.flush(news);
+            self.is_stirred = true;
         }
     }
 
@@ -200,34 +194,39 @@ impl Peer {
             .sender
             .as_ref()
             .and_then(|sender| sender.poll_timeout());
-        [self.transport.poll_timeout(), sender, self.next_report]
+        let (report, feedback) = (self.next_report, self.next_feedback);
+        [self.transport.poll_timeout(), sender, report, feedback]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// Takes a candidate of the server's.
-    pub(super) fn add_candidate(&mut self, text: &str, now: Instant, news: &mut Vec<News>) {
+    pub(super) fn add_candidate(&mut self, text: &str, now: Instant) {
         // One that cannot be read is as good as none: the others may do.
         let _ = self.transport.add_remote_candidate(text, now);
-        self.flush(news);
+        self.is_stirred = true;
     }
 
     /// Says goodbye to the server.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, out: &mut SendBatch) {
         self.transport.close();
-        self.flush(&mut Vec::new());
+        self.is_stirred = true;
+        self.flush(out, &mut Vec::new());
     }
 
     /// Sends what waits and collects what happened.
-    pub(super) fn flush(&mut self, news: &mut Vec<News>) {
-        let mut buf = [0; MAX_DATAGRAM];
-        while let Some(transmit) = self.transport.poll_transmit(&mut buf) {
-            if let Some(datagram) = buf.get(..transmit.len) {
-                // What cannot be sent is lost, as on any network.
-                let _ = self.socket.send_to(datagram, transmit.destination);
-            }
+    pub(super) fn flush(&mut self, out: &mut SendBatch, news: &mut Vec<News>) {
+        if !std::mem::take(&mut self.is_stirred) {
+            return;
         }
+        while let Some(room) = out.room(&self.way).get_mut(..MAX_DATAGRAM)
+            && let Some(transmit) = self.transport.poll_transmit(room)
+        {
+            let to = self.way.destination(out, transmit.destination);
+            out.commit(transmit.len, &to);
+        }
+        self.way.leave(out);
         while let Some(event) = self.transport.poll_event() {
             match event {
                 TransportEvent::Connected { profile } => {
@@ -236,6 +235,7 @@ impl Peer {
                         sender.start(now);
                     }
                     self.next_report = self.reports.then_some(now + REPORTS);
+                    self.next_feedback = self.feedback.is_some().then_some(now + FEEDBACKS);
                     news.push(News::Connected(profile));
                 }
                 TransportEvent::Failed(reason) => news.push(News::Ended(reason.to_string())),
@@ -245,14 +245,38 @@ impl Peer {
         }
     }
 
+    /// Sends transport-wide feedback, if there is something to tell.
+    fn tell_arrivals(&mut self, batch: &mut SendBatch) {
+        let Some((feedback, pair)) = self.feedback.as_mut().zip(self.transport.selected_pair())
+        else {
+            return;
+        };
+        let to = self.way.destination(batch, pair.remote);
+        let Some(buf) = batch.room(&self.way).get_mut(..MAX_DATAGRAM) else {
+            return;
+        };
+        let mut out = CompoundWriter::new(buf);
+        if !feedback.write(wall_clock(), RECEIVER, &mut out) || out.is_empty() {
+            return;
+        }
+        let len = out.len();
+        if let Ok(len) = self.transport.seal_rtcp(len, buf) {
+            batch.commit(len, &to);
+            self.way.leave(batch);
+        }
+    }
+
     /// Sends a receiver report, as browsers do each second.
-    fn report(&mut self) {
+    fn report(&mut self, batch: &mut SendBatch) {
         let Some(to) = self.transport.selected_pair().map(|pair| pair.remote) else {
             return;
         };
-        let mut buf = [0; MAX_DATAGRAM];
+        let to = self.way.destination(batch, to);
+        let Some(buf) = batch.room(&self.way).get_mut(..MAX_DATAGRAM) else {
+            return;
+        };
         let blocks = self.count.report();
-        let mut out = CompoundWriter::new(&mut buf);
+        let mut out = CompoundWriter::new(buf);
         let reports = blocks
             .chunks(MAX_BLOCKS)
             .map(|blocks| ReceiverReportWriter {
@@ -278,11 +302,9 @@ impl Peer {
             return;
         }
         let len = out.len();
-        if let Ok(len) = self.transport.seal_rtcp(len, &mut buf)
-            && let Some(datagram) = buf.get(..len)
-        {
-            // What cannot be sent is lost, as on any network.
-            let _ = self.socket.send_to(datagram, to);
+        if let Ok(len) = self.transport.seal_rtcp(len, buf) {
+            batch.commit(len, &to);
+            self.way.leave(batch);
         }
     }
 
@@ -292,11 +314,17 @@ impl Peer {
             remote,
             data,
             stride,
+            at,
             ..
         } = arrival;
         for datagram in data.chunks_mut(stride) {
             match Protocol::of(datagram) {
                 Some(Protocol::Rtp) => {
+                    if let Some(feedback) = &mut self.feedback
+                        && !feedback.take(datagram, at.unwrap_or_else(wall_clock))
+                    {
+                        continue;
+                    }
                     self.count.take(datagram);
                     self.packets += 1;
                     tally.packets += 1;
@@ -343,6 +371,10 @@ impl Peer {
             let is_rtp = Protocol::of(datagram) == Some(Protocol::Rtp);
             if is_rtp {
                 self.count.take(datagram);
+                if let Some(feedback) = &mut self.feedback {
+                    // Those who check have no limit: all is through.
+                    feedback.take(datagram, arrived);
+                }
             }
             match self.transport.receive(now, self.address, remote, datagram) {
                 Received::Rtp { len, header, .. } => {

@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
-use nix::sys::socket::{setsockopt, sockopt};
 use portunus_rtc::{
     Identity, IdentityError, LocalCandidate, Transport, TransportConfig, TransportError,
     candidate_lines,
@@ -16,13 +15,10 @@ use portunus_sdp::{
     MediaOffer, Negotiated, OfferOptions, SdpError, SdpType, Session, Setup,
 };
 use portunus_srtp::Profile;
-use portunus_udp::enable_gro;
 
 use super::send::{Sender, Streams};
+use super::way::own_socket;
 use crate::source::{AUDIO, Sent, SourceConfig, VIDEO, VideoCodec};
-
-/// Asked of the kernel for each socket: holds a second of 8 Mbit/s with what the kernel adds to it.
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 /// What browsers call simulcast layers, the highest first.
 const RIDS: [&str; 3] = ["h", "m", "l"];
@@ -32,6 +28,7 @@ const RIDS: [&str; 3] = ["h", "m", "l"];
 pub struct Factory {
     identity: Arc<Identity>,
     local: IpAddr,
+    transport_feedback: bool,
 }
 
 /// Why a participant could not be made.
@@ -55,7 +52,8 @@ pub enum PrepareError {
 /// A participant that can run.
 #[derive(Debug)]
 pub struct Prepared {
-    pub(super) socket: UdpSocket,
+    /// None: it comes and goes by its thread's.
+    pub(super) socket: Option<UdpSocket>,
     pub(super) address: SocketAddr,
     pub(super) transport: Box<Transport>,
     /// What it may send: payload type and SSRC for each of a source's streams.
@@ -63,6 +61,8 @@ pub struct Prepared {
     /// The numbers of mid and rid, and the mid of its video: what tells simulcast layers apart.
     names: Option<(u8, u8, String)>,
     pub(super) sender: Option<Box<Sender>>,
+    /// The header extension that numbers what it gets, if feedback of that was agreed on.
+    pub(super) numbered_by: Option<u8>,
 }
 
 /// A participant that has offered and waits for the answer.
@@ -74,8 +74,13 @@ pub struct Offered {
 
 impl Factory {
     /// Participants on the address `local` that accept these SRTP profiles, all if there are none.
-    /// They share a certificate: making one for each would be hammer's own cost.
-    pub fn new(local: IpAddr, profiles: &[Profile]) -> Result<Self, PrepareError> {
+    /// They share a certificate: making one for each would be hammer's own cost. With
+    /// `transport_feedback` those who watch tell of each packet's arrival.
+    pub fn new(
+        local: IpAddr,
+        profiles: &[Profile],
+        transport_feedback: bool,
+    ) -> Result<Self, PrepareError> {
         let identity = match profiles {
             [] => Identity::generate()?,
             some => Identity::generate_for(some)?,
@@ -83,18 +88,27 @@ impl Factory {
         Ok(Self {
             identity: Arc::new(identity),
             local,
+            transport_feedback,
         })
     }
 
-    /// Answers a server's offer, taking all that it offers; gives the answer's text.
-    pub fn answer(&self, offer: &str) -> Result<(Prepared, String), PrepareError> {
-        let (mut prepared, mut session) = self.start(false)?;
+    /// Answers a server's offer, taking all that it offers; gives the answer's text. `address` is
+    /// what [`LoadThreads::address`](super::LoadThreads::address) gave.
+    pub fn answer(
+        &self,
+        offer: &str,
+        address: Option<SocketAddr>,
+    ) -> Result<(Prepared, String), PrepareError> {
+        let (mut prepared, mut session) = self.start(false, address)?;
         let mut offer = session.parse(offer, SdpType::Offer)?;
         // As browsers do: the side that answers starts the handshake (RFC 8842 section 5.3).
         if offer.transport.setup != Some(Setup::Active) {
             offer.transport.setup = Some(Setup::Passive);
         }
         let mut options = AnswerOptions::default();
+        if self.transport_feedback {
+            options.extensions.push(ExtensionKind::TransportCc);
+        }
         options.audio.direction = Direction::RecvOnly;
         options.video.direction = Direction::RecvOnly;
         let answer = Description::answer(&offer.description, &options);
@@ -105,19 +119,24 @@ impl Factory {
     }
 
     /// Offers audio and video in `direction`, with `simulcast` as browsers do by rid; gives the offer's
-    /// text.
+    /// text. `address` is what [`LoadThreads::address`](super::LoadThreads::address) gave.
     pub fn offer(
         &self,
+        address: Option<SocketAddr>,
         direction: Direction,
         audio: bool,
         video: Option<VideoCodec>,
         simulcast: bool,
     ) -> Result<(Offered, String), PrepareError> {
-        let (prepared, mut session) = self.start(true)?;
+        let (prepared, mut session) = self.start(true, address)?;
         let mut media = Vec::new();
+        let watches = direction == Direction::RecvOnly;
+        let numbers =
+            (watches && self.transport_feedback).then_some((ExtensionKind::TransportCc, 3));
         if audio {
             let mut line = MediaOffer::new(Kind::Audio, direction);
             line.add_codec(CodecName::Opus, None, None);
+            line.extensions.extend(numbers);
             media.push(line);
         }
         if let Some(codec) = video {
@@ -127,6 +146,7 @@ impl Factory {
                 VideoCodec::H264 => CodecName::H264,
             };
             line.add_codec(name, None, codec.fmtp().map(str::to_owned));
+            line.extensions.extend(numbers);
             if simulcast {
                 line.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::Rid, 2)];
             }
@@ -143,12 +163,20 @@ impl Factory {
         Ok((Offered { prepared, session }, text))
     }
 
-    fn start(&self, controlling: bool) -> Result<(Prepared, Session), PrepareError> {
+    fn start(
+        &self,
+        controlling: bool,
+        address: Option<SocketAddr>,
+    ) -> Result<(Prepared, Session), PrepareError> {
         let failed = |error| PrepareError::Socket(self.local, error);
-        let socket = UdpSocket::bind((self.local, 0)).map_err(failed)?;
-        socket.set_nonblocking(true).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        tune(&socket);
+        let (socket, address) = match address {
+            Some(address) => (None, address),
+            None => {
+                let socket = own_socket(self.local).map_err(failed)?;
+                let address = socket.local_addr().map_err(failed)?;
+                (Some(socket), address)
+            }
+        };
         let candidates = vec![LocalCandidate {
             address,
             base: address,
@@ -161,7 +189,7 @@ impl Factory {
                 candidates: candidate_lines(&candidates),
                 full_trickle: false,
                 ice_lite: false,
-                address: self.local,
+                address: address.ip(),
                 session_id: u64::from(rand::random::<u32>()),
             },
             rand::random(),
@@ -181,6 +209,7 @@ impl Factory {
             streams: Default::default(),
             names: None,
             sender: None,
+            numbered_by: None,
         };
         Ok((prepared, session))
     }
@@ -242,18 +271,17 @@ impl Prepared {
                 self.names = Some((mid, rid, line.mid.to_string()));
             }
         }
+        let mut received = negotiated.media.iter().filter(|line| line.recv);
+        self.numbered_by = received.find_map(|line| {
+            let agreed = line.payloads.first()?.feedback.transport_cc;
+            line.extensions
+                .id(ExtensionKind::TransportCc)
+                .filter(|_| agreed)
+        });
         self.transport
             .set_remote(&negotiated.transport, Instant::now())?;
         Ok(())
     }
-}
-
-/// Sets what is of use and no harm if the kernel refuses it.
-fn tune(socket: &UdpSocket) {
-    enable_gro(socket);
-    // The second is for those who may go beyond net.core.rmem_max.
-    let _ = setsockopt(socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES);
-    let _ = setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES);
 }
 
 /// Offers the video with layers: rids instead of SSRCs (RFC 8853).
@@ -295,13 +323,15 @@ mod tests {
 
     #[test]
     fn layers_are_offered_by_rid_in_the_video_only() {
-        let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[]).unwrap();
+        let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[], false).unwrap();
         let vp8 = Some(VideoCodec::Vp8);
         let (_, plain) = factory
-            .offer(Direction::SendOnly, true, vp8, false)
+            .offer(None, Direction::SendOnly, true, vp8, false)
             .unwrap();
         assert!(!plain.contains("a=simulcast") && plain.matches("a=ssrc:").count() >= 2);
-        let (_, text) = factory.offer(Direction::SendOnly, true, vp8, true).unwrap();
+        let (_, text) = factory
+            .offer(None, Direction::SendOnly, true, vp8, true)
+            .unwrap();
         let (audio, video) = text.split_once("m=video").unwrap();
         assert!(video.contains("a=simulcast:send h;m;l\r\n") && video.contains("a=rid:l send\r\n"));
         assert!(!video.contains("a=ssrc") && audio.contains("a=ssrc:"));

@@ -1,6 +1,5 @@
 //! What a participant sends.
 
-use std::net::UdpSocket;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -8,6 +7,7 @@ use portunus_rtc::Transport;
 use portunus_rtp::{Pt, SeqNo, Ssrc};
 use portunus_udp::{Destination, SendBatch};
 
+use super::way::Way;
 use crate::source::{AUDIO, Due, Lateness, Made, Packets, Sent, SourceConfig, VIDEO};
 use crate::traffic::AUDIO_PERIOD;
 
@@ -96,18 +96,18 @@ impl Sender {
         &mut self,
         now: Instant,
         transport: &Transport,
-        socket: &UdpSocket,
+        way: &Way,
         out: &mut SendBatch,
         lateness: &Lateness,
     ) -> u64 {
         let Some(to) = transport.selected_pair().map(|pair| pair.remote) else {
             return 0;
         };
-        let to = out.destination(None, to);
+        let to = way.destination(out, to);
         let mut sent = 0;
         let counted = self.counted.as_deref();
         let mut put = |made: &Made, packet: &mut [u8]| {
-            if seal(transport, &to, made, packet, socket, out) {
+            if seal(transport, &to, made, packet, way, out) {
                 sent += 1;
                 if let Some(counted) = counted {
                     counted.count(made.stream);
@@ -122,8 +122,7 @@ impl Sender {
             lateness.note(late);
             self.packets.audio(&mut put);
         }
-        // What the kernel does not take is lost, and missed by whoever expects it.
-        out.flush(socket);
+        way.leave(out);
         sent
     }
 }
@@ -140,10 +139,10 @@ fn seal(
     to: &Destination,
     made: &Made,
     packet: &[u8],
-    socket: &UdpSocket,
+    way: &Way,
     out: &mut SendBatch,
 ) -> bool {
-    let Some(buffer) = out.room(socket).get_mut(..packet.len() + MAX_TAG) else {
+    let Some(buffer) = out.room(way).get_mut(..packet.len() + MAX_TAG) else {
         return false;
     };
     let (plain, _) = buffer.split_at_mut(packet.len());

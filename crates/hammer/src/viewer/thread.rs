@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use portunus_udp::{ReceiveBatch, SendBatch, run_first};
+use portunus_udp::{ReceiveBatch, Received, SendBatch, enable_timestamps, run_first};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::expect::Expectation;
 use super::peer::{News, Peer, Tally};
+use super::way::{Shared, Way};
 use super::{Event, EventKind, NewPeer, PeerId, Window};
 use crate::source::{Lateness, Sent, wall_clock};
 
@@ -34,9 +35,19 @@ const IDLE_PASS: Duration = Duration::from_millis(5);
 /// How long a moment between two frames is waited for, when a window is asked for.
 const BETWEEN_FRAMES: Duration = Duration::from_millis(35);
 
+/// Frames are sent no sooner after each other than this, so that those which are due together leave
+/// with one system call.
+const SHARED_PUBLISHERS_PASS: Duration = Duration::from_micros(200);
+
 /// Messages a call: a viewer's socket seldom holds more than the packets of one frame, which the
 /// kernel hands over as one message.
 const MESSAGES: usize = 4;
+
+/// Messages a call from a socket that many share.
+const SHARED_MESSAGES: usize = 64;
+
+/// Calls a pass at such a socket, so that timers and commands have their turn.
+const SHARED_CALLS: usize = 64;
 
 /// Room for what a participant sends at once.
 const SEND_BYTES: usize = 1 << 18;
@@ -67,6 +78,8 @@ pub(super) enum Command {
 pub(super) struct Load {
     role: Role,
     poll: Poll,
+    /// Of all participants, if they have none of their own.
+    shared: Option<Shared>,
     commands: Receiver<Command>,
     events: UnboundedSender<Event>,
     peers: Slab<Entry>,
@@ -88,6 +101,8 @@ pub(super) struct Load {
     slept: Duration,
     window_start: Instant,
     news: Vec<News>,
+    /// Keys of those to be seen to after a batch.
+    touched: Vec<usize>,
     /// Who wants a window, and since when.
     askers: Vec<(oneshot::Sender<Window>, Instant)>,
 }
@@ -104,22 +119,49 @@ struct Entry {
     peer: Peer,
 }
 
+impl Entry {
+    /// Takes what came; says whether there is something to see to.
+    #[inline]
+    fn take(
+        &mut self,
+        now: Instant,
+        arrival: Received<'_>,
+        tally: &mut Tally,
+        window: &mut Window,
+    ) -> bool {
+        let (packets, bytes) = (tally.packets, tally.bytes);
+        let touched = self.peer.take(now, arrival, tally);
+        if self.limited {
+            // What fits a limit is for the server to say.
+            tally.sent += tally.packets - packets;
+            window.limited_bytes += tally.bytes - bytes;
+        }
+        touched
+    }
+}
+
 impl Load {
     pub(super) fn new(
         role: Role,
+        shared: Option<Shared>,
         commands: Receiver<Command>,
         events: UnboundedSender<Event>,
         lateness: Arc<Lateness>,
     ) -> io::Result<Self> {
+        let messages = match shared {
+            Some(_) => SHARED_MESSAGES,
+            None => MESSAGES,
+        };
         Ok(Self {
             role,
+            shared,
             poll: Poll::new()?,
             commands,
             events,
             peers: Slab::new(),
             keys: HashMap::new(),
             timers: BinaryHeap::new(),
-            batch: ReceiveBatch::new(MESSAGES, ReceiveBatch::WHOLE),
+            batch: ReceiveBatch::new(messages, ReceiveBatch::WHOLE),
             out: SendBatch::new(SEND_BYTES, SEND_RUNS, true),
             expectation: Expectation::default(),
             lateness,
@@ -131,6 +173,7 @@ impl Load {
             slept: Duration::ZERO,
             window_start: Instant::now(),
             news: Vec::new(),
+            touched: Vec::new(),
             askers: Vec::new(),
         })
     }
@@ -144,14 +187,21 @@ impl Load {
         let mut events = Events::with_capacity(EVENTS);
         let mut start = Instant::now();
         while self.take_commands() {
-            // An error here is a signal; the next pass does better.
-            let _ = self.poll.poll(&mut events, Some(Duration::ZERO));
-            for event in &events {
-                self.receive(event.token().0);
-            }
+            let idle = match self.shared {
+                Some(_) => self.receive_shared(),
+                None => {
+                    // An error here is a signal; the next pass does better.
+                    let _ = self.poll.poll(&mut events, Some(Duration::ZERO));
+                    for event in &events {
+                        self.receive(event.token().0);
+                    }
+                    events.is_empty()
+                }
+            };
             self.pass_timers(Instant::now());
+            self.leave();
             let now = Instant::now();
-            self.answer(events.is_empty(), now);
+            self.answer(idle, now);
             let next = self.next_pass(start);
             if now < next {
                 std::thread::sleep(next - now);
@@ -163,7 +213,15 @@ impl Load {
             }
         }
         for (_, entry) in &mut self.peers {
-            entry.peer.close();
+            entry.peer.close(&mut self.out);
+        }
+        self.leave();
+    }
+
+    /// What waits for the socket that all share leaves.
+    fn leave(&mut self) {
+        if let Some(shared) = &self.shared {
+            self.out.flush(&*shared.socket);
         }
     }
 
@@ -175,37 +233,76 @@ impl Load {
             Role::Publishers => {
                 let due = self.timers.peek().map(|Reverse((at, _))| *at);
                 let pass = start + PUBLISHERS_PASS;
-                due.map_or(pass, |due| due.min(pass))
+                let due = due.map_or(pass, |due| due.min(pass));
+                match self.shared {
+                    Some(_) => due.max(start + SHARED_PUBLISHERS_PASS),
+                    None => due,
+                }
             }
         }
     }
 
+    /// Takes all that waits in the socket of one.
     fn receive(&mut self, key: usize) {
         let Some(entry) = self.peers.get_mut(key) else {
             return;
         };
-        let (packets, bytes) = (self.tally.packets, self.tally.bytes);
-        let touched = entry.peer.receive(
-            Instant::now(),
-            &mut self.batch,
-            &mut self.tally,
-            &mut self.news,
-        );
-        if entry.limited {
-            // What fits a limit is for the server to say.
-            self.tally.sent += self.tally.packets - packets;
-            self.window.limited_bytes += self.tally.bytes - bytes;
+        let now = Instant::now();
+        let mut touched = false;
+        loop {
+            // What the kernel does not give is not there.
+            let received = self.batch.receive(entry.peer.way()).unwrap_or(0);
+            for arrival in self.batch.iter(received) {
+                touched |= entry.take(now, arrival, &mut self.tally, &mut self.window);
+            }
+            if !self.batch.was_full(received) {
+                break;
+            }
         }
-        if touched || !self.news.is_empty() {
+        if touched {
             self.settle(key);
         }
     }
 
-    /// Tells what happened to a participant and sets its timer.
+    /// Takes what waits in the socket of all; says whether there was nothing.
+    fn receive_shared(&mut self) -> bool {
+        let Some(shared) = &self.shared else {
+            return true;
+        };
+        let now = Instant::now();
+        let mut idle = true;
+        for _ in 0..SHARED_CALLS {
+            let received = self.batch.receive(&*shared.socket).unwrap_or(0);
+            for arrival in self.batch.iter(received) {
+                idle = false;
+                let key = arrival.local.and_then(|address| shared.key(address));
+                // Those who have left may still get something.
+                let Some((key, entry)) = key.and_then(|key| Some((key, self.peers.get_mut(key)?)))
+                else {
+                    continue;
+                };
+                if entry.take(now, arrival, &mut self.tally, &mut self.window) {
+                    self.touched.push(key);
+                }
+            }
+            if !self.batch.was_full(received) {
+                break;
+            }
+        }
+        let mut touched = std::mem::take(&mut self.touched);
+        for key in touched.drain(..) {
+            self.settle(key);
+        }
+        self.touched = touched;
+        idle
+    }
+
+    /// Sends what a participant has to say, tells what happened to it, and sets its timer.
     fn settle(&mut self, key: usize) {
         let Some(entry) = self.peers.get_mut(key) else {
             return;
         };
+        entry.peer.flush(&mut self.out, &mut self.news);
         let id = entry.id;
         let mut ended = false;
         for news in self.news.drain(..) {
@@ -215,20 +312,21 @@ impl Load {
                     entry.is_connected = true;
                     EventKind::Connected(profile)
                 }
-                News::Media => {
-                    entry.has_media = true;
-                    self.with_media += entry.stands_for;
-                    self.window.joined += entry.stands_for;
-                    self.limited += u32::from(entry.limited);
-                    let packets = entry.peer.packets();
-                    self.expectation.join(&entry.sources, packets);
-                    EventKind::Media
-                }
                 News::Ended(reason) => {
                     ended = true;
                     EventKind::Ended(reason)
                 }
             };
+            let _ = self.events.send(Event { id, kind });
+        }
+        let packets = entry.peer.packets();
+        if packets > 0 && !entry.has_media {
+            entry.has_media = true;
+            self.with_media += entry.stands_for;
+            self.window.joined += entry.stands_for;
+            self.limited += u32::from(entry.limited);
+            self.expectation.join(&entry.sources, packets);
+            let kind = EventKind::Media;
             let _ = self.events.send(Event { id, kind });
         }
         if ended {
@@ -259,8 +357,8 @@ impl Load {
                 continue;
             }
             entry.peer.scheduled = None;
-            let (out, tally) = (&mut self.out, (&mut self.tally, &*self.lateness));
-            entry.peer.handle_timeout(now, out, tally, &mut self.news);
+            let (out, tally) = (&mut self.out, &mut self.tally);
+            entry.peer.handle_timeout(now, out, tally, &self.lateness);
             self.settle(key);
         }
     }
@@ -285,9 +383,7 @@ impl Load {
                     return;
                 };
                 if let Some(entry) = self.peers.get_mut(key) {
-                    entry
-                        .peer
-                        .add_candidate(&text, Instant::now(), &mut self.news);
+                    entry.peer.add_candidate(&text, Instant::now());
                     self.settle(key);
                 }
             }
@@ -307,25 +403,44 @@ impl Load {
     fn add(&mut self, new: NewPeer) {
         let NewPeer {
             id,
-            prepared,
+            mut prepared,
             check,
             reports,
             sources,
             stands_for,
             limit_bps,
         } = new;
-        let mut peer = Peer::new(prepared, check, reports, limit_bps);
         let slot = self.peers.vacant_entry();
         let key = slot.key();
-        let fd = peer.socket().as_raw_fd();
         let registry = self.poll.registry();
-        let registered = registry.register(&mut SourceFd(&fd), Token(key), Interest::READABLE);
-        if let Err(error) = registered {
-            let reason = format!("its socket cannot be polled: {error}");
-            let kind = EventKind::Ended(reason);
-            return drop(self.events.send(Event { id, kind }));
-        }
-        peer.flush(&mut self.news);
+        let way = match (prepared.socket.take(), &mut self.shared) {
+            (Some(socket), _) => {
+                if check {
+                    // Without it the time of reading has to do, which is later.
+                    enable_timestamps(&socket);
+                }
+                let fd = socket.as_raw_fd();
+                let token = Token(key);
+                registry
+                    .register(&mut SourceFd(&fd), token, Interest::READABLE)
+                    .map(|()| Way::Own(socket))
+            }
+            (None, Some(shared)) => {
+                let address = prepared.address.ip();
+                shared.assign(address, Some(key));
+                Ok(Way::Shared(Arc::clone(&shared.socket), address))
+            }
+            (None, None) => Err(io::ErrorKind::NotConnected.into()),
+        };
+        let way = match way {
+            Ok(way) => way,
+            Err(error) => {
+                let reason = format!("its socket cannot be polled: {error}");
+                let kind = EventKind::Ended(reason);
+                return drop(self.events.send(Event { id, kind }));
+            }
+        };
+        let peer = Peer::new(prepared, way, check, reports, limit_bps);
         slot.insert(Entry {
             id,
             limited: limit_bps.is_some(),
@@ -350,7 +465,10 @@ impl Load {
             return;
         };
         let mut entry = self.peers.remove(key);
-        entry.peer.close();
+        entry.peer.close(&mut self.out);
+        if let Some(shared) = &mut self.shared {
+            shared.assign(entry.peer.address().ip(), None);
+        }
         self.connected -= u32::from(entry.is_connected);
         if entry.has_media {
             self.with_media -= entry.stands_for;

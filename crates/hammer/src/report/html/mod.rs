@@ -5,7 +5,8 @@ mod plot;
 
 use std::fmt::Write;
 
-use super::table;
+use super::compare;
+use super::table::{self, Table};
 use super::view::{Section, sections};
 use crate::figures::{bytes, percent};
 use crate::record::{Report, RunRecord};
@@ -13,6 +14,11 @@ use charts::Chart;
 use plot::COLOURS;
 
 const STYLE: &str = include_str!("style.css");
+
+// Writing into a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($arguments:tt)*) => { let _ = writeln!($out, $($arguments)*); };
+}
 
 /// The page.
 pub(super) fn page(report: &Report) -> String {
@@ -22,6 +28,15 @@ pub(super) fn page(report: &Report) -> String {
     let sections = sections(report);
     for part in &sections {
         section(&mut body, part);
+    }
+    for comparison in compare::comparisons(&sections) {
+        put!(
+            &mut body,
+            "<section>\n<h2>{}</h2>",
+            escape(&comparison.heading())
+        );
+        rows(&mut body, &comparison.table, &[]);
+        put!(&mut body, "</section>");
     }
     method(&mut body);
     format!(
@@ -37,11 +52,6 @@ fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
-}
-
-// Writing into a string cannot fail.
-macro_rules! put {
-    ($out:expr, $($arguments:tt)*) => { let _ = writeln!($out, $($arguments)*); };
 }
 
 fn header(out: &mut String, report: &Report) {
@@ -100,15 +110,20 @@ fn heading(scenario: &str) -> String {
 }
 
 fn summary(out: &mut String, section: &Section<'_>) {
-    let table = table::of(section);
+    let names: Vec<&str> = section.servers.iter().map(|group| group.name).collect();
+    rows(out, &table::of(section), &names);
+}
+
+/// A table; `servers` have their colours by their place.
+fn rows(out: &mut String, table: &Table, servers: &[&str]) {
     put!(out, "<div class=\"card scroll\">\n<table>\n<thead><tr>");
     for heading in &table.headings {
         put!(out, "<th scope=\"col\">{}</th>", escape(heading));
     }
     put!(out, "</tr></thead>\n<tbody>");
     for row in &table.rows {
-        let name = row.first().map_or("", |entry| &entry.text);
-        let colour = section.servers.iter().position(|group| group.name == name);
+        let name = row.first().map_or("", |entry| entry.text.as_str());
+        let colour = servers.iter().position(|server| *server == name);
         let (class, colour) = match colour {
             Some(at) => ("server", format!("s{}", at % COLOURS)),
             None => ("ceiling", "ceiling".to_owned()),

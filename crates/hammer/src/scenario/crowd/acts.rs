@@ -101,11 +101,12 @@ impl Shared {
                 source,
                 config,
             } => {
-                let (offered, offer) = self.offer(Direction::RecvOnly, config)?;
+                let id = self.next_id();
+                let (offered, offer) = self.offer(id, Direction::RecvOnly, config)?;
                 let broadcast = Broadcast::offer(url, token.as_deref(), offer).await?;
                 let prepared = offered.accept(&broadcast.answer)?;
                 *member = Member::whep(broadcast);
-                let (id, arrival) = self.run(prepared, Seat::of(vec![*source]));
+                let arrival = self.run(id, prepared, Seat::of(vec![*source]));
                 member.broadcast_peer = Some(id);
                 self.wait(id, arrival, None).await
             }
@@ -138,8 +139,9 @@ impl Shared {
         let watch = json!({ "request": "watch", "id": mountpoint });
         let reply = handle.message(watch, None).await?;
         let offer = videoroom::description(&reply, "watch")?;
-        let (prepared, answer) = self.factory.answer(&offer)?;
-        let (id, arrival) = self.run(prepared, Seat::of(vec![source]));
+        let id = self.next_id();
+        let (prepared, answer) = self.factory.answer(&offer, self.load.address(id))?;
+        let arrival = self.run(id, prepared, Seat::of(vec![source]));
         let answer = json!({ "type": "answer", "sdp": answer });
         let start = json!({ "request": "start" });
         let started = handle.message(start, Some(answer)).await;
@@ -156,7 +158,8 @@ impl Shared {
         config: &SourceConfig,
     ) -> Result<(PeerId, Handle), JoinError> {
         let mut handle = session.attach(ECHO_TEST).await?;
-        let (offered, offer) = self.offer(Direction::SendRecv, config)?;
+        let id = self.next_id();
+        let (offered, offer) = self.offer(id, Direction::SendRecv, config)?;
         let traffic = &config.traffic;
         let (audio, video) = (traffic.audio_bps > 0, traffic.video_bps > 0);
         let body = json!({ "request": "start", "audio": audio, "video": video });
@@ -164,7 +167,7 @@ impl Shared {
         let reply = handle.message(body, Some(offer)).await?;
         let mut prepared = offered.accept(&videoroom::description(&reply, "start")?)?;
         prepared.send(config, spread(self.next_turn()));
-        let (id, arrival) = self.run(prepared, Seat::of(Vec::new()));
+        let arrival = self.run(id, prepared, Seat::of(Vec::new()));
         let outcome = self.wait(id, arrival, Some(&mut handle)).await;
         self.kept(id, outcome).map(|id| (id, handle))
     }
@@ -212,8 +215,9 @@ impl Shared {
         let mut handle = session.attach(VIDEOROOM).await?;
         let ids = feeds.iter().map(|feed| &feed.id);
         let offer = videoroom::subscribe(&handle, room, ids).await?;
-        let (prepared, answer) = self.factory.answer(&offer)?;
-        let (id, arrival) = self.run(prepared, seat);
+        let id = self.next_id();
+        let (prepared, answer) = self.factory.answer(&offer, self.load.address(id))?;
+        let arrival = self.run(id, prepared, seat);
         let outcome = match videoroom::start(&handle, room, answer).await {
             Ok(()) => self.wait(id, arrival, Some(&mut handle)).await,
             Err(error) => Err(error.into()),
@@ -230,9 +234,10 @@ impl Shared {
     ) -> Result<(Feed, PeerId, Handle), JoinError> {
         let mut handle = session.attach(VIDEOROOM).await?;
         let id = videoroom::join(&handle, room).await?;
-        let (offered, offer) = self.offer(Direction::SendOnly, config)?;
+        let peer = self.next_publisher();
+        let (offered, offer) = self.offer(peer, Direction::SendOnly, config)?;
         let answer = videoroom::publish(&handle, offer).await?;
-        let (peer, source, connected) = self.run_publisher(offered.accept(&answer)?, config);
+        let (source, connected) = self.run_publisher(peer, offered.accept(&answer)?, config);
         let up = timeout(PATIENCE, async {
             // The server says so when it is up on its side.
             while let Some(event) = handle.events.recv().await {
@@ -354,21 +359,23 @@ impl Shared {
         failure.map_or(Ok(feeds), Err)
     }
 
+    /// An offer of the participant that will have this id.
     pub(super) fn offer(
         &self,
+        id: PeerId,
         direction: Direction,
         config: &SourceConfig,
     ) -> Result<(Offered, String), PrepareError> {
         let video = (config.traffic.video_bps > 0).then_some(config.codec);
         let simulcast = config.simulcast && direction == Direction::SendOnly;
         let audio = config.traffic.audio_bps > 0;
-        self.factory.offer(direction, audio, video, simulcast)
+        self.factory
+            .offer(self.load.address(id), direction, audio, video, simulcast)
     }
 
     /// Hands one who watches to the load threads; the channel tells of its first packet or its end.
-    fn run(&self, prepared: Prepared, seat: Seat) -> (PeerId, Arrival) {
+    fn run(&self, id: PeerId, prepared: Prepared, seat: Seat) -> Arrival {
         let (sender, arrival) = oneshot::channel();
-        let id = self.next_id();
         self.state().arriving.insert(id, sender);
         let check = spread(id) < self.manners.check_share && seat.limit_bps.is_none();
         self.load.add(NewPeer {
@@ -380,19 +387,18 @@ impl Shared {
             stands_for: seat.stands_for,
             limit_bps: seat.limit_bps,
         });
-        (id, arrival)
+        arrival
     }
 
-    /// Hands one who publishes to the load threads: its id, that of its source, and a channel that tells
+    /// Hands one who publishes to the load threads: the id of its source, and a channel that tells
     /// when it is connected.
     pub(super) fn run_publisher(
         &self,
+        id: PeerId,
         mut prepared: Prepared,
         config: &SourceConfig,
-    ) -> (PeerId, usize, oneshot::Receiver<()>) {
-        let number = self.next_publisher();
-        let id = PUBLISHERS + number;
-        let sent = prepared.publish(config, spread(number));
+    ) -> (usize, oneshot::Receiver<()>) {
+        let sent = prepared.publish(config, spread(id - PUBLISHERS));
         let source = self.load.add_source(&sent);
         let (sender, connected) = oneshot::channel();
         self.state().connecting.insert(id, sender);
@@ -405,7 +411,7 @@ impl Shared {
             stands_for: 0,
             limit_bps: None,
         });
-        (id, source, connected)
+        (source, connected)
     }
 
     /// Waits for the first packet, and hands on the candidates that come in the meantime.

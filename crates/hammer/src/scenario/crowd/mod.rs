@@ -18,7 +18,7 @@ pub(super) use member::Member;
 
 use crate::client::{Broadcast, ClientError, Connection};
 use crate::source::{SourceConfig, spread};
-use crate::viewer::{Event, EventKind, Factory, LoadThreads, PeerId, PrepareError};
+use crate::viewer::{Event, EventKind, Factory, LoadThreads, PUBLISHERS, PeerId, PrepareError};
 
 /// How long a participant may take until its first packet.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -274,10 +274,11 @@ impl Crowd {
         config: &SourceConfig,
     ) -> Result<Publisher, JoinError> {
         let shared = &self.0;
-        let (offered, offer) = shared.offer(Direction::SendOnly, config)?;
+        let id = shared.next_publisher();
+        let (offered, offer) = shared.offer(id, Direction::SendOnly, config)?;
         let broadcast = Broadcast::offer(url, token, offer).await?;
         let prepared = offered.accept(&broadcast.answer)?;
-        let (id, _, connected) = shared.run_publisher(prepared, config);
+        let (_, connected) = shared.run_publisher(id, prepared, config);
         let connected = timeout(PATIENCE, connected).await;
         connected
             .ok()
@@ -334,11 +335,11 @@ impl Shared {
         state.next - 1
     }
 
-    /// The number of one who publishes.
-    fn next_publisher(&self) -> u64 {
+    /// An id for one who publishes that is not used yet.
+    fn next_publisher(&self) -> PeerId {
         let mut state = self.state();
         state.next_publisher += 1;
-        state.next_publisher - 1
+        PUBLISHERS + state.next_publisher - 1
     }
 
     fn next_turn(&self) -> u64 {
