@@ -8,7 +8,7 @@ use portunus_udp::give_back_memory;
 use tokio::time::interval;
 
 /// How often the number of peers is looked at.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Fewer than so many that have left are not worth it: about 3 MB.
 const WORTHWHILE: u64 = 100;

@@ -76,13 +76,9 @@ fn of(sections: &[&Section<'_>]) -> Option<Comparison> {
     }
     if let Some(of_first) = ceiling_pps(base) {
         let ceilings = sections.iter().filter_map(|section| {
-            let pps = ceiling_pps(section)?;
-            let ratio = Some(pps.median / of_first.median);
-            let cells = [
-                Some(section.ceiling_bps()?.median).map(bits_per_s),
-                ratio.map(percent),
-            ];
-            let [throughput, ratio] = cells.map(|cell| text(cell.unwrap_or_default()));
+            let share = ceiling_pps(section)?.median / of_first.median;
+            let throughput = text(bits_per_s(section.ceiling_bps()?.median));
+            let ratio = text(percent(share));
             Some(vec![
                 text("ceiling"),
                 text(value(section.scenario)),

@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn each_packet_is_told_once_and_gaps_as_losses() {
         let mut feedback = Feedback::new(3, None);
-        let ms = |n| Duration::from_millis(1_000_000 + n);
+        let ms = |n: u64| Duration::from_millis(1_000_000 + n);
         for (n, number) in [65_534u16, 65_535, 1].into_iter().enumerate() {
             assert!(feedback.take(&packet(number), ms(n as u64)));
         }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_link_delays_and_then_loses() {
-        let ms = |n| Duration::from_millis(1_000_000 + n);
+        let ms = |n: u64| Duration::from_millis(1_000_000 + n);
         // 1,000 bytes take 80 ms.
         let mut feedback = Feedback::new(3, Some(100_000));
         let through = (0..8).map(|number| feedback.take(&packet(number), ms(0)));
