@@ -463,7 +463,7 @@ fn microseconds_since_1970() -> u64 {
 }
 
 /// ICE credentials of ours: 48 and 144 bits from the system's generator (RFC 8445 section 5.3 wants 24 and 128).
-fn new_credentials() -> IceCredentials {
+pub(super) fn new_credentials() -> IceCredentials {
     let random = |length| -> String {
         rand::rng()
             .sample_iter(Alphanumeric)

@@ -1,6 +1,7 @@
 //! What reaches a handle's task.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{Event, PeerEvent};
 use portunus_sdp::IceCredentials;
@@ -11,7 +12,7 @@ use super::connection::LocalIce;
 use crate::counters::add;
 use crate::{Client, Counters};
 
-/// Commands that wait for a handle's task at most.
+/// Commands that wait for a handle's task at most; so many events more, and those without which it cannot go on.
 const CAPACITY: usize = 256;
 
 /// Something for a handle's task to do.
@@ -65,6 +66,24 @@ impl Command {
             | Command::RestartIce { .. } => false,
         }
     }
+
+    /// Whether the handle cannot go on without it. There are few of these.
+    fn is_vital(&self) -> bool {
+        match self {
+            Command::Peer(PeerEvent { event, .. }) => {
+                matches!(
+                    event,
+                    Event::Closed(_) | Event::Connected { .. } | Event::DataChannel { .. }
+                )
+            }
+            Command::Message { .. }
+            | Command::Trickle { .. }
+            | Command::Hangup { .. }
+            | Command::Detach { .. }
+            | Command::Query { .. }
+            | Command::RestartIce { .. } => true,
+        }
+    }
 }
 
 /// The way to a handle's task.
@@ -72,12 +91,27 @@ impl Command {
 pub(crate) struct Inbox {
     commands: mpsc::Sender<Command>,
     counters: Arc<Counters>,
+    late: Arc<Mutex<Late>>,
+}
+
+/// What found no room, in its order.
+#[derive(Debug, Default)]
+struct Late {
+    queue: VecDeque<Command>,
+    /// A task sends it.
+    is_sent: bool,
 }
 
 impl Inbox {
     pub(crate) fn new(counters: Arc<Counters>) -> (Inbox, mpsc::Receiver<Command>) {
         let (commands, inbox) = mpsc::channel(CAPACITY);
-        (Inbox { commands, counters }, inbox)
+        let late = Arc::default();
+        let own = Inbox {
+            commands,
+            counters,
+            late,
+        };
+        (own, inbox)
     }
 
     /// Waits for a place; false if the task has ended.
@@ -85,18 +119,42 @@ impl Inbox {
         self.commands.send(command).await.is_ok()
     }
 
-    /// Does not wait: without a place, a droppable command is counted and lost, and another is sent later.
-    pub(crate) fn deliver(&self, command: Command) {
-        match self.commands.try_send(command) {
-            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
-            Err(mpsc::error::TrySendError::Full(command)) if command.is_droppable() => {
-                add(&self.counters.events_dropped);
-            }
-            Err(mpsc::error::TrySendError::Full(command)) => {
-                let commands = self.commands.clone();
-                tokio::spawn(async move { commands.send(command).await });
+    /// Does not wait: without a place, a droppable command is counted and lost, and another is sent later. What is
+    /// delivered keeps its order.
+    pub(crate) fn deliver(&self, mut command: Command) {
+        let mut late = self.late();
+        if !late.is_sent {
+            match self.commands.try_send(command) {
+                Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => return,
+                Err(mpsc::error::TrySendError::Full(refused)) => command = refused,
             }
         }
+        let has_room = command.is_vital() || late.queue.len() < CAPACITY;
+        if command.is_droppable() || !has_room {
+            return add(&self.counters.events_dropped);
+        }
+        late.queue.push_back(command);
+        if !std::mem::replace(&mut late.is_sent, true) {
+            tokio::spawn(self.clone().send_late());
+        }
+    }
+
+    async fn send_late(self) {
+        while let Some(command) = self.next_late() {
+            // Without a task there is nobody to tell.
+            let _ = self.commands.send(command).await;
+        }
+    }
+
+    fn next_late(&self) -> Option<Command> {
+        let mut late = self.late();
+        let next = late.queue.pop_front();
+        late.is_sent = next.is_some();
+        next
+    }
+
+    fn late(&self) -> MutexGuard<'_, Late> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -125,5 +183,67 @@ impl Responder {
         };
         // Nobody waits any more if the transport has given the request up.
         let _ = self.done.send(reply);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use portunus_media::{IceState, MediaPlane, PeerOptions};
+
+    use super::*;
+
+    fn hangup(n: usize) -> Command {
+        Command::Hangup {
+            reason: n.to_string(),
+            responder: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_finds_no_room_comes_later_in_its_order() {
+        let (inbox, mut commands) = Inbox::new(Arc::default());
+        for n in 0..2 * CAPACITY {
+            inbox.deliver(hangup(n));
+        }
+        for n in 0..3 * CAPACITY {
+            let Some(Command::Hangup { reason, .. }) = commands.recv().await else {
+                panic!("no hangup");
+            };
+            assert_eq!(reason, n.to_string());
+            // As long as something waits, what comes has to wait behind it.
+            if n < CAPACITY {
+                inbox.deliver(hangup(2 * CAPACITY + n));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn news_that_find_no_room_are_bounded_and_counted() {
+        let counters = Arc::new(Counters::default());
+        let (inbox, mut commands) = Inbox::new(counters.clone());
+        let (media, _, _) = MediaPlane::detached();
+        let peer = media.create_peer(PeerOptions {
+            ice: super::super::connection::new_credentials(),
+            controlling: false,
+            worker: None,
+        });
+        let news = |event| Command::Peer(PeerEvent { peer, event });
+        for _ in 0..3 * CAPACITY {
+            inbox.deliver(news(Event::Ice(IceState::Connected)));
+        }
+        inbox.deliver(news(Event::Remb { bitrate: 1 }));
+        inbox.deliver(hangup(0));
+        let dropped = counters
+            .events_dropped
+            .load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(dropped, CAPACITY as u64 + 1);
+        for _ in 0..2 * CAPACITY {
+            assert!(matches!(commands.recv().await, Some(Command::Peer(_))));
+        }
+        assert!(matches!(
+            commands.recv().await,
+            Some(Command::Hangup { .. })
+        ));
     }
 }
