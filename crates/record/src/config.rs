@@ -17,6 +17,9 @@ pub struct RecorderConfig {
     pub overwrite: bool,
     /// Bytes that a file may have; a recording ends there. 0: any.
     pub max_file_bytes: u64,
+    /// MiB of the disk that are left free: with less, nothing is begun, and what is being recorded ends. 0: the disk may
+    /// be filled.
+    pub keep_free_mb: u64,
 }
 
 impl Default for RecorderConfig {
@@ -28,6 +31,7 @@ impl Default for RecorderConfig {
             temporary: String::new(),
             overwrite: false,
             max_file_bytes: 0,
+            keep_free_mb: 512,
         }
     }
 }

@@ -40,6 +40,14 @@ pub enum RecordError {
         /// The most that a file may have.
         limit: u64,
     },
+    /// The disk is to keep some room for others.
+    #[error("{name:?} is not recorded: less than {keep} MiB are free (recording.keep_free_mb)")]
+    NoRoom {
+        /// As it was asked for.
+        name: String,
+        /// What is to stay free.
+        keep: u64,
+    },
     /// Writing failed: what was written before is in the file.
     #[error("{name:?} cannot be written any more: {error}")]
     Write {

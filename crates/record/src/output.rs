@@ -32,6 +32,8 @@ pub(crate) struct Output {
     written: Written,
     /// Bytes that the file may have.
     limit: u64,
+    /// MiB that stay free.
+    keep_free: u64,
 }
 
 /// What was written.
@@ -88,6 +90,7 @@ impl Output {
                 name: name(),
                 error,
             })?;
+            check_room(rustix::fs::statvfs(folder), config.keep_free_mb, name)?;
         }
         let temporary = match config.temporary.as_str() {
             "" => path.to_owned(),
@@ -121,6 +124,7 @@ impl Output {
                 0 => u64::MAX,
                 limit => limit,
             },
+            keep_free: config.keep_free_mb,
         };
         this.flush()?;
         Ok(this)
@@ -128,6 +132,8 @@ impl Output {
 
     /// Writes what there is, and has room.
     pub(crate) fn write(&mut self, batch: &[Tapped]) -> Result<(), RecordError> {
+        let room = rustix::fs::fstatvfs(&self.file);
+        check_room(room, self.keep_free, || self.name.clone())?;
         for tapped in batch {
             let before = self.buffer.len();
             let frame = match tapped {
@@ -214,5 +220,18 @@ impl Output {
         })?;
         self.written.bytes += bytes;
         Ok(())
+    }
+}
+
+/// Whether the disk has so many MiB to spare; one that does not say is taken to have them.
+fn check_room(
+    disk: rustix::io::Result<rustix::fs::StatVfs>,
+    keep: u64,
+    name: impl Fn() -> String,
+) -> Result<(), RecordError> {
+    let free = disk.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free >> 20 < keep {
+        true => Err(RecordError::NoRoom { name: name(), keep }),
+        false => Ok(()),
     }
 }

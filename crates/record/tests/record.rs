@@ -395,3 +395,15 @@ async fn nothing_is_recorded_where_that_is_switched_off_or_leads_out() {
     assert!(stage.media.requested().outlets.is_empty());
     assert_eq!(stage.recorder.totals().started, 0);
 }
+
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_is_left_alone() {
+    let stage = Stage::with(|config| config.keep_free_mb = u64::MAX);
+    let recording = stage.audio("a").unwrap();
+    let error = recording.outcome().opened().await.unwrap_err();
+    assert!(matches!(&*error, RecordError::NoRoom { .. }), "{error}");
+    assert!(!stage.folder.path().join("a.mjr").exists());
+    let stage = Stage::with(|config| config.keep_free_mb = 0);
+    let recording = stage.audio("a").unwrap();
+    recording.outcome().opened().await.unwrap();
+}

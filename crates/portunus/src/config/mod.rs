@@ -346,6 +346,7 @@ fn visit_recording(recording: &mut RecorderConfig, keys: &mut impl Keys) {
     });
     keys.key("overwrite", &mut recording.overwrite);
     keys.key("max_file_bytes", &mut recording.max_file_bytes);
+    keys.key("keep_free_mb", &mut recording.keep_free_mb);
 }
 
 fn visit_plugin(plugin: &mut PluginConfig, keys: &mut impl Keys) {
