@@ -9,6 +9,10 @@ use super::report::{NtpClock, SenderClock};
 /// Sender reports remembered until they are answered.
 const REPORTS: usize = 3;
 
+/// As many packets as are remembered may be asked for again at once, and then as many as leave: who asks for more
+/// has no use for it, and a few bytes of requests must not make megabytes of answers.
+const REPEATS: u32 = 1_024;
+
 /// Totals of an outgoing stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SendCounters {
@@ -39,6 +43,8 @@ pub struct SendStream {
     /// may answer one while the next is on its way.
     reports: [Option<(u32, Instant)>; REPORTS],
     sent_at_report: u64,
+    /// Packets that may still be asked for again.
+    repeats: u32,
     round_trip: Option<Duration>,
     jitter: u32,
     counters: SendCounters,
@@ -106,6 +112,7 @@ impl SendStream {
             last_sent: None,
             reports: [None; REPORTS],
             sent_at_report: 0,
+            repeats: REPEATS,
             round_trip: None,
             jitter: 0,
             counters: SendCounters::default(),
@@ -132,6 +139,8 @@ impl SendStream {
         self.highest = self.highest.max(burst.highest);
         self.last_timestamp = burst.timestamp;
         self.last_sent = Some(now);
+        let packets = u32::try_from(burst.packets).unwrap_or(REPEATS);
+        self.repeats = self.repeats.saturating_add(packets).min(REPEATS);
         self.counters.packets += burst.packets;
         self.counters.bytes += burst.bytes;
     }
@@ -161,11 +170,16 @@ impl SendStream {
         self.counters.retransmissions += 1;
     }
 
-    /// The receiver asked for a packet again; returns its full number if it was sent.
+    /// The receiver asked for a packet again; returns its full number if it was sent, and if not too many were
+    /// asked for.
     pub fn nacked(&mut self, wire: u16) -> Option<SeqNo> {
         self.counters.nacks += 1;
         let seq = self.highest.nearest(wire);
-        (seq <= self.highest).then_some(seq)
+        if seq > self.highest {
+            return None;
+        }
+        self.repeats = self.repeats.checked_sub(1)?;
+        Some(seq)
     }
 
     /// The receiver asked for a keyframe.
@@ -285,5 +299,19 @@ mod tests {
         stream.sent(&burst(SeqNo(65_537), 0, 1), Instant::now());
         assert_eq!(stream.nacked(65_535), Some(SeqNo(65_535)));
         assert_eq!(stream.nacked(9), None);
+    }
+
+    #[test]
+    fn no_more_is_repeated_than_was_sent() {
+        let mut stream = SendStream::new(Ssrc(1), None);
+        let now = Instant::now();
+        stream.sent(&burst(SeqNo(9), 0, 1), now);
+        let asked = |stream: &mut SendStream| (0..5_000).filter_map(|_| stream.nacked(9)).count();
+        assert_eq!(asked(&mut stream), REPEATS as usize);
+        for seq in 10..20 {
+            stream.sent(&burst(SeqNo(seq), 0, 1), now);
+        }
+        assert_eq!(asked(&mut stream), 10);
+        assert_eq!(stream.counters().nacks, 10_000);
     }
 }
