@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
     /// Index of the m-line.
-    pub media: u8,
+    pub media: u16,
     /// Simulcast encoding, 0 the lowest.
     pub encoding: u8,
     /// An RTX stream (RFC 4588): it repairs the encoding.
@@ -60,7 +60,7 @@ impl Demux {
             }
             for (encoding, remote) in line.remote_ssrcs.iter().enumerate() {
                 let key = StreamKey {
-                    media: index as u8,
+                    media: index as u16,
                     encoding: encoding as u8,
                     repair: false,
                 };
@@ -129,7 +129,7 @@ impl Demux {
         };
         let repair = repaired.is_some() || line.rtx_payloads.contains(&header.pt);
         Some(StreamKey {
-            media: media as u8,
+            media: media as u16,
             encoding: encoding as u8,
             repair,
         })
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::testing::{AUDIO_PT, RTX_PT, VIDEO_PT, audio, data, simulcast, video};
 
-    const fn key(media: u8, encoding: u8, repair: bool) -> StreamKey {
+    const fn key(media: u16, encoding: u8, repair: bool) -> StreamKey {
         StreamKey {
             media,
             encoding,
