@@ -211,3 +211,31 @@ fn what_is_kept_of_a_remote_publisher_is_all_that_is_its() {
         assert_eq!(taken, expected, "{ssrc} {pt} {payload:?}");
     }
 }
+
+#[test]
+fn a_publisher_that_changes_its_ssrc_goes_on_without_repeating_a_number() {
+    // The numbers of the second SSRC lie among those of the first, and far below them.
+    for (start, first) in [(1, 3), (60_000, 7)] {
+        let mut rig = FanOut::new(1);
+        rig.change_ssrc(start, 0);
+        let (_, mut tap) = rig.tap(open(), TapOptions::default());
+        let sent = rig.sent();
+        for n in 0..6 {
+            if n == 3 {
+                rig.change_ssrc(first, 3_000_000_000);
+            }
+            let mut frame = rig.frame(3, 200);
+            rig.relay(&mut frame);
+        }
+        assert_eq!(rig.sent() - sent, 18, "the viewer gets every packet");
+        let tapped = packets(&mut tap);
+        let numbers: Vec<u64> = tapped.iter().map(|packet| packet.seq().0).collect();
+        let expected = (numbers[0]..numbers[0] + 18).collect::<Vec<_>>();
+        assert_eq!(numbers, expected);
+        let last = tapped[17].timestamp().wrapping_sub(tapped[0].timestamp());
+        assert!(
+            last < 30_000,
+            "timestamps go on by the time that passed: {last}"
+        );
+    }
+}

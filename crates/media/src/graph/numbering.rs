@@ -44,6 +44,7 @@ struct Run {
     ids_offset: Vp8Ids,
     frame_offset: u16,
     encoding: u8,
+    generation: u8,
     top: Option<u8>,
 }
 
@@ -52,8 +53,9 @@ impl Run {
         self.last < self.first
     }
 
-    fn is_of(&self, source: SourceKey, encoding: u8) -> bool {
-        (self.source, self.encoding) == (source, encoding)
+    fn is_of(&self, source: SourceKey, packet: &Packet) -> bool {
+        let stream = (packet.encoding, packet.generation);
+        self.source == source && (self.encoding, self.generation) == stream
     }
 
     fn out(&self, seq: SeqNo) -> Option<SeqNo> {
@@ -131,7 +133,7 @@ impl Numbering {
         top: Option<u8>,
     ) -> Option<Sent> {
         match &self.current {
-            Some(run) if run.is_of(source, packet.encoding) => {
+            Some(run) if run.is_of(source, packet) => {
                 if packet.seq <= run.last {
                     return self.late(source, packet);
                 }
@@ -161,7 +163,7 @@ impl Numbering {
         let Some(run) = self.current.as_mut() else {
             return;
         };
-        if !run.is_of(source, packet.encoding) || packet.seq <= run.last {
+        if !run.is_of(source, packet) || packet.seq <= run.last {
             return;
         }
         // Those lost before it keep their numbers: they may still come.
@@ -245,6 +247,7 @@ impl Numbering {
             ids_offset,
             frame_offset,
             encoding: packet.encoding,
+            generation: packet.generation,
             top,
         };
         self.dropped_picture = None;
@@ -279,7 +282,7 @@ impl Numbering {
     #[cold]
     fn late(&mut self, source: SourceKey, packet: &Packet) -> Option<Sent> {
         let runs = self.current.iter().chain(&self.ended);
-        let mut runs = runs.filter(|run| run.is_of(source, packet.encoding));
+        let mut runs = runs.filter(|run| run.is_of(source, packet));
         let sent = runs.find_map(|run| run.find(packet.seq))?;
         self.is_recent(sent.out).then_some(sent)
     }

@@ -17,6 +17,8 @@ pub(crate) struct Packet {
     pub(crate) seq: SeqNo,
     /// Simulcast encoding, 0 the lowest.
     pub(crate) encoding: u8,
+    /// Changes with the sender's SSRC, where that makes timestamps and picture numbers jump.
+    pub(crate) generation: u8,
     pub(crate) codec: Codec,
     pub(crate) arrival: Instant,
     /// The numbers of the header extensions at the source.
@@ -86,6 +88,7 @@ impl Packet {
             header: Header::default(),
             seq: SeqNo(0),
             encoding: 0,
+            generation: 0,
             codec: Codec::Opus,
             arrival: now,
             extensions: ExtensionMap::default(),

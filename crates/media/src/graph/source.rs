@@ -91,6 +91,7 @@ pub(crate) struct Source {
     /// Other workers that relay it, with the number of their routes.
     pub(crate) watchers: Vec<(u16, usize)>,
     pub(crate) clocks: [Option<SenderClock>; ENCODINGS],
+    generations: [u8; ENCODINGS],
     pub(crate) keyframes: KeyframeRequests,
     /// What the viewers on this worker can take, if the source lives on another.
     pub(crate) lowest: Lowest,
@@ -125,6 +126,7 @@ impl Source {
             outlets: SmallVec::new(),
             watchers: Vec::new(),
             clocks: [None; ENCODINGS],
+            generations: [0; ENCODINGS],
             keyframes: KeyframeRequests::default(),
             lowest: Lowest::default(),
             limit: None,
@@ -216,6 +218,14 @@ impl Source {
 
     /// Takes a packet: it is remembered, and relayed at the end of the turn, or when its frame is whole.
     pub(crate) fn push(&mut self, packet: Arc<Packet>, now: Instant) {
+        let encoding = usize::from(packet.encoding);
+        if let Some(generation) = self.generations.get_mut(encoding)
+            && std::mem::replace(generation, packet.generation) != packet.generation
+            && let Some(clock) = self.clocks.get_mut(encoding)
+        {
+            // It was that of another SSRC.
+            *clock = None;
+        }
         // Messages are sent again by SCTP.
         if self.format.messages.is_none() {
             if let Some(history) = self.history(packet.encoding) {

@@ -45,6 +45,7 @@ pub struct FanOut {
     now: Instant,
     next: SeqNo,
     timestamp: u32,
+    ssrc: Ssrc,
     source: SourceRef,
     taps: u64,
     // Events are not read; the channel has to stay open.
@@ -189,6 +190,7 @@ impl FanOut {
             now,
             next: SeqNo(1),
             timestamp: 0,
+            ssrc: Ssrc(7_000),
             source: track(0).into(),
             taps: 0,
             _events: events,
@@ -274,7 +276,7 @@ impl FanOut {
                 pt: Pt(96),
                 sequence: self.next.wire(),
                 timestamp: self.timestamp,
-                ssrc: Ssrc(7_000),
+                ssrc: self.ssrc,
             };
             let header = write_header(&mut datagram, &fields, [(1, &b"0"[..])]).expect("room");
             // The descriptor of a VP8 inter frame without picture id.
@@ -289,6 +291,12 @@ impl FanOut {
             datagram
         };
         (0..packets).map(seal).collect()
+    }
+
+    /// The publisher goes on with another SSRC, whose numbers begin at `first` and timestamps at `timestamp`.
+    pub fn change_ssrc(&mut self, first: u16, timestamp: u32) {
+        self.ssrc = Ssrc(self.ssrc.0 + 1);
+        (self.next, self.timestamp) = (SeqNo(first.into()), timestamp);
     }
 
     /// Relays a frame: every datagram is opened once, and sealed for each viewer.
@@ -316,8 +324,8 @@ impl FanOut {
         self.worker.sent()
     }
 
-    /// Makes a peer, and brings it and its client to the end of the handshake.
-    fn connect(&mut self, index: usize, publishes: bool) -> Side {
+    /// Makes a peer, and a client that knows it.
+    fn meet(&mut self, index: usize, publishes: bool) -> Side {
         let mut side = Side::new(
             &format!("client{index}"),
             client(index),
@@ -349,6 +357,12 @@ impl FanOut {
         side.transport
             .set_remote(&server, self.now)
             .expect("a valid description");
+        side
+    }
+
+    /// The same, and brings both to the end of the handshake.
+    fn connect(&mut self, index: usize, publishes: bool) -> Side {
+        let mut side = self.meet(index, publishes);
         let mut buffer = vec![0; 2_048];
         for _ in 0..20_000 {
             self.worker.take_commands(self.now);
@@ -432,5 +446,26 @@ fn media(index: usize, publishes: bool) -> NegotiatedMedia {
         local_rtx_ssrc: Some(Ssrc(2_000_000 + index as u32)),
         sctp_port: 0,
         max_message_size: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forged_address_takes_no_peer_away() {
+        let mut rig = FanOut::new(1);
+        let mut side = rig.meet(2, false);
+        rig.worker.take_commands(rig.now);
+        let mut buffer = vec![0; 2_048];
+        let check = side.transport.poll_transmit(&mut buffer).expect("a check");
+        let (now, local) = (rig.now, rig.local);
+        for (from, owner) in [(client(1), peer(1)), (client(2), peer(2))] {
+            let mut datagram = buffer[..check.len].to_vec();
+            rig.worker.take_datagram(now, local, from, &mut datagram);
+            rig.worker.poll_touched(now);
+            assert_eq!(rig.worker.owner(from), Some(owner));
+        }
     }
 }

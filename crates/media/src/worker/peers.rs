@@ -127,6 +127,7 @@ impl Worker {
         packet.header = incoming.header;
         packet.seq = incoming.seq;
         packet.encoding = incoming.encoding;
+        packet.generation = incoming.generation;
         packet.codec = incoming.codec;
         packet.arrival = now;
         packet.set_extensions(extensions);

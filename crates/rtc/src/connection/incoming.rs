@@ -44,8 +44,10 @@ pub struct Incoming {
     pub media: usize,
     /// Simulcast encoding, 0 the lowest.
     pub encoding: u8,
-    /// Its extended sequence number.
+    /// Its extended sequence number. Those of an encoding go on when its SSRC changes.
     pub seq: SeqNo,
+    /// Changes with the SSRC: timestamps and picture numbers jump then.
+    pub generation: u8,
     /// Its codec.
     pub codec: Codec,
     /// Where it stands in the datagram.
@@ -130,12 +132,17 @@ impl Connection {
             .filter(|(_, repair)| !repair)?
             .0
             .codec;
+        let changed = media
+            .succession(key.encoding)?
+            .admit(header.ssrc, seq, now)?;
         let encoding = media.encoding(key.encoding, header.ssrc)?;
         let bytes = header.payload_range().len();
         let accepted = encoding.stream.accept(seq, header.timestamp, bytes, now);
         let woke = !std::mem::replace(&mut encoding.active, true);
         let is_video = media.kind == Kind::Video;
-        if accepted == Accepted::AfterLongGap && is_video {
+        let succession = media.succession(key.encoding)?;
+        let (number, generation) = (succession.number(seq), succession.generation());
+        if (accepted == Accepted::AfterLongGap || changed) && is_video {
             self.request_keyframe(index, key.encoding);
         }
         if woke {
@@ -148,10 +155,12 @@ impl Connection {
                 receiving: true,
             });
         }
-        Encoding::is_new(accepted).then_some(Incoming {
+        let seq = number.filter(|_| Encoding::is_new(accepted))?;
+        Some(Incoming {
             media: index,
             encoding: key.encoding,
             seq,
+            generation,
             codec,
             range: 0..len,
             header,
@@ -185,10 +194,12 @@ impl Connection {
         header::set_pt(restored, pt);
         header::set_ssrc(restored, encoding.stream.ssrc());
         let header = Header::parse(restored).ok()?;
+        let succession = media.succession(key.encoding)?;
         Some(Incoming {
             media: index,
             encoding: key.encoding,
-            seq,
+            seq: succession.number(seq)?,
+            generation: succession.generation(),
             codec,
             range: 2..packet.len(),
             header,

@@ -6,7 +6,10 @@ use portunus_rtp::{Mid, Pt, Ssrc};
 use portunus_sdp::negotiated::{Kind, NegotiatedMedia, Payload};
 use smallvec::SmallVec;
 
-use crate::streams::{Accepted, ReceiveStream, SendStream, SenderClock};
+use crate::streams::{Accepted, ReceiveStream, SendStream, SenderClock, Succession};
+
+/// Encodings of an m-line at most.
+const MAX_ENCODINGS: usize = 3;
 
 /// The state of one m-line.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Media {
     pub encodings: u8,
     payloads: SmallVec<[Payload; 2]>,
     pub(super) receiving: SmallVec<[Option<Encoding>; 1]>,
+    /// The numbers of what comes in; they outlive the streams, which end while the m-line is on hold.
+    successions: Option<Box<[Succession; MAX_ENCODINGS]>>,
     pub(super) sending: Option<SendStream>,
     pub(super) source_clock: Option<SenderClock>,
     pub(super) reported_lost: u64,
@@ -48,6 +53,7 @@ impl Media {
             encodings: 1,
             payloads: SmallVec::new(),
             receiving: SmallVec::new(),
+            successions: None,
             sending: None,
             source_clock: None,
             reported_lost: 0,
@@ -63,7 +69,11 @@ impl Media {
         self.recv = line.recv && rtp;
         self.send = line.send && rtp;
         self.payloads = line.payloads.iter().cloned().collect();
-        let encodings = line.rids.len().max(line.remote_ssrcs.len()).clamp(1, 3);
+        let encodings = line
+            .rids
+            .len()
+            .max(line.remote_ssrcs.len())
+            .clamp(1, MAX_ENCODINGS);
         self.encodings = encodings as u8;
         if !self.recv {
             self.receiving.clear();
@@ -157,6 +167,13 @@ impl Media {
             lost_at_report: 0,
             gave_up: None,
         }))
+    }
+
+    /// How the numbers of an encoding go on over its SSRCs.
+    pub(super) fn succession(&mut self, index: u8) -> Option<&mut Succession> {
+        self.successions
+            .get_or_insert_default()
+            .get_mut(usize::from(index))
     }
 
     /// The encoding whose packets have `ssrc`.

@@ -6,6 +6,7 @@ mod nack;
 mod receive;
 mod report;
 mod send;
+mod succession;
 mod transport_feedback;
 
 pub use demux::{Demux, StreamKey};
@@ -13,4 +14,5 @@ pub use nack::{MissingPackets, NackLimits};
 pub use receive::{Accepted, ReceiveCounters, ReceiveStream, ReportFigures};
 pub use report::{NtpClock, SenderClock};
 pub use send::{Burst, SendCounters, SendStream, SenderFigures};
+pub use succession::Succession;
 pub use transport_feedback::ArrivalLog;
