@@ -17,6 +17,14 @@ const MAX_SEGMENTS: usize = 64;
 const MAX_RUN_BYTES: usize = 65_000;
 /// How long a full socket is waited for before what is left is dropped.
 const PATIENCE_MS: i32 = 2;
+/// Tries of the kernel's that bring nothing before what is left is dropped: a socket that has room does not
+/// help where memory is short (ENOBUFS).
+const TRIES: u32 = 4;
+/// Joined runs that the kernel refuses one after the other before it counts as one that cannot join. A few
+/// are refused for their path: where its MTU is smaller than a datagram, for one.
+const REFUSALS: u32 = 64;
+/// Flushes after which joining is tried again.
+const RETRY: u32 = 20_000;
 
 /// What was sent and what was not, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -74,7 +82,12 @@ pub struct SendBatch {
     max_runs: usize,
     /// The last one that was given out.
     destination: u32,
+    /// Runs are joined.
     gso: bool,
+    /// Joined runs that were refused since the last one that was not.
+    refusals: u32,
+    /// Flushes until joining is tried again; 0: it is on, or never was.
+    pause: u32,
     /// What becomes of the datagrams where there is no network.
     #[cfg(feature = "testing")]
     pub diverted: Option<Diverted>,
@@ -104,6 +117,8 @@ impl SendBatch {
             max_runs: messages,
             destination: 0,
             gso,
+            refusals: 0,
+            pause: 0,
             #[cfg(feature = "testing")]
             diverted: None,
             counters: SendCounters::default(),
@@ -203,23 +218,36 @@ impl SendBatch {
         if self.divert() {
             return;
         }
-        let mut first = 0;
+        let (mut first, mut tries) = (0, 0);
         while first < self.runs.len() {
             let prepared = self.prepare(first, dual);
             match send(socket, self.headers.get_mut(..prepared).unwrap_or_default()) {
                 Ok(sent) => {
                     self.counters.calls += 1;
+                    let mut joined = false;
                     for run in self.runs.iter().skip(first).take(sent) {
                         self.counters.datagrams += run.count as u64;
                         self.counters.bytes += run.len as u64;
+                        joined |= run.count > 1;
+                    }
+                    if joined {
+                        self.refusals = 0;
                     }
                     first += sent;
+                    tries = 0;
                 }
-                Err(error) => first += self.refused(first, error, socket),
+                Err(error) => {
+                    tries += 1;
+                    first += self.refused(first, error, socket, tries);
+                }
             }
         }
         self.runs.clear();
         self.used = 0;
+        if self.pause > 0 {
+            self.pause -= 1;
+            self.gso = self.pause == 0;
+        }
     }
 
     /// Counts and keeps or drops what would be sent.
@@ -250,15 +278,22 @@ impl SendBatch {
         self.error.take()
     }
 
-    /// Deals with an error on the run `first`; returns how many runs are settled by that.
-    fn refused(&mut self, first: usize, error: io::Error, socket: BorrowedFd<'_>) -> usize {
+    /// Deals with an error on the run `first`, after so many `tries` that brought nothing; returns how many
+    /// runs are settled by that.
+    fn refused(
+        &mut self,
+        first: usize,
+        error: io::Error,
+        socket: BorrowedFd<'_>,
+        tries: u32,
+    ) -> usize {
         let Some(run) = self.runs.get(first).copied() else {
             return 1;
         };
         match (error.kind(), error.raw_os_error()) {
             (io::ErrorKind::Interrupted, _) => 0,
             (io::ErrorKind::WouldBlock, _) | (_, Some(libc::ENOBUFS)) => {
-                if wait_writable(socket) {
+                if tries < TRIES && wait_writable(socket) {
                     return 0;
                 }
                 let left = self.runs.iter().skip(first);
@@ -266,11 +301,13 @@ impl SendBatch {
                 self.runs.len() - first
             }
             (_, Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE)) if run.count > 1 => {
-                if self.gso {
-                    tracing::warn!(%error, "the kernel refuses UDP_SEGMENT: switched off");
+                self.refusals = self.refusals.saturating_add(1);
+                if self.gso && self.refusals >= REFUSALS {
+                    tracing::warn!(%error, "the kernel refuses UDP_SEGMENT: switched off for a while");
                     self.gso = false;
+                    self.pause = RETRY;
                 }
-                self.split(first);
+                self.split(first, self.gso.then_some(run.destination));
                 0
             }
             _ => {
@@ -281,10 +318,14 @@ impl SendBatch {
         }
     }
 
-    /// Turns all joined runs from `first` on into runs of one datagram each.
-    fn split(&mut self, first: usize) {
+    /// Turns joined runs from `first` on into runs of one datagram each: those to `only`, or all.
+    fn split(&mut self, first: usize, only: Option<Destination>) {
         let joined: Vec<Run> = self.runs.drain(first..).collect();
         for run in joined {
+            if only.is_some_and(|only| only.to != run.destination.to) {
+                self.runs.push(run);
+                continue;
+            }
             let (mut start, end) = (run.start, run.start + run.len);
             while start < end {
                 let len = run.segment.min(end - start);
@@ -435,7 +476,6 @@ mod tests {
             }
             out.flush(&a);
         }
-        assert!(!out.gso);
         let counters = out.counters();
         assert_eq!(
             (counters.datagrams, counters.refused, counters.dropped),
@@ -451,5 +491,73 @@ mod tests {
         }
         let sent = (0..2).flat_map(|round| (0..7).map(move |n| (sizes[n], round * 10 + n)));
         assert!(got.into_iter().eq(sent));
+    }
+
+    /// Sends two datagrams that can be joined; tells in how many calls they left.
+    fn send_two(out: &mut SendBatch, socket: &Socket, to: SocketAddr) -> u64 {
+        let before = out.counters().calls;
+        for _ in 0..2 {
+            out.room(socket)[..100].fill(7);
+            let destination = out.destination(None, to);
+            out.commit(100, &destination);
+        }
+        let runs = out.runs.len();
+        out.flush(socket);
+        assert_eq!(out.counters().calls - before, 1);
+        runs as u64
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs the network")]
+    fn a_few_refusals_end_no_joining_and_many_end_it_for_a_while() {
+        let bind = || Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (a, b) = (bind(), bind());
+        let mut out = SendBatch::new(64 << 10, 64, true);
+        let refuse = |refuse| {
+            set_option(&a, libc::SOL_SOCKET, libc::SO_NO_CHECK, i32::from(refuse)).unwrap();
+        };
+        for _ in 0..3 {
+            refuse(true);
+            for _ in 1..REFUSALS {
+                assert_eq!(send_two(&mut out, &a, b.local()), 1, "still joined");
+            }
+            refuse(false);
+            assert_eq!(send_two(&mut out, &a, b.local()), 1);
+        }
+        refuse(true);
+        for _ in 0..REFUSALS {
+            send_two(&mut out, &a, b.local());
+        }
+        refuse(false);
+        for _ in 1..RETRY {
+            assert_eq!(send_two(&mut out, &a, b.local()), 2, "each by itself");
+        }
+        assert_eq!(send_two(&mut out, &a, b.local()), 1, "tried again");
+        let counters = out.counters();
+        assert_eq!((counters.refused, counters.dropped), (0, 0));
+    }
+
+    #[test]
+    fn only_runs_of_the_destination_that_was_refused_are_cut_up() {
+        let mut batch = SendBatch::new(4 << 10, 8, true);
+        let to: [SocketAddr; 2] = [
+            "192.0.2.1:7".parse().unwrap(),
+            "192.0.2.2:7".parse().unwrap(),
+        ];
+        for to in [to[0], to[0], to[1], to[1], to[0], to[0]] {
+            let destination = batch.destination(None, to);
+            batch.commit(5, &destination);
+        }
+        assert_eq!(batch.runs.len(), 3);
+        batch.split(0, Some(batch.runs[0].destination));
+        let runs: Vec<_> = batch
+            .runs
+            .iter()
+            .map(|r| (r.start, r.len, r.count))
+            .collect();
+        assert_eq!(
+            runs,
+            [(0, 5, 1), (5, 5, 1), (10, 10, 2), (20, 5, 1), (25, 5, 1)]
+        );
     }
 }
