@@ -235,6 +235,24 @@ pub(crate) enum Command {
     Shutdown,
 }
 
+impl Command {
+    /// The peer that is to be ended if carrying it out leads to a fault: what it brings comes from that peer.
+    pub(crate) fn peer(&self) -> Option<PeerId> {
+        match self {
+            Command::CreatePeer { peer, .. }
+            | Command::Negotiate { peer, .. }
+            | Command::RestartIce { peer, .. }
+            | Command::AddCandidate { peer, .. }
+            | Command::ClosePeer { peer }
+            | Command::SetBitrate { peer, .. }
+            | Command::RequestKeyframe { peer }
+            | Command::SendData { peer, .. }
+            | Command::Stats { peer, .. } => Some(*peer),
+            _ => None,
+        }
+    }
+}
+
 /// An ingest to be.
 #[derive(Debug)]
 pub(crate) struct NewIngest {

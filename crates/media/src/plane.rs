@@ -114,6 +114,7 @@ struct Shared {
     address: IpAddr,
     next_id: AtomicU64,
     running: watch::Receiver<()>,
+    lost: watch::Receiver<bool>,
     #[cfg(feature = "testing")]
     notes: crate::testing::Notes,
 }
@@ -162,6 +163,7 @@ impl MediaPlane {
             address: started.address,
             next_id: AtomicU64::new(1),
             running: started.running,
+            lost: started.lost,
             #[cfg(feature = "testing")]
             notes: Default::default(),
         };
@@ -184,6 +186,7 @@ impl MediaPlane {
             address: detached.address,
             next_id: AtomicU64::new(1),
             running: watch::channel(()).1,
+            lost: watch::channel(false).1,
             notes: Default::default(),
         };
         let plane = Self {
@@ -377,6 +380,16 @@ impl MediaPlane {
         let mut running = self.shared.running.clone();
         // Nothing is ever sent: an error says that the last worker has ended.
         while running.changed().await.is_ok() {}
+    }
+
+    /// Waits until a worker ends that was not told to, by a fault of the system or of ours: its peers are lost, and
+    /// nothing takes what is asked of it. Whoever runs the server had better begin anew.
+    pub async fn worker_lost(&self) {
+        let mut lost = self.shared.lost.clone();
+        if lost.wait_for(|lost| *lost).await.is_err() {
+            // All have ended as they were told to.
+            std::future::pending::<()>().await;
+        }
     }
 
     pub(crate) fn ports(&self) -> &[WorkerPort] {

@@ -31,6 +31,8 @@ pub(crate) struct Started {
     pub(crate) events: mpsc::Receiver<PeerEvent>,
     /// Closed when all workers have ended.
     pub(crate) running: watch::Receiver<()>,
+    /// True once a worker has ended that was not told to.
+    pub(crate) lost: watch::Receiver<bool>,
 }
 
 pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
@@ -42,6 +44,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
     let reachable = addresses::reachable(&config)?;
     let (events_in, events) = mpsc::channel(EVENTS);
     let (held, running) = watch::channel(());
+    let (told, lost) = watch::channel(false);
     let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
     let clock = NtpClock::new(Instant::now(), since_epoch);
 
@@ -90,7 +93,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             totals,
             ingest_count,
         };
-        spawn(worker, config.pin, held.clone())?;
+        spawn(worker, config.pin, held.clone(), Loss(Some(told.clone())))?;
     }
     let address = reachable
         .first()
@@ -101,21 +104,47 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         address,
         events,
         running,
+        lost,
     })
 }
 
+/// Tells that a worker is lost when it is dropped with a sender, which a panic of the thread does too.
+struct Loss(Option<watch::Sender<bool>>);
+
+impl Loss {
+    fn averted(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Loss {
+    fn drop(&mut self) {
+        if let Some(told) = &self.0 {
+            told.send_replace(true);
+        }
+    }
+}
+
 /// `held` is dropped when the worker has ended.
-fn spawn(parts: WorkerParts, pin: bool, held: watch::Sender<()>) -> Result<(), MediaError> {
+fn spawn(
+    parts: WorkerParts,
+    pin: bool,
+    held: watch::Sender<()>,
+    mut loss: Loss,
+) -> Result<(), MediaError> {
     let index = parts.index;
     let run = move || {
         if pin && let Err(error) = pin_to_core(usize::from(index)) {
             tracing::warn!(worker = index, %error, "cannot pin the media worker to a core");
         }
         go_first(index);
-        if let Err(error) = Worker::new(parts).run() {
-            tracing::error!(worker = index, %error, "the media worker cannot go on");
+        let _held = held;
+        match Worker::new(parts).run() {
+            Ok(()) => loss.averted(),
+            Err(error) => {
+                tracing::error!(worker = index, %error, "the media worker cannot go on");
+            }
         }
-        drop(held);
     };
     let builder = std::thread::Builder::new().name(format!("media-{index}"));
     builder.spawn(run).map(drop).map_err(MediaError::Thread)
@@ -189,4 +218,24 @@ fn candidates(reachable: &[Reachable], local: SocketAddr, index: usize) -> Vec<L
     };
     let fits = |r: &&Reachable| r.bound.is_ipv4() || local.is_ipv6();
     reachable.iter().filter(fits).map(candidate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_worker_that_panics_is_lost_and_one_that_ends_is_not() {
+        for (panics, is_lost) in [(true, true), (false, false)] {
+            let (told, lost) = watch::channel(false);
+            let mut loss = Loss(Some(told));
+            let thread = std::thread::spawn(move || {
+                assert!(!panics, "a fault");
+                loss.averted();
+            });
+            assert_eq!(thread.join().is_err(), panics);
+            assert_eq!(*lost.borrow(), is_lost);
+        }
+    }
 }

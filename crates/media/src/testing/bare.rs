@@ -22,16 +22,16 @@ use crate::sys::MediaSocket;
 use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
 
 /// A worker that is turned by hand, and the ways to it.
-pub(super) struct Bare {
-    pub(super) worker: Worker,
-    pub(super) inbox: Arc<Inbox>,
+pub(crate) struct Bare {
+    pub(crate) worker: Worker,
+    pub(crate) inbox: Arc<Inbox>,
     /// Where its socket is bound.
-    pub(super) local: SocketAddr,
-    pub(super) events: mpsc::Receiver<PeerEvent>,
+    pub(crate) local: SocketAddr,
+    pub(crate) events: mpsc::Receiver<PeerEvent>,
 }
 
 /// A worker of its own.
-pub(super) fn bare(now: Instant) -> Bare {
+pub(crate) fn bare(now: Instant) -> Bare {
     let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
     let local = socket.local();
     let poll = Poll::new().expect("a poll");

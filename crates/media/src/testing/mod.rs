@@ -6,6 +6,8 @@ mod fan_out;
 mod remote;
 mod simulation;
 
+#[cfg(test)]
+pub(crate) use bare::{Bare, bare};
 pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;

@@ -9,10 +9,11 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::peer::{Peer, Route, Track};
+use super::peers::guarded;
 use crate::command::Command;
 use crate::graph::{Messages, Selector, Sink, Source, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
-use crate::{DataMessage, DataPayload, IceState, RouteOptions, SourceRef, TrackRef};
+use crate::{CloseReason, DataMessage, DataPayload, IceState, RouteOptions, SourceRef, TrackRef};
 
 /// User fragments by which a peer is found: the present one, and those of the last restarts.
 const MAX_UFRAGS: usize = 4;
@@ -28,7 +29,12 @@ impl Worker {
             return;
         };
         while let Some(command) = inbox.commands.pop() {
-            self.take_command(command, now);
+            let of = command.peer();
+            if guarded(|| self.take_command(command, now)).is_none()
+                && let Some(slot) = of.and_then(|peer| self.slot(peer))
+            {
+                self.end_peer(slot, CloseReason::Internal, now);
+            }
         }
     }
 
@@ -114,8 +120,10 @@ impl Worker {
                 }
             }
             Command::SourceFormat { source, format } => {
-                let key = self.source_of(source);
-                if let Some(source) = self.sources.get_mut(key.0) {
+                // The last route to it may have ended meanwhile.
+                if let Some(key) = self.by_source.get(&source)
+                    && let Some(source) = self.sources.get_mut(key.0)
+                {
                     source.set_format(format);
                 }
             }
@@ -167,6 +175,7 @@ impl Worker {
             connection,
             controlling,
             tracks: Vec::new(),
+            sources: SmallVec::new(),
             routes: SmallVec::new(),
             ufrags: SmallVec::new(),
             addresses: SmallVec::new(),
@@ -279,10 +288,9 @@ impl Worker {
         options: RouteOptions,
         now: Instant,
     ) {
-        let ingest = matches!(from, SourceRef::Ingest(_));
-        if self.slot(to.peer).is_none()
-            || ingest && from.worker() == self.parts.index && !self.by_source.contains_key(&from)
-        {
+        // A source that is gone must not come into being again.
+        let gone = from.worker() == self.parts.index && !self.is_here(from);
+        if gone || self.slot(to.peer).is_none() {
             return;
         }
         let source = self.source_of(from);
@@ -470,11 +478,11 @@ impl Worker {
     }
 
     fn shut_down(&mut self, now: Instant) {
+        self.running = false;
         let peers: Vec<PeerId> = self.by_id.keys().copied().collect();
         for peer in peers {
             self.close_peer(peer, now);
         }
         self.out.flush(&self.parts.socket);
-        self.running = false;
     }
 }

@@ -13,6 +13,8 @@ use crate::plane::PeerId;
 const PER_TURN: Duration = Duration::from_millis(2);
 /// Datagrams that wait at most: more than a socket's buffer holds of them. Peers send again what is lost.
 const WAITING: usize = 4_096;
+/// The longest of them: more than a whole flight has that is not cut up.
+const LONGEST: usize = 8 << 10;
 
 /// Datagrams of handshakes that wait for their turn.
 #[derive(Debug, Default)]
@@ -54,7 +56,7 @@ impl Handshakes {
 
     /// Lets one wait; says whether there was room.
     fn put_off(&mut self, next: Waiting) -> bool {
-        let has_room = self.waiting.len() < WAITING;
+        let has_room = self.waiting.len() < WAITING && next.datagram.len() <= LONGEST;
         if has_room {
             self.waiting.push_back(next);
         }
@@ -161,6 +163,10 @@ mod tests {
         let mut handshakes = Handshakes::default();
         let took = (0..WAITING + 10).filter(|_| handshakes.put_off(datagram(0)));
         assert_eq!(took.count(), WAITING);
+        let mut handshakes = Handshakes::default();
+        let mut long = datagram(0);
+        long.datagram = vec![0; LONGEST + 1];
+        assert!(!handshakes.put_off(long));
     }
 
     #[test]

@@ -22,6 +22,8 @@ mod repair;
 mod ring;
 mod sources;
 mod talk;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
 mod timers;
 
 use std::collections::{HashMap, VecDeque};
@@ -275,7 +277,7 @@ impl Worker {
     }
 
     fn wake_workers(&mut self) {
-        for worker in mem::take(&mut self.to_wake) {
+        for worker in self.to_wake.drain(..) {
             if let Some(inbox) = self.parts.inboxes.get(usize::from(worker)) {
                 inbox.wake();
             }
@@ -334,6 +336,13 @@ impl Worker {
     /// Ends a turn.
     pub(crate) fn flush(&mut self) {
         self.out.flush(&self.parts.socket);
+    }
+
+    /// Whose datagrams come from an address.
+    #[cfg(test)]
+    pub(crate) fn owner(&self, address: SocketAddr) -> Option<PeerId> {
+        let slot = self.by_address.get(&address)?;
+        Some(self.peers.get(*slot)?.id)
     }
 
     /// Datagrams that have left so far.

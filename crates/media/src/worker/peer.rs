@@ -22,6 +22,8 @@ pub(super) struct Peer {
     pub(super) controlling: bool,
     /// An entry an m-line.
     pub(super) tracks: Vec<Track>,
+    /// What it sends, or is to send, as far as anybody asked for it.
+    pub(super) sources: SmallVec<[SourceKey; 2]>,
     /// Slots of the routes to it.
     pub(super) routes: SmallVec<[usize; 4]>,
     pub(super) ufrags: SmallVec<[String; 1]>,

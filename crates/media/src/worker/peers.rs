@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::{Worker, handshakes};
 use crate::graph;
 use crate::plane::{PeerId, RouteId};
-use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, SourceRef};
+use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState};
 
 /// Addresses by which a peer is found.
 const MAX_ADDRESSES: usize = 32;
@@ -56,30 +56,34 @@ impl Worker {
         (local, remote): (SocketAddr, SocketAddr),
         datagram: &mut [u8],
     ) {
+        let taken = guarded(|| self.take_of_peer(now, slot, (local, remote), datagram));
+        if taken.is_none() {
+            self.end_peer(slot, CloseReason::Internal, now);
+            return;
+        }
+        self.tell_what_was_heard();
+        self.touch(slot);
+    }
+
+    fn take_of_peer(
+        &mut self,
+        now: Instant,
+        slot: usize,
+        (local, remote): (SocketAddr, SocketAddr),
+        datagram: &mut [u8],
+    ) {
         let Some(peer) = self.peers.get_mut(slot) else {
             self.counters.unknown_peer();
             return;
         };
-        let receive = || peer.connection.receive(now, local, remote, datagram);
-        let Some(received) = guarded(receive) else {
-            self.end_peer(slot, CloseReason::Internal, now);
-            return;
-        };
-        let Some(peer) = self.peers.get_mut(slot) else {
-            return;
-        };
-        match received {
+        match peer.connection.receive(now, local, remote, datagram) {
             Received::Consumed => {}
             Received::Refused(refusal) => {
                 peer.refused += 1;
                 self.counters.refuse(refusal);
             }
-            Received::Rtp(incoming) => {
-                self.take_packet(now, slot, &incoming, datagram);
-                self.tell_what_was_heard();
-            }
+            Received::Rtp(incoming) => self.take_packet(now, slot, &incoming, datagram),
         }
-        self.touch(slot);
     }
 
     /// Hands a packet to its source, if anybody relays it.
@@ -164,7 +168,9 @@ impl Worker {
             while let Some(slot) = self.touched_peers.pop() {
                 if let Some(peer) = self.peers.get_mut(slot) {
                     peer.touched = false;
-                    self.poll_peer(slot, now);
+                    if guarded(|| self.poll_peer(slot, now)).is_none() {
+                        self.end_peer(slot, CloseReason::Internal, now);
+                    }
                 }
             }
             // That touches publishers.
@@ -213,8 +219,7 @@ impl Worker {
         };
         loop {
             let room = self.out.room(&self.parts.socket);
-            let transmit = guarded(|| peer.connection.poll_transmit(now, room));
-            let Some(transmit) = transmit.flatten() else {
+            let Some(transmit) = peer.connection.poll_transmit(now, room) else {
                 break;
             };
             let destination = self
@@ -238,6 +243,8 @@ impl Worker {
                 }
             }
             TransportEvent::SelectedPair(pair) => {
+                // By now it has answered from there: whoever had the address before is gone.
+                self.learn_address(slot, pair.remote, true);
                 self.emit(
                     id,
                     Event::SelectedPair {
@@ -246,18 +253,7 @@ impl Worker {
                     },
                 );
             }
-            TransportEvent::RemoteAddress(address) => {
-                if !peer.addresses.contains(&address) {
-                    if peer.addresses.len() >= MAX_ADDRESSES {
-                        let oldest = peer.addresses.remove(0);
-                        if self.by_address.get(&oldest) == Some(&slot) {
-                            self.by_address.remove(&oldest);
-                        }
-                    }
-                    peer.addresses.push(address);
-                }
-                self.by_address.insert(address, slot);
-            }
+            TransportEvent::RemoteAddress(address) => self.learn_address(slot, address, false),
             TransportEvent::Dtls(state) => {
                 let state = match state {
                     RtcDtls::Trying => DtlsState::Trying,
@@ -305,6 +301,28 @@ impl Worker {
             }
             TransportEvent::Closed => self.end_peer(slot, CloseReason::DtlsAlert, now),
         }
+    }
+
+    /// A peer's datagrams may come from `address`. A check may come with a forged one: the address of a peer that is
+    /// connected stays with it, unless this one is `sure` to be there.
+    fn learn_address(&mut self, slot: usize, address: SocketAddr, sure: bool) {
+        let owner = self.by_address.get(&address);
+        let owner = owner.filter(|owner| **owner != slot && !sure);
+        let owner = owner.and_then(|owner| self.peers.get(*owner));
+        let is_taken = owner.is_some_and(|owner| owner.connection.transport.is_connected());
+        let Some(peer) = self.peers.get_mut(slot).filter(|_| !is_taken) else {
+            return;
+        };
+        if !peer.addresses.contains(&address) {
+            if peer.addresses.len() >= MAX_ADDRESSES {
+                let oldest = peer.addresses.remove(0);
+                if self.by_address.get(&oldest) == Some(&slot) {
+                    self.by_address.remove(&oldest);
+                }
+            }
+            peer.addresses.push(address);
+        }
+        self.by_address.insert(address, slot);
     }
 
     fn take_feedback(&mut self, slot: usize, feedback: Feedback, now: Instant) {
@@ -389,7 +407,7 @@ impl Worker {
     }
 
     /// Forgets a peer with its sources, sinks and routes.
-    fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
+    pub(super) fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
         let Some(peer) = self.peers.try_remove(slot) else {
             return;
         };
@@ -409,11 +427,10 @@ impl Worker {
         for route in fed {
             self.remove_route(route, now);
         }
-        let of_peer =
-            |source: &&SourceRef| source.track().is_some_and(|track| track.peer == peer.id);
-        let sources: Vec<SourceRef> = self.by_source.keys().filter(of_peer).copied().collect();
-        for source in sources {
-            self.end_source(source, now);
+        for key in &peer.sources {
+            if let Some(is) = self.sources.get(key.0).map(|source| source.is) {
+                self.end_source(is, now);
+            }
         }
         self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
         self.emit(peer.id, Event::Closed(reason));

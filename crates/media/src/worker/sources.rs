@@ -6,6 +6,7 @@ use portunus_rtc::streams::SenderClock;
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::peer::Peer;
 use crate::command::Command;
 use crate::graph::{Messages, Source, SourceFormat, SourceKey};
 use crate::{KeyframeCache, SourceRef};
@@ -29,7 +30,16 @@ impl Worker {
         }
         let key = SourceKey(self.sources.insert(source));
         self.by_source.insert(is, key);
+        if let Some(peer) = self.peer_of(is) {
+            peer.sources.push(key);
+        }
         key
+    }
+
+    /// The peer of this worker whose source it is.
+    fn peer_of(&mut self, is: SourceRef) -> Option<&mut Peer> {
+        let slot = self.slot(is.track()?.peer)?;
+        self.peers.get_mut(slot)
     }
 
     /// Whether a source lives on this worker, or can come into being here.
@@ -164,14 +174,14 @@ impl Worker {
         let Some(key) = self.by_source.get(&is).copied() else {
             return;
         };
-        let Some(source) = self.sources.get(key.0) else {
+        let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
         let watchers: Vec<u16> = source.watchers.iter().map(|(worker, _)| *worker).collect();
-        let routes: Vec<_> = source
-            .routes
-            .iter()
-            .filter_map(|slot| Some(self.routes.get(*slot)?.id))
+        // Taken out at once: each would be looked for among all others.
+        let routes: Vec<_> = std::mem::take(&mut source.routes)
+            .into_iter()
+            .filter_map(|slot| Some(self.routes.get(slot)?.id))
             .collect();
         for worker in watchers {
             self.send_to(worker, Command::SourceGone { source: is });
@@ -180,6 +190,9 @@ impl Worker {
             self.remove_route(route, now);
         }
         self.end_outlets(key);
+        if let Some(peer) = self.peer_of(is) {
+            peer.sources.retain(|known| *known != key);
+        }
         self.by_source.remove(&is);
         self.sources.try_remove(key.0);
     }

@@ -1,0 +1,93 @@
+#![allow(clippy::unwrap_used)]
+
+use std::time::Instant;
+
+use portunus_rtc::testing::credentials;
+use portunus_rtp::Mid;
+
+use crate::command::Command;
+use crate::graph::SourceFormat;
+use crate::testing::{Bare, bare};
+use crate::{PeerId, RouteId, RouteOptions, SourceRef, TrackRef};
+
+fn track(worker: u16, serial: u64) -> TrackRef {
+    TrackRef {
+        peer: PeerId { worker, serial },
+        mid: Mid::new("0").unwrap(),
+    }
+}
+
+#[test]
+fn what_is_said_of_a_source_that_is_gone_leaves_nothing_behind() {
+    let now = Instant::now();
+    let Bare {
+        mut worker, inbox, ..
+    } = bare(now);
+    let (gone, elsewhere, viewer) = (track(0, 1), track(1, 2), track(0, 3));
+    inbox.send(Command::CreatePeer {
+        peer: viewer.peer,
+        ice: credentials("viewer", 1),
+        controlling: false,
+    });
+    // Its peer ended a moment ago.
+    inbox.send(Command::AddRoute {
+        route: RouteId {
+            worker: 0,
+            serial: 4,
+        },
+        from: gone.into(),
+        to: viewer,
+        options: RouteOptions::default(),
+    });
+    // The last route from it ended a moment ago.
+    inbox.send(Command::SourceFormat {
+        source: SourceRef::Track(elsewhere),
+        format: SourceFormat {
+            is_video: true,
+            clock_rate: 90_000,
+            encodings: 1,
+            messages: None,
+            keep: None,
+        },
+    });
+    worker.take_commands(now);
+    assert_eq!(worker.peers.len(), 1);
+    assert_eq!((worker.sources.len(), worker.routes.len()), (0, 0));
+    assert!(worker.by_source.is_empty() && worker.by_route.is_empty());
+}
+
+#[test]
+fn with_a_peer_end_its_sources_and_no_others() {
+    let now = Instant::now();
+    let Bare {
+        mut worker, inbox, ..
+    } = bare(now);
+    let (publisher, viewer) = (track(0, 1), track(0, 2));
+    for (name, peer) in [("publisher", publisher.peer), ("viewer", viewer.peer)] {
+        inbox.send(Command::CreatePeer {
+            peer,
+            ice: credentials(name, 1),
+            controlling: false,
+        });
+    }
+    for (serial, from, to) in [(3, publisher, viewer), (4, viewer, publisher)] {
+        inbox.send(Command::AddRoute {
+            route: RouteId { worker: 0, serial },
+            from: from.into(),
+            to,
+            options: RouteOptions::default(),
+        });
+    }
+    worker.take_commands(now);
+    assert_eq!((worker.sources.len(), worker.routes.len()), (2, 2));
+    let peer = publisher.peer;
+    inbox.send(Command::ClosePeer { peer });
+    worker.take_commands(now);
+    // The route to it has ended with it, that from it with its source.
+    assert_eq!((worker.sources.len(), worker.routes.len()), (1, 0));
+    assert!(worker.by_source.contains_key(&viewer.into()));
+    let peer = viewer.peer;
+    inbox.send(Command::ClosePeer { peer });
+    worker.take_commands(now);
+    assert_eq!((worker.sources.len(), worker.by_source.len()), (0, 0));
+}
