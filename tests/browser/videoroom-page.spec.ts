@@ -207,6 +207,7 @@ test('simulcast: each viewer has the layer that it chooses, the others keep thei
     await tile(ben, 'Ann').getByTestId('layer-size').selectOption(layer);
     await expect.poll(() => widthOf(ben, 'Ann'), { message: `layer ${layer}`, timeout: 40_000 }).toBe(width);
     await expect(tile(ben, 'Ann').getByTestId('figures')).toContainText(`(${layer})`);
+    await expect(tile(ben, 'Ann').getByTestId('figures')).toContainText(layer === '2' ? 'all that is sent' : 'as chosen');
     expect(await widthOf(cleo, 'Ann')).toBe(1280);
   }
   await seen(ben, 'Ann');
