@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a sink was told.
 #[derive(Debug, PartialEq)]
@@ -555,8 +555,10 @@ impl Gst {
     }
 }
 
+/// GStreamer's encoders make their first frames before it answers, which takes its time on a busy machine.
 fn patient(url: String) -> Config {
     Config {
+        request_timeout: PATIENCE / 2,
         reconnect_delay: Duration::from_millis(1_500),
         ..Config::new(url)
     }
