@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
+use portunus_core::equal_in_constant_time;
 use portunus_core::sdp::{FragmentCandidate, IceCredentials, IceFragment};
 use rand::Rng;
 use serde_json::{Value, json};
@@ -335,10 +336,4 @@ fn status(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
-}
-
-/// Compares without telling by its duration how much of a guess was right.
-fn equal_in_constant_time(known: &str, shown: &str) -> bool {
-    let pairs = known.bytes().zip(shown.bytes());
-    known.len() == shown.len() && pairs.fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
