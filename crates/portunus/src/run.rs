@@ -39,6 +39,10 @@ pub(crate) enum RunError {
     Mountpoints(#[from] portunus_streaming::SavedError),
     #[error(transparent)]
     Rooms(#[from] portunus_videoroom::SavedError),
+    #[error(
+        "a media worker has ended by a fault, which the log names; the server has to be started anew"
+    )]
+    WorkerLost,
 }
 
 /// Runs the server until a signal ends it.
@@ -70,11 +74,17 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     };
     banner::print(file, &config, &media, &transports);
 
-    let name = tokio::select! {
-        name = signals.end() => name,
+    let outcome = tokio::select! {
+        name = signals.end() => {
+            tracing::info!(signal = name, "ending calls");
+            Ok(())
+        }
         never = memory::give_back(media.clone()) => match never {},
+        () = media.worker_lost() => {
+            tracing::error!("a media worker is lost: ending calls");
+            Err(RunError::WorkerLost)
+        }
     };
-    tracing::info!(signal = name, "ending calls");
     let end = async {
         gateway.shutdown().await;
         media.shutdown();
@@ -89,7 +99,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         },
         name = signals.end() => tracing::warn!(signal = name, "ended at once"),
     }
-    Ok(())
+    outcome
 }
 
 async fn plugins(
