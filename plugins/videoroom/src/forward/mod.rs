@@ -12,12 +12,15 @@ use portunus_core::sdp::Kind;
 use portunus_core::{Mid, Object, Pt, Ssrc};
 use serde_json::Value;
 
-pub(crate) use target::{Host, port, required_port, srtp};
+pub(crate) use target::{Host, PATIENCE, port, required_port, srtp};
 
 use crate::id::Id;
 use crate::participant::{Participant, Stream, medium};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+
+/// Forwarders that a stream has at most: each multiplies what its publisher sends, to an address of anybody's choice.
+pub(crate) const MAX_FORWARDERS: usize = 64;
 
 /// A forwarder of a stream.
 #[derive(Debug)]
@@ -101,6 +104,7 @@ impl RoomState {
             .as_mut()
             .and_then(|media| media.stream_mut(mid));
         let stream = stream.ok_or_else(gone)?;
+        stream.check_forwarders(1)?;
         let is_data = stream.kind == Kind::Data;
         let wish = match stream.kind {
             Kind::Video => wanted.encodings,
@@ -182,6 +186,19 @@ impl RoomState {
             if id != 0 && !forwarders.any(|forwarder| forwarder.id == id) {
                 return id;
             }
+        }
+    }
+}
+
+impl Stream {
+    /// Checks that there is room for so many more.
+    pub(crate) fn check_forwarders(&self, more: usize) -> Result<(), Refusal> {
+        match self.forwarders.len() + more > MAX_FORWARDERS {
+            true => Err(Refusal::value(
+                "streams",
+                "a stream has 64 forwarders at most",
+            )),
+            false => Ok(()),
         }
     }
 }

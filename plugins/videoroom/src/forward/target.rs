@@ -10,8 +10,8 @@ use portunus_core::{FieldError, Fields};
 
 use crate::refusal::Refusal;
 
-/// How long a name server may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to ask for the addresses of all hosts of a request.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The members `host` and `host_family` of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,14 +70,17 @@ impl Host {
         if let Some(address) = self.numeric() {
             return Ok(address);
         }
-        let unknown = || Refusal::value("host", "cannot be resolved");
-        let lookup = tokio::net::lookup_host((self.name.as_str(), 0));
-        let found = tokio::time::timeout(PATIENCE, lookup).await;
-        let found = found.map_err(|_| unknown())?.map_err(|_| unknown())?;
+        let lookup = tokio::net::lookup_host((self.name.as_str(), 0)).await;
+        let found = lookup.map_err(|_| Self::unknown())?;
         let mut addresses = found.map(|address| address.ip());
         addresses
             .find(|address| self.family.has(*address))
-            .ok_or_else(unknown)
+            .ok_or_else(Self::unknown)
+    }
+
+    /// There is no address, or nobody says it in time.
+    pub(crate) fn unknown() -> Refusal {
+        Refusal::value("host", "cannot be resolved")
     }
 }
 

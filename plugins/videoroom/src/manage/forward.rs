@@ -10,7 +10,7 @@ use portunus_core::{FieldError, Fields, Later, Mid, Object, Pt, Reply, Ssrc};
 use serde_json::Value;
 
 use crate::Shared;
-use crate::forward::{Forwarder, Host, Wanted, Wish, address, port, required_port, srtp};
+use crate::forward::{Forwarder, Host, PATIENCE, Wanted, Wish, address, port, required_port, srtp};
 use crate::id::Id;
 use crate::members;
 use crate::participant::{Stream, medium};
@@ -177,6 +177,10 @@ impl Request {
             Some(stream.mid)
         };
         let known: Vec<Option<Mid>> = self.entries.iter().map(mid).collect();
+        for stream in &streams {
+            let of_stream = known.iter().filter(|mid| **mid == Some(stream.mid));
+            stream.check_forwarders(of_stream.count())?;
+        }
         // All or none: ports are opened before anything is forwarded.
         let mut wanted = Vec::new();
         for (entry, mid) in self.entries.iter().zip(known) {
@@ -310,14 +314,18 @@ pub(super) fn resolved(
         return then(&known).map(Reply::Success);
     }
     Ok(Reply::Later(Later::new(async move {
-        let mut addresses = Vec::with_capacity(hosts.len());
-        for host in &hosts {
-            match host.resolve().await {
-                Ok(address) => addresses.push(address),
-                Err(refusal) => return refusal.to_json(),
+        let resolving = async {
+            let mut addresses = Vec::with_capacity(hosts.len());
+            for host in &hosts {
+                addresses.push(host.resolve().await?);
             }
-        }
-        then(&addresses).unwrap_or_else(|refusal| refusal.to_json())
+            Ok::<_, Refusal>(addresses)
+        };
+        // The handle does nothing else meanwhile, however many names there are.
+        let resolved = tokio::time::timeout(PATIENCE, resolving).await;
+        let resolved = resolved.unwrap_or_else(|_| Err(Host::unknown()));
+        let reply = resolved.and_then(|addresses| then(&addresses));
+        reply.unwrap_or_else(|refusal| refusal.to_json())
     })))
 }
 

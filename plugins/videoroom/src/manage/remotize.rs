@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::forward::resolved;
 use super::success;
 use crate::Shared;
-use crate::forward::{Forwarder, Host, address, port, required_port, srtp};
+use crate::forward::{Forwarder, Host, MAX_FORWARDERS, address, port, required_port, srtp};
 use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::remote::Remotization;
@@ -90,6 +90,10 @@ impl RoomState {
         }
         let media = self.forwardable(publisher)?.media.as_ref();
         let mut known = media.into_iter().flat_map(|media| &media.remotizations);
+        if known.clone().count() >= MAX_FORWARDERS {
+            let reason = "a publisher is on 64 other servers at most";
+            return Err(Refusal::value("remote_id", reason));
+        }
         match known.any(|known| known.id == remote_id) {
             true => Err(Refusal::IdExists(Id::Text(remote_id.to_owned()))),
             false => Ok(()),

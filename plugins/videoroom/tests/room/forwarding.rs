@@ -159,6 +159,25 @@ async fn names_of_hosts_are_looked_up_everywhere() {
 }
 
 #[tokio::test]
+async fn a_stream_is_multiplied_so_often_and_no_more() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut admin = world.attach().await;
+    let streams = |count| {
+        let stream = json!({ "mid": "1", "port": 5004 });
+        json!({ "streams": vec![stream; count] })
+    };
+    assert_eq!(code(&sync(&mut admin, forward(streams(65))).await), 430);
+    assert_eq!(world.forwarded().len(), 0, "all or none");
+    let reply = sync(&mut admin, forward(streams(64))).await;
+    assert_eq!(reply["forwarders"].as_array().unwrap().len(), 64);
+    assert_eq!(code(&sync(&mut admin, forward(streams(1))).await), 430);
+    let others = json!({ "streams": [{ "mid": "0", "port": 5002 }] });
+    sync(&mut admin, forward(others)).await;
+    assert_eq!(world.forwarded().len(), 65);
+}
+
+#[tokio::test]
 async fn nothing_is_forwarded_of_what_is_closed() {
     let world = World::new(json!({})).await;
     let mut al = world.publisher(1, &AV).await;
