@@ -18,4 +18,4 @@ pub use config::{Config, Login, Transport};
 pub use describe::{Medium, MediumKind, parse_description};
 pub use error::RtspError;
 pub use pull::{Sink, pull};
-pub use session::Session;
+pub use session::{Session, shown_url};

@@ -53,7 +53,7 @@ impl Session {
             Transport::Tcp => Self::open_over(config, true).await,
             Transport::UdpThenTcp => match Self::open_over(config, false).await {
                 Err(error) if error.refuses_udp() => {
-                    tracing::debug!(url = config.url, %error, "TCP instead of UDP");
+                    tracing::debug!(url = shown_url(&config.url), %error, "TCP instead of UDP");
                     Self::open_over(config, true).await
                 }
                 result => result,
@@ -394,6 +394,14 @@ fn parse_url(text: &str) -> Result<(Url, Option<Login>), RtspError> {
     Ok((url, login))
 }
 
+/// A URL as it may stand in logs: without user and password.
+pub fn shown_url(url: &str) -> String {
+    match parse_url(url) {
+        Ok((url, _)) => url.into(),
+        Err(_) => "(not a URL of RTSP)".to_owned(),
+    }
+}
+
 /// Undoes percent encoding.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
@@ -448,6 +456,8 @@ mod tests {
         );
         assert_eq!(path_of(&url), "/a?b=c");
         assert!(parse_url("rtsp://cam/").unwrap().1.is_none());
+        assert_eq!(shown_url("rtsp://us:pw@cam:8554/a"), "rtsp://cam:8554/a");
+        assert!(!shown_url("rtps://us:pw@cam").contains("pw"));
         for wrong in ["", "cam", "http://cam/", "rtsp://", "rtsp:///a"] {
             assert!(
                 matches!(parse_url(wrong), Err(RtspError::Url(_))),

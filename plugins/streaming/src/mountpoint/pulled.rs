@@ -9,7 +9,9 @@ use portunus_core::media::ingest::{
 };
 use portunus_core::sdp::Kind;
 use portunus_core::{Mid, Object};
-use portunus_rtsp::{Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull};
+use portunus_rtsp::{
+    Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull, shown_url,
+};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
@@ -38,7 +40,7 @@ pub(super) async fn open_rtsp(
             return Err(Refusal::CannotCreate(format!("the RTSP server: {error}")));
         }
         Err(error) => {
-            warn!(url = spec.url, %error, "the RTSP server is tried again");
+            warn!(url = shown_url(&spec.url), %error, "the RTSP server is tried again");
             None
         }
     };

@@ -50,10 +50,10 @@ pub struct RtspSpec {
     pub notify_changes: bool,
 }
 
-/// The password is not for logs.
+/// The password is not for logs, and may stand in the URL too.
 impl std::fmt::Debug for RtspSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RtspSpec({})", self.url)
+        write!(f, "RtspSpec({})", portunus_rtsp::shown_url(&self.url))
     }
 }
 

@@ -135,6 +135,13 @@ impl PluginHandle for Attached {
     }
 }
 
+/// A plugin's fault ends the handle without a word: neither does it stay among the viewers, nor publish.
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
 impl Viewer {
     /// Sends the event that answers a request; what follows it in time comes after it.
     fn respond(&self, transaction: &str, request: &str, answered: Answered) {
