@@ -436,10 +436,15 @@ impl Gateway {
                 responder: Some((transaction, responder)),
             },
         };
-        if let (Command::Detach { .. }, Address::Handle(_, id)) = (&command, address) {
-            session.remove_handle(id);
-        }
-        let sent = handle.send(command).await;
+        let sent = match (&command, address) {
+            (Command::Detach { .. }, Address::Handle(_, id)) => {
+                session.remove_handle(id);
+                // Nobody finds the handle any more: it has to end even if the client goes away while it waits.
+                handle.deliver(command);
+                true
+            }
+            _ => handle.send(command).await,
+        };
         match reply.await {
             Ok(reply) if sent => Ok(reply),
             Ok(_) | Err(_) => Err(ApiError::PluginMessage(
@@ -496,10 +501,11 @@ fn reached(limit: usize, count: usize) -> bool {
     limit > 0 && count >= limit
 }
 
+/// Secrets are not shown.
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
-            .field("config", &self.inner.context.config)
+            .field("server_name", &self.inner.context.config.server_name)
             .finish_non_exhaustive()
     }
 }

@@ -149,3 +149,36 @@ async fn a_session_claimed_from_http_pushes_its_events() {
     http.message().await;
     assert_eq!(websocket.next().await["transaction"], "m");
 }
+
+#[tokio::test]
+async fn a_detach_is_carried_out_even_if_the_client_does_not_wait_for_it() {
+    let world = World::new();
+    let http = Http::new(&world).await;
+    let on_handle = |verb: &str, what: &str| {
+        json!({
+            "janus": verb, "transaction": "m", "session_id": http.session, "handle_id": http.handle,
+            "body": { "do": what },
+        })
+    };
+    // The handle is busy, and more requests wait for it than there is room for.
+    for what in std::iter::once("wait").chain(["succeed"; 300]) {
+        let (gateway, client) = (http.gateway.clone(), http.client.clone());
+        let request = on_handle("message", what).to_string();
+        tokio::spawn(async move { gateway.request(&client, request.as_bytes()).await });
+        tokio::task::yield_now().await;
+    }
+    let detach = http.ask(on_handle("detach", ""));
+    let gave_up = tokio::time::timeout(Duration::from_millis(50), detach).await;
+    assert!(gave_up.is_err());
+    world.plugin.release.notify_one();
+    let detached = async {
+        while !world.plugin.log().contains(&"detach".to_owned()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let detached = tokio::time::timeout(Duration::from_secs(10), detached).await;
+    assert!(
+        detached.is_ok(),
+        "the handle lives on, and nobody can reach it"
+    );
+}

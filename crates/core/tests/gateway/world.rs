@@ -7,10 +7,11 @@ use portunus_core::sdp::{
 };
 use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{
-    CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Message, Plugin, PluginHandle,
-    PluginInfo, Reply,
+    CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Later, Message, Plugin,
+    PluginHandle, PluginInfo, Reply,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 pub const PROBE: &str = "janus.plugin.probe";
 
@@ -45,6 +46,8 @@ impl World {
 #[derive(Default)]
 pub struct Probe {
     pub log: Arc<Mutex<Vec<String>>>,
+    /// Ends what was told to wait.
+    pub release: Arc<Notify>,
 }
 
 impl Probe {
@@ -68,6 +71,7 @@ impl Plugin for Probe {
         Box::new(ProbeHandle {
             handle,
             log: self.log.clone(),
+            release: self.release.clone(),
         })
     }
 }
@@ -75,6 +79,7 @@ impl Plugin for Probe {
 struct ProbeHandle {
     handle: Handle,
     log: Arc<Mutex<Vec<String>>>,
+    release: Arc<Notify>,
 }
 
 impl ProbeHandle {
@@ -108,6 +113,13 @@ impl PluginHandle for ProbeHandle {
         match message.body.get("do").and_then(Value::as_str) {
             Some("succeed") => Reply::Success(json!({ "done": true })),
             Some("succeed with nonsense") => Reply::Success(json!(1)),
+            Some("wait") => {
+                let release = self.release.clone();
+                Reply::Later(Later::new(async move {
+                    release.notified().await;
+                    json!({})
+                }))
+            }
             Some("refuse") => Reply::Error("no".to_owned()),
             Some("answer later") => {
                 self.handle.push(transaction, json!({ "number": 1 }), None);
