@@ -9,7 +9,7 @@ import type { Server } from '../server/portunus.mjs';
 import { expect, test } from './fixtures';
 import { blankPage } from './in-page';
 
-const ROOM = `bandwidth_adaptation = true\n[[videoroom.room]]\nroom = 1\nvideocodec = "vp8"\nbitrate = 3000000\n`;
+const ROOM = `[[videoroom.room]]\nroom = 1\nvideocodec = "vp8"\nbitrate = 3000000\n`;
 
 test.skip(isReference || !canMakeNamespaces(), 'it needs a server of ours, root and network namespaces');
 test.setTimeout(240_000);

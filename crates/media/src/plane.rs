@@ -82,7 +82,7 @@ impl Default for MediaConfig {
             ipv6: true,
             ice_lite: false,
             certificate: None,
-            bandwidth_adaptation: false,
+            bandwidth_adaptation: true,
             twcc_period_ms: 100,
             no_media_ms: 1_000,
             slow_link_threshold: 4,

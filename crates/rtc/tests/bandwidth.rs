@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use portunus_rtc::bandwidth::{DataRate, Estimate, Limit};
-use portunus_rtc::testing::{BottleneckLink, Link, MediaPair, video};
+use portunus_rtc::testing::{BottleneckLink, Link, MediaPair, audio, video};
 use portunus_rtc::{Feedback, StreamConfig};
 use portunus_rtp::rtcp::{Compound, Packet};
 use portunus_rtp::{ExtensionMap, SeqNo};
@@ -194,4 +194,16 @@ fn feedback_on_packets_that_were_never_sent_changes_nothing() {
     pair.send_rtcp(&compound[..len]);
     pair.run(TICK * 10);
     assert!(estimate(&pair) <= before.times(1.05));
+}
+
+#[test]
+fn video_without_a_repair_stream_is_not_measured() {
+    let mut line = video("v", 1_000);
+    line.local_rtx_ssrc = None;
+    let lines = vec![audio("a", 2_000), line];
+    let mut pair = MediaPair::of(1, lines, StreamConfig::default());
+    pair.connect();
+    let connection = &pair.left.connection;
+    assert_eq!(connection.measure(), None, "its packets have no numbers");
+    assert_eq!(connection.bandwidth(), None);
 }

@@ -14,6 +14,10 @@ const RECENT: Duration = Duration::from_millis(200);
 const FULL_FOR: Duration = Duration::from_millis(120);
 /// Who waits for longer waited in a queue.
 const QUEUED: Duration = Duration::from_millis(10);
+/// A link that is full passes packets at its rate, one after the other. If so many pass so much faster, it was
+/// the receiver who stood still, or the sender.
+const RUN: usize = 6;
+const RUSH: f64 = 3.0;
 /// Packets that a rate is made of, at least and at most.
 const PACKETS: (usize, usize) = (8, 1_024);
 /// Shorter times say nothing of a rate.
@@ -30,8 +34,7 @@ struct Arrived {
     sent: Duration,
     at: Duration,
     bytes: u32,
-    /// It waited in a queue.
-    queued: bool,
+    waited: Duration,
 }
 
 impl Acknowledged {
@@ -49,7 +52,7 @@ impl Acknowledged {
             sent: packet.sent,
             at,
             bytes: packet.bytes,
-            queued: waited >= QUEUED,
+            waited,
         });
         while let Some(first) = self.arrived.front()
             && at.saturating_sub(first.at) > WINDOW
@@ -67,15 +70,54 @@ impl Acknowledged {
     /// The rate of the packets that waited, up to the last one: that of the link, since it was not idle
     /// meanwhile. None if the last one did not wait, or too few did to tell.
     pub fn rate_of_full_link(&self) -> Option<DataRate> {
-        let last = self.arrived.back()?.at;
-        let recent = self.arrived.iter().rev();
-        let waited = recent.take_while(|p| p.queued && last.saturating_sub(p.at) <= RECENT);
-        let count = waited.count();
-        let first = self.arrived.iter().rev().take(count).next_back()?.at;
-        if last.saturating_sub(first) < FULL_FOR {
+        let count = self.waiting();
+        let (last, first) = (self.arrived.back()?.at, self.first_of(count)?.at);
+        if last.saturating_sub(first) < FULL_FOR || self.rushes() {
             return None;
         }
         self.rate_of(count)
+    }
+
+    /// Whether it was not the link that packets waited for lately, but a machine that stood still: all at once
+    /// they waited, or they came much faster for a moment than the others.
+    pub fn rushes(&self) -> bool {
+        let count = self.waiting();
+        let Some((last, first)) = self.arrived.back().zip(self.first_of(count)) else {
+            return false;
+        };
+        let time = last.at.saturating_sub(first.at);
+        // A queue grows by a second in a second at most.
+        if time < last.waited.min(RECENT) / 2 {
+            return true;
+        }
+        let recent = || self.arrived.iter().rev().take(count);
+        let bytes = |count: usize| -> u64 {
+            let counted = recent().take(count);
+            counted.map(|packet| u64::from(packet.bytes)).sum()
+        };
+        let mean = DataRate::of(bytes(count).saturating_sub(first.bytes.into()), time);
+        let most = mean.unwrap_or_default().times(RUSH);
+        let mut run = bytes(RUN);
+        recent().zip(recent().skip(RUN)).any(|(last, before)| {
+            let rate = DataRate::of(run, last.at.saturating_sub(before.at));
+            run = (run + u64::from(before.bytes)).saturating_sub(last.bytes.into());
+            rate.is_none_or(|rate| rate > most)
+        })
+    }
+
+    /// How many of the last packets waited, of those that arrived lately.
+    fn waiting(&self) -> usize {
+        let Some(last) = self.arrived.back() else {
+            return 0;
+        };
+        let recent = self.arrived.iter().rev();
+        recent
+            .take_while(|p| p.waited >= QUEUED && last.at.saturating_sub(p.at) <= RECENT)
+            .count()
+    }
+
+    fn first_of(&self, count: usize) -> Option<Arrived> {
+        self.arrived.iter().rev().take(count).next_back().copied()
     }
 
     /// Forgets what was before a pause.
@@ -153,5 +195,22 @@ mod tests {
             push(&mut acknowledged, n * 10_000, 600_000 + n * 10);
         }
         assert!(acknowledged.rate().unwrap() <= DataRate::kbps(850));
+    }
+
+    #[test]
+    fn a_receiver_that_stood_still_is_not_a_slow_link() {
+        let mut acknowledged = Acknowledged::default();
+        for n in 0..50 {
+            push(&mut acknowledged, n * 4_000, n * 4_000);
+        }
+        // It reads for a moment, and then again after 130 ms.
+        for n in 0..10 {
+            push(&mut acknowledged, 200_000 + n * 2_000, 250_000 + n * 100);
+        }
+        for n in 0..40 {
+            push(&mut acknowledged, 220_000 + n * 3_000, 380_000 + n * 100);
+        }
+        assert!(acknowledged.rushes());
+        assert_eq!(acknowledged.rate_of_full_link(), None);
     }
 }

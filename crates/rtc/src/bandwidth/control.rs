@@ -199,7 +199,8 @@ impl Bandwidth {
     }
 
     fn take_probe(&mut self, now: Instant) {
-        if let Some(result) = self.prober.take_result(now) {
+        let estimate = self.estimator.estimate().rate;
+        if let Some(result) = self.prober.take_result(estimate, now) {
             self.estimator.probed(&result, now);
         }
     }

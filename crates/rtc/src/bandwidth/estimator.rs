@@ -160,6 +160,7 @@ impl Estimator {
         let arrives = self.acknowledged.rate();
         let unfilled = arrives.is_some_and(|rate| rate < self.rate().times(UNFILLED));
         match self.trend.usage() {
+            _ if self.acknowledged.rushes() => Usage::Under,
             _ if delay > LONG_QUEUE && grows => Usage::Over,
             // It gets shorter already.
             _ if delay > LONG_QUEUE => Usage::Under,
@@ -191,7 +192,7 @@ impl Estimator {
     fn update_queue(&mut self, now: Instant) {
         let delay = self.queue.delay();
         match self.emptying {
-            None if delay > LONG_QUEUE => self.emptying = Some(now),
+            None if delay > LONG_QUEUE && !self.acknowledged.rushes() => self.emptying = Some(now),
             Some(_) if delay < EMPTIED_QUEUE => self.emptying = None,
             Some(since) if now.saturating_duration_since(since) > NOT_OURS => {
                 self.emptying = None;

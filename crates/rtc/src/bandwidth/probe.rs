@@ -19,12 +19,15 @@ const AWAITED: Duration = Duration::from_secs(1);
 const BURST: Duration = Duration::from_millis(5);
 /// Share of the packets, and of the bytes, that have to be reported.
 const REPORTED: f64 = 0.8;
-/// What arrives faster than this times the sending speed was held up on the way.
-const MAX_SPEEDUP: f64 = 2.0;
-/// A packet that waited no longer found no queue. It tells of the whole cluster if it left after this share
-/// of it.
-const NO_QUEUE: Duration = Duration::from_millis(2);
-const LATE: f64 = 0.8;
+/// In a queue that a cluster fills the last packet waits longest. If it waited so much less than another, it was
+/// not the cluster that filled it.
+const CLEARER: Duration = Duration::from_millis(5);
+/// Packets that are looked at, at most.
+const MOST_SEEN: usize = 1_024;
+/// A packet tells of the whole cluster if it left after this share of it, ...
+const LATE: f64 = 0.6;
+/// ... or within this time after it.
+const AFTER: Duration = Duration::from_millis(30);
 /// Below this share of the sending speed the link was full; a little less is then safe.
 const FULL: f64 = 0.9;
 const SAFE: f64 = 0.95;
@@ -43,6 +46,8 @@ pub(super) struct ProbeResult {
     pub target: DataRate,
     /// How much passed; none if too little was reported.
     pub passed: Option<DataRate>,
+    /// It may have been much more: the receiver stood still.
+    pub is_unclear: bool,
 }
 
 /// The cluster that is being sent or awaited.
@@ -56,7 +61,7 @@ pub(super) struct Cluster {
     bytes_before: u64,
     packets_before: u64,
     first: SeqNo,
-    seen: Seen,
+    seen: Vec<Seen>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -72,23 +77,25 @@ enum State {
     },
 }
 
-/// What was reported of a cluster.
-#[derive(Debug, Default)]
-struct Seen {
-    packets: u64,
-    bytes: u64,
-    /// Time of the first and last packet sent, with the size of the last.
-    sent: Option<(Duration, Duration, u32)>,
-    /// Time of the first and last arrival, with the size of the first.
-    arrived: Option<(Duration, Duration, u32)>,
-    highest: Option<SeqNo>,
-    /// When the last packet left that did not wait on the way.
-    clear: Option<Duration>,
+/// A packet that arrived.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    seq: SeqNo,
+    sent: Duration,
+    waited: Duration,
+    bytes: u32,
 }
 
 impl Cluster {
-    /// A cluster of `target` that begins now and lasts for `duration` at least.
-    pub fn begin(target: DataRate, duration: Duration, log: &SentLog, now: Instant) -> Self {
+    /// A cluster of `target` that begins now and lasts for `duration` at least. `room` is that of an earlier
+    /// one.
+    pub fn begin(
+        (target, duration): (DataRate, Duration),
+        log: &SentLog,
+        mut room: Vec<Seen>,
+        now: Instant,
+    ) -> Self {
+        room.clear();
         Self {
             target,
             duration,
@@ -97,7 +104,7 @@ impl Cluster {
             bytes_before: log.bytes(),
             packets_before: log.packets(),
             first: log.last().map_or(SeqNo(0), |last| SeqNo(last.0 + 1)),
-            seen: Seen::default(),
+            seen: room,
         }
     }
 
@@ -139,24 +146,19 @@ impl Cluster {
 
     /// Takes a packet that was reported, and how long it waited on the way if it arrived.
     pub fn reported(&mut self, packet: &PacketResult, waited: Option<Duration>) {
-        let last = match self.state {
-            State::Sending { .. } => SeqNo(u64::MAX),
-            State::Awaited { last, .. } => last,
-        };
-        if packet.seq < self.first || packet.seq > last {
-            return;
-        }
-        self.seen.highest = self.seen.highest.max(Some(packet.seq));
-        if let Some(arrival) = packet.arrival {
-            self.seen.arrived(packet, arrival);
-            if waited.is_some_and(|waited| waited <= NO_QUEUE) {
-                self.seen.clear = self.seen.clear.max(Some(packet.sent));
-            }
+        let Some(waited) = waited else { return };
+        if packet.seq >= self.first && self.seen.len() < MOST_SEEN {
+            self.seen.push(Seen {
+                seq: packet.seq,
+                sent: packet.sent,
+                waited,
+                bytes: packet.bytes,
+            });
         }
     }
 
     /// The outcome, once it is known or will not be.
-    pub fn result(&self, now: Instant) -> Option<ProbeResult> {
+    pub fn result(&mut self, now: Instant) -> Option<ProbeResult> {
         let State::Awaited {
             last,
             bytes,
@@ -166,68 +168,61 @@ impl Cluster {
         else {
             return None;
         };
-        let complete = self.seen.highest.is_some_and(|highest| highest >= last);
-        if !complete && now < until {
+        let highest = self.seen.iter().map(|seen| seen.seq).max();
+        if highest.is_none_or(|highest| highest < last) && now < until {
             return None;
         }
-        let enough = packets >= PACKETS
-            && self.seen.packets as f64 >= packets as f64 * REPORTED
-            && self.seen.bytes as f64 >= bytes as f64 * REPORTED;
-        let passed = enough.then(|| self.seen.rate()).flatten();
-        let target = self.target;
-        Some(ProbeResult { target, passed })
-    }
-}
-
-impl Seen {
-    fn arrived(&mut self, packet: &PacketResult, arrival: Duration) {
-        self.packets += 1;
-        self.bytes += u64::from(packet.bytes);
-        let (sent, bytes) = (packet.sent, packet.bytes);
-        let span = self.sent.get_or_insert((sent, sent, bytes));
-        span.0 = span.0.min(sent);
-        if sent >= span.1 {
-            (span.1, span.2) = (sent, bytes);
-        }
-        let span = self.arrived.get_or_insert((arrival, arrival, bytes));
-        span.1 = span.1.max(arrival);
-        if arrival < span.0 {
-            (span.0, span.2) = (arrival, bytes);
-        }
-    }
-
-    /// A packet that does not wait finds the queue empty: all that left before it had passed. What took
-    /// longer meanwhile was a burst of others.
-    fn ends_clear(&self) -> bool {
-        let late = self
-            .sent
-            .map(|(first, last, _)| first + (last.saturating_sub(first)).mul_f64(LATE));
-        late.is_some_and(|late| self.clear >= Some(late))
-    }
-
-    fn rate(&self) -> Option<DataRate> {
-        let (from, to, last) = self.sent?;
-        let sent = DataRate::of(
-            self.bytes.saturating_sub(last.into()),
-            to.checked_sub(from)?,
-        )?;
-        let (from, to, first) = self.arrived?;
-        let arrived = DataRate::of(
-            self.bytes.saturating_sub(first.into()),
-            to.checked_sub(from)?,
-        )?;
-        if arrived > sent.times(MAX_SPEEDUP) {
-            return None;
-        }
-        if self.ends_clear() {
-            // That may have been a pause of the others, though.
-            return Some((sent + arrived.min(sent)).times(0.5));
-        }
-        Some(if arrived < sent.times(FULL) {
-            arrived.times(SAFE)
-        } else {
-            sent.min(arrived)
+        self.seen.sort_unstable_by_key(|seen| seen.seq);
+        let (target, outcome) = (self.target, self.outcome(last, packets, bytes));
+        Some(ProbeResult {
+            target,
+            passed: outcome.map(|(passed, _)| passed),
+            is_unclear: outcome.is_some_and(|(_, is_unclear)| is_unclear),
         })
+    }
+
+    /// The room for what is seen, for the next one.
+    pub fn into_room(self) -> Vec<Seen> {
+        self.seen
+    }
+
+    /// How much passed at least, and whether that says little because the receiver stood still.
+    ///
+    /// Packets do not overtake each other: once one has arrived, all that left before it have. So each of the
+    /// last ones says by when how much had passed, and the one that says most is right. What made the others
+    /// late was not the link.
+    fn outcome(&self, last: SeqNo, packets: u64, bytes: u64) -> Option<(DataRate, bool)> {
+        let end = self.seen.partition_point(|seen| seen.seq <= last);
+        let cluster = self.seen.get(..end)?;
+        let seen_bytes: u64 = cluster.iter().map(|seen| u64::from(seen.bytes)).sum();
+        let enough = packets >= PACKETS
+            && cluster.len() as f64 >= packets as f64 * REPORTED
+            && seen_bytes as f64 >= bytes as f64 * REPORTED;
+        let (first, latest) = (cluster.first()?, cluster.last()?);
+        if !enough {
+            return None;
+        }
+        let time = latest.sent.saturating_sub(first.sent);
+        let sent = DataRate::of(seen_bytes.saturating_sub(latest.bytes.into()), time)?;
+        let (late, too_late) = (first.sent + time.mul_f64(LATE), latest.sent + AFTER);
+        let mut passed = DataRate::ZERO;
+        let mut before = 0_u64;
+        for seen in &self.seen {
+            if seen.seq <= last {
+                before += u64::from(seen.bytes);
+            }
+            if seen.sent >= late && seen.sent <= too_late {
+                let took = seen.sent.saturating_sub(first.sent) + seen.waited;
+                let before = before.saturating_sub(first.bytes.into());
+                passed = passed.max(DataRate::of(before, took).unwrap_or_default());
+            }
+        }
+        if passed >= sent.times(FULL) {
+            return Some((passed.min(sent), false));
+        }
+        let longest = cluster.iter().map(|seen| seen.waited).max()?;
+        let is_unclear = latest.waited + CLEARER < longest;
+        Some((passed.times(SAFE), is_unclear))
     }
 }
 
@@ -240,9 +235,19 @@ mod tests {
 
     /// Sends a cluster of 1 Mbit/s in packets of 300 bytes, of which each takes `each` to arrive.
     fn probe(each: Duration, lost: impl Fn(u64) -> bool) -> ProbeResult {
+        probe_busy(each, lost, |arrival| arrival)
+    }
+
+    /// The same to a receiver that reads later than packets arrive.
+    fn probe_busy(
+        each: Duration,
+        lost: impl Fn(u64) -> bool,
+        read: impl Fn(Duration) -> Duration,
+    ) -> ProbeResult {
         let start = Instant::now();
         let mut log = SentLog::new(start);
-        let mut cluster = Cluster::begin(DataRate::kbps(1_000), DURATION, &log, start);
+        let mut cluster =
+            Cluster::begin((DataRate::kbps(1_000), DURATION), &log, Vec::new(), start);
         let (mut now, mut seq, mut arrival) = (start, 0_u16, Duration::ZERO);
         let mut sent = Vec::new();
         while let State::Sending { next } = cluster.state {
@@ -260,7 +265,7 @@ mod tests {
         assert!(now - start <= DURATION + BURST, "{:?}", now - start);
         assert_eq!(cluster.result(now), None);
         for (seq, arrival) in sent {
-            let arrival = (!lost(seq.into())).then_some(arrival);
+            let arrival = (!lost(seq.into())).then(|| read(arrival));
             let reported = log.report(seq, arrival.is_some(), now).unwrap();
             let packet = PacketResult::new(reported, arrival);
             cluster.reported(&packet, arrival.map(|at| at.saturating_sub(packet.sent)));
@@ -279,7 +284,7 @@ mod tests {
     fn a_link_without_room_shows_what_it_carries() {
         let result = probe(DataRate::kbps(400).time_for(300), |_| false);
         let passed = result.passed.unwrap().as_bps();
-        assert!((360_000..400_000).contains(&passed), "{passed}");
+        assert!((350_000..400_000).contains(&passed), "{passed}");
     }
 
     #[test]
@@ -291,5 +296,29 @@ mod tests {
                 .passed
                 .is_some()
         );
+    }
+
+    #[test]
+    fn a_receiver_that_stands_still_meanwhile_hides_nothing() {
+        let ms = Duration::from_millis;
+        let stall = |from: u64, to: u64| {
+            move |arrival: Duration| {
+                if (ms(from)..ms(to)).contains(&arrival) {
+                    ms(to)
+                } else {
+                    arrival
+                }
+            }
+        };
+        let each = Duration::from_micros(100);
+        for (from, to) in [(0, 15), (10, 30), (5, 38)] {
+            let result = probe_busy(each, |_| false, stall(from, to));
+            let passed = result.passed.unwrap().as_bps();
+            assert!((900_000..1_200_000).contains(&passed), "{from} {passed}");
+        }
+        let result = probe_busy(each, |_| false, stall(10, 90));
+        assert!(result.is_unclear);
+        let full = DataRate::kbps(400).time_for(300);
+        assert!(!probe_busy(full, |_| false, |arrival| arrival).is_unclear);
     }
 }

@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::probe::{Cluster, Padding, ProbeResult};
+use super::probe::{Cluster, Padding, ProbeResult, Seen};
 use super::{DataRate, PacketResult, SentLog};
 
 /// From one attempt to the next, as long as more is wanted than the estimate gives. A link that has
 /// recovered is found within this time; the probes cost some 2 % of the estimate.
 const INTERVAL: Duration = Duration::from_secs(3);
+/// An attempt that says nothing is repeated soon, so many times.
+const AFTER_UNCLEAR: Duration = Duration::from_millis(300);
+const MOST_UNCLEAR: u8 = 4;
 /// After a decrease the queue is left alone for this time.
 const AFTER_DECREASE: Duration = Duration::from_secs(2);
 /// The first cluster is as short as can be measured. Later ones last for longer than a frame, so that a
@@ -25,6 +28,10 @@ const LOOK: f64 = 1.5;
 const ABOVE_WANTED: f64 = 1.1;
 /// An attempt of which this share passed is followed by the next at once.
 const GO_ON: f64 = 0.7;
+/// But only if it went so much further than the estimate: else it was the end of the link.
+const FURTHER: f64 = 1.05;
+/// An attempt that found less than this share of the estimate says nothing.
+const CREDIBLE: f64 = 0.8;
 /// What is wanted has grown if it is more by this factor: there is no reason to wait then.
 const GROWN: f64 = 1.2;
 
@@ -36,6 +43,10 @@ pub(super) struct Prober {
     for_receiver: bool,
     wanted: DataRate,
     cluster: Option<Cluster>,
+    /// Room of the last cluster.
+    room: Vec<Seen>,
+    /// Attempts in a row that said nothing.
+    unclear: u8,
     next: Option<Instant>,
     /// After a decrease.
     quiet_until: Option<Instant>,
@@ -51,6 +62,8 @@ impl Prober {
             for_receiver,
             wanted: DataRate::ZERO,
             cluster: None,
+            room: Vec::new(),
+            unclear: 0,
             next: None,
             quiet_until: None,
             first: true,
@@ -69,7 +82,7 @@ impl Prober {
 
     /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.
     pub fn decreased(&mut self, now: Instant) {
-        self.cluster = None;
+        self.end_cluster();
         self.climbs = false;
         self.quiet_until = Some(now + AFTER_DECREASE);
         self.next = self.quiet_until;
@@ -106,14 +119,31 @@ impl Prober {
         }
     }
 
-    /// The outcome of the attempt, once it is known. If most of it passed, the next one follows.
-    pub fn take_result(&mut self, now: Instant) -> Option<ProbeResult> {
-        let result = self.cluster.as_ref()?.result(now)?;
-        self.cluster = None;
+    /// The outcome of the attempt, once it is known. If most of it passed, and more than the estimate says, the
+    /// next one follows.
+    pub fn take_result(&mut self, estimate: DataRate, now: Instant) -> Option<ProbeResult> {
+        let result = self.cluster.as_mut()?.result(now)?;
+        self.end_cluster();
         let passed = result.passed.unwrap_or_default();
-        self.climbs = passed >= result.target.times(GO_ON);
-        self.next = Some(if self.climbs { now } else { now + INTERVAL });
+        self.climbs = passed >= result.target.times(GO_ON) && passed > estimate.times(FURTHER);
+        // Less than the estimate cannot be all that the link carries, or there would be a queue.
+        let says_less = |passed: DataRate| passed < estimate.times(CREDIBLE);
+        let is_unclear = result.is_unclear || result.passed.is_some_and(says_less);
+        let again = !self.climbs && is_unclear && self.unclear < MOST_UNCLEAR;
+        self.unclear = if again { self.unclear + 1 } else { 0 };
+        let wait = match (self.climbs, again) {
+            (true, _) => Duration::ZERO,
+            (false, true) => AFTER_UNCLEAR,
+            (false, false) => INTERVAL,
+        };
+        self.next = Some(now + wait);
         Some(result)
+    }
+
+    fn end_cluster(&mut self) {
+        if let Some(cluster) = self.cluster.take() {
+            self.room = cluster.into_room();
+        }
     }
 
     fn begin(&mut self, estimate: DataRate, log: &SentLog, now: Instant) {
@@ -125,7 +155,8 @@ impl Prober {
             (false, false, false) => (DURATION, LOOK),
         };
         let target = estimate.times(step).min(self.wanted.times(ABOVE_WANTED));
-        self.cluster = Some(Cluster::begin(target, duration, log, now));
+        let room = std::mem::take(&mut self.room);
+        self.cluster = Some(Cluster::begin((target, duration), log, room, now));
     }
 
     fn wants_more(&self, estimate: DataRate) -> bool {

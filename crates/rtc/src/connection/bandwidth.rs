@@ -82,6 +82,16 @@ impl Connection {
                 .enumerate()
                 .filter(|(_, line)| sends(line))
         };
+        let video = || lines().filter(|(_, line)| line.kind == Kind::Video);
+        let repair = |(media, line): (usize, &NegotiatedMedia)| {
+            let pt = line.payloads.iter().find_map(|payload| payload.rtx)?;
+            let ssrc = line.local_rtx_ssrc?;
+            Some(PaddingStream { media, pt, ssrc })
+        };
+        self.padding = video().find_map(repair);
+        // Where retransmissions have no stream of their own, they repeat packets as they were. So these
+        // have no transport-wide numbers, and there is nothing to send padding by: nothing tells of them.
+        let is_blind = video().any(|line| repair(line).is_none());
         let transport = lines().any(|(_, line)| {
             line.extensions.id(ExtensionKind::TransportCc).is_some()
                 && line
@@ -92,17 +102,11 @@ impl Connection {
         let receiver =
             lines().any(|(_, line)| line.payloads.iter().any(|payload| payload.feedback.remb));
         self.measure = match (transport, receiver) {
+            _ if is_blind => None,
             (true, _) => Some(Measure::Transport),
             (false, true) => Some(Measure::Receiver),
             (false, false) => None,
         };
-        self.padding = lines()
-            .filter(|(_, line)| line.kind == Kind::Video)
-            .find_map(|(media, line)| {
-                let pt = line.payloads.iter().find_map(|payload| payload.rtx)?;
-                let ssrc = line.local_rtx_ssrc?;
-                Some(PaddingStream { media, pt, ssrc })
-            });
         match self.measure {
             Some(measure)
                 if self

@@ -6,14 +6,16 @@
     missing_docs
 )]
 
+mod busy;
 mod viewer;
 mod world;
 
 use std::time::Duration;
 
-use portunus_rtc::bandwidth::{DataRate, Layering, Pacer, Reason};
+use portunus_rtc::bandwidth::{DataRate, Layering, Pacer, Reason, Target};
 use portunus_rtc::testing::BottleneckLink;
 
+use busy::Load;
 use world::{USUAL, World};
 
 const TOP: u8 = 2;
@@ -146,7 +148,7 @@ fn a_silent_viewer_is_probed_as_well() {
         world.set_rate(2_500);
         world.run(8.0);
         let estimate = world.viewers[0].estimate();
-        assert!(estimate.rate > DataRate::kbps(2_000), "{estimate:?}");
+        assert!(estimate.rate > DataRate::kbps(1_900), "{estimate:?}");
         world.viewers[0].publisher.paused = false;
         let resumed = world.seconds(world.now);
         world.run(2.0);
@@ -377,4 +379,72 @@ fn a_pacer_takes_keyframes_through_a_short_queue() {
     let (paced, unpaced) = (dropped(true), dropped(false));
     assert!(paced.0 * 4 < unpaced.0, "{paced:?} {unpaced:?}");
     assert!(paced.1 > 580, "{paced:?}");
+}
+
+/// On the same machine.
+const LOOPBACK: BottleneckLink = BottleneckLink {
+    rate: DataRate::kbps(1_000_000),
+    queue: 4_000_000,
+    delay: Duration::from_micros(50),
+    jitter: Duration::ZERO,
+    loss: 0.0,
+};
+
+/// What is busy: the viewer's machine, or the server's with it.
+const BUSY: [(&str, Option<Load>, Option<Load>); 4] = [
+    ("a browser", Some(Load::BROWSER), None),
+    ("a browser and more", Some(Load::HOG), None),
+    ("both, a browser", Some(Load::BROWSER), Some(Load::BROWSER)),
+    ("both, a browser and more", Some(Load::HOG), Some(Load::HOG)),
+];
+
+fn busy(seed: u64, viewer: Option<Load>, server: Option<Load>) -> World {
+    let mut world = World::new(seed, LOOPBACK);
+    world.add(Layering::Encodings, &CHROMIUM);
+    world.viewers[0].set_load(viewer, server);
+    world.viewers[0].return_delay = Duration::from_micros(50);
+    world
+}
+
+#[test]
+fn on_a_busy_machine_what_the_client_asks_for_comes_soon() {
+    for (name, viewer, server) in BUSY {
+        for seed in 0..20 {
+            let mut world = busy(seed, viewer, server);
+            world.run(4.0);
+            for encoding in [0, 1, 2, 0, 2] {
+                world.viewers[0].most = Target {
+                    encoding,
+                    ..Target::ALL
+                };
+                world.look_again();
+                let asked = world.seconds(world.now);
+                while world.layer(0) != Some(encoding) {
+                    world.run(0.05);
+                    let took = world.seconds(world.now) - asked;
+                    assert!(took < 8.0, "{name}, seed {seed}: layer {encoding}");
+                }
+                world.run(2.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn on_a_busy_machine_the_top_layer_comes_soon_and_stays() {
+    let mut all = 0;
+    for (name, viewer, server) in BUSY {
+        for seed in 0..20 {
+            let mut world = busy(seed, viewer, server);
+            world.run(12.0);
+            let at = world.layer(0);
+            world.run(108.0);
+            let switches = world.switches(0, 12.0, 120.0);
+            if at != Some(TOP) || !switches.is_empty() {
+                println!("{name} seed {seed} at {at:?} {switches:.1?}");
+                all += 1;
+            }
+        }
+    }
+    assert_eq!(all, 0);
 }

@@ -12,12 +12,13 @@ use portunus_rtc::testing::{Frame, Publisher};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, Packet, TwccWriter, WritePacket};
 
+use crate::busy::{Load, Thread};
+
 const PACKET: usize = 1_200;
 const PADDING: usize = 255;
 const AUDIO_INTERVAL: Duration = Duration::from_millis(20);
 const AUDIO_BYTES: usize = 100;
 const FEEDBACK_INTERVAL: Duration = Duration::from_millis(100);
-const RETURN_DELAY: Duration = Duration::from_millis(25);
 
 /// What goes over the link.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +43,11 @@ pub struct Viewer {
     /// Spreads what leaves over time.
     pub pacer: Option<Pacer<Outgoing>>,
     flow: usize,
+    /// From a report to its arrival.
+    pub return_delay: Duration,
     // The server's side.
+    server: Thread<()>,
+    sending: Thread<Datagram>,
     log: SentLog,
     pub bandwidth: Bandwidth,
     pub allocator: Allocator,
@@ -53,6 +58,8 @@ pub struct Viewer {
     relayed: Relayed,
     padding: u64,
     // The receiver's side.
+    reading: Thread<Datagram>,
+    reporting: Thread<()>,
     arrivals: ArrivalLog,
     next_feedback: Instant,
     feedback: VecDeque<(Instant, Vec<u8>)>,
@@ -76,8 +83,13 @@ struct Relayed {
 }
 
 impl Viewer {
-    pub fn new(flow: usize, publisher: Publisher, now: Instant) -> Self {
+    pub fn new(seed: u64, flow: usize, publisher: Publisher, now: Instant) -> Self {
         Self {
+            return_delay: Duration::from_millis(25),
+            server: Thread::new(seed * 4, now),
+            sending: Thread::new(seed * 4 + 1, now),
+            reading: Thread::new(seed * 4 + 2, now),
+            reporting: Thread::new(seed * 4 + 3, now),
             publisher,
             most: Target::ALL,
             wanted: true,
@@ -105,6 +117,18 @@ impl Viewer {
         }
     }
 
+    /// The viewer's machine is busy, or the server's.
+    pub fn set_load(&mut self, viewer: Option<Load>, server: Option<Load>) {
+        self.reading.set_load(viewer);
+        self.reporting.set_load(viewer);
+        self.server.set_load(server);
+        self.sending.set_load(server);
+    }
+
+    pub fn look_again(&mut self, now: Instant) {
+        self.next_update = now;
+    }
+
     pub fn estimate(&self) -> Estimate {
         self.bandwidth.estimate()
     }
@@ -116,6 +140,15 @@ impl Viewer {
 
     /// The server's side at `now`: what it sends.
     pub fn serve(&mut self, now: Instant) -> Vec<Datagram> {
+        if self.server.runs(now) {
+            for datagram in self.turn(now) {
+                self.sending.give(datagram);
+            }
+        }
+        self.sending.take(now)
+    }
+
+    fn turn(&mut self, now: Instant) -> Vec<Datagram> {
         let mut out = Vec::new();
         while self.feedback.front().is_some_and(|(at, _)| *at <= now) {
             let (_, bytes) = self.feedback.pop_front().unwrap();
@@ -163,6 +196,14 @@ impl Viewer {
 
     /// The receiver's side: a datagram arrives.
     pub fn arrive(&mut self, datagram: Datagram, at: Instant) {
+        if self.reading.is_busy() {
+            self.reading.give(datagram);
+        } else {
+            self.read(datagram, at);
+        }
+    }
+
+    fn read(&mut self, datagram: Datagram, at: Instant) {
         self.arrivals.record(datagram.seq, at);
         self.received.push((at, datagram.bytes));
         let Some((number, packets)) = datagram.picture else {
@@ -177,10 +218,13 @@ impl Viewer {
 
     /// The receiver's side at `now`: feedback that is due is on its way back.
     pub fn report(&mut self, now: Instant) {
-        if self.next_feedback > now {
+        for datagram in self.reading.take(now) {
+            self.read(datagram, now);
+        }
+        if self.next_feedback > now || !self.reporting.runs(now) {
             return;
         }
-        self.next_feedback += FEEDBACK_INTERVAL;
+        self.next_feedback = self.next_feedback.max(now - FEEDBACK_INTERVAL) + FEEDBACK_INTERVAL;
         while !self.arrivals.is_empty() {
             let (count, base, arrivals) = self.arrivals.take();
             let sources = (Ssrc(1), Ssrc(2));
@@ -191,7 +235,7 @@ impl Viewer {
             let reported = arrivals.len() - rest.len();
             self.arrivals.put_back(reported);
             if !self.deaf {
-                self.feedback.push_back((now + RETURN_DELAY, bytes));
+                self.feedback.push_back((now + self.return_delay, bytes));
             }
         }
     }

@@ -54,8 +54,17 @@ impl World {
     pub fn add(&mut self, layering: Layering, kbps: &[u64]) -> &mut Viewer {
         let flow = self.viewers.len();
         let publisher = Publisher::new(self.seed * 100 + flow as u64, layering, kbps, self.now);
-        self.viewers.push(Viewer::new(flow, publisher, self.now));
+        let seed = self.seed * 100 + flow as u64;
+        self.viewers
+            .push(Viewer::new(seed, flow, publisher, self.now));
         self.viewers.last_mut().unwrap()
+    }
+
+    /// Something was asked for: it is decided on at once.
+    pub fn look_again(&mut self) {
+        for viewer in &mut self.viewers {
+            viewer.look_again(self.now);
+        }
     }
 
     pub fn set_rate(&mut self, kbps: u64) {
