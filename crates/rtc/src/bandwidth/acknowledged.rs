@@ -34,7 +34,14 @@ struct Arrived {
     sent: Duration,
     at: Duration,
     bytes: u32,
-    waited: Duration,
+    /// In microseconds.
+    waited: u32,
+}
+
+impl Arrived {
+    fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited.into())
+    }
 }
 
 impl Acknowledged {
@@ -52,7 +59,7 @@ impl Acknowledged {
             sent: packet.sent,
             at,
             bytes: packet.bytes,
-            waited,
+            waited: u32::try_from(waited.as_micros()).unwrap_or(u32::MAX),
         });
         while let Some(first) = self.arrived.front()
             && at.saturating_sub(first.at) > WINDOW
@@ -87,7 +94,7 @@ impl Acknowledged {
         };
         let time = last.at.saturating_sub(first.at);
         // A queue grows by a second in a second at most.
-        if time < last.waited.min(RECENT) / 2 {
+        if time < last.waited().min(RECENT) / 2 {
             return true;
         }
         let recent = || self.arrived.iter().rev().take(count);
@@ -112,7 +119,7 @@ impl Acknowledged {
         };
         let recent = self.arrived.iter().rev();
         recent
-            .take_while(|p| p.waited >= QUEUED && last.at.saturating_sub(p.at) <= RECENT)
+            .take_while(|p| p.waited() >= QUEUED && last.at.saturating_sub(p.at) <= RECENT)
             .count()
     }
 

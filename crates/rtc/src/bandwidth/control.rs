@@ -10,6 +10,8 @@ use super::{DataRate, Estimate, Limit, PacketResult, Padding, SentLog};
 
 /// An estimate that changed by less than this share is not told.
 const NEWS: f64 = 0.03;
+/// If the receiver's estimate falls to this share, its link is full; it varies anyway.
+const DECREASED: f64 = 0.9;
 /// If nothing was reported for the first time, packets that are sent are watched; if they are not
 /// reported within the second, feedback is missing.
 const WATCH: Duration = Duration::from_millis(500);
@@ -111,7 +113,10 @@ impl Bandwidth {
         if self.measure != Measure::Receiver {
             return;
         }
-        if self.receiver.is_some_and(|last| rate < last) {
+        if self
+            .receiver
+            .is_some_and(|last| rate < last.times(DECREASED))
+        {
             self.prober.decreased(now);
         }
         self.heard = true;

@@ -159,11 +159,15 @@ impl Estimator {
         let (delay, grows) = (self.queue.delay(), self.queue.grows());
         let arrives = self.acknowledged.rate();
         let unfilled = arrives.is_some_and(|rate| rate < self.rate().times(UNFILLED));
+        let is_long = delay > LONG_QUEUE;
         match self.trend.usage() {
-            _ if self.acknowledged.rushes() => Usage::Under,
-            _ if delay > LONG_QUEUE && grows => Usage::Over,
+            // What packets waited for was not the link.
+            usage if (usage == Usage::Over || is_long && grows) && self.acknowledged.rushes() => {
+                Usage::Under
+            }
+            _ if is_long && grows => Usage::Over,
             // It gets shorter already.
-            _ if delay > LONG_QUEUE => Usage::Under,
+            _ if is_long => Usage::Under,
             Usage::Over if !grows || unfilled => Usage::Under,
             usage => usage,
         }

@@ -9,8 +9,11 @@ use super::DataRate;
 const BURST: Duration = Duration::from_millis(5);
 /// Nothing is to wait longer: where more waits than leaves in this time, it leaves faster.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
-/// Packets that wait at most.
+/// A machine that looks too late at what waits makes up for so much time.
+const LATEST: Duration = Duration::from_millis(50);
+/// Packets that wait at most, and those from which on what can be left out had better be.
 const MAX_PACKETS: usize = 2_048;
+const MANY_PACKETS: usize = 1_024;
 
 /// What goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,7 +69,7 @@ impl<T> Pacer<T> {
     /// A packet of `bytes` left without having waited: it is paid for by those that follow.
     #[inline]
     pub fn spent(&mut self, bytes: usize, now: Instant) {
-        self.spend(bytes, self.rate, now);
+        self.spend(bytes, self.rate, now, now);
     }
 
     /// Forgets the waiting packets that are not to be kept.
@@ -105,7 +108,7 @@ impl<T> Pacer<T> {
     /// The packet that is to leave now. Ask until there is none.
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         if let Some(audio) = self.audio.pop_front() {
-            self.spend(audio.bytes, self.rate, now);
+            self.spend(audio.bytes, self.rate, now, now);
             return Some(audio.packet);
         }
         if self.passed > now + BURST {
@@ -114,7 +117,9 @@ impl<T> Pacer<T> {
         let rate = self.present_rate();
         let video = self.video.pop_front()?;
         self.video_bytes = self.video_bytes.saturating_sub(video.bytes as u64);
-        self.spend(video.bytes, rate, now);
+        // What is looked at late leaves as if it had been looked at in time.
+        let late = now.checked_sub(LATEST).unwrap_or(now);
+        self.spend(video.bytes, rate, video.since.max(late).min(now), now);
         Some(video.packet)
     }
 
@@ -131,6 +136,13 @@ impl<T> Pacer<T> {
         )
     }
 
+    /// Whether so many packets wait that there may be no room for those to come: what others do not need had
+    /// better be left out.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        self.len() >= MANY_PACKETS
+    }
+
     /// Packets that wait.
     pub fn len(&self) -> usize {
         self.audio.len() + self.video.len()
@@ -141,8 +153,9 @@ impl<T> Pacer<T> {
         self.len() == 0
     }
 
-    fn spend(&mut self, bytes: usize, rate: DataRate, now: Instant) {
-        let passed = self.passed.max(now) + rate.time_for(bytes as u64);
+    /// So many bytes leave at `rate`, which could have begun at `from`.
+    fn spend(&mut self, bytes: usize, rate: DataRate, from: Instant, now: Instant) {
+        let passed = self.passed.max(from) + rate.time_for(bytes as u64);
         // What does not wait may be more than the rate: the rest still has to leave.
         self.passed = passed.min(now + LONGEST_WAIT);
     }
@@ -236,6 +249,21 @@ mod tests {
     }
 
     #[test]
+    fn who_looks_late_is_not_slower() {
+        let start = Instant::now();
+        let mut pacer = Pacer::new(DataRate::kbps(800), start);
+        for n in 0..9 {
+            pacer.push(Lane::Video, 1_000, n, start).unwrap();
+        }
+        let mut left = Vec::new();
+        for at in [40 * MS, 80 * MS, 120 * MS] {
+            while pacer.pop(start + at).is_some() {}
+            left.push(pacer.len());
+        }
+        assert_eq!(left, [4, 0, 0]);
+    }
+
+    #[test]
     fn what_does_not_wait_never_holds_up_the_rest_for_long() {
         let start = Instant::now();
         let mut pacer = Pacer::new(DataRate::kbps(40), start);
@@ -252,6 +280,7 @@ mod tests {
         let mut pacer = Pacer::new(DataRate::kbps(100), start);
         let refused = (0..3_000).filter(|n| pacer.push(Lane::Video, 100, *n, start).is_err());
         assert_eq!(refused.count(), 3_000 - MAX_PACKETS);
+        assert!(pacer.is_crowded());
         assert_eq!(pacer.len(), MAX_PACKETS);
     }
 }

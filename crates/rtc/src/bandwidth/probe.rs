@@ -19,6 +19,8 @@ const AWAITED: Duration = Duration::from_secs(1);
 const BURST: Duration = Duration::from_millis(5);
 /// Share of the packets, and of the bytes, that have to be reported.
 const REPORTED: f64 = 0.8;
+/// What arrives so many times faster than it was sent was held up at first.
+const NOT_HELD_UP: f64 = 1.2;
 /// In a queue that a cluster fills the last packet waits longest. If it waited so much less than another, it was
 /// not the cluster that filled it.
 const CLEARER: Duration = Duration::from_millis(5);
@@ -217,6 +219,13 @@ impl Cluster {
                 passed = passed.max(DataRate::of(before, took).unwrap_or_default());
             }
         }
+        // Where a queue was there before, the time from the first arrival to the last says more, unless the
+        // first ones were held up.
+        let arrival = |seen: &Seen| seen.sent + seen.waited;
+        let took = arrival(latest).saturating_sub(arrival(first));
+        let arrived = DataRate::of(seen_bytes.saturating_sub(first.bytes.into()), took);
+        let arrived = arrived.filter(|arrived| *arrived <= sent.times(NOT_HELD_UP));
+        let passed = passed.max(arrived.unwrap_or_default());
         if passed >= sent.times(FULL) {
             return Some((passed.min(sent), false));
         }

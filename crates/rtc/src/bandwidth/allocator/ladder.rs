@@ -15,7 +15,7 @@ pub(super) struct Step {
 /// The steps of a track.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ladder {
-    pub steps: SmallVec<[Step; 6]>,
+    pub steps: SmallVec<[Step; 8]>,
     /// The source sends more than the client wants.
     pub is_bounded: bool,
     /// The source has one encoding, with one spatial layer: its publisher decides what that takes.
