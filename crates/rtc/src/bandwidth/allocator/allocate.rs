@@ -17,6 +17,9 @@ const FOR_TRACKS: f64 = 0.95;
 /// A step up has to fit with this factor. Less would be taken back when the keyframe that it begins with
 /// fills the queue, and the estimate becomes 85 % of what the link carries.
 const MARGIN: f64 = 1.2;
+/// Who is asked for less because pictures are left out is asked for so much less than there is that they fit
+/// again: with the margin, and what headers and the rates of encoders have on top.
+const LEFT_OUT: f64 = 1.3;
 /// What a video track is taken to want before it was measured.
 const UNMEASURED: DataRate = DataRate::kbps(1_500);
 /// The publisher of a single layer may send this much more than it does, and this much at least.
@@ -428,7 +431,7 @@ impl Round {
         let taken: DataRate = layered.map(|(claim, step)| claim.ladder.rate(*step)).sum();
         let singles = self.claims.iter().filter(|claim| is_single(claim)).count();
         let room = if step < claim.ladder.top() {
-            MARGIN
+            LEFT_OUT
         } else {
             1.0
         };
