@@ -23,6 +23,8 @@ pub struct MediaTotals {
     pub send_refused: u64,
     /// Packets for another worker that found its ring full.
     pub ring_dropped: u64,
+    /// Packets left out because too many waited for their viewer.
+    pub pacer_dropped: u64,
     /// Events that the control plane did not take in time.
     pub events_dropped: u64,
     /// Packets and messages that ingests took in.
@@ -50,6 +52,7 @@ pub(crate) struct WorkerTotals {
     pub(crate) send_dropped: AtomicU64,
     pub(crate) send_refused: AtomicU64,
     pub(crate) ring_dropped: AtomicU64,
+    pub(crate) pacer_dropped: AtomicU64,
     pub(crate) events_dropped: AtomicU64,
     pub(crate) ingested_packets: AtomicU64,
     pub(crate) ingested_bytes: AtomicU64,
@@ -77,6 +80,7 @@ impl WorkerTotals {
             send_dropped: zero(),
             send_refused: zero(),
             ring_dropped: zero(),
+            pacer_dropped: zero(),
             events_dropped: zero(),
             ingested_packets: zero(),
             ingested_bytes: zero(),
@@ -97,6 +101,7 @@ impl WorkerTotals {
         sum.send_dropped += self.send_dropped.load(Relaxed);
         sum.send_refused += self.send_refused.load(Relaxed);
         sum.ring_dropped += self.ring_dropped.load(Relaxed);
+        sum.pacer_dropped += self.pacer_dropped.load(Relaxed);
         sum.events_dropped += self.events_dropped.load(Relaxed);
         sum.ingested_packets += self.ingested_packets.load(Relaxed);
         sum.ingested_bytes += self.ingested_bytes.load(Relaxed);

@@ -8,6 +8,8 @@ use portunus_media::testing::Simulation;
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::BottleneckLink;
+use portunus_rtp::{ExtensionKind, ExtensionMap};
+use portunus_sdp::negotiated::NegotiatedMedia;
 
 const TOP: u8 = 2;
 /// What usual publishers send, in kbit/s.
@@ -313,6 +315,79 @@ fn a_publisher_of_a_single_layer_sends_what_its_viewer_can_take() {
         simulation.run(30.0);
         let sends = simulation.cameras[0].publisher.kbps[0];
         assert!(sends > 1_300, "{sends}");
+    }
+}
+
+#[test]
+fn a_publisher_on_another_worker_sends_what_its_viewers_can_take() {
+    let mut simulation = Simulation::of_workers(2, 1);
+    let (wide, narrow) = (simulation.link(link(8_000)), simulation.link(link(3_000)));
+    let camera = simulation.publish(Layering::Encodings, &[1_500]);
+    simulation.cameras[camera].obeys = Some(1_500);
+    simulation.watch(camera, wide);
+    simulation.worker = 1;
+    simulation.watch(camera, narrow);
+    simulation.run(20.0);
+    assert_eq!(simulation.cameras[camera].asked, None);
+    assert!(simulation.pictures(1, 10.0, 20.0) > 280);
+    simulation.set_link(narrow, link(600));
+    simulation.run(30.0);
+    let sends = simulation.cameras[camera].publisher.kbps[0];
+    assert!((350..=620).contains(&sends), "{sends}");
+    let asked = simulation.stats(1).media[0].layers.unwrap();
+    assert!(asked.asked_of_publisher.is_some(), "{asked:?}");
+    simulation.set_link(narrow, link(3_000));
+    simulation.run(30.0);
+    let sends = simulation.cameras[camera].publisher.kbps[0];
+    assert!(sends > 1_300, "{sends}");
+}
+
+/// A viewer that receives no transport-wide numbers, and says by REMB what arrives.
+fn without_numbers(line: &mut NegotiatedMedia) {
+    let mut extensions = ExtensionMap::default();
+    for (kind, id) in line.extensions.iter() {
+        if kind != ExtensionKind::TransportCc {
+            extensions.set(kind, id);
+        }
+    }
+    line.extensions = extensions;
+    for payload in &mut line.payloads {
+        payload.feedback.transport_cc = false;
+    }
+}
+
+/// Lets time go by while the viewer says what its link carries, as far as it can know: no more than half as much
+/// again as ever arrived at once.
+fn run_telling(simulation: &mut Simulation, seconds: u32, carries: u64) {
+    let mut says = 0;
+    for _ in 0..seconds * 2 {
+        simulation.run(0.5);
+        let now = simulation.seconds(simulation.now);
+        let arrives = simulation.received(0, now - 0.5, now);
+        says = (arrives.as_bps() * 3 / 2).max(says);
+        says = says.clamp(150_000, carries * 1_000);
+        simulation.set_receiver_estimate(0, says);
+    }
+}
+
+#[test]
+fn where_only_the_receiver_measures_layers_follow_its_word() {
+    for seed in 0..3 {
+        let mut simulation = Simulation::new(seed);
+        let down = simulation.link(link(3_000));
+        let camera = simulation.publish(Layering::Encodings, &USUAL);
+        simulation.watch_as(camera, down, StreamConfig::default(), without_numbers);
+        run_telling(&mut simulation, 40, 2_900);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        simulation.set_link(down, link(400));
+        run_telling(&mut simulation, 10, 350);
+        assert_eq!(simulation.layer(0), Some(0));
+        let stats = simulation.stats(0);
+        assert_eq!(stats.bandwidth.unwrap().set_by, "receiver");
+        assert!(simulation.longest_freeze(0, 45.0, 50.0) < 1.0);
+        simulation.set_link(down, link(3_000));
+        run_telling(&mut simulation, 40, 2_900);
+        assert_eq!(simulation.layer(0), Some(TOP));
     }
 }
 

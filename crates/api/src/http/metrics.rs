@@ -123,6 +123,11 @@ fn media(out: &mut String, totals: &MediaTotals) {
             totals.ring_dropped,
         ),
         (
+            "media_pacer_dropped",
+            "Packets left out because too many waited for their viewer",
+            totals.pacer_dropped,
+        ),
+        (
             "media_dropped_events",
             "Events of the media plane that the control plane did not take in time",
             totals.events_dropped,

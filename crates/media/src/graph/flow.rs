@@ -11,8 +11,8 @@ use super::Packet;
 pub(crate) struct Flow {
     /// Packets of several spatial layers in one stream came.
     svc: bool,
-    /// Packets of an upper temporal layer came.
-    temporal: bool,
+    /// The highest temporal layer of which packets came.
+    temporal: u8,
     /// Where somebody's link decides on layers.
     meter: Option<Box<LayerMeter>>,
 }
@@ -22,7 +22,7 @@ impl Flow {
     #[inline]
     pub(crate) fn record(&mut self, packet: &Packet, encodings: u8) {
         self.svc |= packet.layers.svc;
-        self.temporal |= packet.layers.temporal > 0;
+        self.temporal = self.temporal.max(packet.layers.temporal);
         if let Some(meter) = &mut self.meter {
             let layer = if encodings > 1 {
                 packet.encoding
@@ -35,7 +35,12 @@ impl Flow {
 
     /// Whether one encoding of it has layers.
     pub(crate) fn has_layers(&self) -> bool {
-        self.svc || self.temporal
+        self.svc || self.temporal > 0
+    }
+
+    /// Whether no other packet needs this one, once its frame is left out: it is of the highest temporal layer.
+    pub(crate) fn can_spare(&self, packet: &Packet) -> bool {
+        self.temporal > 0 && packet.layers.temporal >= self.temporal
     }
 
     /// What each layer takes; it is measured from now on.

@@ -32,21 +32,37 @@ pub(crate) struct Bare {
 
 /// A worker of its own.
 pub(crate) fn bare(now: Instant) -> Bare {
+    let mut all = together(1, now);
+    all.pop().expect("one worker")
+}
+
+/// Workers that work together.
+pub(crate) fn together(count: usize, now: Instant) -> Vec<Bare> {
+    let polls: Vec<Poll> = (0..count).map(|_| Poll::new().expect("a poll")).collect();
+    let inbox = |poll: &Poll| {
+        let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
+        let commands = SegQueue::new();
+        Arc::new(Inbox { commands, waker })
+    };
+    let inboxes: Vec<Arc<Inbox>> = polls.iter().map(inbox).collect();
+    let parts = polls.into_iter().zip(Rings::connect(count));
+    (0..)
+        .zip(parts)
+        .map(|(index, (poll, rings))| one_of(index, (poll, rings), &inboxes, now))
+        .collect()
+}
+
+fn one_of(index: u16, (poll, rings): (Poll, Rings), inboxes: &[Arc<Inbox>], now: Instant) -> Bare {
     let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
     let local = socket.local();
-    let poll = Poll::new().expect("a poll");
-    let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
-    let inbox = Arc::new(Inbox {
-        commands: SegQueue::new(),
-        waker,
-    });
+    let inbox = Arc::clone(inboxes.get(usize::from(index)).expect("an inbox"));
     let (events_in, events) = mpsc::channel(1 << 16);
     let worker = Worker::new(WorkerParts {
-        index: 0,
+        index,
         socket,
         poll,
-        inboxes: vec![Arc::clone(&inbox)],
-        rings: Rings::connect(1).pop().expect("one worker's rings"),
+        inboxes: inboxes.to_vec(),
+        rings,
         events: events_in,
         identity: identity(),
         candidates: vec![LocalCandidate {

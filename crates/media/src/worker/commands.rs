@@ -309,6 +309,7 @@ impl Worker {
             source,
             sink: None,
             clock_of: None,
+            spared: None,
             primed: false,
         });
         self.by_route.insert(id, slot);

@@ -30,6 +30,9 @@ pub(crate) struct Counters {
     /// Packets for another worker that found its ring full.
     ring_full: u64,
     logged_ring_full: u64,
+    /// Packets for a viewer for whom too many waited.
+    pacer_full: u64,
+    logged_pacer_full: u64,
     /// Events that the control plane did not take in time.
     events_dropped: u64,
     logged_events: u64,
@@ -56,6 +59,8 @@ impl Counters {
             logged: [0; KINDS],
             ring_full: 0,
             logged_ring_full: 0,
+            pacer_full: 0,
+            logged_pacer_full: 0,
             events_dropped: 0,
             logged_events: 0,
             ingested_packets: 0,
@@ -95,6 +100,7 @@ impl Counters {
             (&totals.send_dropped, sending.dropped),
             (&totals.send_refused, sending.refused),
             (&totals.ring_dropped, self.ring_full),
+            (&totals.pacer_dropped, self.pacer_full),
             (&totals.events_dropped, self.events_dropped),
             (&totals.ingested_packets, self.ingested_packets),
             (&totals.ingested_bytes, self.ingested_bytes),
@@ -145,6 +151,12 @@ impl Counters {
     /// A packet for another worker found the ring full.
     pub(super) fn ring_full(&mut self) {
         self.ring_full += 1;
+        self.changed = true;
+    }
+
+    /// A packet for a viewer was left out or lost because too many waited.
+    pub(super) fn pacer_full(&mut self) {
+        self.pacer_full += 1;
         self.changed = true;
     }
 
@@ -207,6 +219,15 @@ impl Counters {
                 "events dropped: the control plane does not keep up"
             );
             self.logged_events = self.events_dropped;
+        }
+        if self.pacer_full > self.logged_pacer_full {
+            let new = self.pacer_full - self.logged_pacer_full;
+            tracing::debug!(
+                worker,
+                new,
+                "packets left out: too many wait for their viewer"
+            );
+            self.logged_pacer_full = self.pacer_full;
         }
         if self.ring_full > self.logged_ring_full {
             let new = self.ring_full - self.logged_ring_full;

@@ -69,6 +69,8 @@ pub(super) struct Route {
     pub(super) sink: Option<(usize, usize)>,
     /// The numbering that the sink's sender reports stand for.
     pub(super) clock_of: Option<(u8, u32)>,
+    /// The last frame, by encoding and timestamp, that was left out because too many packets waited.
+    pub(super) spared: Option<(u8, u32)>,
     /// It relays already: what the source kept for new sinks has been sent.
     pub(super) primed: bool,
 }

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 pub(super) use paced::Pacing;
 
 use super::Worker;
+use super::counters::Counters;
 use super::peer::{Peer, Route};
 use super::ring::Passed;
 use crate::command::Command;
@@ -28,14 +29,14 @@ const PASSED_PER_TURN: usize = 1_024;
 impl Worker {
     /// How much of what other workers passed on a turn takes. To be counted before the turn's commands
     /// are taken: what a worker says of a source before it passes packets of it on is known then.
-    pub(super) fn count_passed(&self) -> SmallVec<[usize; 8]> {
+    pub(crate) fn count_passed(&self) -> SmallVec<[usize; 8]> {
         let rings = self.parts.rings.from.iter();
         let count = |ring: &Consumer<Passed>| ring.slots().min(PASSED_PER_TURN);
         rings.map(|ring| ring.as_ref().map_or(0, count)).collect()
     }
 
     /// Takes what other workers passed on, `counts` from each; says whether there is more.
-    pub(super) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
+    pub(crate) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
         let mut more = false;
         let rings = self.parts.rings.from.iter_mut().zip(counts);
         for (ring, count) in rings.filter_map(|(ring, count)| Some((ring.as_mut()?, *count))) {
@@ -173,6 +174,7 @@ impl Worker {
             media,
             socket: &self.parts.socket,
             out: &mut self.out,
+            counters: &mut self.counters,
             send_time,
             now,
         };
@@ -314,6 +316,7 @@ struct Relay<'a> {
     media: usize,
     socket: &'a MediaSocket,
     out: &'a mut SendBatch,
+    counters: &'a mut Counters,
     send_time: AbsSendTime,
     now: Instant,
 }

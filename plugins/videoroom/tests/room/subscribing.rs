@@ -92,6 +92,29 @@ async fn a_subscriber_gets_an_offer_and_media_once_it_has_answered() {
 }
 
 #[tokio::test]
+async fn a_room_without_transport_wide_numbers_leaves_the_measuring_to_receivers() {
+    for on in [true, false] {
+        let world = World::new(json!({ "transport_wide_cc_ext": on })).await;
+        let mut offer = jsep("offer", "alal", &AV);
+        let sdp = offer["sdp"].as_str().unwrap();
+        let uri = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
+        let lines = format!("a=msid:s v\r\na=extmap:9 {uri}\r\na=rtcp-fb:96 transport-cc\r\n");
+        offer["sdp"] = sdp.replace("a=msid:s v\r\n", &lines).into();
+        let al = world.publisher_with(json!({ "id": 1 }), offer).await;
+        let viewer = world
+            .joining_viewer(json!({ "streams": [{ "feed": 1 }] }))
+            .await;
+        for description in [&al.answer, &viewer.offer] {
+            assert_eq!(description.contains(uri), on, "{description}");
+            let feedback = "a=rtcp-fb:96 transport-cc\r\n";
+            assert_eq!(description.contains(feedback), on, "{description}");
+            let remb = "a=rtcp-fb:96 goog-remb\r\n";
+            assert!(description.contains(remb), "{description}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_old_form_names_one_publisher() {
     let world = World::new(json!({})).await;
     let _al = world

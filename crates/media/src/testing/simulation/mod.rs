@@ -1,4 +1,4 @@
-//! Publishers and viewers of a worker behind links that change, in virtual time: everything of the
+//! Publishers and viewers of workers behind links that change, in virtual time: everything of the
 //! server is real but its socket, and so are the connections of the viewers.
 #![allow(
     clippy::expect_used,
@@ -13,7 +13,6 @@ mod watcher;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_rtc::bandwidth::{DataRate, Layering};
@@ -26,13 +25,12 @@ use portunus_rtp::ExtensionKind;
 use portunus_sdp::negotiated::{
     Codec, DtlsRole, Negotiated, NegotiatedMedia, RemoteSsrc, RemoteTransport,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::bare::{Bare, bare};
+use super::bare::{Bare, together};
 use crate::command::Command;
-use crate::plane::{Inbox, PeerId, RouteId};
-use crate::worker::Worker;
-use crate::{Event, PeerEvent, PeerStats, RouteOptions, TrackRef};
+use crate::plane::{PeerId, RouteId};
+use crate::{Event, PeerStats, RouteOptions, TrackRef};
 
 pub use camera::Camera;
 pub use watcher::Watcher;
@@ -41,7 +39,10 @@ const TICK: Duration = Duration::from_millis(1);
 /// From a client to the server.
 const UP: Duration = Duration::from_millis(20);
 
-/// A worker with whom it serves, and what lies between.
+/// The ports of the clients of one worker.
+const PORTS: u16 = 10_000;
+
+/// Workers with whom they serve, and what lies between.
 pub struct Simulation {
     /// When it began.
     pub start: Instant,
@@ -51,10 +52,9 @@ pub struct Simulation {
     pub cameras: Vec<Camera>,
     /// Who watches.
     pub watchers: Vec<Watcher>,
-    worker: Worker,
-    inbox: Arc<Inbox>,
-    local: SocketAddr,
-    events: mpsc::Receiver<PeerEvent>,
+    /// Who comes next is a client of this worker.
+    pub worker: u16,
+    workers: Vec<Bare>,
     links: Vec<DownLink>,
     clients: HashMap<SocketAddr, Client>,
     up: VecDeque<(Instant, SocketAddr, Vec<u8>)>,
@@ -95,23 +95,23 @@ impl std::fmt::Debug for Simulation {
 impl Simulation {
     /// Nobody is there yet. The same `seed` makes the same simulation, but for the keys.
     pub fn new(seed: u64) -> Self {
+        Self::of_workers(1, seed)
+    }
+
+    /// The same with several workers.
+    pub fn of_workers(count: usize, seed: u64) -> Self {
         let now = Instant::now();
-        let Bare {
-            mut worker,
-            inbox,
-            local,
-            events,
-        } = bare(now);
-        worker.keep_datagrams();
+        let mut workers = together(count, now);
+        for bare in &mut workers {
+            bare.worker.keep_datagrams();
+        }
         let mut this = Self {
             start: now,
             now,
             cameras: Vec::new(),
             watchers: Vec::new(),
-            worker,
-            inbox,
-            local,
-            events,
+            worker: 0,
+            workers,
             links: Vec::new(),
             clients: HashMap::new(),
             up: VecDeque::new(),
@@ -211,19 +211,20 @@ impl Simulation {
         let routes = lines.iter().map(|line| {
             self.next_id += 1;
             let route = RouteId {
-                worker: 0,
+                worker: peer.worker,
                 serial: 1_000_000 + self.next_id,
             };
             let track = |peer| TrackRef {
                 peer,
                 mid: line.mid,
             };
-            self.inbox.send(Command::AddRoute {
+            let added = Command::AddRoute {
                 route,
                 from: track(source).into(),
                 to: track(peer),
                 options: RouteOptions::default(),
-            });
+            };
+            self.workers[usize::from(peer.worker)].inbox.send(added);
             route
         });
         let routes: Vec<RouteId> = routes.collect();
@@ -241,21 +242,28 @@ impl Simulation {
     /// A viewer asks for something else of the video.
     pub fn set_options(&mut self, watcher: usize, options: RouteOptions) {
         let [route, _] = self.watchers[watcher].routes;
-        self.inbox.send(Command::SetRoute { route, options });
+        self.order(route.worker, Command::SetRoute { route, options });
     }
 
     /// What a publisher may send at most, in bit/s.
     pub fn set_bitrate(&mut self, camera: usize, bitrate: Option<u64>) {
         let peer = self.camera_peer(camera);
-        self.inbox.send(Command::SetBitrate { peer, bitrate });
+        self.order(peer.worker, Command::SetBitrate { peer, bitrate });
+    }
+
+    /// A viewer says by REMB what its link carries, in bit/s.
+    pub fn set_receiver_estimate(&mut self, watcher: usize, bitrate: u64) {
+        let connection = &mut self.watchers[watcher].connection;
+        connection.limit_bitrate(Some(bitrate), self.now);
     }
 
     /// The server's figures of a viewer.
     pub fn stats(&mut self, watcher: usize) -> PeerStats {
         let peer = self.peer_at(self.watchers[watcher].address);
         let (reply, mut stats) = oneshot::channel();
-        self.inbox.send(Command::Stats { peer, reply });
-        self.worker.take_commands(self.now);
+        self.order(peer.worker, Command::Stats { peer, reply });
+        let bare = &mut self.workers[usize::from(peer.worker)];
+        bare.worker.take_commands(self.now);
         stats.try_recv().expect("the peer is there")
     }
 
@@ -266,18 +274,8 @@ impl Simulation {
             self.now += TICK;
             self.deliver_down();
             self.serve_clients();
-            self.worker.take_commands(self.now);
-            self.worker.take_handshakes(self.now);
-            self.deliver_up();
-            self.worker.relay_fresh(self.now);
-            self.worker.run_timers(self.now);
-            self.worker.poll_touched(self.now);
-            for (to, datagram) in self.worker.take_kept() {
-                if let Some(client) = self.clients.get(&to) {
-                    let link = &mut self.links[client.link];
-                    let bytes = datagram.len();
-                    link.bottleneck.send(self.now, bytes, (to, datagram));
-                }
+            for index in 0..self.workers.len() {
+                self.turn(index);
             }
             self.hear_events();
             for link in &mut self.links {
@@ -287,15 +285,38 @@ impl Simulation {
         }
     }
 
+    /// A turn of a worker.
+    fn turn(&mut self, index: usize) {
+        let now = self.now;
+        let worker = &mut self.workers[index].worker;
+        let passed = worker.count_passed();
+        worker.take_commands(now);
+        let _ = worker.take_passed(&passed, now);
+        worker.take_handshakes(now);
+        self.deliver_up(index);
+        let worker = &mut self.workers[index].worker;
+        worker.relay_fresh(now);
+        worker.run_timers(now);
+        worker.poll_touched(now);
+        for (to, datagram) in worker.take_kept() {
+            if let Some(client) = self.clients.get(&to) {
+                let link = &mut self.links[client.link];
+                let bytes = datagram.len();
+                link.bottleneck.send(now, bytes, (to, datagram));
+            }
+        }
+    }
+
     fn deliver_down(&mut self) {
         for link in &mut self.links {
             while let Some((to, mut datagram)) = link.bottleneck.receive(self.now) {
+                let server = self.workers[worker_of(to)].local;
                 match self.clients.get(&to).map(|client| client.who) {
                     Some(Who::Camera(index)) => {
-                        self.cameras[index].receive(self.now, self.local, &mut datagram);
+                        self.cameras[index].receive(self.now, server, &mut datagram);
                     }
                     Some(Who::Watcher(index)) => {
-                        self.watchers[index].receive(self.now, self.local, &mut datagram);
+                        self.watchers[index].receive(self.now, server, &mut datagram);
                     }
                     None => {}
                 }
@@ -339,38 +360,50 @@ impl Simulation {
         }
     }
 
-    fn deliver_up(&mut self) {
-        while self.up.front().is_some_and(|(at, ..)| *at <= self.now) {
-            if let Some((_, from, mut datagram)) = self.up.pop_front() {
-                self.worker
-                    .take_datagram(self.now, self.local, from, &mut datagram);
-            }
+    /// A worker receives what has arrived for it.
+    fn deliver_up(&mut self, index: usize) {
+        let bare = &mut self.workers[index];
+        let arrived = self.up.partition_point(|(at, ..)| *at <= self.now);
+        let (now, local) = (self.now, bare.local);
+        self.up.make_contiguous()[..arrived].sort_by_key(|(_, from, _)| worker_of(*from) != index);
+        while let Some((at, from, datagram)) = self.up.front_mut()
+            && *at <= now
+            && worker_of(*from) == index
+        {
+            bare.worker.take_datagram(now, local, *from, datagram);
+            self.up.pop_front();
         }
     }
 
     fn hear_events(&mut self) {
-        while let Ok(event) = self.events.try_recv() {
-            let Event::Layer { route, layer, .. } = event.event else {
-                continue;
-            };
-            let watcher = self.watchers.iter_mut();
-            for watcher in watcher.filter(|w| w.routes[0] == route) {
-                watcher.told.push((self.now, layer));
+        for bare in &mut self.workers {
+            while let Ok(event) = bare.events.try_recv() {
+                let Event::Layer { route, layer, .. } = event.event else {
+                    continue;
+                };
+                let watcher = self.watchers.iter_mut();
+                for watcher in watcher.filter(|w| w.routes[0] == route) {
+                    watcher.told.push((self.now, layer));
+                }
             }
         }
     }
 
+    fn order(&self, worker: u16, command: Command) {
+        self.workers[usize::from(worker)].inbox.send(command);
+    }
+
     fn next_client(&mut self) -> (PeerId, SocketAddr) {
         self.next_id += 1;
-        let port = 1_000 + self.next_id as u16;
+        let port = PORTS * (self.worker + 1) + self.next_id as u16;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         (self.peer_at(address), address)
     }
 
     fn peer_at(&self, address: SocketAddr) -> PeerId {
         PeerId {
-            worker: 0,
-            serial: u64::from(address.port()) - 1_000,
+            worker: worker_of(address) as u16,
+            serial: u64::from(address.port() % PORTS),
         }
     }
 
@@ -386,26 +419,33 @@ impl Simulation {
         media: Vec<NegotiatedMedia>,
     ) -> RemoteTransport {
         let ice = credentials(&format!("server{}", peer.serial), 1);
-        self.inbox.send(Command::CreatePeer {
+        let created = Command::CreatePeer {
             peer,
             ice: ice.clone(),
             controlling: false,
-        });
+        };
+        self.order(peer.worker, created);
         let transport = side.describe();
         let fingerprints = transport.fingerprints.clone();
         let negotiated = Box::new(Negotiated { transport, media });
-        self.inbox.send(Command::Negotiate { peer, negotiated });
+        self.order(peer.worker, Command::Negotiate { peer, negotiated });
+        let local = self.workers[usize::from(peer.worker)].local;
         RemoteTransport {
             ice,
             ice_lite: true,
             fingerprints,
             dtls_role: DtlsRole::Client,
             candidates: candidate_lines(&[LocalCandidate {
-                address: self.local,
-                base: self.local,
+                address: local,
+                base: local,
             }]),
         }
     }
+}
+
+/// The worker that a client belongs to.
+fn worker_of(client: SocketAddr) -> usize {
+    usize::from(client.port() / PORTS) - 1
 }
 
 /// A line with the codec that has such layers.

@@ -7,8 +7,8 @@ use std::time::Instant;
 use portunus_rtc::bandwidth::{Lane, Pacer};
 use portunus_rtc::streams::Burst;
 
-use super::{Relay, Worker};
-use crate::graph::{Packet, Selection};
+use super::{Relay, Route, Worker};
+use crate::graph::{Packet, Selection, Source};
 use crate::sys::Destination;
 
 /// The pacer of a peer.
@@ -57,11 +57,24 @@ impl Worker {
                 media,
                 socket: &self.parts.socket,
                 out: &mut self.out,
+                counters: &mut self.counters,
                 send_time,
                 now,
             };
             relay.depart(&queued);
         }
+    }
+}
+
+impl Route {
+    /// Whether a packet is to be left out because too many wait: frames of the highest temporal layer are,
+    /// whole ones only.
+    fn spares(&mut self, packet: &Packet, source: &Source, is_crowded: bool) -> bool {
+        let frame = (packet.encoding, packet.header.timestamp);
+        if is_crowded && packet.layers.start && source.flow.can_spare(packet) {
+            self.spared = Some(frame);
+        }
+        self.spared == Some(frame) && source.flow.can_spare(packet)
     }
 }
 
@@ -84,6 +97,15 @@ impl Relay<'_> {
         let Some(pacer) = &mut self.peer.pacer else {
             return;
         };
+        let selection = match selection {
+            Selection::Forward { .. }
+                if self.route.spares(packet, self.source, pacer.is_crowded()) =>
+            {
+                self.counters.pacer_full();
+                Selection::Skip
+            }
+            selection => selection,
+        };
         let (waits, bytes) = match selection {
             Selection::Forward { .. } => (is_video && !pacer.is_clear(now), packet.data.len()),
             Selection::Skip | Selection::Other => (is_video && !pacer.is_empty(), 0),
@@ -95,7 +117,9 @@ impl Relay<'_> {
                 selection,
             };
             // What finds no room is lost, like any packet on the way.
-            let _ = pacer.push(Lane::Video, bytes, queued, now);
+            if pacer.push(Lane::Video, bytes, queued, now).is_err() {
+                self.counters.pacer_full();
+            }
             return;
         }
         match selection {
