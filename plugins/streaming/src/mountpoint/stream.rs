@@ -46,6 +46,13 @@ pub(crate) struct Live {
     pub(crate) age: Age,
 }
 
+impl Live {
+    /// Whether viewers can be given less than all of it.
+    pub(crate) fn has_layers(&self) -> bool {
+        self.simulcast || self.svc
+    }
+}
+
 /// How long ago the last packet came.
 #[derive(Debug, Clone)]
 pub(crate) enum Age {

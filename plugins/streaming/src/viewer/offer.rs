@@ -13,7 +13,9 @@ const ABS_SEND_TIME: u8 = 2;
 const MID: u8 = 4;
 const ABS_CAPTURE_TIME: u8 = 7;
 const PLAYOUT_DELAY: u8 = 12;
-/// Beside them, for what a phone publishes.
+/// Beside them, where layers are chosen by what a viewer's link carries.
+const TRANSPORT_CC: u8 = 3;
+/// And for what a phone publishes.
 const VIDEO_ORIENTATION: u8 = 13;
 
 impl Watching {
@@ -75,6 +77,10 @@ impl Subscription {
             (ExtensionKind::AbsSendTime, ABS_SEND_TIME),
             (ExtensionKind::Mid, MID),
         ];
+        if live.has_layers() {
+            let extension = (ExtensionKind::TransportCc, TRANSPORT_CC);
+            media.extensions.push(extension);
+        }
         if mountpoint.abs_capture_time().is_some() {
             let extension = (ExtensionKind::AbsCaptureTime, ABS_CAPTURE_TIME);
             media.extensions.push(extension);

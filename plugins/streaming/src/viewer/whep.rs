@@ -152,6 +152,9 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         ],
         ..AnswerOptions::default()
     };
+    if live.has_layers() {
+        options.extensions.push(ExtensionKind::TransportCc);
+    }
     if mountpoint.abs_capture_time().is_some() {
         options.extensions.push(ExtensionKind::AbsCaptureTime);
     }

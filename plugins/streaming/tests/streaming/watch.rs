@@ -63,6 +63,34 @@ async fn a_viewer_gets_the_streams_in_order_with_their_codecs() {
 }
 
 #[tokio::test]
+async fn where_layers_are_chosen_the_link_is_measured() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let layered = [
+        json!({ "simulcast": true, "port2": 0, "port3": 0 }),
+        json!({ "svc": true }),
+    ];
+    for (id, extra) in (1..).zip(layered) {
+        let mut video = json!({ "type": "video", "mid": "v", "port": 0, "pt": 98, "codec": "vp9" });
+        let members = extra.as_object().unwrap().clone();
+        video.as_object_mut().unwrap().extend(members);
+        let body = json!({ "request": "create", "type": "rtp", "id": id, "media": [video] });
+        create(&mut client, body).await;
+        let mut client = world.client().await;
+        client
+            .message(json!({ "request": "watch", "id": id }), None)
+            .await;
+        let (_, offer) = client.event_with_jsep().await;
+        let offer = offer.unwrap();
+        let sections = sections(offer["sdp"].as_str().unwrap());
+        assert!(sections[0].contains(&"a=rtcp-fb:98 transport-cc"), "{id}");
+        let extension =
+            "a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
+        assert!(sections[0].contains(&extension), "{id}");
+    }
+}
+
+#[tokio::test]
 async fn media_flows_from_when_the_connection_is_up() {
     let world = World::new().await;
     let mut client = world.client().await;
