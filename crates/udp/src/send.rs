@@ -236,10 +236,7 @@ impl SendBatch {
                     first += sent;
                     tries = 0;
                 }
-                Err(error) => {
-                    tries += 1;
-                    first += self.refused(first, error, socket, tries);
-                }
+                Err(error) => first += self.refused(first, error, socket, &mut tries),
             }
         }
         self.runs.clear();
@@ -278,14 +275,14 @@ impl SendBatch {
         self.error.take()
     }
 
-    /// Deals with an error on the run `first`, after so many `tries` that brought nothing; returns how many
-    /// runs are settled by that.
+    /// Deals with an error on the run `first`, and counts the `tries` that found no room; returns how many runs
+    /// are settled by that.
     fn refused(
         &mut self,
         first: usize,
         error: io::Error,
         socket: BorrowedFd<'_>,
-        tries: u32,
+        tries: &mut u32,
     ) -> usize {
         let Some(run) = self.runs.get(first).copied() else {
             return 1;
@@ -293,7 +290,8 @@ impl SendBatch {
         match (error.kind(), error.raw_os_error()) {
             (io::ErrorKind::Interrupted, _) => 0,
             (io::ErrorKind::WouldBlock, _) | (_, Some(libc::ENOBUFS)) => {
-                if tries < TRIES && wait_writable(socket) {
+                *tries += 1;
+                if *tries < TRIES && wait_writable(socket) {
                     return 0;
                 }
                 let left = self.runs.iter().skip(first);
