@@ -1,11 +1,11 @@
 // Mountpoints that ffmpeg, GStreamer, files and cameras feed, watched in browsers.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Server } from '../server/portunus.mjs';
 import { expect, FIREFOX, firefoxWith, test } from './fixtures';
+import { GSTREAMER, needsGstreamer } from './gstreamer';
 import { blankPage, client } from './in-page';
 import { grows, mediaFlows, statsOf, sum } from './stats';
 
@@ -119,19 +119,17 @@ test('ffmpeg feeds VP8 as SRTP', async ({ page, server, clientScript }) => {
   await mediaFlows(page, { video: 'VP8' });
 });
 
-const gstreamer = join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'gstreamer/debug/portunus-gstreamer');
-
 for (const [codec, encoder] of Object.entries({
   vp9: 'vp9enc deadline=1 cpu-used=8 keyframe-max-dist=25 ! rtpvp9pay',
   h264: 'x264enc tune=zerolatency speed-preset=ultrafast key-int-max=25 ! video/x-h264,profile=constrained-baseline ! rtph264pay config-interval=-1',
   av1: 'av1enc cpu-used=10 usage-profile=realtime keyframe-max-dist=25 ! av1parse ! rtpav1pay',
 })) {
   test(`GStreamer feeds ${codec} and Opus`, async ({ page, server, clientScript }) => {
-    test.skip(!existsSync(gstreamer), 'scripts/setup gstreamer was not run');
+    needsGstreamer();
     await open(page, server, clientScript);
     const ports = await mountpoint(page, 7, [AUDIO, video(codec)]);
     const child = feed(
-      gstreamer,
+      GSTREAMER,
       `videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=180,framerate=25/1 ! ${encoder}
        ! udpsink host=127.0.0.1 port=${ports.v.port} audiotestsrc is-live=true ! audioconvert ! opusenc ! rtpopuspay
        ! udpsink host=127.0.0.1 port=${ports.a.port}`,
