@@ -44,6 +44,9 @@ pub enum FileError {
     /// There is not a single frame in it.
     #[error("no media in it")]
     Empty,
+    /// There are frames in it, but nothing in them that could be sent.
+    #[error("no packets come of it: all of its frames are empty")]
+    NoPackets,
     /// It ends in the middle of something.
     #[error("truncated after {0} bytes")]
     Truncated(u64),

@@ -82,6 +82,8 @@ pub struct MediaFile {
     start: Option<Nanos>,
     /// The current pass began at the file's start.
     from_start: bool,
+    /// The current pass has made packets.
+    made_packets: bool,
     frame: Frame,
     /// After a seek: no frame before a keyframe of the video track, if there is one.
     waits_for_keyframe: bool,
@@ -177,6 +179,7 @@ impl MediaFile {
             schedule: Schedule::new(tracks.iter().map(|track| track.codec.kind() == Kind::Audio)),
             start: None,
             from_start: true,
+            made_packets: false,
             frame: Frame::default(),
             waits_for_keyframe: false,
             ended: false,
@@ -269,6 +272,7 @@ impl MediaFile {
         self.demux.seek(to)?;
         self.ended = false;
         self.from_start = to == 0;
+        self.made_packets = false;
         let has_video = self.streams.iter().any(|it| it.kind == Kind::Video);
         self.waits_for_keyframe = has_video && to > 0;
         let origin = if has_video || to == 0 { None } else { Some(to) };
@@ -291,12 +295,17 @@ impl MediaFile {
             if self.schedule.played() == 0 && self.from_start {
                 return Err(FileError::Empty);
             }
+            // It would be read round and round.
+            if !self.made_packets && self.from_start {
+                return Err(FileError::NoPackets);
+            }
             if !self.looping {
                 self.ended = true;
                 return Ok(false);
             }
             self.demux.seek(0)?;
             self.from_start = true;
+            self.made_packets = false;
             self.waits_for_keyframe = false;
             self.schedule.begin_pass(self.start);
             return Ok(true);
@@ -324,6 +333,7 @@ impl MediaFile {
         self.queue.at = time(place.at);
         self.queue.presented = time(place.presented);
         stream.packetize(frame, place.presented, &mut self.queue)?;
+        self.made_packets |= !self.queue.packets.is_empty();
         Ok(true)
     }
 }

@@ -373,6 +373,32 @@ fn what_cannot_be_played_is_refused_with_advice() {
     }
 }
 
+#[test]
+fn a_file_of_empty_frames_is_an_error_and_not_read_for_ever() {
+    let mut empty = bytes("h264-opus.mp4");
+    // The table of the samples' sizes: its type, its version, the size of all, their number, the sizes.
+    let at = |(at, bytes): (usize, &[u8])| (bytes == b"stsz").then_some(at);
+    let tables: Vec<usize> = empty.windows(4).enumerate().filter_map(at).collect();
+    for at in tables {
+        let count = u32::from_be_bytes(empty[at + 12..at + 16].try_into().unwrap()) as usize;
+        empty[at + 16..at + 16 + 4 * count].fill(0);
+    }
+    for looping in [false, true] {
+        let options = OpenOptions { looping, ..ONCE };
+        let reader = Cursor::new(empty.clone());
+        let mut file = MediaFile::from_reader(reader, "mp4", &options).unwrap();
+        for _ in 0..2 {
+            let first = file.next().map(|packet| packet.map(|_| ()));
+            assert!(
+                matches!(first, Some(Err(FileError::NoPackets))),
+                "{first:?}"
+            );
+            assert!(file.next().is_none());
+            file.seek(Duration::ZERO).unwrap();
+        }
+    }
+}
+
 /// Plays damaged bytes to the end, or for a while.
 fn play_damaged(bytes: Vec<u8>, extension: &str) -> Result<usize, FileError> {
     let mut file = MediaFile::from_reader(Cursor::new(bytes), extension, &ONCE)?;
