@@ -124,7 +124,7 @@ impl TestServer {
 
     /// Lets the media plane report `event` of `peer`.
     pub async fn happen(&self, peer: PeerId, event: Event) {
-        let sent = self.events.send(PeerEvent { peer, event }).await;
+        let sent = self.events.send(PeerEvent::new(peer, event)).await;
         sent.expect("the gateway takes events");
     }
 }

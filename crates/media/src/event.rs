@@ -4,15 +4,34 @@ use std::net::SocketAddr;
 
 use portunus_rtp::Mid;
 
+use crate::waiting::Held;
 use crate::{LayerReason, PeerId, RouteId, SpeechActivity};
 
 /// Something that happened to a peer, and to which one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct PeerEvent {
     /// The peer.
     pub peer: PeerId,
     /// What happened.
     pub event: Event,
+    /// Of a message: its place among those of its worker that nobody has taken yet.
+    _held: Option<Held>,
+}
+
+impl PeerEvent {
+    /// Something that happened to a peer.
+    pub fn new(peer: PeerId, event: Event) -> Self {
+        let _held = None;
+        PeerEvent { peer, event, _held }
+    }
+
+    /// The same, with a place that is free again once this is dropped.
+    pub(crate) fn holding(self, held: Held) -> Self {
+        PeerEvent {
+            _held: Some(held),
+            ..self
+        }
+    }
 }
 
 /// What happened to a peer.
@@ -108,6 +127,18 @@ pub struct DataMessage {
     pub protocol: String,
     /// What it says.
     pub payload: DataPayload,
+}
+
+impl DataMessage {
+    /// How long it is, with its channel's names, in bytes.
+    pub fn size(&self) -> usize {
+        let payload = match &self.payload {
+            DataPayload::Text(text) => text.len(),
+            DataPayload::Binary(bytes) => bytes.len(),
+        };
+        let names = self.label.len().saturating_add(self.protocol.len());
+        payload.saturating_add(names)
+    }
 }
 
 /// Text or bytes (RFC 8831 section 8).

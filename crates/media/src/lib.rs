@@ -15,6 +15,7 @@ mod sys;
 #[doc(hidden)]
 pub mod testing;
 mod totals;
+mod waiting;
 mod worker;
 
 pub use command::{KeyframeCache, RouteOptions, SourceRef, TrackRef};

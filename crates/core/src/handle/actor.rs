@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use portunus_media::{CloseReason, Event, PeerEvent};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use super::connection::Connections;
+use super::inbox::Commands;
 use super::jsep::RawJsep;
 use super::{Command, Handle, Inbox, Responder, Shared, trickle};
 use crate::context::Context;
@@ -59,7 +59,7 @@ struct Actor {
 }
 
 impl Actor {
-    async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+    async fn run(mut self, mut commands: Commands) {
         while let Some(command) = commands.recv().await {
             match command {
                 Command::Message {
@@ -94,7 +94,7 @@ impl Actor {
                 Command::RestartIce { remote, reply } => {
                     let _ = reply.send(self.handle.connections().restart_ice(remote));
                 }
-                Command::Peer(PeerEvent { peer, event }) => {
+                Command::Peer(PeerEvent { peer, event, .. }) => {
                     if self.handle.peer() == Some(peer) {
                         self.peer_event(event);
                     }

@@ -1,6 +1,7 @@
 //! What reaches a handle's task.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{Event, PeerEvent};
@@ -14,6 +15,8 @@ use crate::{Client, Counters};
 
 /// Commands that wait for a handle's task at most; so many events more, and those without which it cannot go on.
 const CAPACITY: usize = 256;
+/// Bytes of messages of data channels among them.
+const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Something for a handle's task to do.
 #[derive(Debug)]
@@ -67,6 +70,17 @@ impl Command {
         }
     }
 
+    /// Of a message of a data channel, how long it is.
+    fn message_size(&self) -> Option<usize> {
+        match self {
+            Command::Peer(PeerEvent {
+                event: Event::Data(message),
+                ..
+            }) => Some(message.size()),
+            _ => None,
+        }
+    }
+
     /// Whether the handle cannot go on without it. There are few of these.
     fn is_vital(&self) -> bool {
         match self {
@@ -92,6 +106,25 @@ pub(crate) struct Inbox {
     commands: mpsc::Sender<Command>,
     counters: Arc<Counters>,
     late: Arc<Mutex<Late>>,
+    /// Bytes of messages that wait.
+    message_bytes: Arc<AtomicUsize>,
+}
+
+/// Where a handle's task takes its commands from.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    queue: mpsc::Receiver<Command>,
+    message_bytes: Arc<AtomicUsize>,
+}
+
+impl Commands {
+    /// The next command; none once nobody can send one any more.
+    pub(crate) async fn recv(&mut self) -> Option<Command> {
+        let command = self.queue.recv().await?;
+        let size = command.message_size().unwrap_or(0);
+        self.message_bytes.fetch_sub(size, Ordering::Relaxed);
+        Some(command)
+    }
 }
 
 /// What found no room, in its order.
@@ -103,15 +136,20 @@ struct Late {
 }
 
 impl Inbox {
-    pub(crate) fn new(counters: Arc<Counters>) -> (Inbox, mpsc::Receiver<Command>) {
-        let (commands, inbox) = mpsc::channel(CAPACITY);
-        let late = Arc::default();
-        let own = Inbox {
+    pub(crate) fn new(counters: Arc<Counters>) -> (Inbox, Commands) {
+        let (commands, queue) = mpsc::channel(CAPACITY);
+        let message_bytes = Arc::<AtomicUsize>::default();
+        let inbox = Inbox {
             commands,
             counters,
-            late,
+            late: Arc::default(),
+            message_bytes: message_bytes.clone(),
         };
-        (own, inbox)
+        let commands = Commands {
+            queue,
+            message_bytes,
+        };
+        (inbox, commands)
     }
 
     /// Waits for a place; false if the task has ended.
@@ -123,6 +161,12 @@ impl Inbox {
     /// delivered keeps its order.
     pub(crate) fn deliver(&self, mut command: Command) {
         let mut late = self.late();
+        let size = command.message_size().unwrap_or(0);
+        let waiting = self.message_bytes.load(Ordering::Relaxed);
+        if size > 0 && waiting.saturating_add(size) > MAX_MESSAGE_BYTES {
+            return add(&self.counters.events_dropped);
+        }
+        self.message_bytes.fetch_add(size, Ordering::Relaxed);
         if !late.is_sent {
             match self.commands.try_send(command) {
                 Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => return,
@@ -131,6 +175,7 @@ impl Inbox {
         }
         let has_room = command.is_vital() || late.queue.len() < CAPACITY;
         if command.is_droppable() || !has_room {
+            self.message_bytes.fetch_sub(size, Ordering::Relaxed);
             return add(&self.counters.events_dropped);
         }
         late.queue.push_back(command);
@@ -189,7 +234,7 @@ impl Responder {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::panic)]
-    use portunus_media::{IceState, MediaPlane, PeerOptions};
+    use portunus_media::{DataMessage, DataPayload, IceState, MediaPlane, PeerOptions};
 
     use super::*;
 
@@ -228,7 +273,7 @@ mod tests {
             controlling: false,
             worker: None,
         });
-        let news = |event| Command::Peer(PeerEvent { peer, event });
+        let news = |event| Command::Peer(PeerEvent::new(peer, event));
         for _ in 0..3 * CAPACITY {
             inbox.deliver(news(Event::Ice(IceState::Connected)));
         }
@@ -245,5 +290,41 @@ mod tests {
             commands.recv().await,
             Some(Command::Hangup { .. })
         ));
+    }
+
+    #[tokio::test]
+    async fn messages_are_bounded_by_their_bytes() {
+        let counters = Arc::new(Counters::default());
+        let (inbox, mut commands) = Inbox::new(counters.clone());
+        let (media, _, _) = MediaPlane::detached();
+        let peer = media.create_peer(PeerOptions {
+            ice: super::super::connection::new_credentials(),
+            controlling: false,
+            worker: None,
+        });
+        let message = || {
+            let message = DataMessage {
+                label: String::new(),
+                protocol: String::new(),
+                payload: DataPayload::Binary(vec![0; MAX_MESSAGE_BYTES / 4]),
+            };
+            Command::Peer(PeerEvent::new(peer, Event::Data(message)))
+        };
+        let dropped = || counters.events_dropped.load(Ordering::Relaxed);
+        for _ in 0..5 {
+            inbox.deliver(message());
+        }
+        assert_eq!(dropped(), 1);
+        // What is no message has its place, and what is taken makes room.
+        inbox.deliver(hangup(0));
+        commands.recv().await;
+        inbox.deliver(message());
+        assert_eq!(dropped(), 1);
+        inbox.deliver(message());
+        assert_eq!(dropped(), 2);
+        for _ in 0..5 {
+            commands.recv().await;
+        }
+        assert_eq!(inbox.message_bytes.load(Ordering::Relaxed), 0);
     }
 }

@@ -319,7 +319,7 @@ impl Worker {
         if let Some(peer) = self.slot(to.peer).and_then(|slot| self.peers.get_mut(slot)) {
             peer.routes.push(slot);
         }
-        self.attach_routes(to.peer);
+        self.attach_route(slot);
         if let Some(peer) = self.slot(to.peer) {
             self.adapt_soon(peer, now);
         }
@@ -329,30 +329,36 @@ impl Worker {
         self.prime_route(slot, now);
     }
 
-    /// Connects the routes to a peer with the sinks that it has by now. Of several routes to one sink
-    /// the newest feeds it.
+    /// Connects the routes to a peer with the sinks that it has by now.
     fn attach_routes(&mut self, id: PeerId) {
-        let Some(slot) = self.slot(id) else { return };
-        let Some(peer) = self.peers.get_mut(slot) else {
+        let peer = self.slot(id).and_then(|slot| self.peers.get(slot));
+        let routes: SmallVec<[usize; 4]> = peer.map(|p| p.routes.clone()).unwrap_or_default();
+        for route in routes {
+            self.attach_route(route);
+        }
+    }
+
+    /// Connects a route with its sink, if there is one by now. Of several routes to one sink the newest feeds it.
+    fn attach_route(&mut self, slot: usize) {
+        let Some(route) = self.routes.get(slot) else {
             return;
         };
-        let mut routes: SmallVec<[(RouteId, usize); 4]> = SmallVec::new();
-        for route_slot in peer.routes.iter().copied() {
-            let Some(route) = self.routes.get_mut(route_slot) else {
-                continue;
-            };
-            let media = peer.connection.media();
-            let index = media.iter().position(|media| media.mid == route.to.mid);
-            route.sink = index.map(|index| (slot, index));
-            routes.push((route.id, route_slot));
-        }
-        routes.sort_unstable();
-        for (_, route_slot) in routes {
-            let sink = self.routes.get(route_slot).and_then(|route| route.sink);
-            let track = sink.and_then(|(_, index)| peer.tracks.get_mut(index));
-            if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
-                sink.route = Some(route_slot);
+        let (id, to) = (route.id, route.to);
+        let Some(of) = self.slot(to.peer) else { return };
+        let Some(peer) = self.peers.get_mut(of) else {
+            return;
+        };
+        let mut media = peer.connection.media().iter();
+        let index = media.position(|media| media.mid == to.mid);
+        let track = index.and_then(|index| peer.tracks.get_mut(index));
+        if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
+            let fed = sink.route.and_then(|other| self.routes.get(other));
+            if fed.is_none_or(|other| other.id <= id || other.to != to) {
+                sink.route = Some(slot);
             }
+        }
+        if let Some(route) = self.routes.get_mut(slot) {
+            route.sink = index.map(|index| (of, index));
         }
     }
 

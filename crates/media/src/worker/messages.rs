@@ -35,12 +35,15 @@ impl Worker {
             crate::DataPayload::Text(text) => (Pt(0), text.as_bytes()),
             crate::DataPayload::Binary(bytes) => (Pt(1), bytes.as_slice()),
         };
+        // An empty one says nothing: it is not relayed.
         let packet = Packet::of_message(pt, bytes, now).filter(|_| !bytes.is_empty());
-        if let Some(packet) = packet {
-            source.push(Arc::new(packet), now);
-            self.pass_on(key);
-            self.relay_messages(key, messages, now);
-        }
+        let Some(packet) = packet else {
+            self.counters.message_dropped();
+            return true;
+        };
+        source.push(Arc::new(packet), now);
+        self.pass_on(key);
+        self.relay_messages(key, messages, now);
         true
     }
 

@@ -45,6 +45,7 @@ use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::{self, MediaSocket, ReceiveBatch, SendBatch, enable_gro};
 use crate::totals::WorkerTotals;
+use crate::waiting::Waiting;
 use crate::worker::talk::Heard;
 use crate::{Event, PeerEvent, SourceRef};
 
@@ -68,6 +69,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Events kept while the control plane does not take them.
 const BACKLOG: usize = 16_384;
+/// Bytes of messages of a worker that the control plane has not taken.
+const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
 /// What a worker is made of.
 pub(crate) struct WorkerParts {
@@ -116,6 +119,8 @@ pub(crate) struct Worker {
     to_wake: Vec<u16>,
     /// Events that found the channel full.
     backlog: VecDeque<PeerEvent>,
+    /// Messages that the control plane has not taken.
+    messages: Waiting,
     counters: Counters,
     running: bool,
 }
@@ -148,6 +153,7 @@ impl Worker {
             limited: Vec::new(),
             to_wake: Vec::new(),
             backlog: VecDeque::new(),
+            messages: Waiting::default(),
             counters,
             running: true,
         }
@@ -246,13 +252,21 @@ impl Worker {
     }
 
     /// Tells the control plane. What the channel does not take is kept, up to [`BACKLOG`] events; of
-    /// further ones only those that end or connect a peer, of which there are few for each peer.
+    /// further ones only those that end or connect a peer, of which there are few for each peer. Messages are bounded by
+    /// their bytes, too ([`MAX_MESSAGE_BYTES`]), wherever they wait.
     fn emit(&mut self, peer: PeerId, event: Event) {
         if self.backlog.len() >= BACKLOG && !is_vital(&event) {
             self.counters.event_dropped();
             return;
         }
-        let event = PeerEvent { peer, event };
+        let mut event = PeerEvent::new(peer, event);
+        if let Event::Data(message) = &event.event {
+            let Some(held) = self.messages.hold(message.size(), MAX_MESSAGE_BYTES) else {
+                self.counters.event_dropped();
+                return;
+            };
+            event = event.holding(held);
+        }
         if !self.backlog.is_empty() {
             self.backlog.push_back(event);
             return;
