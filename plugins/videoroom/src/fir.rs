@@ -7,14 +7,18 @@ use portunus_core::sdp::Kind;
 
 use crate::room::Room;
 
-/// Starts asking, if the room wants that; ends when the room does, or when it wants another interval.
+/// Asks in the interval that the room wants from now on, and no more in the one before; ends when the room does.
 pub(crate) fn start(room: &Arc<Room>) {
-    let interval = room.lock().options.fir_freq;
-    if interval == 0 {
-        return;
+    let mut state = room.lock();
+    if let Some(before) = state.fir.take() {
+        before.abort();
     }
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(ask(Arc::downgrade(room), interval));
+    let interval = state.options.fir_freq;
+    if interval > 0
+        && let Ok(runtime) = tokio::runtime::Handle::try_current()
+    {
+        let asking = runtime.spawn(ask(Arc::downgrade(room), interval));
+        state.fir = Some(asking.abort_handle());
     }
 }
 
@@ -23,7 +27,7 @@ async fn ask(room: Weak<Room>, interval: u64) {
         tokio::time::sleep(Duration::from_secs(interval)).await;
         let Some(room) = room.upgrade() else { return };
         let state = room.lock();
-        if state.destroyed || state.options.fir_freq != interval {
+        if state.destroyed {
             return;
         }
         for publisher in state.publishers() {

@@ -7,6 +7,7 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{Fields, HandleId, Mid, Object};
 use serde_json::{Value, json};
+use tokio::task::AbortHandle;
 
 use crate::id::{Id, Ids};
 use crate::news::News;
@@ -32,6 +33,8 @@ pub(crate) struct RoomState {
     pub(crate) options: RoomOptions,
     pub(crate) access: Access,
     pub(crate) destroyed: bool,
+    /// Who asks the publishers for keyframes every so often.
+    pub(crate) fir: Option<AbortHandle>,
     pub(crate) people: HashMap<Id, Participant>,
     /// Those whose media is up, in the order in which it came up.
     active: BTreeMap<u64, Id>,
@@ -76,6 +79,7 @@ impl Room {
             options,
             access,
             destroyed: false,
+            fir: None,
             people: HashMap::new(),
             active: BTreeMap::new(),
             by_private_id: HashMap::new(),

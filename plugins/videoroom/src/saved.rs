@@ -4,11 +4,12 @@
 //! after it: a room here takes the place of the configured one with its id, and a configured one whose id is in
 //! `removed` is left out.
 
+use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
@@ -26,6 +27,34 @@ pub(crate) struct Saved {
     /// The ids of the configured rooms.
     configured: Vec<Id>,
     content: Mutex<Content>,
+    order: Mutex<Order>,
+}
+
+/// In which order rooms were changed: what is written later must not be older.
+#[derive(Debug, Default)]
+struct Order {
+    next: u64,
+    /// How many turns there are.
+    waiting: usize,
+    /// As long as there are some: of each room the latest turn that was written.
+    written: HashMap<Id, u64>,
+}
+
+/// The place of a change among all. It is taken under the room's lock, and used without it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    saved: Arc<Saved>,
+    number: u64,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut order = self.saved.order();
+        order.waiting = order.waiting.saturating_sub(1);
+        if order.waiting == 0 {
+            order.written.clear();
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -83,6 +112,7 @@ impl Saved {
             path,
             configured: configured.iter().map(|room| room.id.clone()).collect(),
             content: Mutex::new(content),
+            order: Mutex::default(),
         })
     }
 
@@ -98,9 +128,26 @@ impl Saved {
         all
     }
 
+    /// The place of a change that has just been made.
+    pub(crate) fn turn(self: &Arc<Self>) -> Turn {
+        let mut order = self.order();
+        order.next += 1;
+        order.waiting += 1;
+        Turn {
+            saved: self.clone(),
+            number: order.next,
+        }
+    }
+
+    fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
     /// Writes a room in the place of what was saved of it before.
     pub(crate) fn keep(&self, id: &Id, options: &RoomOptions) -> Result<(), SavedError> {
-        self.change(|content| {
+        self.change(id, |content| {
             content.rooms.retain(|room| room.id != *id);
             content.removed.retain(|removed| removed != id);
             content.rooms.push(ConfiguredRoom {
@@ -112,29 +159,37 @@ impl Saved {
 
     /// Removes a room, also if the configuration has it.
     pub(crate) fn remove(&self, id: &Id) -> Result<(), SavedError> {
-        self.change(|content| {
+        self.change(id, |content| {
             content.rooms.retain(|room| room.id != *id);
-            if self.configured.contains(id) && !content.removed.contains(id) {
+            if self.saved.configured.contains(id) && !content.removed.contains(id) {
                 content.removed.push(id.clone());
             }
         })
     }
 
-    /// Changes the content, if that can be written.
-    fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), SavedError> {
-        let mut content = self.content();
+    /// Changes what is saved of a room, if that can be written and no later change was.
+    fn change(&self, id: &Id, change: impl FnOnce(&mut Content)) -> Result<(), SavedError> {
+        let saved = &self.saved;
+        let mut content = saved.content();
+        let latest = saved.order().written.get(id).copied();
+        if latest.is_some_and(|latest| latest > self.number) {
+            return Ok(());
+        }
         let mut changed = content.clone();
         change(&mut changed);
         let text = changed.to_toml().map_err(std::io::Error::other);
-        let written = text.and_then(|text| write(&self.path, &text));
+        let written = text.and_then(|text| write(&saved.path, &text));
         written.map_err(|error| SavedError::Write {
-            path: self.path.clone(),
+            path: saved.path.clone(),
             error,
         })?;
         *content = changed;
+        saved.order().written.insert(id.clone(), self.number);
         Ok(())
     }
+}
 
+impl Saved {
     fn content(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,4 +243,47 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&aside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn open(folder: &Path) -> Arc<Saved> {
+        Arc::new(Saved::open(folder.join("rooms.toml"), false, &[]).unwrap())
+    }
+
+    fn described(text: &str) -> RoomOptions {
+        RoomOptions {
+            description: text.to_owned(),
+            ..RoomOptions::default()
+        }
+    }
+
+    fn descriptions(saved: &Saved) -> Vec<String> {
+        let rooms = saved.with(Vec::new()).into_iter();
+        rooms.map(|room| room.options.description).collect()
+    }
+
+    #[test]
+    fn what_is_written_late_is_not_older() {
+        let folder = tempfile::tempdir().unwrap();
+        let saved = open(folder.path());
+        let (one, two) = (Id::Number(1), Id::Number(2));
+        let (first, second, other) = (saved.turn(), saved.turn(), saved.turn());
+        second.keep(&one, &described("new")).unwrap();
+        first.keep(&one, &described("old")).unwrap();
+        other.keep(&two, &described("other")).unwrap();
+        assert_eq!(descriptions(&saved), ["new", "other"]);
+
+        let (edit, destroy) = (saved.turn(), saved.turn());
+        destroy.remove(&one).unwrap();
+        edit.keep(&one, &described("edited")).unwrap();
+        assert_eq!(descriptions(&saved), ["other"]);
+        assert_eq!(descriptions(&open(folder.path())), ["other"]);
+        // Nothing is remembered once all turns were taken.
+        drop((first, second, other, edit, destroy));
+        assert!(saved.order().written.is_empty());
+    }
 }

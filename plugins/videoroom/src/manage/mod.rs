@@ -14,7 +14,7 @@ use crate::Shared;
 use crate::members::check_secret;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
-use crate::saved::{Saved, SavedError};
+use crate::saved::{SavedError, Turn};
 
 impl Shared {
     /// Answers a request; none if it is no such request.
@@ -70,19 +70,24 @@ impl Shared {
         Ok(permanent)
     }
 
+    /// The place of a change of a room that is locked, if it is for good.
+    fn turn(&self, permanent: bool) -> Option<Turn> {
+        let saved = self.saved.as_ref().filter(|_| permanent)?;
+        Some(saved.turn())
+    }
+
     /// The reply, once the change is written if it is for good; `permanent` says whether that went well.
     fn saving(
         &self,
-        permanent: bool,
+        turn: Option<Turn>,
         reply: Object,
-        save: impl FnOnce(&Saved) -> Result<(), SavedError> + Send + 'static,
+        save: impl FnOnce(&Turn) -> Result<(), SavedError> + Send + 'static,
     ) -> Reply {
-        let saved = match &self.saved {
-            Some(saved) if permanent => saved.clone(),
-            _ => return Reply::Success(reply.with("permanent", false).into()),
+        let Some(turn) = turn else {
+            return Reply::Success(reply.with("permanent", false).into());
         };
         Reply::Later(Later::new(async move {
-            let written = tokio::task::spawn_blocking(move || save(&saved)).await;
+            let written = tokio::task::spawn_blocking(move || save(&turn)).await;
             let problem = match written {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),

@@ -21,10 +21,14 @@ impl Shared {
         let room = self.rooms.create(wanted, self.ids, options, tokens)?;
         fir::start(&room);
         tracing::info!(room = %room.id, "room created");
-        let options = room.lock().options.clone();
+        let state = room.lock();
+        let options = state.options.clone();
+        // Whoever has destroyed it since then has the last word.
+        let turn = self.turn(permanent && !state.destroyed);
+        drop(state);
         let reply = told("created", &room.id);
         let id = room.id.clone();
-        Ok(self.saving(permanent, reply, move |saved| saved.keep(&id, &options)))
+        Ok(self.saving(turn, reply, move |turn| turn.keep(&id, &options)))
     }
 
     pub(super) fn edit(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
@@ -32,16 +36,20 @@ impl Shared {
         let mut state = room.lock();
         state.check_secret(fields)?;
         let permanent = self.permanent(fields)?;
+        if state.destroyed {
+            return Err(Refusal::NoSuchRoom(room.id.clone()));
+        }
         let options = state.options.edited(fields)?;
         let restart = options.fir_freq != state.options.fir_freq;
         state.options = options.clone();
+        let turn = self.turn(permanent);
         drop(state);
         if restart {
             fir::start(&room);
         }
         let reply = told("edited", &room.id);
         let id = room.id.clone();
-        Ok(self.saving(permanent, reply, move |saved| saved.keep(&id, &options)))
+        Ok(self.saving(turn, reply, move |turn| turn.keep(&id, &options)))
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
@@ -52,12 +60,14 @@ impl Shared {
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
+        // Before somebody may make another of its id.
+        let turn = self.turn(permanent);
         self.rooms.remove(&room.id);
         state.destroy();
         tracing::info!(room = %room.id, "room destroyed");
         let reply = told("destroyed", &room.id);
         let id = room.id.clone();
-        Ok(self.saving(permanent, reply, move |saved| saved.remove(&id)))
+        Ok(self.saving(turn, reply, move |turn| turn.remove(&id)))
     }
 
     pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {

@@ -275,6 +275,15 @@ async fn keyframes_are_asked_for_now_and_then() {
     let before = asked();
     tokio::time::sleep(std::time::Duration::from_secs(11)).await;
     assert_eq!(asked() - before, 2);
+    // Another interval and the first one again: asked for as often as at first.
+    let mut client = world.attach().await;
+    for interval in [7, 5] {
+        let edit = json!({ "request": "edit", "room": ROOM, "new_fir_freq": interval });
+        assert_eq!(sync(&mut client, edit).await["videoroom"], "edited");
+    }
+    let before = asked();
+    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+    assert_eq!(asked() - before, 2);
 }
 
 #[tokio::test]
