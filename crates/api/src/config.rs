@@ -1,6 +1,6 @@
 //! How the transports are set up. The defaults are those that an application written for Janus expects.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct HttpConfig {
     pub pages: bool,
     /// Whether counters are served at `/metrics`.
     pub metrics: bool,
+    /// The address and port where that is, by plain HTTP; none: those of HTTP and HTTPS.
+    pub metrics_bind: Option<SocketAddr>,
     /// The value of `Access-Control-Allow-Origin`: `*`, or one origin.
     pub allow_origin: String,
     /// Whether API requests of another origin are refused with 403.
@@ -63,6 +65,7 @@ impl Default for HttpConfig {
             base_path: "/janus".into(),
             pages: true,
             metrics: true,
+            metrics_bind: None,
             allow_origin: "*".into(),
             enforce_origin: false,
             max_body: 1 << 20,

@@ -17,6 +17,9 @@ use crate::{ApiConfig, Counters, StartError, http, tls, unix, websocket};
 /// How long requests may go on after [`Transports::shutdown`].
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Connections to the counters' own address at a time.
+const METRICS_CONNECTIONS: usize = 100;
+
 /// The package name of the HTTP transport, as Janus has it.
 pub(crate) const HTTP: &str = "janus.transport.http";
 /// The package name of the WebSocket transport.
@@ -71,6 +74,7 @@ pub struct Transports {
 struct Addresses {
     http: Vec<SocketAddr>,
     https: Vec<SocketAddr>,
+    metrics: Vec<SocketAddr>,
     ws: Vec<SocketAddr>,
     wss: Vec<SocketAddr>,
     unix: Option<PathBuf>,
@@ -100,6 +104,8 @@ impl Transports {
             counters.clone(),
         );
         let http_server = server(router, http.max_connections);
+        let metrics = http::metrics_router(gateway.clone(), counters.clone());
+        let metrics_server = server(metrics, METRICS_CONNECTIONS);
         let ws_server = server(websocket::router(shared), websocket.max_connections);
 
         if http.enabled {
@@ -110,6 +116,10 @@ impl Transports {
             let tls = tls::acceptor(&config.tls, "http.https")?;
             let listeners = listen::bind(&http.bind, http.https_port, "http.https_port").await?;
             addresses.https = bound.add(listeners, Some(tls), &http_server);
+        }
+        if let Some(own) = http.metrics_bind.filter(|_| http.metrics) {
+            let listeners = listen::bind(&[own.ip()], own.port(), "http.metrics_bind").await?;
+            addresses.metrics = bound.add(listeners, None, &metrics_server);
         }
         if websocket.enabled {
             let port = websocket.port;
@@ -147,6 +157,11 @@ impl Transports {
     /// Where HTTPS is served.
     pub fn https(&self) -> &[SocketAddr] {
         &self.addresses.https
+    }
+
+    /// Where counters are served, if that is an address of their own.
+    pub fn metrics(&self) -> &[SocketAddr] {
+        &self.addresses.metrics
     }
 
     /// Where plain WebSocket is served.

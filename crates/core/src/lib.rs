@@ -17,6 +17,7 @@ mod handle;
 mod id;
 mod info;
 mod log_gate;
+mod networks;
 mod object;
 mod plugin;
 mod recording;
@@ -37,6 +38,7 @@ pub use handle::{Handle, JsepError, LocalIce, LocalJsep};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;
+pub use networks::{Network, Networks};
 pub use object::Object;
 pub use plugin::{
     HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,

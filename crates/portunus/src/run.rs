@@ -10,9 +10,9 @@ use portunus_core::record::Recorder;
 use portunus_core::{Gateway, Plugin, ServerFacts};
 use portunus_echotest::EchoTest;
 use portunus_media::{MediaError, MediaPlane};
-use portunus_streaming::Streaming;
+use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_videocall::VideoCall;
-use portunus_videoroom::VideoRoom;
+use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
@@ -115,16 +115,20 @@ async fn plugins(
         plugins.push(Arc::new(VideoCall::default()));
     }
     if config.streaming_plugin.enabled {
-        let streaming =
-            Streaming::start(config.streaming.clone(), media.clone(), recorder.clone()).await?;
+        let own = StreamingConfig {
+            outgoing: config.outgoing.clone(),
+            ..config.streaming.clone()
+        };
+        let streaming = Streaming::start(own, media.clone(), recorder.clone()).await?;
         plugins.push(Arc::new(streaming));
     }
     if config.videoroom_plugin.enabled {
-        plugins.push(Arc::new(VideoRoom::new(
-            config.videoroom.clone(),
-            media.clone(),
-            recorder.clone(),
-        )?));
+        let own = VideoRoomConfig {
+            outgoing: config.outgoing.clone(),
+            ..config.videoroom.clone()
+        };
+        let videoroom = VideoRoom::new(own, media.clone(), recorder.clone())?;
+        plugins.push(Arc::new(videoroom));
     }
     Ok(plugins)
 }

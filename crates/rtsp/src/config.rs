@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::RtspError;
 
 /// How a stream is pulled.
 #[derive(Debug, Clone)]
@@ -31,6 +34,8 @@ pub struct Config {
     pub reconnect_delay: Duration,
     /// After a 404 to DESCRIBE, ask again with the path only, and go on so.
     pub path_only: bool,
+    /// Which addresses may be connected to; none: all.
+    pub allowed: Option<Allowed>,
 }
 
 impl Config {
@@ -49,6 +54,34 @@ impl Config {
             keep_alive: None,
             reconnect_delay: Duration::from_secs(5),
             path_only: false,
+            allowed: None,
+        }
+    }
+}
+
+/// Tells whether an address may be connected to.
+#[derive(Clone)]
+pub struct Allowed(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+
+impl Allowed {
+    /// Those of which `is_allowed` is true.
+    pub fn by(is_allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Allowed(Arc::new(is_allowed))
+    }
+}
+
+impl std::fmt::Debug for Allowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Allowed")
+    }
+}
+
+impl Config {
+    /// Checks that an address may be connected to.
+    pub(crate) fn check(&self, address: IpAddr) -> Result<(), RtspError> {
+        match &self.allowed {
+            Some(Allowed(is_allowed)) if !is_allowed(address) => Err(RtspError::Forbidden(address)),
+            _ => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rtsp_types::{HeaderName, Message, ParseError, Response, headers};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
@@ -48,12 +48,11 @@ impl Connection {
             .ok_or_else(|| RtspError::Url("there is no host in it".to_owned()))?;
         let host = host.trim_matches(['[', ']']);
         let port = url.port().unwrap_or(DEFAULT_PORT);
-        let connecting = timeout(config.connect_timeout, TcpStream::connect((host, port)));
+        let connecting = timeout(config.connect_timeout, connect(host, port, config));
         let stream = connecting.await.map_err(|_| RtspError::Timeout {
             what: "connecting",
             after: config.connect_timeout,
-        })?;
-        let stream = stream.map_err(|error| RtspError::Connect(format!("{host}:{port}"), error))?;
+        })??;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
@@ -192,6 +191,25 @@ impl Connection {
         self.packet = 0..0;
         Ok(None)
     }
+}
+
+/// Connects to the first address of a host that can be connected to, and may be.
+async fn connect(host: &str, port: u16, config: &Config) -> Result<TcpStream, RtspError> {
+    let failed = |error| RtspError::Connect(format!("{host}:{port}"), error);
+    let found = lookup_host((host, port)).await.map_err(failed)?;
+    let mut outcome = None;
+    for address in found {
+        if let Err(forbidden) = config.check(address.ip()) {
+            outcome.get_or_insert(forbidden);
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => outcome = Some(failed(error)),
+        }
+    }
+    let nothing = || failed(std::io::Error::other("the name has no address"));
+    Err(outcome.unwrap_or_else(nothing))
 }
 
 pub(crate) fn refused(request: &Request, status: u16, response: &Response<Vec<u8>>) -> RtspError {

@@ -1,6 +1,7 @@
 //! What can go wrong with a server.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -12,6 +13,9 @@ pub enum RtspError {
     /// The URL is not one, or of another scheme.
     #[error("not a URL of RTSP: {0}")]
     Url(String),
+    /// Nothing may be sent there.
+    #[error("nothing may be sent to {0}")]
+    Forbidden(IpAddr),
     /// No connection, or it broke.
     #[error("{0}: {1}")]
     Connect(String, #[source] io::Error),

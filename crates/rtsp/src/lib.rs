@@ -14,7 +14,7 @@ mod pull;
 mod request;
 mod session;
 
-pub use config::{Config, Login, Transport};
+pub use config::{Allowed, Config, Login, Transport};
 pub use describe::{Medium, MediumKind, parse_description};
 pub use error::RtspError;
 pub use pull::{Sink, pull};

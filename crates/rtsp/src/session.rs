@@ -123,10 +123,9 @@ impl Session {
             } else if let Some(pair) = pairs.last_mut() {
                 let peer = connection.peer()?.ip().to_canonical();
                 let source = answer.source.filter(|source| !source.is_unspecified());
-                pair.connect(
-                    source.map_or(peer, |it| it.to_canonical()),
-                    answer.server_port,
-                );
+                let source = source.map_or(peer, |it| it.to_canonical());
+                config.check(source)?;
+                pair.connect(source, answer.server_port);
             }
         }
         let ssrc = rand::random();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use portunus_core::Networks;
 use serde_json::{Map, Value};
 
 use crate::id::MountpointId;
@@ -14,6 +15,8 @@ pub struct StreamingConfig {
     pub admin_key: Option<String>,
     /// Where ports are picked from: the first and the last.
     pub rtp_port_range: PortRange,
+    /// The networks that RTSP servers may be in.
+    pub outgoing: Networks,
     /// Ids of mountpoints are text.
     pub string_ids: bool,
     /// The file that permanent mountpoints are written to; none: there are none.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
+use portunus_core::{Broadcast, Fields, Handle, Networks, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
 use crate::config::{PortRange, StreamingConfig};
@@ -24,6 +24,7 @@ pub struct Streaming {
 pub(crate) struct Shared {
     pub(crate) admin_key: Option<String>,
     pub(crate) ports: PortRange,
+    pub(crate) outgoing: Networks,
     string_ids: bool,
     pub(crate) saved: Option<Arc<Saved>>,
     pub(crate) media: MediaPlane,
@@ -53,6 +54,7 @@ impl Streaming {
         let StreamingConfig {
             admin_key,
             rtp_port_range,
+            outgoing,
             string_ids,
             save,
             mountpoints,
@@ -68,6 +70,7 @@ impl Streaming {
         let shared = Arc::new(Shared {
             admin_key,
             ports: rtp_port_range,
+            outgoing,
             string_ids,
             saved,
             media,

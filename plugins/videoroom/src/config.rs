@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portunus_core::{FieldError, Fields};
+use portunus_core::{FieldError, Fields, Networks};
 use serde_json::{Map, Value};
 
 use crate::id::{Id, Ids};
@@ -16,6 +16,8 @@ pub struct VideoRoomConfig {
     pub admin_key: Option<String>,
     /// With an `admin_key`: forwarding to other machines needs it too.
     pub lock_rtp_forward: bool,
+    /// The networks that media may be forwarded to.
+    pub outgoing: Networks,
     /// Ids of rooms and participants are text.
     pub string_ids: bool,
     /// The file that permanent rooms are written to; none: there are none.

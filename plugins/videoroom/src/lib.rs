@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Broadcast, Fields, Handle, Plugin, PluginHandle, PluginInfo, Reply};
+use portunus_core::{Broadcast, Fields, Handle, Networks, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig};
@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     admin_key: Option<String>,
     /// Forwarding needs the admin key.
     lock_rtp_forward: bool,
+    /// The networks that media may be forwarded to.
+    outgoing: Arc<Networks>,
     media: MediaPlane,
     rooms: Registry,
     saved: Option<Arc<Saved>>,
@@ -72,6 +74,7 @@ impl VideoRoom {
         let VideoRoomConfig {
             admin_key,
             lock_rtp_forward,
+            outgoing,
             string_ids,
             save,
             rooms: configured,
@@ -96,6 +99,7 @@ impl VideoRoom {
             ids,
             lock_rtp_forward: lock_rtp_forward && admin_key.is_some(),
             admin_key,
+            outgoing: Arc::new(outgoing),
             media,
             rooms,
             saved: saved.map(Arc::new),

@@ -1,5 +1,7 @@
 //! Why a request is refused: codes and texts.
 
+use std::net::IpAddr;
+
 use portunus_core::{FieldError, JsepError, Object};
 use serde_json::Value;
 
@@ -40,6 +42,8 @@ pub(crate) enum Refusal {
     PublishersFull(u64),
     #[error("Unauthorized ({0})")]
     Unauthorized(&'static str),
+    #[error("Unauthorized (nothing may be sent to {0})")]
+    Destination(IpAddr),
     #[error("Already published")]
     AlreadyPublished,
     #[error("Not published")]
@@ -87,7 +91,7 @@ impl Refusal {
             | Refusal::Recording(_) => 430,
             Refusal::WrongSdpType(_) => 431,
             Refusal::PublishersFull(_) => 432,
-            Refusal::Unauthorized(_) => 433,
+            Refusal::Unauthorized(_) | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
             Refusal::NotPublished => 435,
             Refusal::IdExists(_) => 436,

@@ -7,19 +7,27 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use portunus_core::Gateway;
 use portunus_core::media::MediaTotals;
 use portunus_core::record::RecorderTotals;
 
-use super::Shared;
+use crate::Counters;
 
-/// Answers `/metrics`.
-pub(crate) async fn serve(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (kind, text(&shared))
+/// Whose counters are shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    pub(crate) gateway: Gateway,
+    pub(crate) counters: Arc<Counters>,
 }
 
-fn text(shared: &Shared) -> String {
-    let core = shared.gateway.counters().snapshot();
+/// Answers `/metrics`.
+pub(crate) async fn serve(State(counted): State<Counted>) -> impl IntoResponse {
+    let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, text(&counted))
+}
+
+fn text(counted: &Counted) -> String {
+    let core = counted.gateway.counters().snapshot();
     let mut out = String::new();
     for (name, help, value) in [
         ("sessions", "Sessions that there are", core.sessions),
@@ -57,7 +65,7 @@ fn text(shared: &Shared) -> String {
         ),
     ]
     .into_iter()
-    .chain(shared.counters.all())
+    .chain(counted.counters.all())
     {
         metric(&mut out, &format!("{name}_total"), help, "counter", value);
     }
@@ -73,8 +81,8 @@ fn text(shared: &Shared) -> String {
             format_args!("{name}{{kind=\"{}\"}} {value}", kind.as_str()),
         );
     }
-    media(&mut out, &shared.gateway.media_totals());
-    recordings(&mut out, &shared.gateway.recorder_totals());
+    media(&mut out, &counted.gateway.media_totals());
+    recordings(&mut out, &counted.gateway.recorder_totals());
     out
 }
 

@@ -41,8 +41,8 @@ pub(crate) fn router(
         .route(&format!("{base}/"), any(janus::entry))
         .route(&format!("{base}/{{*rest}}"), any(janus::entry))
         .route("/healthz", get(healthz));
-    if config.metrics {
-        router = router.route("/metrics", get(metrics::serve));
+    if config.metrics && config.metrics_bind.is_none() {
+        router = router.merge(metrics(gateway.clone(), counters.clone()));
     }
     if whip.enabled {
         let whip = whip::router(whip, config, gateway.clone(), counters.clone());
@@ -60,6 +60,19 @@ pub(crate) fn router(
         counters,
         websocket,
     }))
+}
+
+/// What is served on the counters' own address.
+pub(crate) fn metrics_router(gateway: Gateway, counters: Arc<Counters>) -> Router {
+    metrics(gateway, counters).route("/healthz", get(healthz))
+}
+
+fn metrics<S: Clone + Send + Sync + 'static>(
+    gateway: Gateway,
+    counters: Arc<Counters>,
+) -> Router<S> {
+    let counted = metrics::Counted { gateway, counters };
+    Router::new().route("/metrics", get(metrics::serve).with_state(counted))
 }
 
 /// This process is alive.

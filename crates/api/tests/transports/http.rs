@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::server::{self, config, start, start_with};
+use crate::server::{self, config, request, start, start_with};
 
 #[tokio::test]
 async fn sessions_and_handles_live_at_paths() {
@@ -243,6 +243,31 @@ async fn pages_and_counters_can_be_turned_off() {
     let server = start_with(CoreConfig::default(), config).await;
     assert_eq!(server.get("/").await.status, 404);
     assert_eq!(server.get("/metrics").await.status, 404);
+}
+
+#[tokio::test]
+async fn counters_can_have_an_address_of_their_own() {
+    let mut config = config();
+    config.http.metrics_bind = Some("127.0.0.1:0".parse().unwrap());
+    let server = start_with(CoreConfig::default(), config).await;
+    assert_eq!(server.get("/metrics").await.status, 404);
+    let [own] = server.transports.metrics() else {
+        panic!("one address was asked for");
+    };
+    for (path, status) in [
+        ("/metrics", 200),
+        ("/healthz", 200),
+        ("/janus/info", 404),
+        ("/", 404),
+    ] {
+        let stream = TcpStream::connect(own).await.unwrap();
+        let answer = request(stream, "GET", path, &[], b"").await;
+        assert_eq!(answer.status, status, "{path}");
+        assert_eq!(
+            answer.body.contains("portunus_sessions 0"),
+            path == "/metrics"
+        );
+    }
 }
 
 #[tokio::test]

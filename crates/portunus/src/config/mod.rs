@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use portunus_api::ApiConfig;
-use portunus_core::CoreConfig;
 use portunus_core::record::RecorderConfig;
+use portunus_core::{CoreConfig, Networks};
 use portunus_media::MediaConfig;
 use portunus_streaming::{ConfiguredMountpoint, StreamingConfig};
 use portunus_videoroom::{ConfiguredRoom, VideoRoomConfig};
@@ -33,6 +33,8 @@ pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) core: CoreConfig,
+    /// Where requests may have the server send media to.
+    pub(crate) outgoing: Networks,
     /// Its `announced` stays empty until [`Config::resolve_announced`].
     pub(crate) media: MediaConfig,
     pub(crate) announced: Vec<Announced>,
@@ -82,6 +84,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             core: CoreConfig::default(),
+            outgoing: Networks::default(),
             media: MediaConfig::default(),
             announced: Vec::new(),
             api: ApiConfig::default(),
@@ -139,6 +142,7 @@ impl Config {
     fn visit(&mut self, keys: &mut impl Keys) {
         let Self {
             core,
+            outgoing,
             media,
             announced,
             api,
@@ -151,7 +155,10 @@ impl Config {
             videoroom_plugin,
             videoroom,
         } = self;
-        keys.section("server", |keys| visit_core(core, keys));
+        keys.section("server", |keys| {
+            visit_core(core, keys);
+            keys.key("outgoing_networks", &mut outgoing.0);
+        });
         keys.section("media", |keys| visit_media(media, announced, keys));
         keys.section("http", |keys| visit_http(api, keys));
         keys.section("whip", |keys| visit_whip(api, keys));
@@ -240,6 +247,7 @@ fn visit_http(api: &mut ApiConfig, keys: &mut impl Keys) {
     keys.checked("base_path", &mut http.base_path, |path| base_path(path));
     keys.key("pages", &mut http.pages);
     keys.key("metrics", &mut http.metrics);
+    keys.key("metrics_bind", &mut http.metrics_bind);
     keys.checked("allow_origin", &mut http.allow_origin, |origin| {
         let visible = !origin.is_empty() && origin.bytes().all(|b| b.is_ascii_graphic());
         visible

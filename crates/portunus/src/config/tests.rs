@@ -59,12 +59,14 @@ fn what_is_printed_can_be_read() {
         api_secret = "a \"quoted\" secret"
         tokens = [{ token = "t1", plugins = ["janus.plugin.echotest"] }, { token = "t2" }]
         rid_order = "lmh"
+        outgoing_networks = ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7"]
         [media]
         announced = ["10.0.0.5=>203.0.113.7:20000", "media.example.org"]
         certificate = "/c.pem"
         key = "/k.pem"
         [http]
         bind = ["127.0.0.1", "::1"]
+        metrics_bind = "[::1]:9100"
         request_timeout = 3
         [whip]
         authorization = "plugin"
@@ -87,6 +89,7 @@ fn what_is_printed_can_be_read() {
         Some(("/c.pem".into(), "/k.pem".into()))
     );
     assert_eq!(config.api.http.request_timeout, Duration::from_secs(3));
+    assert_eq!(config.outgoing.0.len(), 3);
     assert!(!config.videocall.enabled);
     assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
 }
@@ -165,6 +168,14 @@ fn values_out_of_range_are_mistakes() {
         (
             "[http]\nbase_path = \"/whip\"",
             "http.base_path: \"/whip\" is taken",
+        ),
+        (
+            "[http]\nmetrics_bind = \"9100\"",
+            "http.metrics_bind: expected an address with a port",
+        ),
+        (
+            "[server]\noutgoing_networks = [\"10.0.0.1/8\"]",
+            "server.outgoing_networks: expected 10.0.0.0/8, got",
         ),
         (
             "[whip]\nauthorization = \"none\"",

@@ -1,11 +1,11 @@
 //! The types that values of the configuration have.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portunus_api::{FileMode, IceServer, UnixKind, WhipAuthorization};
-use portunus_core::{RidOrder, StoredToken};
+use portunus_core::{Network, RidOrder, StoredToken};
 use portunus_streaming::PortRange;
 use toml::de::DeValue;
 
@@ -103,6 +103,34 @@ impl ConfigValue for IpAddr {
             .ok_or_else(wrong)?
             .parse()
             .map_err(|_| wrong())
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
+
+/// Empty text is none.
+impl ConfigValue for Option<SocketAddr> {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let wrong = || expected("an address with a port such as \"127.0.0.1:9100\"", value);
+        let text = value.as_str().ok_or_else(wrong)?;
+        let some = (!text.is_empty()).then_some(text);
+        some.map(|text| text.parse().map_err(|_| wrong()))
+            .transpose()
+    }
+
+    fn show(&self) -> String {
+        let text = self.map(|address| address.to_string());
+        text.unwrap_or_default().show()
+    }
+}
+
+impl ConfigValue for Network {
+    fn read(value: &DeValue<'_>) -> Result<Self, String> {
+        let text = value.as_str();
+        text.ok_or_else(|| expected("a network in quotes such as \"192.0.2.0/24\"", value))?
+            .parse()
     }
 
     fn show(&self) -> String {

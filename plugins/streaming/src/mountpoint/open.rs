@@ -109,7 +109,7 @@ pub(crate) async fn open(
             duration = lasts;
             (streams, Feeding::default())
         }
-        SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared.ports).await?,
+        SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared).await?,
     };
     let name = spec
         .name

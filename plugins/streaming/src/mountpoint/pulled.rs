@@ -10,14 +10,15 @@ use portunus_core::media::ingest::{
 use portunus_core::sdp::Kind;
 use portunus_core::{Mid, Object};
 use portunus_rtsp::{
-    Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull, shown_url,
+    Allowed, Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull,
+    shown_url,
 };
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use super::open::{Feeding, keyframe_cache};
 use super::{Age, Mountpoint, Stream};
-use crate::config::PortRange;
+use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{MediaKind, MediaSpec, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
 
@@ -31,12 +32,12 @@ pub(super) struct Pulling {
 /// Connects to the server. If it cannot be reached, that is an error, or tried again later, as `spec` has it.
 pub(super) async fn open_rtsp(
     spec: &RtspSpec,
-    ports: PortRange,
+    shared: &Shared,
 ) -> Result<(Vec<Stream>, Feeding), Refusal> {
-    let config = config(spec, ports)?;
+    let config = config(spec, shared)?;
     let session = match Session::open(&config).await {
         Ok(session) => Some(session),
-        Err(error) if spec.failcheck => {
+        Err(error) if spec.failcheck || matches!(error, RtspError::Forbidden(_)) => {
             return Err(Refusal::CannotCreate(format!("the RTSP server: {error}")));
         }
         Err(error) => {
@@ -85,7 +86,9 @@ pub(super) async fn open_rtsp(
     Ok((streams, feeding))
 }
 
-fn config(spec: &RtspSpec, ports: PortRange) -> Result<Config, Refusal> {
+fn config(spec: &RtspSpec, shared: &Shared) -> Result<Config, Refusal> {
+    let ports = shared.ports;
+    let outgoing = shared.outgoing.clone();
     let local = spec.iface.as_deref().filter(|name| !name.is_empty());
     let local = local.map(interface_address).transpose();
     Ok(Config {
@@ -107,6 +110,7 @@ fn config(spec: &RtspSpec, ports: PortRange) -> Result<Config, Refusal> {
         keep_alive: spec.session_timeout,
         reconnect_delay: spec.reconnect_delay,
         path_only: spec.quirk,
+        allowed: Some(Allowed::by(move |address| outgoing.allow(address))),
         ..Config::new(&spec.url)
     })
 }

@@ -1,5 +1,6 @@
 //! Everything that is refused, with its code.
 
+use portunus_core::Networks;
 use portunus_core::testing::{Line, jsep};
 use portunus_streaming::StreamingConfig;
 use serde_json::{Value, json};
@@ -145,6 +146,28 @@ async fn creating_needs_the_admin_key_if_there_is_one() {
     assert_eq!(refused(&mut client, body.clone()).await, 457);
     body["admin_key"] = json!("key");
     create(&mut client, body).await;
+}
+
+#[tokio::test]
+async fn servers_outside_of_the_networks_that_are_allowed_are_not_connected_to() {
+    let world = World::with(StreamingConfig {
+        outgoing: Networks(vec!["198.51.100.0/24".parse().unwrap()]),
+        ..StreamingConfig::default()
+    })
+    .await;
+    let mut client = world.client().await;
+    for url in [
+        "rtsp://127.0.0.1:1/a",
+        "rtsp://localhost:1/a",
+        "rtsp://[::1]:1/a",
+    ] {
+        for failcheck in [true, false] {
+            let body = json!({ "request": "create", "type": "rtsp", "url": url, "video": true,
+                               "rtsp_failcheck": failcheck });
+            // Not even later.
+            assert_eq!(refused(&mut client, body).await, 456, "{url}");
+        }
+    }
 }
 
 #[tokio::test]

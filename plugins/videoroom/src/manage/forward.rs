@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portunus_core::media::ingest::IngestSrtp;
 use portunus_core::media::{ForwardRtcp, Framing};
 use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, Later, Mid, Object, Pt, Reply, Ssrc};
+use portunus_core::{FieldError, Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
 use serde_json::Value;
 
 use crate::Shared;
@@ -243,7 +243,7 @@ impl Shared {
         let request = Request::read(fields, publisher)?;
         room.lock().forwardable(&request.publisher)?;
         let hosts = request.hosts.clone();
-        resolved(hosts, move |addresses| request.start(&room, addresses))
+        self.resolved(hosts, move |addresses| request.start(&room, addresses))
     }
 
     pub(super) fn stop_rtp_forward(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
@@ -288,6 +288,31 @@ impl Shared {
         })
     }
 
+    /// Goes on once the addresses of all hosts are known and media may be sent there: at once, if there are no names
+    /// among them.
+    pub(super) fn resolved(
+        &self,
+        hosts: Vec<Host>,
+        then: impl FnOnce(&[IpAddr]) -> Result<Value, Refusal> + Send + 'static,
+    ) -> Result<Reply, Refusal> {
+        let known: Option<Vec<IpAddr>> = hosts.iter().map(Host::numeric).collect();
+        if let Some(known) = known {
+            check(&known, &self.outgoing)?;
+            return then(&known).map(Reply::Success);
+        }
+        let networks = self.outgoing.clone();
+        Ok(Reply::Later(Later::new(async move {
+            // The handle does nothing else meanwhile, however many names there are.
+            let resolved = tokio::time::timeout(PATIENCE, resolve(&hosts)).await;
+            let resolved = resolved.unwrap_or_else(|_| Err(Host::unknown()));
+            let reply = resolved.and_then(|addresses| {
+                check(&addresses, &networks)?;
+                then(&addresses)
+            });
+            reply.unwrap_or_else(|refusal| refusal.to_json())
+        })))
+    }
+
     /// Checks that a request may forward, where that is locked.
     pub(super) fn check_forwarding(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         match self.lock_rtp_forward {
@@ -304,29 +329,21 @@ impl Shared {
     }
 }
 
-/// Goes on once the addresses of all hosts are known: at once, if there are no names among them.
-pub(super) fn resolved(
-    hosts: Vec<Host>,
-    then: impl FnOnce(&[IpAddr]) -> Result<Value, Refusal> + Send + 'static,
-) -> Result<Reply, Refusal> {
-    let known: Option<Vec<IpAddr>> = hosts.iter().map(Host::numeric).collect();
-    if let Some(known) = known {
-        return then(&known).map(Reply::Success);
+/// The addresses of all hosts.
+async fn resolve(hosts: &[Host]) -> Result<Vec<IpAddr>, Refusal> {
+    let mut addresses = Vec::with_capacity(hosts.len());
+    for host in hosts {
+        addresses.push(host.resolve().await?);
     }
-    Ok(Reply::Later(Later::new(async move {
-        let resolving = async {
-            let mut addresses = Vec::with_capacity(hosts.len());
-            for host in &hosts {
-                addresses.push(host.resolve().await?);
-            }
-            Ok::<_, Refusal>(addresses)
-        };
-        // The handle does nothing else meanwhile, however many names there are.
-        let resolved = tokio::time::timeout(PATIENCE, resolving).await;
-        let resolved = resolved.unwrap_or_else(|_| Err(Host::unknown()));
-        let reply = resolved.and_then(|addresses| then(&addresses));
-        reply.unwrap_or_else(|refusal| refusal.to_json())
-    })))
+    Ok(addresses)
+}
+
+/// Checks that media may be sent to all of these.
+fn check(addresses: &[IpAddr], networks: &Networks) -> Result<(), Refusal> {
+    match addresses.iter().find(|to| !networks.allow(**to)) {
+        None => Ok(()),
+        Some(address) => Err(Refusal::Destination(*address)),
+    }
 }
 
 fn told(what: &str, room: &RoomState, publisher: &Id) -> Object {

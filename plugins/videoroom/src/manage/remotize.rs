@@ -4,7 +4,6 @@ use portunus_core::media::ForwardRtcp;
 use portunus_core::{Fields, Object, Reply};
 use serde_json::Value;
 
-use super::forward::resolved;
 use super::success;
 use crate::Shared;
 use crate::forward::{Forwarder, Host, MAX_FORWARDERS, address, port, required_port, srtp};
@@ -24,7 +23,7 @@ impl Shared {
         let rtcp_port = port(fields, "rtcp_port")?;
         let srtp = srtp(fields)?;
         room.lock().check_remotizable(&publisher, &remote_id)?;
-        resolved(vec![host], move |addresses| {
+        self.resolved(vec![host], move |addresses| {
             let rtcp = rtcp_port.map(|port| {
                 let to = address(addresses, 0, port)?;
                 ForwardRtcp::bind(to).map_err(|error| Refusal::Socket(error.to_string()))

@@ -2,7 +2,7 @@
 
 use portunus_core::media::{Encodings, ForwardOptions, Framing};
 use portunus_core::testing::Line;
-use portunus_core::{Pt, Ssrc};
+use portunus_core::{Networks, Pt, Ssrc};
 use portunus_videoroom::VideoRoomConfig;
 use serde_json::{Value, json};
 
@@ -297,4 +297,48 @@ async fn forwarding_can_be_locked() {
     }
     let asked = forward(json!({ "admin_key": "k", "audio_port": 5 }));
     assert_eq!(sync(&mut admin, asked).await["videoroom"], "rtp_forward");
+}
+
+#[tokio::test]
+async fn nothing_is_sent_outside_of_the_networks_that_are_allowed() {
+    let networks = ["127.0.0.0/8", "2001:db8::/32"];
+    let world = World::empty(VideoRoomConfig {
+        outgoing: Networks(networks.map(|text| text.parse().unwrap()).into()),
+        ..VideoRoomConfig::default()
+    });
+    let mut admin = world.attach().await;
+    sync(&mut admin, json!({ "request": "create", "room": ROOM })).await;
+    let _al = world.publisher(1, &AV).await;
+    let to = |host: &str| {
+        let streams =
+            json!([{ "mid": "0", "port": 5002 }, { "mid": "1", "port": 5004, "host": host }]);
+        let forward = forward(json!({ "streams": streams }));
+        let remote = json!({ "host": host, "port": 5006, "remote_id": host });
+        [forward, request("publish_remotely", remote)]
+    };
+    for host in ["192.0.2.1", "::ffff:192.0.2.1", "::1", "2001:db9::1"] {
+        for asked in to(host) {
+            let refused = sync(&mut admin, asked).await;
+            assert_eq!(code(&refused), 433, "{host}: {refused}");
+            assert!(
+                refused["error"]
+                    .as_str()
+                    .unwrap()
+                    .contains("may be sent to")
+            );
+        }
+    }
+    assert!(world.forwarded().is_empty());
+    for (host, expected) in [("127.0.0.9", 3), ("2001:db8::1", 6)] {
+        for asked in to(host) {
+            let reply = sync(&mut admin, asked).await;
+            assert!(reply.get("error_code").is_none(), "{reply}");
+        }
+        // Two of streams, and at least one that goes to the other server.
+        assert!(world.forwarded().len() >= expected, "{host}");
+    }
+    // A name counts by its address.
+    let name = json!({ "host": "localhost", "host_family": "ipv4", "streams": [{ "mid": "0", "port": 5 }] });
+    let reply = sync(&mut admin, forward(name)).await;
+    assert_eq!(reply["videoroom"], "rtp_forward", "{reply}");
 }

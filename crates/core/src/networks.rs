@@ -1,0 +1,127 @@
+//! Networks that requests may have the server send to.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Where requests may have the server send media to, or connect to. None means everywhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Networks(pub Vec<Network>);
+
+impl Networks {
+    /// Whether an address is in one of them, or there are none.
+    pub fn allow(&self, address: IpAddr) -> bool {
+        self.0.is_empty() || self.0.iter().any(|network| network.contains(address))
+    }
+}
+
+/// An IP network, as in `192.0.2.0/24`; an address alone is a network of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Network {
+    /// Whether an address is in it. An IPv4 address is the same however it is written.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        masked(address.to_canonical(), self.prefix) == Some(self.address)
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("expected a network such as 192.0.2.0/24, got {text:?}");
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            Some(prefix) => prefix.parse().map_err(|_| wrong())?,
+            None => bits,
+        };
+        let first = masked(address, prefix).ok_or_else(wrong)?;
+        if first != address {
+            return Err(format!("expected {first}/{prefix}, got {text:?}"));
+        }
+        Ok(Network { address, prefix })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+/// The first address of the network that an address is in; none if there is no such prefix.
+fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
+    let prefix = u32::from(prefix);
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32_u32.checked_sub(prefix)?);
+            Some(IpAddr::V4((address.to_bits() & mask.unwrap_or(0)).into()))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128_u32.checked_sub(prefix)?);
+            Some(IpAddr::V6((address.to_bits() & mask.unwrap_or(0)).into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn networks_are_read_and_written() {
+        for (text, shown) in [
+            ("192.0.2.0/24", "192.0.2.0/24"),
+            ("0.0.0.0/0", "0.0.0.0/0"),
+            ("192.0.2.7", "192.0.2.7/32"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("::/0", "::/0"),
+            ("::1", "::1/128"),
+        ] {
+            assert_eq!(text.parse::<Network>().unwrap().to_string(), shown);
+        }
+        for text in [
+            "",
+            "/",
+            "192.0.2.0/33",
+            "192.0.2/24",
+            "::/129",
+            "::/-1",
+            "a.example.org",
+        ] {
+            assert!(text.parse::<Network>().is_err(), "{text:?}");
+        }
+        let error = "192.0.2.7/24".parse::<Network>().unwrap_err();
+        assert!(error.contains("192.0.2.0/24"), "{error}");
+    }
+
+    #[test]
+    fn addresses_are_in_networks_of_their_family() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(Networks::default().allow(address("192.0.2.1")));
+        let networks = ["192.0.2.0/25", "2001:db8::/33", "198.51.100.7"];
+        let networks = Networks(networks.map(|text| text.parse().unwrap()).into());
+        for (text, allowed) in [
+            ("192.0.2.127", true),
+            ("192.0.2.128", false),
+            ("::ffff:192.0.2.1", true),
+            ("198.51.100.7", true),
+            ("198.51.100.8", false),
+            ("2001:db8:7fff::1", true),
+            ("2001:db8:8000::1", false),
+            ("::192.0.2.1", false),
+        ] {
+            assert_eq!(networks.allow(address(text)), allowed, "{text}");
+        }
+    }
+}
