@@ -1,12 +1,17 @@
-"""The server under test: ours, on ports of its own, or the one that REFERENCE_HTTP names."""
+"""The server under test: ours, on ports of its own, or the one that REFERENCE_HTTP names. And Janus, as another one."""
 
 import asyncio
 import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
+import tempfile
 
+import aiohttp
+
+JANUS = shutil.which("janus")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -43,3 +48,54 @@ class Server:
     def http(self) -> str:
         """The address of the Janus API over HTTP."""
         return self.addresses["http"]
+
+
+class Janus:
+    """Debian's Janus, with nothing but its video room, over HTTP."""
+
+    PLUGINS = "audiobridge duktape echotest lua nosip recordplay sip streaming textroom videocall voicemail"
+    TRANSPORTS = "mqtt nanomsg pfunix rabbitmq websockets"
+
+    async def __aenter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        port = free_port()
+
+        def of(names: str) -> str:
+            return ",".join(f"libjanus_{name}.so" for name in names.split())
+
+        self.http = f"http://127.0.0.1:{port}/janus"
+        for name, text in {
+            "janus.jcfg": f"""general: {{ debug_level = 3 }}
+                plugins: {{ disable = "{of(self.PLUGINS)}" }}
+                transports: {{ disable = "{of(self.TRANSPORTS)}" }}""",
+            "janus.plugin.videoroom.jcfg": "general: { }",
+            "janus.transport.http.jcfg":
+                f'general: {{ json = "compact" base_path = "/janus" http = true ip = "127.0.0.1" port = {port} }}',
+        }.items():
+            (pathlib.Path(self.folder.name) / name).write_text(text + "\n")
+        self.process = await asyncio.create_subprocess_exec(
+            JANUS, "--configs-folder", self.folder.name,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+            while True:
+                try:
+                    async with http.get(f"{self.http}/info") as answer:
+                        if answer.status == 200:
+                            return self
+                except aiohttp.ClientConnectionError:
+                    if self.process.returncode is not None:
+                        raise RuntimeError("Janus did not start") from None
+                    await asyncio.sleep(0.05)
+
+    async def __aexit__(self, *_):
+        self.process.terminate()
+        await self.process.wait()
+        self.folder.cleanup()
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,4 +1,5 @@
-"""RTP forwarders and remote publishers: aiortc publishes, two servers pass on, ffmpeg and aiortc receive and decode."""
+"""RTP forwarders and remote publishers: aiortc publishes, two servers pass on, ffmpeg and aiortc receive and decode. One of
+the servers may be Janus."""
 
 import asyncio
 import base64
@@ -15,7 +16,7 @@ from aiortc import RTCPeerConnection, RTCSessionDescription, VideoStreamTrack
 from aiortc.mediastreams import AudioStreamTrack
 
 from janus import Handle
-from server import Server
+from server import JANUS, Janus, Server
 
 WAIT = 30
 ROOM = 1234
@@ -25,7 +26,7 @@ KEY = base64.b64encode(bytes(range(30))).decode()
 class Room:
     """A room on a server, and the handle that manages it."""
 
-    def __init__(self, server: Server, http: aiohttp.ClientSession, stack: contextlib.AsyncExitStack):
+    def __init__(self, server: Server | Janus, http: aiohttp.ClientSession, stack: contextlib.AsyncExitStack):
         self.server, self.http, self.stack = server, http, stack
 
     async def attach(self) -> Handle:
@@ -75,6 +76,9 @@ class Member:
         join = {"request": "join", "room": ROOM, "ptype": "subscriber", "streams": [{"feed": feed}]}
         event = await self.handle.message(join)
         await self.connection.setRemoteDescription(RTCSessionDescription(**event["jsep"]))
+        # As janus.js does: Janus sends nothing to who has opened no channel.
+        channel = self.connection.createDataChannel("JanusDataChannel")
+        channel.on("message", self.messages.put_nowait)
         await self.connection.setLocalDescription(await self.connection.createAnswer())
         answer = self.connection.localDescription
         await self.handle.message({"request": "start"}, {"type": answer.type, "sdp": answer.sdp})
@@ -127,8 +131,8 @@ class Forwarding(unittest.IsolatedAsyncioTestCase):
     async def asyncTearDown(self):
         await self.stack.aclose()
 
-    async def room(self) -> Room:
-        server = await self.stack.enter_async_context(Server())
+    async def room(self, server: Server | Janus | None = None) -> Room:
+        server = await self.stack.enter_async_context(server or Server())
         room = Room(server, self.http, self.stack)
         await room.create()
         return room
@@ -163,21 +167,7 @@ class Forwarding(unittest.IsolatedAsyncioTestCase):
         streams = await publisher.publish()
         for srtp in [{}, {"srtp_suite": 80, "srtp_crypto": KEY}]:
             with self.subTest(srtp=srtp):
-                add = {"request": "add_remote_publisher", "id": 7, "display": "afar", "streams": streams}
-                added = await there.manage(add | srtp)
-                publish = {"request": "publish_remotely", "publisher_id": 1, "remote_id": "there", "host": "127.0.0.1",
-                           "port": added["port"], "rtcp_port": added["rtcp_port"]}
-                await here.manage(publish | srtp)
-                viewer = await self.member(there)
-                await viewer.subscribe(7)
-                # A keyframe comes because the viewer's server asks for one.
-                await viewer.frames("video", 30)
-                await viewer.frames("audio", 30)
-                heard = asyncio.create_task(viewer.messages.get())
-                while not heard.done():
-                    publisher.channel.send("hello over there")
-                    await asyncio.wait([heard], timeout=0.2)
-                self.assertEqual(await heard, "hello over there")
+                viewer = await self.watched(here, there, publisher, streams, srtp)
                 # From there it goes on to whatever takes RTP.
                 decoder = Decoder(self.stack)
                 await decoder.start()
@@ -188,6 +178,37 @@ class Forwarding(unittest.IsolatedAsyncioTestCase):
                 await here.manage({"request": "unpublish_remotely", "publisher_id": 1, "remote_id": "there"})
                 await there.manage({"request": "remove_remote_publisher", "id": 7})
                 await viewer.handle.events.get()
+
+    @unittest.skipUnless(JANUS, "Debian's janus is not installed")
+    async def test_a_publisher_is_watched_on_janus_and_one_of_its_here(self):
+        here, there = await self.room(), await self.room(Janus())
+        for one, other in [(here, there), (there, here)]:
+            with self.subTest("ours on Janus" if one is here else "Janus's on ours"):
+                publisher = await self.member(one)
+                streams = await publisher.publish()
+                await self.watched(one, other, publisher, streams)
+                await one.manage({"request": "unpublish_remotely", "publisher_id": 1, "remote_id": "there"})
+                await other.manage({"request": "remove_remote_publisher", "id": 7})
+
+    async def watched(self, here: Room, there: Room, publisher: Member, streams: list, srtp: dict = {}) -> Member:
+        """Publishes on another server, too, where a viewer sees, hears and reads it."""
+        add = {"request": "add_remote_publisher", "id": 7, "display": "afar", "streams": streams}
+        added = await there.manage(add | srtp)
+        publish = {"request": "publish_remotely", "publisher_id": 1, "remote_id": "there", "host": "127.0.0.1",
+                   "port": added["port"], "rtcp_port": added["rtcp_port"]}
+        await here.manage(publish | srtp)
+        viewer = await self.member(there)
+        await viewer.subscribe(7)
+        # A keyframe comes because the viewer's server asks for one.
+        await viewer.frames("video", 30)
+        await viewer.frames("audio", 30)
+        heard = asyncio.create_task(viewer.messages.get())
+        async with asyncio.timeout(WAIT):
+            while not heard.done():
+                publisher.channel.send("hello over there")
+                await asyncio.wait([heard], timeout=0.2)
+        self.assertEqual(await heard, "hello over there")
+        return viewer
 
 
 def is_free(port: int) -> bool:
