@@ -114,10 +114,17 @@ impl Saved {
         named.any(|mountpoint| mountpoint.id.as_ref() != Some(id))
     }
 
-    /// Writes `spec`, which has a name and an id, in the place of the one that was saved before.
-    pub(crate) fn keep(&self, spec: MountpointSpec) -> Result<(), SavedError> {
-        let name = spec.name.clone().unwrap_or_default();
+    /// Writes what `spec` says of a mountpoint, which has a name and an id, in the place of what was saved before; nothing,
+    /// if there is none any more. It is asked in the moment of writing: what is written later is not older.
+    pub(crate) fn keep(
+        &self,
+        spec: impl FnOnce() -> Option<MountpointSpec>,
+    ) -> Result<(), SavedError> {
         self.change(|content| {
+            let Some(spec) = spec() else {
+                return Ok(());
+            };
+            let name = spec.name.clone().unwrap_or_default();
             let same = |known: &MountpointSpec| known.is_named(&name);
             if let Some(known) = content.mountpoints.iter_mut().find(|known| same(known)) {
                 if known.id != spec.id {

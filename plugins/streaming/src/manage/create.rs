@@ -35,7 +35,7 @@ pub(super) async fn create(
     let mountpoint = make(shared, spec, reservation).await?;
     if let Some(saved) = saved {
         let spec = mountpoint.to_spec();
-        if let Err(refusal) = write(move || saved.keep(spec)).await {
+        if let Err(refusal) = write(move || saved.keep(|| Some(spec))).await {
             // What was asked for is a mountpoint that stays: without that there is none.
             let _ = shared.mountpoints.remove(&mountpoint.id);
             mountpoint.close();

@@ -48,7 +48,12 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
         mountpoint.tell_viewers(&event.into());
     }
     if let Some(saved) = saved {
-        let spec = mountpoint.to_spec();
+        let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
+        let spec = move || {
+            let there = shared.mountpoints.get(&mountpoint.id).ok();
+            let is_it = there.is_some_and(|there| Arc::ptr_eq(&there, &mountpoint));
+            is_it.then(|| mountpoint.to_spec())
+        };
         write(move || saved.keep(spec)).await?;
     }
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
