@@ -363,3 +363,31 @@ fn delay(title: &'static str, caption: &str, series: Vec<Series>) -> Chart {
     let y = Axis::logarithmic(values(&series, |(_, y)| *y), unit);
     chart(title, format!("{name}: {caption}"), y, series)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::report::{example, view};
+
+    #[test]
+    fn memory_is_shown_over_connections_for_each_step() {
+        let mut report = example::report();
+        for step in report.runs.iter_mut().flat_map(|run| &mut run.steps) {
+            step.peer_connections = 10 + 10 * step.participants;
+        }
+        let sections = view::sections(&report);
+        let rows = rows(&sections[0]);
+        let row = rows.iter().find(|row| row.across == "PeerConnections");
+        let charts = &row.unwrap().charts;
+        let memory = charts.iter().find(|chart| chart.title == "Server memory");
+        for (series, run) in memory.unwrap().plot.series.iter().zip(&report.runs) {
+            let steps = run.steps.iter();
+            let expected = steps.map(|step| {
+                let bytes = step.server_pss_bytes.unwrap();
+                (f64::from(step.peer_connections), bytes as f64)
+            });
+            assert_eq!(series.points, expected.collect::<Vec<_>>());
+        }
+    }
+}
