@@ -1,23 +1,36 @@
 //! Relaying allocates nothing in steady state.
-#![allow(clippy::expect_used, unsafe_code)]
+#![allow(clippy::expect_used, clippy::indexing_slicing, unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use portunus_media::testing::FanOut;
+use portunus_media::testing::{FanOut, Simulation};
 use portunus_media::{IngestFeed, IngestOptions, KeyframeCache, packet_feed};
+use portunus_rtc::bandwidth::{DataRate, Layering};
+use portunus_rtc::testing::BottleneckLink;
 use portunus_sdp::negotiated::Codec;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Those while a simulated worker is at work.
+static AT_WORK: AtomicU64 = AtomicU64::new(0);
+static IS_AT_WORK: AtomicBool = AtomicBool::new(false);
+
+fn count() {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    if IS_AT_WORK.load(Ordering::Relaxed) {
+        AT_WORK.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 struct Counting;
 
 // SAFETY: every call is handed on to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        count();
         // SAFETY: the caller's promises are handed on.
         unsafe { System.alloc(layout) }
     }
@@ -28,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        count();
         // SAFETY: the caller's promises are handed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -89,4 +102,50 @@ fn nothing_is_allocated_for_a_packet_of_an_ingest_that_keeps_its_keyframe() {
     let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
     assert_eq!(rig.sent() - sent, 90 * 7 * 50);
     assert_eq!(allocations, 0);
+}
+
+fn link(kbps: u64) -> BottleneckLink {
+    BottleneckLink::of(DataRate::kbps(kbps))
+}
+
+/// Viewers of a simulcast publisher, two with the top layer and two with lower ones: what leaves is recorded and paced,
+/// they report on it every 100 ms, and decisions are made. All of that is counted, and so are the publisher's reports,
+/// RTCP and timers. Only the checks by which ICE keeps consent, one in five seconds a peer, are not.
+fn adapting(workers: usize) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut simulation = Simulation::of_workers(workers, 1);
+    simulation.at_work = |works| IS_AT_WORK.store(works, Ordering::Relaxed);
+    let camera = simulation.publish(Layering::Encodings, &[150, 500, 1_700]);
+    for (n, kbps) in [3_000, 3_000, 900, 400].into_iter().enumerate() {
+        simulation.worker = (n % workers) as u16;
+        let down = simulation.link(link(kbps));
+        simulation.watch(camera, down);
+    }
+    // Until histories, logs and queues have their size.
+    simulation.run(30.0);
+    let before = AT_WORK.load(Ordering::Relaxed);
+    let mut waited = [0; 4];
+    for _ in 0..2_000 {
+        simulation.run(0.01);
+        for (n, waited) in waited.iter_mut().enumerate() {
+            *waited = simulation.waiting(n).unwrap_or(0).max(*waited);
+        }
+    }
+    let allocations = AT_WORK.load(Ordering::Relaxed) - before;
+    assert!(waited.iter().all(|waited| *waited > 0), "{waited:?}");
+    let received: Vec<u64> = (0..4)
+        .map(|n| simulation.received(n, 30.0, 50.0).as_bps() / 1_000)
+        .collect();
+    assert!(received[0] > 1_500 && received[3] > 150, "{received:?}");
+    assert_eq!(allocations, 0);
+}
+
+#[test]
+fn nothing_is_allocated_for_a_packet_where_links_are_adapted_to() {
+    adapting(1);
+}
+
+#[test]
+fn nothing_is_allocated_for_a_packet_that_another_worker_adapts() {
+    adapting(2);
 }

@@ -1,5 +1,6 @@
 //! The packets of one encoding, shared by all sinks: what retransmission is answered from.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,12 +12,18 @@ use super::Packet;
 const FIRST_SLOTS: usize = 32;
 /// Slots that a history grows to at most: 1,024 packets of a 12 Mbit/s stream are a second.
 const MAX_SLOTS: usize = 1_024;
+/// Packets that others still held when they were displaced and that are kept for their buffers, and how many of
+/// them are looked at for one that nobody holds any more.
+const MAX_HELD: usize = 128;
+const LOOKED_AT: usize = 4;
 
 /// A ring of packets by sequence number. It grows until it spans `window`, then reuses its buffers.
 #[derive(Debug)]
 pub(crate) struct History {
     slots: Vec<Option<Arc<Packet>>>,
     window: Duration,
+    /// Displaced while a pacer, another worker or an outlet held them.
+    held: VecDeque<Arc<Packet>>,
 }
 
 impl History {
@@ -25,11 +32,12 @@ impl History {
         Self {
             slots: Vec::new(),
             window,
+            held: VecDeque::new(),
         }
     }
 
     /// A packet to be filled and put back by [`History::insert`]: the buffer of the one that `seq`
-    /// displaces, if nobody else holds it any more, else a `spare` one.
+    /// displaces, if nobody else holds it any more, else one that was displaced before, or a `spare` one.
     pub(crate) fn recycle(
         &mut self,
         seq: SeqNo,
@@ -37,11 +45,29 @@ impl History {
         spare: impl FnOnce() -> Option<Arc<Packet>>,
     ) -> Arc<Packet> {
         self.make_room(seq, now);
-        let displaced = self.slot(seq).and_then(Option::take);
-        match displaced.map(|mut packet| (Arc::get_mut(&mut packet).is_some(), packet)) {
-            Some((true, packet)) => packet,
-            Some((false, _)) | None => spare().unwrap_or_else(|| Arc::new(Packet::empty(now))),
+        if let Some(mut displaced) = self.slot(seq).and_then(Option::take) {
+            if Arc::get_mut(&mut displaced).is_some() {
+                return displaced;
+            }
+            if self.held.len() < MAX_HELD {
+                self.held.push_back(displaced);
+            }
         }
+        self.released()
+            .or_else(spare)
+            .unwrap_or_else(|| Arc::new(Packet::empty(now)))
+    }
+
+    /// One of those that were held and that nobody holds any more.
+    fn released(&mut self) -> Option<Arc<Packet>> {
+        for _ in 0..self.held.len().min(LOOKED_AT) {
+            let mut packet = self.held.pop_front()?;
+            if Arc::get_mut(&mut packet).is_some() {
+                return Some(packet);
+            }
+            self.held.push_back(packet);
+        }
+        None
     }
 
     /// Keeps a packet.
@@ -62,6 +88,7 @@ impl History {
     /// Frees everything: the stream went silent.
     pub(crate) fn clear(&mut self) {
         self.slots = Vec::new();
+        self.held = VecDeque::new();
     }
 
     fn slot(&mut self, seq: SeqNo) -> Option<&mut Option<Arc<Packet>>> {
@@ -118,6 +145,42 @@ mod tests {
         assert_eq!(history.slots.len(), 128);
         assert!(history.get(SeqNo(0)).is_none());
         assert_eq!(Arc::as_ptr(history.get(SeqNo(128)).unwrap()), oldest);
+    }
+
+    #[test]
+    fn a_buffer_that_was_held_when_it_was_displaced_is_used_again() {
+        let start = Instant::now();
+        let mut history = History::new(Duration::from_secs(1));
+        fill(&mut history, 0..32, start);
+        let held: Vec<_> = (0..32)
+            .map(|seq| Arc::clone(history.get(SeqNo(seq)).unwrap()))
+            .collect();
+        fill(&mut history, 32..64, start + Duration::from_secs(2));
+        assert_eq!(history.held.len(), 32);
+        let held_by_us: Vec<_> = held.iter().map(Arc::as_ptr).collect();
+        drop(held);
+        // Those of the slots are held now.
+        let others: Vec<_> = (32..64)
+            .map(|seq| Arc::clone(history.get(SeqNo(seq)).unwrap()))
+            .collect();
+        fill(&mut history, 64..96, start + Duration::from_secs(4));
+        let packets = (64..96).map(|seq| Arc::as_ptr(history.get(SeqNo(seq)).unwrap()));
+        assert_eq!(packets.filter(|p| held_by_us.contains(p)).count(), 32);
+        drop(others);
+    }
+
+    #[test]
+    fn no_more_is_kept_of_what_is_held_than_a_few_packets() {
+        let (mut now, mut held) = (Instant::now(), Vec::new());
+        let mut history = History::new(Duration::from_secs(1));
+        for round in 0..20 {
+            fill(&mut history, round * 32..(round + 1) * 32, now);
+            held.extend(history.slots.iter().cloned());
+            now += Duration::from_secs(2);
+        }
+        assert_eq!(history.held.len(), MAX_HELD);
+        history.clear();
+        assert!(history.held.is_empty());
     }
 
     #[test]

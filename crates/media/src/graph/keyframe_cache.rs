@@ -106,7 +106,8 @@ impl CachedFrames {
             let stays = kept.header.timestamp == time && kept.seq > packet.seq;
             if !stays {
                 *bytes -= kept.data.len();
-                if spare.len() < MAX_PACKETS {
+                // What the history has still, or keeps for its buffer, it uses again itself.
+                if Arc::strong_count(kept) == 1 && spare.len() < MAX_PACKETS {
                     spare.push_back(Arc::clone(kept));
                 }
             }

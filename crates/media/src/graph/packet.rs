@@ -8,6 +8,11 @@ use portunus_sdp::negotiated::Codec;
 
 use super::Inspected;
 
+/// Sizes of buffers, in bytes: audio, audio with redundancy, video, and the largest that are relayed.
+const ROOMS: [usize; 4] = [256, 512, 1_280, 1_856];
+/// Room for padding.
+const PADDING: usize = 32;
+
 /// A packet in the clear with what its headers say.
 #[derive(Debug)]
 pub(crate) struct Packet {
@@ -122,8 +127,10 @@ impl Packet {
     /// Takes the bytes of a packet into the buffer that is there.
     pub(crate) fn fill(&mut self, data: &[u8]) {
         self.data.clear();
-        // Sizes of a stream vary: rounding up spares growing again and again.
-        self.data.reserve(data.len().next_multiple_of(256));
+        // Sizes of a stream vary: with a few classes of buffers they soon grow no more.
+        let needed = data.len() + PADDING;
+        let class = ROOMS.into_iter().find(|room| needed <= *room);
+        self.data.reserve(class.unwrap_or(needed));
         self.data.extend_from_slice(data);
         self.padding = 0;
     }

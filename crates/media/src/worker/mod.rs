@@ -359,6 +359,13 @@ impl Worker {
         Some(self.peers.get(*slot)?.id)
     }
 
+    /// Packets that wait in the pacer of a peer.
+    pub(crate) fn waiting(&self, peer: PeerId) -> Option<usize> {
+        let slot = self.by_id.get(&peer)?;
+        let pacer = self.peers.get(*slot)?.pacer.as_ref()?;
+        Some(pacer.len())
+    }
+
     /// Datagrams that have left so far.
     pub(crate) fn sent(&self) -> u64 {
         self.out.counters().datagrams

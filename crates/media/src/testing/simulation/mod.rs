@@ -54,10 +54,15 @@ pub struct Simulation {
     pub watchers: Vec<Watcher>,
     /// Who comes next is a client of this worker.
     pub worker: u16,
+    /// Told true before a worker works, and false after it: what lies between is the server's doing, and
+    /// nothing of the simulation's. But ICE's checks are taken in between.
+    pub at_work: fn(bool),
     workers: Vec<Bare>,
     links: Vec<DownLink>,
     clients: HashMap<SocketAddr, Client>,
     up: VecDeque<(Instant, SocketAddr, Vec<u8>)>,
+    /// What arrives in this turn.
+    due: Vec<(SocketAddr, Vec<u8>)>,
     seed: u64,
     next_id: u64,
 }
@@ -111,10 +116,12 @@ impl Simulation {
             cameras: Vec::new(),
             watchers: Vec::new(),
             worker: 0,
+            at_work: |_| {},
             workers,
             links: Vec::new(),
             clients: HashMap::new(),
             up: VecDeque::new(),
+            due: Vec::new(),
             seed,
             next_id: 0,
         };
@@ -267,6 +274,12 @@ impl Simulation {
         stats.try_recv().expect("the peer is there")
     }
 
+    /// Packets that wait in a viewer's pacer; none: it has no pacer, or the viewer is gone.
+    pub fn waiting(&self, watcher: usize) -> Option<usize> {
+        let peer = self.peer_at(self.watchers[watcher].address);
+        self.workers[usize::from(peer.worker)].worker.waiting(peer)
+    }
+
     /// Lets time go by.
     pub fn run(&mut self, seconds: f64) {
         let end = self.now + Duration::from_secs_f64(seconds);
@@ -287,17 +300,26 @@ impl Simulation {
 
     /// A turn of a worker.
     fn turn(&mut self, index: usize) {
+        self.collect_up(index);
+        let Bare { worker, local, .. } = &mut self.workers[index];
         let now = self.now;
-        let worker = &mut self.workers[index].worker;
+        (self.at_work)(true);
         let passed = worker.count_passed();
         worker.take_commands(now);
         let _ = worker.take_passed(&passed, now);
         worker.take_handshakes(now);
-        self.deliver_up(index);
-        let worker = &mut self.workers[index].worker;
+        (self.at_work)(false);
+        for (from, datagram) in self.due.iter_mut().filter(|(_, data)| is_check(data)) {
+            worker.take_datagram(now, *local, *from, datagram);
+        }
+        (self.at_work)(true);
+        for (from, datagram) in self.due.iter_mut().filter(|(_, data)| !is_check(data)) {
+            worker.take_datagram(now, *local, *from, datagram);
+        }
         worker.relay_fresh(now);
         worker.run_timers(now);
         worker.poll_touched(now);
+        (self.at_work)(false);
         for (to, datagram) in worker.take_kept() {
             if let Some(client) = self.clients.get(&to) {
                 let link = &mut self.links[client.link];
@@ -360,18 +382,17 @@ impl Simulation {
         }
     }
 
-    /// A worker receives what has arrived for it.
-    fn deliver_up(&mut self, index: usize) {
-        let bare = &mut self.workers[index];
+    /// Collects what has arrived for a worker.
+    fn collect_up(&mut self, index: usize) {
+        self.due.clear();
         let arrived = self.up.partition_point(|(at, ..)| *at <= self.now);
-        let (now, local) = (self.now, bare.local);
         self.up.make_contiguous()[..arrived].sort_by_key(|(_, from, _)| worker_of(*from) != index);
-        while let Some((at, from, datagram)) = self.up.front_mut()
-            && *at <= now
+        while let Some((at, from, _)) = self.up.front()
+            && *at <= self.now
             && worker_of(*from) == index
+            && let Some((_, from, datagram)) = self.up.pop_front()
         {
-            bare.worker.take_datagram(now, local, *from, datagram);
-            self.up.pop_front();
+            self.due.push((from, datagram));
         }
     }
 
@@ -441,6 +462,11 @@ impl Simulation {
             }]),
         }
     }
+}
+
+/// Whether a datagram is a check of ICE: the first byte tells (RFC 7983).
+fn is_check(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| *first < 4)
 }
 
 /// The worker that a client belongs to.
