@@ -8,7 +8,7 @@ use portunus_rtp::Mid;
 use crate::command::Command;
 use crate::graph::SourceFormat;
 use crate::testing::{Bare, bare};
-use crate::{PeerId, RouteId, RouteOptions, SourceRef, TrackRef};
+use crate::{DataMessage, DataPayload, Event, PeerId, RouteId, RouteOptions, SourceRef, TrackRef};
 
 fn track(worker: u16, serial: u64) -> TrackRef {
     TrackRef {
@@ -90,4 +90,33 @@ fn with_a_peer_end_its_sources_and_no_others() {
     inbox.send(Command::ClosePeer { peer });
     worker.take_commands(now);
     assert_eq!((worker.sources.len(), worker.by_source.len()), (0, 0));
+}
+
+#[test]
+fn messages_that_nobody_takes_are_bounded_by_their_bytes() {
+    let Bare {
+        mut worker,
+        mut events,
+        ..
+    } = bare(Instant::now());
+    let peer = track(0, 1).peer;
+    let message = || {
+        Event::Data(DataMessage {
+            label: String::new(),
+            protocol: String::new(),
+            payload: DataPayload::Binary(vec![0; super::MAX_MESSAGE_BYTES / 8]),
+        })
+    };
+    for _ in 0..10 {
+        worker.emit(peer, message());
+    }
+    assert_eq!(events.len(), 8);
+    // Whoever takes one holds it for as long as it is there.
+    let first = events.try_recv().unwrap();
+    worker.emit(peer, message());
+    assert_eq!(events.len(), 7);
+    drop(first);
+    worker.emit(peer, message());
+    worker.emit(peer, Event::Remb { bitrate: 1 });
+    assert_eq!(events.len(), 9);
 }
