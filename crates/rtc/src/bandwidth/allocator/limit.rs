@@ -9,9 +9,12 @@ const BORNE: Duration = Duration::from_millis(2_500);
 /// ... unless packets wait for longer, or more of them are lost.
 const QUEUE: Duration = Duration::from_millis(125);
 const LOSS: f64 = 0.1;
-/// A publisher that sends so much less than it may, for so long, is not asked any more.
+/// A publisher that sends so much less than it may, for so long, is not asked any more; unless it grows meanwhile by the
+/// third factor: encoders take many seconds to reach what they may, and one that is let go then goes on to far more than
+/// the link carries.
 const SPARE: f64 = 1.3;
 const SPARE_FOR: Duration = Duration::from_secs(8);
+const GROWS: f64 = 1.15;
 
 /// Whether more flows than the link carries.
 #[derive(Debug, Default)]
@@ -55,7 +58,8 @@ impl Overload {
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     is_asked: bool,
-    spare_since: Option<Instant>,
+    /// Since when it sends less than it may, and how much it sent then.
+    spare_since: Option<(Instant, DataRate)>,
 }
 
 impl Asked {
@@ -77,7 +81,11 @@ impl Asked {
             self.spare_since = None;
             return true;
         }
-        let since = *self.spare_since.get_or_insert(now);
+        let (since, sent) = *self.spare_since.get_or_insert((now, sends));
+        if sends > sent.times(GROWS) {
+            self.spare_since = Some((now, sends));
+            return true;
+        }
         self.is_asked = now.saturating_duration_since(since) < SPARE_FOR;
         self.is_asked
     }
@@ -147,6 +155,11 @@ mod tests {
         overload.update((share, share), &estimate(400), now);
         assert!(asked.update(&overload, (share, share), now));
         assert!(asked.update(&overload, (share, sends), now));
-        assert!(!asked.update(&overload, (share, sends), now + SPARE_FOR));
+        // It grows: what it wants is not known.
+        let grown = share.times(1.3);
+        assert!(asked.update(&overload, (grown, sends), now + SPARE_FOR / 2));
+        assert!(asked.update(&overload, (grown, sends), now + SPARE_FOR));
+        let later = now + SPARE_FOR / 2 + SPARE_FOR;
+        assert!(!asked.update(&overload, (grown, sends), later));
     }
 }
