@@ -12,7 +12,7 @@ use axum::routing::any;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use portunus_core::{Client, Gateway};
+use portunus_core::{Client, Gateway, Outbox};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -24,6 +24,9 @@ use crate::{Counters, WebSocketConfig, reply};
 
 /// What clients have to ask for, as Janus demands it.
 const PROTOCOL: &str = "janus-protocol";
+
+/// Messages that are written together at most.
+const TOGETHER: usize = 64;
 
 /// How long a client may take to read the end of a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -113,7 +116,7 @@ enum Aside {
 struct Connection<'s> {
     shared: &'s Shared,
     client: Client,
-    outbox: mpsc::Receiver<Value>,
+    outbox: Outbox,
 }
 
 impl<'s> Connection<'s> {
@@ -207,7 +210,7 @@ async fn read(
 /// Sends replies and events in their order.
 async fn write(
     shared: &Shared,
-    outbox: &mut mpsc::Receiver<Value>,
+    outbox: &mut Outbox,
     pace: &Pace,
     mut asides: mpsc::Receiver<Aside>,
     sink: &mut SplitSink<WebSocket, Message>,
@@ -227,14 +230,27 @@ async fn write(
             },
             () = stopped(&mut stop) => break,
         };
-        match timeout(limit, sink.send(message)).await {
-            Ok(Ok(())) => pace.wrote(),
+        // What waits already leaves with it, by one system call.
+        let together = async {
+            sink.feed(message).await?;
+            pace.wrote();
+            for _ in 1..TOGETHER {
+                let Some(message) = outbox.try_recv() else {
+                    break;
+                };
+                sink.feed(Message::text(message.to_string())).await?;
+                pace.wrote();
+            }
+            sink.flush().await
+        };
+        match timeout(limit, together).await {
+            Ok(Ok(())) => {}
             Ok(Err(_)) => return Ending::Left,
             Err(_) => return Ending::Slow,
         }
     }
     // The last events say that calls have ended.
-    while let Ok(message) = outbox.try_recv() {
+    while let Some(message) = outbox.try_recv() {
         let sent = timeout(CLOSE_TIMEOUT, sink.send(Message::text(message.to_string()))).await;
         if !matches!(sent, Ok(Ok(()))) {
             break;

@@ -1,12 +1,12 @@
 //! A client's connection as the core sees it.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 
+use crate::outbox::{Outbox, OutboxSender, outbox};
 use crate::SessionId;
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
@@ -24,23 +24,23 @@ struct Inner {
     internal: bool,
     /// What ends with it.
     sessions: Mutex<HashSet<SessionId>>,
+    /// The handles of these.
+    handles: AtomicUsize,
 }
 
 #[derive(Debug)]
 enum Way {
     /// None once the client was too slow, or has left.
-    Push(Mutex<Option<mpsc::Sender<Value>>>),
+    Push(Mutex<Option<OutboxSender>>),
     Poll,
 }
 
 impl Client {
-    /// Messages that wait for a connection at most; a client that lets more pile up is cut off.
-    pub const OUTBOX: usize = 1024;
-
     /// A connection that messages are pushed to: the transport writes what it receives, in this order, and
-    /// closes the connection when nothing more comes.
-    pub fn pushed(transport: &'static str) -> (Client, mpsc::Receiver<Value>) {
-        let (outbox, messages) = mpsc::channel(Self::OUTBOX);
+    /// closes the connection when nothing more comes. At most [`OUTBOX`](crate::OUTBOX) messages wait, and
+    /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles; a client that lets more pile up is cut off.
+    pub fn pushed(transport: &'static str) -> (Client, Outbox) {
+        let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
         (Client::new(transport, way, false), messages)
     }
@@ -48,8 +48,8 @@ impl Client {
     /// A part of the server that speaks for others, such as WHIP clients. It has let them in itself (see
     /// [`crate::Gateway::admits`]): no secret and no token is asked of it. It is there as long as this process,
     /// so that its sessions do not time out. Our candidates are always in the descriptions that it gets.
-    pub fn internal(transport: &'static str) -> (Client, mpsc::Receiver<Value>) {
-        let (outbox, messages) = mpsc::channel(Self::OUTBOX);
+    pub fn internal(transport: &'static str) -> (Client, Outbox) {
+        let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
         (Client::new(transport, way, true), messages)
     }
@@ -69,6 +69,7 @@ impl Client {
                 way,
                 internal,
                 sessions: Mutex::default(),
+                handles: AtomicUsize::new(0),
             }),
         }
     }
@@ -100,6 +101,20 @@ impl Client {
         self.sessions().remove(&session);
     }
 
+    /// A session of it has got so many handles more.
+    pub(crate) fn gains_handles(&self, count: usize) {
+        self.inner.handles.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// A session of it has lost so many handles, or it has lost a session with so many.
+    pub(crate) fn loses_handles(&self, count: usize) {
+        self.inner.handles.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    fn handles(&self) -> usize {
+        self.inner.handles.load(Ordering::Relaxed)
+    }
+
     /// The sessions that it owned so far.
     pub(crate) fn take_sessions(&self) -> HashSet<SessionId> {
         std::mem::take(&mut self.sessions())
@@ -124,7 +139,7 @@ impl Client {
         let mut outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = outbox
             .as_ref()
-            .is_some_and(|outbox| outbox.try_send(message).is_ok());
+            .is_some_and(|outbox| outbox.push(message, self.handles()));
         if !sent {
             *outbox = None;
         }

@@ -19,6 +19,7 @@ mod info;
 mod log_gate;
 mod networks;
 mod object;
+mod outbox;
 mod plugin;
 mod recording;
 pub mod request;
@@ -40,6 +41,7 @@ pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;
 pub use networks::{Network, Networks};
 pub use object::Object;
+pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox};
 pub use plugin::{
     HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
 };

@@ -80,7 +80,9 @@ impl Session {
         state.orphaned = false;
         if state.owner.id() != client.id() {
             state.owner.owns_no_more(self.id);
+            state.owner.loses_handles(state.handles.len());
             client.owns(self.id);
+            client.gains_handles(state.handles.len());
             state.owner = client.clone();
             state.queue.clear();
             // Whoever polls for it waits in vain.
@@ -136,6 +138,7 @@ impl Session {
         if state.over {
             return Err(handle);
         }
+        state.owner.gains_handles(1);
         state.handles.insert(id, handle);
         Ok(())
     }
@@ -157,14 +160,17 @@ impl Session {
     }
 
     pub(crate) fn remove_handle(&self, id: HandleId) -> Option<Attached> {
-        self.state().handles.remove(&id)
+        let mut state = self.state();
+        let removed = state.handles.remove(&id)?;
+        state.owner.loses_handles(1);
+        Some(removed)
     }
 
     /// Takes all handles out, so that no request reaches them any more.
     pub(crate) fn take_handles(&self) -> Vec<Attached> {
-        std::mem::take(&mut self.state().handles)
-            .into_values()
-            .collect()
+        let mut state = self.state();
+        state.owner.loses_handles(state.handles.len());
+        std::mem::take(&mut state.handles).into_values().collect()
     }
 
     /// Ends the session: nothing is sent any more. Gives its handles back; none if it had ended before.
@@ -175,6 +181,7 @@ impl Session {
                 return None;
             }
             state.owner.owns_no_more(self.id);
+            state.owner.loses_handles(state.handles.len());
             std::mem::take(&mut state.handles)
         };
         self.changed.notify_waiters();

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::{Client, CoreConfig, Gateway, Plugin, ServerFacts};
+use crate::{Client, CoreConfig, Gateway, Outbox, Plugin, ServerFacts};
 
 /// A gateway with plugins under test.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub struct TestClient {
     gateway: Gateway,
     /// The connection.
     pub client: Client,
-    messages: mpsc::Receiver<Value>,
+    messages: Outbox,
     /// The session of [`TestServer::attach`].
     pub session: u64,
     /// The handle of [`TestServer::attach`].
@@ -178,7 +178,7 @@ impl TestClient {
         for _ in 0..50 {
             tokio::task::yield_now().await;
         }
-        if let Ok(message) = self.messages.try_recv() {
+        if let Some(message) = self.messages.try_recv() {
             panic!("unexpected: {message}");
         }
     }

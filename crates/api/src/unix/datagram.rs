@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use portunus_core::Client;
+use portunus_core::{Client, Outbox};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
@@ -128,7 +128,7 @@ async fn write(
     path: &Path,
     shared: &Shared,
     pace: &Pace,
-    mut outbox: mpsc::Receiver<Value>,
+    mut outbox: Outbox,
 ) -> io::Result<()> {
     let mut stop = shared.stop.clone();
     loop {
@@ -155,7 +155,7 @@ async fn write(
         }
     }
     // The last events say that calls have ended.
-    while let Ok(message) = outbox.try_recv() {
+    while let Some(message) = outbox.try_recv() {
         socket.try_send_to(message.to_string().as_bytes(), path)?;
     }
     Ok(())

@@ -4,9 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::Client;
-use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use portunus_core::{Client, Outbox};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
@@ -91,7 +90,7 @@ async fn read(
 async fn write(
     socket: &UnixSeqpacket,
     shared: &Shared,
-    outbox: &mut mpsc::Receiver<Value>,
+    outbox: &mut Outbox,
     pace: &Pace,
 ) -> io::Result<()> {
     let mut stop = shared.stop.clone();
@@ -109,7 +108,7 @@ async fn write(
         pace.wrote();
     }
     // The last events say that calls have ended.
-    while let Ok(message) = outbox.try_recv() {
+    while let Some(message) = outbox.try_recv() {
         send(socket, shared, message.to_string().as_bytes()).await?;
     }
     Ok(())

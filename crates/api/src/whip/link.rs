@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use portunus_core::sdp::IceCredentials;
-use portunus_core::{Client, Gateway, HandleId, LocalIce, SessionId};
+use portunus_core::{Client, Gateway, HandleId, LocalIce, Outbox, SessionId};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 /// What administrators read of such a client.
 const TRANSPORT: &str = "portunus.transport.whip";
@@ -206,7 +206,7 @@ impl Drop for Link {
 
 /// Reads the client's events until its PeerConnection or session ends.
 async fn pump(
-    mut messages: mpsc::Receiver<Value>,
+    mut messages: Outbox,
     waiting: Arc<Waiting>,
     state: watch::Sender<State>,
 ) {

@@ -204,6 +204,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     while client.try_next().await.is_some() {
         received += 1;
     }
-    assert_eq!(received, portunus_core::Client::OUTBOX);
+    let room = portunus_core::OUTBOX + portunus_core::OUTBOX_OF_HANDLE;
+    assert_eq!(received, room);
     assert!(world.gateway.counters().snapshot().events_dropped > 0);
 }

@@ -1,0 +1,92 @@
+//! What waits for a client's connection: in order, and no more than the client has a use for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Messages that wait for a connection at most.
+pub const OUTBOX: usize = 1024;
+
+/// So many more for each handle of the client's sessions: an application that has thousands gets events of all
+/// of them at once when they all join or lose packets.
+pub const OUTBOX_OF_HANDLE: usize = 16;
+
+/// The messages that wait for a connection, as its transport takes them.
+#[derive(Debug)]
+pub struct Outbox {
+    messages: mpsc::UnboundedReceiver<Value>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Where messages are put.
+#[derive(Debug)]
+pub(crate) struct OutboxSender {
+    messages: mpsc::UnboundedSender<Value>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// An empty outbox.
+pub(crate) fn outbox() -> (OutboxSender, Outbox) {
+    let (sender, messages) = mpsc::unbounded_channel();
+    let waiting = Arc::<AtomicUsize>::default();
+    let sender = OutboxSender {
+        messages: sender,
+        waiting: Arc::clone(&waiting),
+    };
+    (sender, Outbox { messages, waiting })
+}
+
+impl OutboxSender {
+    /// Adds a message for a client with so many handles; false if there is no room, or nobody takes it.
+    pub(crate) fn push(&self, message: Value, handles: usize) -> bool {
+        let room = OUTBOX.saturating_add(handles.saturating_mul(OUTBOX_OF_HANDLE));
+        if self.waiting.load(Ordering::Relaxed) >= room {
+            return false;
+        }
+        // Counted before it can be taken.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.messages.send(message).is_ok()
+    }
+}
+
+impl Outbox {
+    /// The next message; none once the gateway has cut the client off and all before is taken. Cancel safe.
+    pub async fn recv(&mut self) -> Option<Value> {
+        let message = self.messages.recv().await;
+        self.taken(message)
+    }
+
+    /// The next message if it is there.
+    pub fn try_recv(&mut self) -> Option<Value> {
+        let message = self.messages.try_recv().ok();
+        self.taken(message)
+    }
+
+    fn taken(&self, message: Option<Value>) -> Option<Value> {
+        if message.is_some() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_many_handles_may_let_more_wait() {
+        let (sender, mut outbox) = outbox();
+        let fill = |handles| (0..).take_while(|n| sender.push((*n).into(), handles)).count();
+        assert_eq!(fill(0), OUTBOX);
+        assert_eq!(fill(2), 2 * OUTBOX_OF_HANDLE);
+        assert!(!sender.push(Value::Null, 2));
+        let taken = std::iter::from_fn(|| outbox.try_recv()).count();
+        assert_eq!(taken, OUTBOX + 2 * OUTBOX_OF_HANDLE);
+        assert!(sender.push(Value::Null, 0));
+        drop(outbox);
+        assert!(!sender.push(Value::Null, 0), "nobody takes it");
+    }
+}
