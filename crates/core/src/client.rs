@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::outbox::{Outbox, OutboxSender, outbox};
 use crate::SessionId;
+use crate::outbox::{Outbox, OutboxSender, outbox};
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
 #[derive(Debug, Clone)]

@@ -79,7 +79,11 @@ mod tests {
     #[test]
     fn who_has_many_handles_may_let_more_wait() {
         let (sender, mut outbox) = outbox();
-        let fill = |handles| (0..).take_while(|n| sender.push((*n).into(), handles)).count();
+        let fill = |handles| {
+            (0..)
+                .take_while(|n| sender.push((*n).into(), handles))
+                .count()
+        };
         assert_eq!(fill(0), OUTBOX);
         assert_eq!(fill(2), 2 * OUTBOX_OF_HANDLE);
         assert!(!sender.push(Value::Null, 2));

@@ -5,6 +5,7 @@ use std::fmt;
 use portunus_rtp::{SeqNo, Ssrc};
 
 use crate::derive::{SessionKeys, Use};
+use crate::sys::fetch;
 use crate::transform::{Packet, Refused, Transform};
 use crate::{KeyError, Profile, SealError};
 
@@ -42,6 +43,18 @@ impl Sealer {
             rtcp: Transform::new(profile, rtcp)?,
             rtcp_index: 0,
         })
+    }
+
+    /// [`fetch`]es what leads to the key for RTP.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.rtp);
+    }
+
+    /// [`fetch`]es the key for RTP, once what leads to it is there.
+    #[inline]
+    pub fn fetch_key(&self) {
+        self.rtp.fetch();
     }
 
     /// The profile that it was made for.

@@ -1,6 +1,5 @@
 //! The ciphers: AES-GCM (RFC 7714) and AES counter mode with HMAC-SHA1 (RFC 3711 section 4).
 
-use aws_lc_rs::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{self, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
@@ -9,6 +8,7 @@ use aws_lc_rs::iv::FixedLength;
 use portunus_rtp::Ssrc;
 
 use crate::derive::SessionKeys;
+use crate::sys::{self, GcmKey};
 use crate::{KeyError, Profile};
 
 /// The crypto library refused, or a tag is wrong.
@@ -18,7 +18,7 @@ pub(crate) struct Refused;
 /// An expanded session key with its salt.
 pub(crate) enum Transform {
     Gcm {
-        key: LessSafeKey,
+        key: GcmKey,
         salt: [u8; 12],
     },
     /// Boxed, so that the far more frequent GCM does not pay for its 1.7 KiB.
@@ -54,8 +54,11 @@ impl Transform {
             .get(..profile.key_len())
             .ok_or(KeyError::Refused)?;
         match profile {
-            Profile::AeadAes128Gcm => Self::gcm(&aead::AES_128_GCM, cipher, keys.salt),
-            Profile::AeadAes256Gcm => Self::gcm(&aead::AES_256_GCM, cipher, keys.salt),
+            Profile::AeadAes128Gcm | Profile::AeadAes256Gcm => {
+                let [salt @ .., _, _] = keys.salt;
+                let key = GcmKey::new(cipher).map_err(|Refused| KeyError::Refused)?;
+                Ok(Transform::Gcm { key, salt })
+            }
             Profile::Aes128CmSha1_80 | Profile::Aes128CmSha1_32 => {
                 let key = UnboundCipherKey::new(&cipher::AES_128, cipher)
                     .and_then(EncryptingKey::ctr)
@@ -70,18 +73,6 @@ impl Transform {
         }
     }
 
-    fn gcm(
-        algorithm: &'static aead::Algorithm,
-        cipher: &[u8],
-        [salt @ .., _, _]: [u8; 14],
-    ) -> Result<Self, KeyError> {
-        let key = UnboundKey::new(algorithm, cipher).map_err(|_| KeyError::Refused)?;
-        Ok(Transform::Gcm {
-            key: LessSafeKey::new(key),
-            salt,
-        })
-    }
-
     /// Encrypts the payload and writes its authentication tag to `tag`; with a `tail`, which only GCM
     /// takes, that is encrypted to before the tag.
     pub(crate) fn seal(
@@ -91,18 +82,9 @@ impl Transform {
         tag: &mut [u8],
     ) -> Result<(), Refused> {
         match self {
-            Transform::Gcm { key, salt } if !tail.is_empty() => {
-                let nonce = gcm_nonce(*salt, packet.ssrc, packet.index);
-                let aad = Aad::from(packet.aad);
-                key.seal_in_place_scatter(nonce, aad, packet.payload, tail, tag)
-                    .map_err(|_| Refused)
-            }
             Transform::Gcm { key, salt } => {
                 let nonce = gcm_nonce(*salt, packet.ssrc, packet.index);
-                let sealed = key
-                    .seal_in_place_separate_tag(nonce, Aad::from(packet.aad), packet.payload)
-                    .map_err(|_| Refused)?;
-                put(tag, sealed.as_ref())
+                key.seal(&nonce, packet.aad, packet.payload, tail, tag)
             }
             Transform::Cm(keys) => {
                 let CounterMode { key, auth, salt } = &**keys;
@@ -113,14 +95,21 @@ impl Transform {
         }
     }
 
+    /// Fetches what the next packet needs of the key, ahead.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        match self {
+            Transform::Gcm { key, .. } => key.fetch(),
+            Transform::Cm(keys) => sys::fetch(&**keys),
+        }
+    }
+
     /// Checks `tag` and decrypts the payload; a payload that is not authentic is left undefined.
     pub(crate) fn open(&self, packet: Packet<'_>, tag: &[u8]) -> Result<(), Refused> {
         match self {
             Transform::Gcm { key, salt } => {
                 let nonce = gcm_nonce(*salt, packet.ssrc, packet.index);
-                key.open_in_place_separate_tag(nonce, Aad::from(packet.aad), tag, packet.payload)
-                    .map(drop)
-                    .map_err(|_| Refused)
+                key.open(&nonce, packet.aad, packet.payload, tag)
             }
             Transform::Cm(keys) => {
                 let CounterMode { key, auth, salt } = &**keys;
@@ -140,14 +129,14 @@ fn put(tag: &mut [u8], sum: &[u8]) -> Result<(), Refused> {
 }
 
 /// RFC 7714 sections 8.1 and 9.1: both lay SSRC and index out alike.
-fn gcm_nonce(salt: [u8; 12], ssrc: Ssrc, index: u64) -> Nonce {
+fn gcm_nonce(salt: [u8; 12], ssrc: Ssrc, index: u64) -> [u8; 12] {
     let mask = (u128::from(ssrc.0) << 48) | u128::from(index & 0xFFFF_FFFF_FFFF);
     let [_, _, _, _, mask @ ..] = mask.to_be_bytes();
     let mut nonce = salt;
     for (byte, mask) in nonce.iter_mut().zip(mask) {
         *byte ^= mask;
     }
-    Nonce::assume_unique_for_key(nonce)
+    nonce
 }
 
 /// Encrypts or decrypts (RFC 3711 section 4.1.1).

@@ -205,11 +205,7 @@ impl Drop for Link {
 }
 
 /// Reads the client's events until its PeerConnection or session ends.
-async fn pump(
-    mut messages: Outbox,
-    waiting: Arc<Waiting>,
-    state: watch::Sender<State>,
-) {
+async fn pump(mut messages: Outbox, waiting: Arc<Waiting>, state: watch::Sender<State>) {
     while let Some(message) = messages.recv().await {
         match message.get("janus").and_then(Value::as_str) {
             Some("event") => {

@@ -1,5 +1,6 @@
 //! The fan-out: from the packets of a source to the datagrams of its sinks.
 
+mod ahead;
 mod paced;
 
 use std::mem;
@@ -131,6 +132,7 @@ impl Worker {
         while let Some(source) = self.sources.get(key.0)
             && let Some(slot) = source.routes.get(index).copied()
         {
+            self.fetch_ahead(&source.routes, index);
             index += 1;
             self.relay_to(slot, key, &packets, (now, send_time));
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
 use portunus_sdp::negotiated::{Kind, Negotiated, NegotiatedMedia};
+use portunus_srtp::fetch;
 
 use crate::SelectedPair;
 use crate::bandwidth::{Bandwidth, Measure, SentLog};
@@ -218,6 +219,33 @@ impl Connection {
     /// What the peer said of the streams.
     pub fn poll_feedback(&mut self) -> Option<Feedback> {
         self.feedback.pop_front()
+    }
+
+    /// [`fetch`]es what sending reads of the connection itself. [`Connection::fetch_stream`] and
+    /// [`Connection::fetch_key`] do the same for what that leads to.
+    #[inline]
+    pub fn fetch(&self) {
+        self.transport.fetch();
+        fetch(&self.media);
+        fetch(&self.next_report);
+        fetch(&self.next_transport_seq);
+        fetch(&self.measure);
+    }
+
+    /// [`fetch`]es what sending on an m-line reads, once the connection is there.
+    #[inline]
+    pub fn fetch_stream(&self, media: usize) {
+        self.transport.fetch_sealer();
+        if let Some(media) = self.media.get(media) {
+            fetch(&media.sending);
+            fetch(&media.source_clock);
+        }
+    }
+
+    /// [`fetch`]es the key for sending, once the stream is there.
+    #[inline]
+    pub fn fetch_key(&self) {
+        self.transport.fetch_key();
     }
 
     /// The next transport-wide sequence number.

@@ -367,6 +367,11 @@ impl Ice {
         self.events.pop_front()
     }
 
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        portunus_srtp::fetch(&self.selected);
+    }
+
     pub(crate) fn selected(&self) -> Option<&SelectedPair> {
         self.selected.as_ref()
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtp::{Header, SeqNo};
 use portunus_sdp::negotiated::{DtlsRole, Fingerprint, IceCredentials, RemoteTransport};
-use portunus_srtp::{Opener, Profile, SealError, Sealer};
+use portunus_srtp::{Opener, Profile, SealError, Sealer, fetch};
 
 use crate::data::{Data, DataConfig, DataError, DataOptions, DataPayload};
 use crate::dtls::{Established, Handshake, MTU};
@@ -320,6 +320,30 @@ impl Transport {
         buf: &mut [u8],
     ) -> Result<usize, TransportError> {
         self.seal_rtp_with_tail(index, header_len, len, &[], buf)
+    }
+
+    /// [`fetch`]es what sending media reads of the transport itself.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.srtp);
+        fetch(&self.dtls);
+        self.ice.fetch();
+    }
+
+    /// [`fetch`]es what leads to the key for sending, once the transport is there.
+    #[inline]
+    pub fn fetch_sealer(&self) {
+        if let Some(srtp) = &self.srtp {
+            srtp.sealer.fetch();
+        }
+    }
+
+    /// [`fetch`]es the key for sending, once what leads to it is there.
+    #[inline]
+    pub fn fetch_key(&self) {
+        if let Some(srtp) = &self.srtp {
+            srtp.sealer.fetch_key();
+        }
     }
 
     /// The same with the end of the payload elsewhere; see [`Sealer::seal_rtp_with_tail`].
