@@ -20,6 +20,9 @@ use crate::sys::{MediaSocket, pin_to_core};
 use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
 use crate::{MediaConfig, MediaError, PeerEvent};
 
+/// A receive buffer that is worth a warning: it holds some ten milliseconds of what a worker can take.
+const LITTLE_BUFFER: usize = 1 << 20;
+
 /// Events on their way to the control plane; workers keep what finds no room.
 const EVENTS: usize = 16_384;
 
@@ -51,7 +54,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
     let mut ports = Vec::with_capacity(count);
     let mut parts = Vec::with_capacity(count);
     for (index, rings) in Rings::connect(count).into_iter().enumerate() {
-        let socket = bind(&config, index)?;
+        let socket = bind(&config, &reachable, index)?;
         let poll = Poll::new().map_err(MediaError::Thread)?;
         let waker = Waker::new(poll.registry(), INBOX).map_err(MediaError::Thread)?;
         let inbox = Arc::new(Inbox {
@@ -184,7 +187,11 @@ fn identity(
 }
 
 /// One address is bound as it is; otherwise all are, by the unspecified one.
-fn bind(config: &MediaConfig, index: usize) -> Result<MediaSocket, MediaError> {
+fn bind(
+    config: &MediaConfig,
+    reachable: &[Reachable],
+    index: usize,
+) -> Result<MediaSocket, MediaError> {
     let port = match config.port {
         0 => 0,
         port => u16::try_from(usize::from(port) + index)
@@ -203,7 +210,18 @@ fn bind(config: &MediaConfig, index: usize) -> Result<MediaSocket, MediaError> {
         }
         _ => Err(error),
     });
-    bound.map_err(|error| MediaError::Socket { address, error })
+    let mut socket = bound.map_err(|error| MediaError::Socket { address, error })?;
+    let apart = socket.send_apart(reachable.iter().map(|r| r.bound));
+    let buffer = socket.receive_buffer();
+    tracing::debug!(local = %socket.local(), apart, buffer, "media socket");
+    if index == 0 && buffer < LITTLE_BUFFER {
+        tracing::warn!(
+            "the kernel holds only {} KiB of what comes to a media socket: bursts are lost under load. \
+             Allow more: sysctl -w net.core.rmem_max=8388608",
+            buffer >> 10
+        );
+    }
+    Ok(socket)
 }
 
 fn candidates(reachable: &[Reachable], local: SocketAddr, index: usize) -> Vec<LocalCandidate> {

@@ -50,5 +50,5 @@ pub use receive::{ReceiveBatch, Received};
 #[cfg(feature = "testing")]
 pub use send::Diverted;
 pub use send::{DATAGRAM_BYTES, Destination, SendBatch, SendCounters};
-pub use socket::{Outlet, Socket, enable_gro, enable_timestamps};
+pub use socket::{Exit, Outlet, Socket, ask_receive_buffer, enable_gro, enable_timestamps};
 pub use thread::{pin_to_core, run_first};

@@ -30,7 +30,8 @@ unsafe impl Send for ReceiveBatch {}
 pub struct Received<'a> {
     /// Who sent them. IPv4 on an IPv6 socket is given as IPv4.
     pub remote: SocketAddr,
-    /// The address they came to, if the kernel said: it does for a [`Socket`](crate::Socket).
+    /// The address they came to, if the kernel said: it does for a [`Socket`](crate::Socket) that is bound
+    /// to all addresses.
     pub local: Option<IpAddr>,
     /// The datagrams, one after the other; of a batch that cuts, what there was room for of them.
     pub data: &'a mut [u8],

@@ -7,7 +7,7 @@ use std::{fmt, io, mem};
 
 use crate::address::{self, RawAddress};
 use crate::control::ControlBuffer;
-use crate::socket::Outlet;
+use crate::socket::{Exit, Outlet};
 
 /// The largest datagram that may be written.
 pub const DATAGRAM_BYTES: usize = 2048;
@@ -209,19 +209,23 @@ impl SendBatch {
     #[inline]
     pub fn flush(&mut self, socket: &impl Outlet) {
         if !self.runs.is_empty() {
-            self.flush_by(socket.as_fd(), socket.is_dual());
+            self.flush_by(socket);
         }
     }
 
-    fn flush_by(&mut self, socket: BorrowedFd<'_>, dual: bool) {
+    fn flush_by(&mut self, socket: &dyn Outlet) {
         #[cfg(feature = "testing")]
         if self.divert() {
             return;
         }
         let (mut first, mut tries) = (0, 0);
-        while first < self.runs.len() {
-            let prepared = self.prepare(first, dual);
-            match send(socket, self.headers.get_mut(..prepared).unwrap_or_default()) {
+        while let Some(run) = self.runs.get(first) {
+            let exit = socket.exit(run.destination.from);
+            let prepared = self.prepare(first, exit, socket);
+            match send(
+                exit.fd,
+                self.headers.get_mut(..prepared).unwrap_or_default(),
+            ) {
                 Ok(sent) => {
                     self.counters.calls += 1;
                     let mut joined = false;
@@ -236,7 +240,7 @@ impl SendBatch {
                     first += sent;
                     tries = 0;
                 }
-                Err(error) => first += self.refused(first, error, socket, &mut tries),
+                Err(error) => first += self.refused(first, error, exit.fd, &mut tries),
             }
         }
         self.runs.clear();
@@ -339,8 +343,10 @@ impl SendBatch {
         }
     }
 
-    /// Fills the headers for the runs from `first` on; returns how many.
-    fn prepare(&mut self, first: usize, dual: bool) -> usize {
+    /// Fills the headers for the runs from `first` on, whose exit of the socket is known, as far as they leave by the
+    /// same; returns how many.
+    fn prepare<'a>(&mut self, first: usize, mut exit: Exit<'a>, socket: &'a dyn Outlet) -> usize {
+        let mut from = self.runs.get(first).and_then(|run| run.destination.from);
         let runs = self.runs.get(first..).unwrap_or_default();
         let facts = self.addresses.iter_mut().zip(&mut self.controls);
         let slots = self.iovecs.iter_mut().zip(&mut self.headers);
@@ -349,16 +355,24 @@ impl SendBatch {
             let Some(data) = self.arena.get(run.start..run.start + run.len) else {
                 break;
             };
+            if run.destination.from != from {
+                let next = socket.exit(run.destination.from);
+                if next.fd.as_raw_fd() != exit.fd.as_raw_fd() {
+                    break;
+                }
+                (from, exit) = (run.destination.from, next);
+            }
             // It is only read. To borrow it for writing would end the borrows of the runs before.
             iovec.iov_base = data.as_ptr().cast_mut().cast();
             iovec.iov_len = data.len();
             let segment = if run.count > 1 { run.segment as u16 } else { 0 };
             let message = &mut header.msg_hdr;
-            message.msg_namelen = address::write(run.destination.to, dual, raw);
+            message.msg_namelen = address::write(run.destination.to, exit.dual, raw);
             message.msg_name = std::ptr::from_mut(raw).cast();
             message.msg_iov = iovec;
             message.msg_iovlen = 1;
-            message.msg_controllen = control.encode(run.destination.from, dual, segment);
+            let said = from.filter(|_| !exit.is_bound);
+            message.msg_controllen = control.encode(said, exit.dual, segment);
             message.msg_control = control.as_mut_ptr();
             message.msg_flags = 0;
             prepared += 1;
@@ -433,6 +447,21 @@ mod tests {
         }
     }
 
+    /// Something that is open.
+    struct Stdin;
+
+    impl Outlet for Stdin {
+        fn exit(&self, _: Option<IpAddr>) -> Exit<'_> {
+            // SAFETY: it is not closed by any test.
+            let fd = unsafe { BorrowedFd::borrow_raw(0) };
+            Exit {
+                fd,
+                dual: false,
+                is_bound: false,
+            }
+        }
+    }
+
     #[test]
     fn headers_point_to_what_was_committed() {
         let mut batch = SendBatch::new(4 << 10, 8, true);
@@ -448,7 +477,8 @@ mod tests {
                 let destination = batch.destination(None, to);
                 batch.commit(5, &destination);
             }
-            assert_eq!(batch.prepare(0, false), 2);
+            let exit = Stdin.exit(None);
+            assert_eq!(batch.prepare(0, exit, &Stdin), 2);
             let joined = play_kernel(&batch.headers[0]);
             assert_eq!(joined, (to[0], vec![0, 0, 0, 0, 0, 1, 1, 1, 1, 1]));
             assert_eq!(play_kernel(&batch.headers[1]), (to[1], vec![2; 5]));

@@ -6,34 +6,26 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::{Domain, Protocol, Type};
 
-/// Asked of the kernel; it gives what net.core.rmem_max and wmem_max allow.
+/// Asked of the kernel, for each direction.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// A non-blocking UDP socket that tells which address each datagram came to.
+/// A non-blocking UDP socket that knows which address each datagram came to.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
+    /// What is sent from these addresses leaves by sockets of their own.
+    apart: Vec<(IpAddr, OwnedFd)>,
     /// An IPv6 socket that takes IPv4 as well.
     dual: bool,
     local: SocketAddr,
+    receive_buffer: usize,
 }
 
 impl Socket {
     /// Binds `address`; the unspecified IPv6 address takes IPv4 too.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let socket = socket2::Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM,
-            Some(Protocol::UDP),
-        )?;
-        socket.set_nonblocking(true)?;
-        if address.is_ipv6() {
-            socket.set_only_v6(!dual)?;
-        }
-        // A smaller buffer than asked for costs losses under load, not function.
-        let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
-        let _ = socket.set_send_buffer_size(BUFFER_BYTES);
+        let socket = open(address)?;
+        let receive_buffer = ask_receive_buffer(&socket, BUFFER_BYTES);
         socket.bind(&address.into())?;
         let local = socket
             .local_addr()?
@@ -41,21 +33,52 @@ impl Socket {
             .ok_or(io::ErrorKind::Unsupported)?;
         let this = Self {
             fd: socket.into(),
+            apart: Vec::new(),
             dual: address.is_ipv6(),
             local,
+            receive_buffer,
         };
-        if address.is_ipv6() {
-            set_option(&this, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-        }
-        if address.is_ipv4() {
-            set_option(&this, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+        match address.ip() {
+            ip if !ip.is_unspecified() => {}
+            IpAddr::V6(_) => set_option(&this, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?,
+            IpAddr::V4(_) => set_option(&this, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?,
         }
         Ok(this)
+    }
+
+    /// Lets what is sent from each of `addresses` leave by a socket of its own, with that address and the same port.
+    /// That is cheaper for the kernel: nobody waits on that socket, so that no one is woken for each datagram that
+    /// has left; its address need not be said with each message; and since it is connected, identifications of IPv4
+    /// (RFC 791) come from its own counter, not from a table for all. It is connected to itself, so that nothing from
+    /// elsewhere is ever given to it.
+    ///
+    /// Addresses that the kernel refuses are left out: what is sent from them leaves as before. Returns how many
+    /// have a socket.
+    pub fn send_apart(&mut self, addresses: impl IntoIterator<Item = IpAddr>) -> usize {
+        // Only for that moment may other sockets have the same port.
+        let shared = set_option(self, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1);
+        let local = self.local.ip();
+        for ip in addresses {
+            let is_ours = local == ip || local.is_unspecified() && !ip.is_unspecified();
+            if shared.is_ok() && is_ours && self.apart.iter().all(|(known, _)| *known != ip) {
+                let socket = connected_to_itself(SocketAddr::new(ip, self.local.port()));
+                self.apart.extend(socket.map(|socket| (ip, socket)));
+            }
+        }
+        if set_option(self, libc::SOL_SOCKET, libc::SO_REUSEADDR, 0).is_err() {
+            self.apart.clear();
+        }
+        self.apart.len()
     }
 
     /// Whether the kernel knows UDP_SEGMENT.
     pub fn probe_gso(&self) -> bool {
         set_option(self, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+    }
+
+    /// What it holds of what comes and is not taken yet, in bytes.
+    pub fn receive_buffer(&self) -> usize {
+        self.receive_buffer
     }
 
     /// Where it is bound.
@@ -75,24 +98,95 @@ impl AsFd for Socket {
     }
 }
 
-/// A socket that a [`SendBatch`](crate::SendBatch) may leave by.
-pub trait Outlet: AsFd {
+/// An unbound one with room for what is sent.
+fn open(address: SocketAddr) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(address.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED))?;
+    }
+    let _ = socket.set_send_buffer_size(BUFFER_BYTES);
+    let _ = set_option(
+        &socket,
+        libc::SOL_SOCKET,
+        libc::SO_SNDBUFFORCE,
+        BUFFER_BYTES as i32,
+    );
+    Ok(socket)
+}
+
+/// One of an address of ours that only sends. The port is shared by those who allow it until it is bound.
+fn connected_to_itself(address: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = open(address)?;
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+    socket.bind(&address.into())?;
+    socket.connect(&address.into())?;
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 0)?;
+    Ok(socket.into())
+}
+
+/// What a [`SendBatch`](crate::SendBatch) may leave by.
+pub trait Outlet {
+    /// The socket for datagrams that leave `from` an address of ours, or from what the kernel chooses.
+    fn exit(&self, from: Option<IpAddr>) -> Exit<'_>;
+}
+
+/// A socket that datagrams leave by.
+#[derive(Debug, Clone, Copy)]
+pub struct Exit<'a> {
+    /// The socket.
+    pub(crate) fd: BorrowedFd<'a>,
     /// Whether it is of IPv6: addresses of IPv4 are mapped then.
-    fn is_dual(&self) -> bool;
+    pub(crate) dual: bool,
+    /// Whether all that leave by it leave from the same address, without being told.
+    pub(crate) is_bound: bool,
 }
 
 impl Outlet for Socket {
     #[inline]
-    fn is_dual(&self) -> bool {
-        self.dual
+    fn exit(&self, from: Option<IpAddr>) -> Exit<'_> {
+        let apart = from.and_then(|from| self.apart.iter().find(|(ip, _)| *ip == from));
+        if let Some((ip, fd)) = apart {
+            return Exit {
+                fd: fd.as_fd(),
+                dual: ip.is_ipv6(),
+                is_bound: true,
+            };
+        }
+        Exit {
+            fd: self.fd.as_fd(),
+            dual: self.dual,
+            is_bound: from == Some(self.local.ip()),
+        }
     }
 }
 
 /// A socket of one family: it sends to addresses of that family.
 impl Outlet for UdpSocket {
-    fn is_dual(&self) -> bool {
-        false
+    fn exit(&self, _: Option<IpAddr>) -> Exit<'_> {
+        Exit {
+            fd: self.as_fd(),
+            dual: false,
+            is_bound: false,
+        }
     }
+}
+
+/// Asks the kernel to hold up to `bytes` of what comes and is not taken yet, its own overhead not counted; returns
+/// what it will hold. That is less where `net.core.rmem_max` is less and the process lacks CAP_NET_ADMIN, and costs
+/// losses under load, not function.
+pub fn ask_receive_buffer(socket: &impl AsFd, bytes: usize) -> usize {
+    let wanted = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
+    let (level, kind) = (libc::SOL_SOCKET, libc::SO_RCVBUF);
+    let _ = set_option(socket, level, kind, wanted);
+    let _ = set_option(socket, level, libc::SO_RCVBUFFORCE, wanted);
+    // The kernel doubles what it is asked for, to have room for its overhead.
+    let held = socket2::SockRef::from(socket).recv_buffer_size();
+    held.unwrap_or(0) / 2
 }
 
 /// Asks the kernel to join datagrams of one sender (UDP_GRO); says whether it does.
@@ -120,5 +214,130 @@ pub(crate) fn set_option(socket: &impl AsFd, level: i32, name: i32, value: i32) 
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::{ReceiveBatch, SendBatch};
+
+    /// Everything that waits at the socket, once something does: who sent it, what it came to, and the data.
+    fn take(socket: &Socket) -> Vec<(SocketAddr, Option<IpAddr>, Vec<u8>)> {
+        let mut batch = ReceiveBatch::new(8, ReceiveBatch::WHOLE);
+        loop {
+            let received = batch.receive(socket).unwrap();
+            if received > 0 {
+                let messages = batch.iter(received);
+                return messages
+                    .map(|m| (m.remote, m.local, m.data.to_vec()))
+                    .collect();
+            }
+        }
+    }
+
+    fn send(out: &mut SendBatch, socket: &Socket, (from, to): (IpAddr, SocketAddr), data: &[u8]) {
+        let room = out.room(socket);
+        room.get_mut(..data.len()).unwrap().copy_from_slice(data);
+        let destination = out.destination(from, to);
+        out.commit(data.len(), &destination);
+        out.flush(socket);
+    }
+
+    #[test]
+    fn what_is_sent_apart_comes_from_the_same_address_and_answers_come_back() {
+        for (bind, ip) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("0.0.0.0", "127.0.0.1"),
+            ("::", "127.0.0.1"),
+            ("::1", "::1"),
+            ("::", "::1"),
+        ] {
+            let (bind, ip): (IpAddr, IpAddr) = (bind.parse().unwrap(), ip.parse().unwrap());
+            let mut server = Socket::bind(SocketAddr::new(bind, 0)).unwrap();
+            let others = ["192.0.2.77".parse().unwrap(), ip];
+            assert_eq!(server.send_apart([ip, ip].into_iter().chain(others)), 1);
+            let address = SocketAddr::new(ip, server.local().port());
+            let came_to = bind.is_unspecified().then_some(ip);
+            let other = Socket::bind(SocketAddr::new(ip, 0)).unwrap();
+            let mut out = SendBatch::new(64 << 10, 16, true);
+            for round in 0..3 {
+                send(&mut out, &server, (ip, other.local()), &[round, 1]);
+                assert_eq!(take(&other), [(address, None, vec![round, 1])]);
+                send(&mut out, &other, (ip, address), &[round, 2]);
+                assert_eq!(take(&server), [(other.local(), came_to, vec![round, 2])]);
+            }
+            assert_eq!((out.counters().refused, out.counters().dropped), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_batch_leaves_from_several_addresses_in_order() {
+        let mut server = Socket::bind("[::]:0".parse().unwrap()).unwrap();
+        let ip = |n: u8| IpAddr::from([127, 0, 0, n]);
+        assert_eq!(server.send_apart([ip(1), ip(2)]), 2);
+        let other = Socket::bind("127.0.0.9:0".parse().unwrap()).unwrap();
+        let mut out = SendBatch::new(64 << 10, 16, true);
+        // The third and the fourth have no socket of their own.
+        let from = [1, 1, 2, 3, 4, 1];
+        for (n, from) in from.iter().enumerate() {
+            out.room(&server).fill(n as u8);
+            let destination = out.destination(ip(*from), other.local());
+            out.commit(10, &destination);
+            out.part();
+        }
+        out.flush(&server);
+        assert_eq!(out.counters().calls, 4);
+        let mut got = Vec::new();
+        while got.len() < from.len() {
+            got.extend(
+                take(&other)
+                    .into_iter()
+                    .map(|(from, _, data)| (from.ip(), data)),
+            );
+        }
+        let sent = from
+            .iter()
+            .enumerate()
+            .map(|(n, from)| (ip(*from), vec![n as u8; 10]));
+        assert!(got.into_iter().eq(sent));
+    }
+
+    #[test]
+    fn a_receive_buffer_is_as_large_as_the_kernel_says() {
+        let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let small = ask_receive_buffer(&socket, 64 << 10);
+        assert_eq!(small, 64 << 10);
+        let large = ask_receive_buffer(&socket, 32 << 20);
+        assert!(large > small && large <= 32 << 20, "{large}");
+    }
+
+    #[test]
+    fn the_port_is_for_nobody_else_afterwards() {
+        for bind in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
+            let mut server = Socket::bind(bind.parse().unwrap()).unwrap();
+            let ip = IpAddr::from([127, 0, 0, 1]);
+            assert_eq!(server.send_apart([ip]), 1);
+            for ip in [ip, IpAddr::from([127, 0, 0, 2])] {
+                let address = SocketAddr::new(ip, server.local().port());
+                let intruder = open(address).unwrap();
+                set_option(&intruder, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1).unwrap();
+                let bound = intruder.bind(&address.into());
+                assert!(
+                    bound.is_err() || server.local().ip() == IpAddr::from([127, 0, 0, 1]),
+                    "{bind} {ip}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_others_get_no_socket() {
+        let mut server = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let addresses = ["127.0.0.2", "0.0.0.0", "::1"];
+        let addresses = addresses.map(|ip| ip.parse::<IpAddr>().unwrap());
+        assert_eq!(server.send_apart(addresses), 0);
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use nix::sys::socket::{setsockopt, sockopt};
-use portunus_udp::{Destination, Outlet, SendBatch, Socket, enable_gro, enable_timestamps};
+use portunus_udp::{Destination, Exit, Outlet, SendBatch, Socket, enable_gro, enable_timestamps};
 
 use super::addresses::Addresses;
 
@@ -54,10 +54,10 @@ impl AsFd for Way {
 }
 
 impl Outlet for Way {
-    fn is_dual(&self) -> bool {
+    fn exit(&self, from: Option<IpAddr>) -> Exit<'_> {
         match self {
-            Self::Own(socket) => socket.is_dual(),
-            Self::Shared(socket, _) => socket.is_dual(),
+            Self::Own(socket) => socket.exit(from),
+            Self::Shared(socket, _) => socket.exit(from),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Asked of the kernel; it gives what net.core.rmem_max allows.
+/// Asked of the kernel.
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// Where an ingest listens.
@@ -227,8 +227,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
         Some(Protocol::UDP),
     )?;
     socket.set_nonblocking(true)?;
-    // A smaller buffer than asked for costs losses under load, not function.
-    let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
+    portunus_udp::ask_receive_buffer(&socket, BUFFER_BYTES);
     Ok(socket)
 }
 
