@@ -1,5 +1,6 @@
 //! Packets of a frame that differ by a few bytes are padded to one size, so that each viewer's run of
-//! them leaves as one message (UDP_SEGMENT joins datagrams of equal size only).
+//! them leaves as one message (UDP_SEGMENT joins datagrams of equal size only). A core that is behind has several
+//! frames to send to a viewer at once: then a frame takes the size of the one before it, if that is little more.
 
 use super::Packet;
 
@@ -9,6 +10,8 @@ const BLOCK: usize = 16;
 const SMALLEST: usize = 256;
 /// The largest payload with padding: with headers and tag it stays below common MTUs.
 const LARGEST: usize = 1_376;
+/// By what part of its size a payload may be padded to that of a frame that waits.
+const PART: usize = 8;
 /// Points of an uneven frame, those at which padding starts, and the most; each even frame takes one, and
 /// padding ends when none is left.
 const POINTS: u8 = 8;
@@ -32,13 +35,15 @@ struct Frame {
     last: usize,
     padded: usize,
     packets: usize,
+    /// It has the size of a frame that waits.
+    joins: bool,
     /// Two neighbours were almost equal.
     uneven: bool,
 }
 
 impl Evenness {
-    /// Looks at a packet, and pads it if the frames before were uneven.
-    pub(crate) fn even_out(&mut self, packet: &mut Packet) {
+    /// Looks at a packet, and pads it if the frames before were uneven; `waits`: an earlier frame has not left yet.
+    pub(crate) fn even_out(&mut self, packet: &mut Packet, waits: bool) {
         let (timestamp, len) = (packet.header.timestamp, packet.payload().len());
         // A byte more than there is: the next packet may be that much longer.
         let target = (len + 1).next_multiple_of(BLOCK);
@@ -46,17 +51,26 @@ impl Evenness {
             Some(frame) if frame.timestamp == timestamp => {
                 frame.uneven |= (1..BLOCK).contains(&len.abs_diff(frame.last));
                 frame.packets += 1;
-                let fits = (len..len + 2 * BLOCK).contains(&frame.padded);
+                let most = if frame.joins {
+                    len / PART
+                } else {
+                    2 * BLOCK - 1
+                };
+                let fits = (len..=len + most).contains(&frame.padded);
                 frame.padded = if fits { frame.padded } else { target };
                 frame.last = len;
                 frame
             }
             other => {
+                let before = other.filter(|_| waits).map_or(target, |frame| frame.padded);
+                let most = (len + len / PART).min(LARGEST);
+                let joins = waits && (target..=most).contains(&before);
                 let ended = other.replace(Frame {
                     timestamp,
                     last: len,
-                    padded: target,
+                    padded: if joins { before } else { target },
                     packets: 1,
+                    joins,
                     uneven: false,
                 });
                 self.points = match ended {
@@ -111,7 +125,7 @@ mod tests {
                 .iter()
                 .map(|size| {
                     let mut packet = packet(frame, *size);
-                    evenness.even_out(&mut packet);
+                    evenness.even_out(&mut packet, false);
                     assert_eq!(packet.payload().len(), *size, "padding is no payload");
                     packet.padded_payload().len()
                 })
@@ -145,6 +159,27 @@ mod tests {
         run(&mut evenness, 30, &[1_001, 1_002]);
         assert_eq!(run(&mut evenness, 10, &[1_001; 3]), [1_008; 3]);
         assert_eq!(run(&mut evenness, 100, &[1_001; 3]), [1_001; 3]);
+    }
+
+    #[test]
+    fn frames_that_wait_together_become_equal_if_they_nearly_are() {
+        let sizes = |waits: bool, size: usize| {
+            let mut evenness = Evenness::default();
+            run(&mut evenness, 30, &[1_150, 1_151]);
+            let mut next = [packet(100, size), packet(100, size + 1), packet(100, 300)];
+            next.each_mut().map(|packet| {
+                evenness.even_out(packet, waits);
+                packet.padded_payload().len()
+            })
+        };
+        assert_eq!(sizes(true, 1_060), [1_152, 1_152, 304]);
+        assert_eq!(sizes(false, 1_060), [1_072, 1_072, 304]);
+        assert_eq!(
+            sizes(true, 1_000),
+            [1_008, 1_008, 304],
+            "more than an eighth"
+        );
+        assert_eq!(sizes(true, 1_170), [1_184, 1_184, 304], "it is larger");
     }
 
     #[test]

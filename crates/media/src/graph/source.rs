@@ -199,7 +199,10 @@ impl Source {
         if self.format.is_video
             && let Some(evenness) = self.evenness.get_mut(usize::from(packet.encoding))
         {
-            evenness.even_out(packet);
+            let mut fresh = self.fresh.iter().rev();
+            let last = fresh.find(|fresh| fresh.encoding == packet.encoding);
+            let waits = last.is_some_and(|l| l.header.timestamp != packet.header.timestamp);
+            evenness.even_out(packet, waits);
         }
     }
 
