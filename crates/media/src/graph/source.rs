@@ -68,7 +68,7 @@ impl MessageKind {
 }
 
 /// Routes from which on a frame is worth waiting for.
-const MANY: usize = 8;
+const MANY: usize = 3;
 /// How long is waited for a frame's next packet, and for its last one.
 const NEXT_PACKET: Duration = Duration::from_micros(30);
 const WHOLE_FRAME: Duration = Duration::from_micros(250);
