@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::record::Recorder;
-use portunus_core::{Client, CoreConfig, Gateway, Plugin, ServerFacts};
+use portunus_core::{Client, CoreConfig, Gateway, Outbox, Plugin, ServerFacts};
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -121,7 +121,7 @@ impl Drop for Server {
 pub struct Caller {
     gateway: Gateway,
     client: Client,
-    messages: mpsc::Receiver<Value>,
+    messages: Outbox,
     session: u64,
     handle: u64,
 }
@@ -171,7 +171,7 @@ impl Caller {
 
     /// The next message, if there is one already.
     pub fn pending(&mut self) -> Option<Value> {
-        self.messages.try_recv().ok()
+        self.messages.try_recv()
     }
 
     /// The next message.
