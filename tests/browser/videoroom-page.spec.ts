@@ -202,7 +202,7 @@ test('simulcast: each viewer has the layer that it chooses, the others keep thei
   await enter(context, ROOMS.layers, 'Ann', 'size=1280x720');
   const ben = await enter(context, ROOMS.layers, 'Ben', 'source=none');
   const cleo = await enter(context, ROOMS.layers, 'Cleo', 'source=none');
-  await expect.poll(() => widthOf(cleo, 'Ann'), { timeout: 40_000 }).toBe(1280);
+  for (const viewer of [ben, cleo]) await expect.poll(() => widthOf(viewer, 'Ann'), { timeout: 40_000 }).toBe(1280);
   for (const [layer, width] of [['0', 320], ['2', 1280], ['1', 640]] as const) {
     await tile(ben, 'Ann').getByTestId('layer-size').selectOption(layer);
     await expect.poll(() => widthOf(ben, 'Ann'), { message: `layer ${layer}`, timeout: 40_000 }).toBe(width);

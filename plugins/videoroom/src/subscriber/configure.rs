@@ -1,5 +1,6 @@
 //! Changing how the streams of a subscription are received.
 
+use portunus_core::media::{LayerReason, Reason};
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, HandleId};
 
@@ -166,8 +167,15 @@ impl RoomState {
             };
             for (name, layer) in told {
                 if let Some(layer) = layer {
-                    let mid = line.mid.as_str();
-                    handle.push(None, layer_event(&event, mid, name, layer), None);
+                    // It may have come for another reason, but would stay for this one.
+                    let best = line
+                        .why
+                        .filter(|why| *why == LayerReason::Chosen(Reason::Best));
+                    let why = line
+                        .why
+                        .insert(best.unwrap_or(LayerReason::Chosen(Reason::ClientBound)));
+                    let told = layer_event(&event, line.mid.as_str(), name, layer);
+                    handle.push(None, told.with("reason", why.name()), None);
                 }
             }
         }

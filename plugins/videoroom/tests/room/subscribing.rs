@@ -262,9 +262,41 @@ async fn layers_are_chosen_and_told() {
     // Without a change there is nothing that would tell it.
     let same = json!({ "request": "configure", "mid": "1", "substream": 1, "temporal": 0 });
     viewer.client.message(same, None).await;
-    assert_eq!(viewer.client.event().await, told("substream", 1));
+    let mut why = told("substream", 1);
+    why["reason"] = "client-bound".into();
+    assert_eq!(viewer.client.event().await, why);
     assert_eq!(viewer.client.event().await["configured"], "ok");
     assert_eq!(video(&world).options.temporal, 0);
+}
+
+#[tokio::test]
+async fn a_layer_that_is_there_already_is_told_with_why_it_stays() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &[Line::Audio, Line::Simulcast]).await;
+    let want = json!({ "streams": [{ "feed": 1 }] });
+    let mut viewer = world.viewer(want).await;
+    let routes = world.requested().routes;
+    let route = routes.iter().find(|r| r.to.mid.as_str() == "1").unwrap();
+    for (came, substream, stays) in [
+        (LayerReason::Chosen(Reason::Unmeasured), 0, "client-bound"),
+        (LayerReason::Chosen(Reason::Best), 2, "best"),
+    ] {
+        let relayed = Event::Layer {
+            route: route.id,
+            layer: Layer {
+                substream: Some(substream),
+                spatial: None,
+                temporal: None,
+            },
+            reason: came,
+        };
+        world.server.happen(viewer.peer, relayed).await;
+        assert_eq!(viewer.client.event().await["reason"], came.name());
+        let same = json!({ "request": "configure", "mid": "1", "substream": substream });
+        viewer.client.message(same, None).await;
+        assert_eq!(viewer.client.event().await["reason"], stays);
+        assert_eq!(viewer.client.event().await["configured"], "ok");
+    }
 }
 
 #[tokio::test]
