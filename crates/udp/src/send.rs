@@ -426,6 +426,8 @@ fn wait_writable(socket: BorrowedFd<'_>) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+    use std::os::fd::AsFd;
+
     use super::*;
     use crate::socket::set_option;
     use crate::{ReceiveBatch, Socket};
@@ -448,14 +450,12 @@ mod tests {
     }
 
     /// Something that is open.
-    struct Stdin;
+    struct Open(io::Stdin);
 
-    impl Outlet for Stdin {
+    impl Outlet for Open {
         fn exit(&self, _: Option<IpAddr>) -> Exit<'_> {
-            // SAFETY: it is not closed by any test.
-            let fd = unsafe { BorrowedFd::borrow_raw(0) };
             Exit {
-                fd,
+                fd: self.0.as_fd(),
                 dual: false,
                 is_bound: false,
             }
@@ -477,8 +477,8 @@ mod tests {
                 let destination = batch.destination(None, to);
                 batch.commit(5, &destination);
             }
-            let exit = Stdin.exit(None);
-            assert_eq!(batch.prepare(0, exit, &Stdin), 2);
+            let open = Open(io::stdin());
+            assert_eq!(batch.prepare(0, open.exit(None), &open), 2);
             let joined = play_kernel(&batch.headers[0]);
             assert_eq!(joined, (to[0], vec![0, 0, 0, 0, 0, 1, 1, 1, 1, 1]));
             assert_eq!(play_kernel(&batch.headers[1]), (to[1], vec![2; 5]));

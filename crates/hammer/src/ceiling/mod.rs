@@ -16,8 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use nix::sys::socket::{setsockopt, sockopt};
-use portunus_udp::enable_gro;
+use portunus_udp::{ask_receive_buffer, enable_gro};
 
 pub use cipher::Profile;
 
@@ -272,10 +271,7 @@ fn settle(arrived: &Arrived) {
 fn receivers(options: &Options, link: Option<&Link>) -> Result<Vec<UdpSocket>, CeilingError> {
     let receiver = |_| {
         let socket = bind(link.map(|link| &link.load))?;
-        // Without the right to more, what net.core.rmem_max allows has to do.
-        if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
-            let _ = setsockopt(&socket, sockopt::RcvBuf, &BUFFER_BYTES);
-        }
+        ask_receive_buffer(&socket, BUFFER_BYTES);
         enable_gro(&socket);
         Ok(socket)
     };

@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use nix::sys::socket::{setsockopt, sockopt};
-use portunus_udp::{Destination, Exit, Outlet, SendBatch, Socket, enable_gro, enable_timestamps};
+use portunus_udp::{
+    Destination, Exit, Outlet, SendBatch, Socket, ask_receive_buffer, enable_gro, enable_timestamps,
+};
 
 use super::addresses::Addresses;
 
@@ -116,7 +117,5 @@ pub(super) fn own_socket(local: IpAddr) -> io::Result<UdpSocket> {
 /// Sets what is of use and no harm if the kernel refuses it.
 fn tune(socket: &impl AsFd, buffer_bytes: usize) {
     enable_gro(socket);
-    // The second is for those who may go beyond net.core.rmem_max.
-    let _ = setsockopt(socket, sockopt::RcvBuf, &buffer_bytes);
-    let _ = setsockopt(socket, sockopt::RcvBufForce, &buffer_bytes);
+    ask_receive_buffer(socket, buffer_bytes);
 }

@@ -167,13 +167,10 @@ impl RoomState {
             };
             for (name, layer) in told {
                 if let Some(layer) = layer {
-                    // It may have come for another reason, but would stay for this one.
-                    let best = line
-                        .why
-                        .filter(|why| *why == LayerReason::Chosen(Reason::Best));
-                    let why = line
-                        .why
-                        .insert(best.unwrap_or(LayerReason::Chosen(Reason::ClientBound)));
+                    // It may have come for another reason, but stays for this one.
+                    let best = LayerReason::Chosen(Reason::Best);
+                    let bound = LayerReason::Chosen(Reason::ClientBound);
+                    let why = if line.why == Some(best) { best } else { bound };
                     let told = layer_event(&event, line.mid.as_str(), name, layer);
                     handle.push(None, told.with("reason", why.name()), None);
                 }
