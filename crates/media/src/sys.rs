@@ -8,7 +8,7 @@ pub(crate) use portunus_udp::{
 };
 
 /// Messages that a worker receives by a call.
-const RECEIVED_MESSAGES: usize = 32;
+pub(crate) const RECEIVED_MESSAGES: usize = 32;
 /// What waits to be sent is flushed when it is so much; small enough to stay in a core's second-level
 /// cache.
 pub(crate) const ARENA_BYTES: usize = 192 << 10;

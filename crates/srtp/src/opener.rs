@@ -8,7 +8,7 @@ use crate::derive::{SessionKeys, Use};
 use crate::sealer::{ENCRYPTED, RTCP_HEADER, rtcp_aad, rtcp_ssrc};
 use crate::sources::{Place, SourceTable};
 use crate::transform::{Packet, Refused, Transform};
-use crate::{KeyError, OpenError, Profile};
+use crate::{KeyError, OpenError, Profile, fetch};
 
 /// How many SSRCs of RTP and of RTCP an [`Opener`] keeps apart unless told otherwise: room for a peer
 /// that changes its tracks all day, in at most 12 KiB.
@@ -62,6 +62,20 @@ impl Opener {
         self.rtp_sources = SourceTable::new(limit);
         self.rtcp_sources = SourceTable::new(limit);
         self
+    }
+
+    /// [`fetch`]es what leads to the key for RTP and to the sources.
+    #[inline]
+    pub fn fetch(&self) {
+        fetch(&self.rtp);
+        fetch(&self.rtp_sources);
+    }
+
+    /// [`fetch`]es the key for RTP and the sources, once what leads to them is there.
+    #[inline]
+    pub fn fetch_key(&self) {
+        self.rtp.fetch();
+        self.rtp_sources.fetch();
     }
 
     /// The profile that it was made for.

@@ -2,8 +2,8 @@
 
 use portunus_rtp::Ssrc;
 
-use crate::OpenError;
 use crate::window::ReplayWindow;
+use crate::{OpenError, fetch};
 
 /// A bounded table of replay windows by SSRC.
 #[derive(Debug)]
@@ -27,6 +27,14 @@ impl SourceTable {
             entries: Vec::new(),
             last: 0,
             limit,
+        }
+    }
+
+    /// Fetches the entry of the last packet's source, ahead.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        if let Some(entry) = self.entries.get(self.last) {
+            fetch(entry);
         }
     }
 

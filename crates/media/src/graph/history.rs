@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
+use portunus_srtp::fetch;
 
 use super::Packet;
 
@@ -68,6 +69,27 @@ impl History {
             self.held.push_back(packet);
         }
         None
+    }
+
+    /// Fetches the place of a packet to come, ahead; `sequence` is the low half of its number.
+    #[inline]
+    pub(crate) fn fetch_slot(&self, sequence: u16) {
+        if let Some(place) = self.place(sequence) {
+            fetch(place);
+        }
+    }
+
+    /// Fetches the buffer that a packet to come displaces, once its place is there.
+    #[inline]
+    pub(crate) fn fetch_buffer(&self, sequence: u16) {
+        if let Some(packet) = self.place(sequence).and_then(Option::as_deref) {
+            fetch(packet);
+        }
+    }
+
+    fn place(&self, sequence: u16) -> Option<&Option<Arc<Packet>>> {
+        let mask = self.slots.len().checked_sub(1)?;
+        self.slots.get(usize::from(sequence) & mask)
     }
 
     /// Keeps a packet.

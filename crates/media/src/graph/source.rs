@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::{Pt, SeqNo};
+use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 use super::selector::ENCODINGS;
@@ -180,6 +181,25 @@ impl Source {
         let spare = || self.cache.as_mut()?.take_spare();
         let history = self.histories.get_mut(usize::from(encoding))?;
         Some(history.recycle(seq, now, spare))
+    }
+
+    /// [`fetch`]es what taking a packet of an encoding reads of the source itself.
+    #[inline]
+    pub(crate) fn fetch(&self, encoding: u8) {
+        if let Some(history) = self.histories.get(usize::from(encoding)) {
+            fetch(history);
+        }
+        if let Some(evenness) = self.evenness.get(usize::from(encoding)) {
+            fetch(evenness);
+        }
+        fetch(&self.format);
+        fetch(&self.flow);
+        fetch(&self.fresh);
+    }
+
+    /// The same to look at.
+    pub(crate) fn kept(&self, encoding: u8) -> Option<&History> {
+        self.histories.get(usize::from(encoding))
     }
 
     /// The history of an encoding.

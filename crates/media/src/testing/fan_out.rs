@@ -47,6 +47,8 @@ pub struct FanOut {
     timestamp: u32,
     ssrc: Ssrc,
     source: SourceRef,
+    /// Everybody has a line of audio, too.
+    has_audio: bool,
     taps: u64,
     // Events are not read; the channel has to stay open.
     _events: mpsc::Receiver<PeerEvent>,
@@ -192,6 +194,7 @@ impl FanOut {
             timestamp: 0,
             ssrc: Ssrc(7_000),
             source: track(0).into(),
+            has_audio: false,
             taps: 0,
             _events: events,
         }
@@ -324,6 +327,26 @@ impl FanOut {
         self.worker.sent()
     }
 
+    fn media(&self, index: usize, publishes: bool) -> Vec<NegotiatedMedia> {
+        let video = media(index, publishes);
+        let audio = NegotiatedMedia {
+            mid: audio_mid(),
+            kind: Kind::Audio,
+            payloads: vec![Payload {
+                pt: Pt(111),
+                codec: Codec::Opus,
+                clock_rate: 48_000,
+                rtx: None,
+                feedback: Feedback::default(),
+            }],
+            local_ssrc: Ssrc(3_000_000 + index as u32),
+            local_rtx_ssrc: None,
+            ..video.clone()
+        };
+        let audio = self.has_audio.then_some(audio);
+        [video].into_iter().chain(audio).collect()
+    }
+
     /// Makes a peer, and a client that knows it.
     fn meet(&mut self, index: usize, publishes: bool) -> Side {
         let mut side = Side::new(
@@ -341,7 +364,7 @@ impl FanOut {
         });
         let negotiated = Box::new(Negotiated {
             transport: side.describe(),
-            media: vec![media(index, publishes)],
+            media: self.media(index, publishes),
         });
         self.inbox.send(Command::Negotiate { peer, negotiated });
         let server = RemoteTransport {
@@ -417,6 +440,10 @@ fn mid() -> Mid {
     Mid::new("0").expect("a valid mid")
 }
 
+fn audio_mid() -> Mid {
+    Mid::new("1").expect("a valid mid")
+}
+
 fn media(index: usize, publishes: bool) -> NegotiatedMedia {
     let mut extensions = ExtensionMap::default();
     extensions.set(ExtensionKind::Mid, 1);
@@ -452,6 +479,107 @@ fn media(index: usize, publishes: bool) -> NegotiatedMedia {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Viewers of a publisher's video and audio.
+    fn with_audio(viewers: usize) -> FanOut {
+        let mut rig = FanOut::start();
+        rig.has_audio = true;
+        rig.publisher = rig.connect(0, true);
+        rig.add_viewers(viewers, track(0).into());
+        let audio = |index| TrackRef {
+            mid: audio_mid(),
+            ..track(index)
+        };
+        // In another order than those of the video.
+        for viewer in (1..=viewers).rev() {
+            let route = RouteId {
+                worker: 0,
+                serial: 3_000_000 + viewer as u64,
+            };
+            rig.inbox.send(Command::AddRoute {
+                route,
+                from: audio(0).into(),
+                to: audio(viewer),
+                options: RouteOptions::default(),
+            });
+        }
+        rig.settle();
+        rig.worker.keep_datagrams();
+        rig
+    }
+
+    fn sound(rig: &mut FanOut, number: u64) -> Vec<u8> {
+        let mut datagram = vec![0; 256];
+        let fields = Fields {
+            marker: false,
+            padding: false,
+            pt: Pt(111),
+            sequence: number as u16,
+            timestamp: number as u32 * 960,
+            ssrc: Ssrc(9_000),
+        };
+        let header = write_header(&mut datagram, &fields, [(1, &b"1"[..])]).expect("room");
+        let transport = &mut rig.publisher.transport;
+        let sealed = transport.seal_rtp(SeqNo(number), header, header + 100, &mut datagram);
+        datagram.truncate(sealed.expect("keys"));
+        datagram
+    }
+
+    /// Who gets what, in the order in which it leaves: the viewer, payload type and sequence number.
+    fn left(rig: &mut FanOut) -> Vec<(usize, u8, u16)> {
+        let kept = rig.worker.take_kept().into_iter();
+        let facts = kept.map(|(to, datagram)| {
+            let sequence = u16::from_be_bytes([datagram[2], datagram[3]]);
+            (
+                usize::from(to.port()) - 20_000,
+                datagram[1] & 0x7f,
+                sequence,
+            )
+        });
+        facts.filter(|(_, pt, _)| matches!(pt, 96 | 111)).collect()
+    }
+
+    fn kinds(left: &[(usize, u8, u16)]) -> Vec<u8> {
+        left.iter().map(|(_, pt, _)| *pt).collect()
+    }
+
+    #[test]
+    fn a_turns_audio_leaves_behind_the_video_for_the_same_viewer() {
+        let mut rig = with_audio(1);
+        let mut turn = vec![sound(&mut rig, 1)];
+        turn.extend(rig.frame(3, 700));
+        rig.relay(&mut turn);
+        assert_eq!(kinds(&left(&mut rig)), [96, 96, 96, 111]);
+        // What comes alone leaves alone.
+        let mut turn = [sound(&mut rig, 2)];
+        rig.relay(&mut turn);
+        assert_eq!(kinds(&left(&mut rig)), [111]);
+    }
+
+    #[test]
+    fn every_viewer_gets_a_turns_video_and_audio_once_and_in_order() {
+        let mut rig = with_audio(11);
+        for turn in 0..20 {
+            let mut datagrams = vec![sound(&mut rig, 2 * turn), sound(&mut rig, 2 * turn + 1)];
+            datagrams.extend(rig.frame(2, 700));
+            rig.relay(&mut datagrams);
+            let left = left(&mut rig);
+            for viewer in 1..=11 {
+                let its: Vec<_> = left
+                    .iter()
+                    .filter(|(to, ..)| *to == viewer)
+                    .copied()
+                    .collect();
+                let mut sorted = its.clone();
+                sorted.sort_unstable();
+                assert_eq!(kinds(&sorted), [96, 96, 111, 111], "turn {turn}");
+                for kind in [96, 111] {
+                    let numbers = its.iter().filter(|(_, pt, _)| *pt == kind);
+                    assert!(numbers.is_sorted_by_key(|(.., number)| number));
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_forged_address_takes_no_peer_away() {

@@ -4,6 +4,7 @@
 //! once. Nothing in it blocks, locks or waits but the poll at its end.
 
 mod adaptation;
+mod arrivals;
 mod commands;
 mod counters;
 mod figures;
@@ -55,6 +56,7 @@ use handshakes::Handshakes;
 use ingest::Ingests;
 use outlets::Outlets;
 use peer::{Peer, Route};
+use relay::Ready;
 pub(crate) use ring::Rings;
 use timers::Timers;
 
@@ -62,13 +64,14 @@ use timers::Timers;
 pub(crate) const SOCKET: Token = Token(0);
 /// The poll's token for commands and packets of other workers.
 pub(crate) const INBOX: Token = Token(1);
-/// recvmmsg calls a turn, so that timers and sending are not starved.
-const RECEIVES_PER_TURN: usize = 32;
 /// Poll at least this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Events kept while the control plane does not take them.
 const BACKLOG: usize = 16_384;
+/// Events that the control plane may have before it from which on it is spared those that only advise: on a core that is
+/// behind they are many, and whoever joins would wait behind them.
+const ADVICE: usize = 1_024;
 /// Bytes of messages of a worker that the control plane has not taken.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
@@ -110,6 +113,8 @@ pub(crate) struct Worker {
     out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
+    /// Those of them that are relayed now.
+    ready: Vec<Ready>,
     touched_peers: Vec<usize>,
     /// Who was heard: the peer, the index of its m-line, and what there is to tell of it.
     heard: Vec<(usize, usize, Heard)>,
@@ -148,6 +153,7 @@ impl Worker {
             handshakes: Handshakes::default(),
             forwarding: Forwarding::default(),
             fresh_sources: Vec::new(),
+            ready: Vec::new(),
             touched_peers: Vec::new(),
             heard: Vec::new(),
             limited: Vec::new(),
@@ -227,35 +233,19 @@ impl Worker {
             .min(LONGEST_WAIT)
     }
 
-    fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
-        for _ in 0..RECEIVES_PER_TURN {
-            let received = batch.receive(&self.parts.socket)?;
-            if received == 0 {
-                return Ok(false);
-            }
-            let now = Instant::now();
-            let port = self.parts.socket.local().port();
-            let bound = self.parts.socket.local().ip();
-            for message in batch.iter(received) {
-                let local = SocketAddr::new(message.local.unwrap_or(bound), port);
-                let datagrams = message.data.len().div_ceil(message.stride);
-                self.counters.received(datagrams, message.data.len());
-                for datagram in message.data.chunks_mut(message.stride) {
-                    self.take_datagram(now, local, message.remote, datagram);
-                }
-            }
-            if !batch.was_full(received) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Tells the control plane. What the channel does not take is kept, up to [`BACKLOG`] events; of
-    /// further ones only those that end or connect a peer, of which there are few for each peer. Messages are bounded by
-    /// their bytes, too ([`MAX_MESSAGE_BYTES`]), wherever they wait.
+    /// further ones only those that end or connect a peer, of which there are few for each peer. Those that only advise are
+    /// left out long before ([`ADVICE`]). Messages are bounded by their bytes, too ([`MAX_MESSAGE_BYTES`]), wherever they
+    /// wait.
     fn emit(&mut self, peer: PeerId, event: Event) {
-        if self.backlog.len() >= BACKLOG && !is_vital(&event) {
+        let channel = &self.parts.events;
+        let waiting = channel.max_capacity() - channel.capacity();
+        let is_unwelcome = match weight(&event) {
+            Weight::Vital => false,
+            Weight::State => self.backlog.len() >= BACKLOG,
+            Weight::Advice => waiting >= ADVICE,
+        };
+        if is_unwelcome {
             self.counters.event_dropped();
             return;
         }
@@ -308,20 +298,27 @@ impl Worker {
     }
 }
 
-/// Whether the control plane cannot go on without the event.
-fn is_vital(event: &Event) -> bool {
+/// What becomes of an event while the control plane has too much before it.
+enum Weight {
+    /// The control plane cannot go on without it.
+    Vital,
+    /// It says what has changed.
+    State,
+    /// It says how things go, and the next one says it again.
+    Advice,
+}
+
+fn weight(event: &Event) -> Weight {
     match event {
-        Event::Closed(_) | Event::Connected { .. } | Event::DataChannel { .. } => true,
+        Event::Closed(_) | Event::Connected { .. } | Event::DataChannel { .. } => Weight::Vital,
         Event::Ice(_)
         | Event::SelectedPair { .. }
         | Event::Dtls(_)
         | Event::Media { .. }
-        | Event::SlowLink { .. }
         | Event::Layer { .. }
         | Event::Talking { .. }
-        | Event::Speech { .. }
-        | Event::Remb { .. }
-        | Event::Data(_) => false,
+        | Event::Data(_) => Weight::State,
+        Event::SlowLink { .. } | Event::Speech { .. } | Event::Remb { .. } => Weight::Advice,
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use portunus_rtc::Connection;
 use portunus_rtc::bandwidth::Decision;
+use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
@@ -50,6 +51,17 @@ pub(super) struct Track {
     pub(super) inspectors: [Inspector; ENCODINGS],
     /// Listens to what the peer sends.
     pub(super) ears: Ears,
+}
+
+impl Track {
+    /// Fetches what listens to an encoding, ahead.
+    #[inline]
+    pub(super) fn fetch_inspector(&self, encoding: u8) {
+        fetch(&self.ears);
+        if let Some(inspector) = self.inspectors.get(usize::from(encoding)) {
+            fetch(inspector);
+        }
+    }
 }
 
 /// A route; it lives on its sink's worker.

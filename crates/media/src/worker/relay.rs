@@ -2,6 +2,7 @@
 
 mod ahead;
 mod paced;
+mod together;
 
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
@@ -14,26 +15,23 @@ use rtrb::Consumer;
 use smallvec::SmallVec;
 
 pub(super) use paced::Pacing;
+pub(super) use together::Ready;
 
 use super::Worker;
 use super::counters::Counters;
 use super::peer::{Peer, Route};
-use super::ring::Passed;
 use crate::command::Command;
 use crate::graph::{KeyframeRequests, Packet, Selection, Source, SourceKey, Stamp};
 use crate::sys::{Destination, MediaSocket, SendBatch};
 use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
 
-/// Packets of other workers taken a turn.
-const PASSED_PER_TURN: usize = 1_024;
-
 impl Worker {
-    /// How much of what other workers passed on a turn takes. To be counted before the turn's commands
+    /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
     /// are taken: what a worker says of a source before it passes packets of it on is known then.
     pub(crate) fn count_passed(&self) -> SmallVec<[usize; 8]> {
         let rings = self.parts.rings.from.iter();
-        let count = |ring: &Consumer<Passed>| ring.slots().min(PASSED_PER_TURN);
-        rings.map(|ring| ring.as_ref().map_or(0, count)).collect()
+        let rings = rings.map(|ring| ring.as_ref().map_or(0, Consumer::slots));
+        rings.collect()
     }
 
     /// Takes what other workers passed on, `counts` from each; says whether there is more.
@@ -69,10 +67,11 @@ impl Worker {
             if !held {
                 self.pass_on(*key);
                 self.feed_outlets(*key, now);
-                self.relay(*key, now);
+                self.make_ready(*key);
             }
             held
         });
+        self.relay_all(now);
         let any = !keys.is_empty();
         self.fresh_sources = keys;
         any
@@ -116,29 +115,6 @@ impl Worker {
         }
         if !source.cached().is_empty() && !self.to_wake.contains(&worker) {
             self.to_wake.push(worker);
-        }
-    }
-
-    fn relay(&mut self, key: SourceKey, now: Instant) {
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        if let Some(messages) = source.format.messages {
-            return self.relay_messages(key, messages, now);
-        }
-        let mut packets = mem::take(&mut source.fresh);
-        let send_time = self.send_time(now);
-        let mut index = 0;
-        while let Some(source) = self.sources.get(key.0)
-            && let Some(slot) = source.routes.get(index).copied()
-        {
-            self.fetch_ahead(&source.routes, index);
-            index += 1;
-            self.relay_to(slot, key, &packets, (now, send_time));
-        }
-        packets.clear();
-        if let Some(source) = self.sources.get_mut(key.0) {
-            source.fresh = packets;
         }
     }
 

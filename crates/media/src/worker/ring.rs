@@ -6,9 +6,10 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::SourceRef;
 use crate::graph::Packet;
+use crate::worker::arrivals::DATAGRAMS_PER_TURN;
 
-/// Packets on their way between two workers: 8,192 are 80 ms of 1 Gbit/s.
-const RING: usize = 8_192;
+/// Packets on their way between two workers: as many as one takes in a turn, 80 ms of 1 Gbit/s.
+const RING: usize = DATAGRAMS_PER_TURN;
 
 /// A packet and the source that it is of.
 pub(crate) type Passed = (SourceRef, Arc<Packet>);

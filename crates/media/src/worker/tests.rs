@@ -8,7 +8,9 @@ use portunus_rtp::Mid;
 use crate::command::Command;
 use crate::graph::SourceFormat;
 use crate::testing::{Bare, bare};
-use crate::{DataMessage, DataPayload, Event, PeerId, RouteId, RouteOptions, SourceRef, TrackRef};
+use crate::{
+    DataMessage, DataPayload, Event, IceState, PeerId, RouteId, RouteOptions, SourceRef, TrackRef,
+};
 
 fn track(worker: u16, serial: u64) -> TrackRef {
     TrackRef {
@@ -119,4 +121,27 @@ fn messages_that_nobody_takes_are_bounded_by_their_bytes() {
     worker.emit(peer, message());
     worker.emit(peer, Event::Remb { bitrate: 1 });
     assert_eq!(events.len(), 9);
+}
+
+#[test]
+fn what_only_advises_does_not_hold_up_what_has_changed() {
+    let Bare {
+        mut worker,
+        mut events,
+        ..
+    } = bare(Instant::now());
+    let peer = track(0, 1).peer;
+    for _ in 0..2 * super::ADVICE {
+        worker.emit(peer, Event::Remb { bitrate: 1 });
+    }
+    assert_eq!(events.len(), super::ADVICE);
+    worker.emit(peer, Event::Ice(IceState::Connected));
+    worker.emit(peer, Event::Remb { bitrate: 1 });
+    assert_eq!(events.len(), super::ADVICE + 1);
+    // Once something of it was taken, there is room again.
+    for _ in 0..2 {
+        assert_eq!(events.try_recv().unwrap().event, Event::Remb { bitrate: 1 });
+    }
+    worker.emit(peer, Event::Remb { bitrate: 2 });
+    assert_eq!(events.len(), super::ADVICE);
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use portunus_rtp::{Mid, Pt, Ssrc};
 use portunus_sdp::negotiated::{Kind, NegotiatedMedia, Payload};
+use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 use crate::streams::{Accepted, ReceiveStream, SendStream, SenderClock, Succession};
@@ -86,6 +87,25 @@ impl Media {
                     .send
                     .then(|| SendStream::new(line.local_ssrc, line.local_rtx_ssrc));
             }
+        }
+    }
+
+    /// Fetches what comes in with a packet, ahead.
+    #[inline]
+    pub(super) fn fetch(&self) {
+        fetch(&self.kind);
+        fetch(&self.payloads);
+        fetch(&self.receiving);
+        fetch(&self.successions);
+    }
+
+    /// Fetches the numbers of an encoding, once what leads to them is there.
+    #[inline]
+    pub(super) fn fetch_numbers(&self, encoding: u8) {
+        if let Some(all) = &self.successions
+            && let Some(succession) = all.get(usize::from(encoding))
+        {
+            fetch(succession);
         }
     }
 

@@ -8,14 +8,14 @@ mod reports;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use portunus_rtp::SeqNo;
+use portunus_rtp::{SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Kind, Negotiated, NegotiatedMedia};
 use portunus_srtp::fetch;
 
 use crate::SelectedPair;
 use crate::bandwidth::{Bandwidth, Measure, SentLog};
 use crate::data::DataConfig;
-use crate::streams::{ArrivalLog, Burst, Demux, NtpClock, SenderClock};
+use crate::streams::{ArrivalLog, Burst, Demux, NtpClock, SenderClock, StreamKey};
 use crate::transport::{Transmit, Transport, TransportConfig, TransportError};
 
 pub use incoming::{Incoming, Received, Refusal};
@@ -246,6 +246,42 @@ impl Connection {
     #[inline]
     pub fn fetch_key(&self) {
         self.transport.fetch_key();
+    }
+
+    /// [`fetch`]es what [`Connection::receive`] reads of the connection itself. [`Connection::fetch_intake`] and
+    /// [`Connection::fetch_stream_of`] do the same for what that leads to.
+    #[inline]
+    pub fn fetch_receiver(&self) {
+        self.transport.fetch();
+        fetch(&self.demux);
+        fetch(&self.media);
+        fetch(&self.next_report);
+    }
+
+    /// [`fetch`]es what leads to the peer's key and streams, once the connection is there.
+    #[inline]
+    pub fn fetch_intake(&self) {
+        self.transport.fetch_opener();
+        self.demux.fetch();
+    }
+
+    /// [`fetch`]es the peer's key, and the state of the stream that an SSRC is known to belong to, which is returned.
+    #[inline]
+    pub fn fetch_stream_of(&self, ssrc: Ssrc) -> Option<StreamKey> {
+        self.transport.fetch_peer_key();
+        let key = self.demux.known(ssrc)?;
+        if let Some(media) = self.media.get(usize::from(key.media)) {
+            media.fetch();
+        }
+        Some(key)
+    }
+
+    /// [`fetch`]es the numbers of a stream, once its state is there.
+    #[inline]
+    pub fn fetch_numbers(&self, key: StreamKey) {
+        if let Some(media) = self.media.get(usize::from(key.media)) {
+            media.fetch_numbers(key.encoding);
+        }
     }
 
     /// The next transport-wide sequence number.

@@ -2,6 +2,7 @@
 
 use portunus_rtp::{ExtensionKind, ExtensionMap, Header, Mid, Pt, Rid, Ssrc};
 use portunus_sdp::negotiated::{Kind, NegotiatedMedia};
+use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 /// Where an RTP packet belongs.
@@ -83,10 +84,25 @@ impl Demux {
         &self.extensions
     }
 
+    /// Fetches what [`Demux::known`] looks through, ahead.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        if let Some(first) = self.known.first() {
+            fetch(first);
+        }
+    }
+
+    /// Where the packets of an SSRC belong, if any came before.
+    #[inline]
+    pub fn known(&self, ssrc: Ssrc) -> Option<StreamKey> {
+        let known = self.known.iter().find(|(known, _)| *known == ssrc);
+        known.map(|(_, key)| *key)
+    }
+
     /// Where the packet belongs; none if nothing says so.
     pub fn resolve(&mut self, header: &Header, packet: &[u8]) -> Option<StreamKey> {
-        if let Some((_, key)) = self.known.iter().find(|(ssrc, _)| *ssrc == header.ssrc) {
-            return Some(*key);
+        if let Some(key) = self.known(header.ssrc) {
+            return Some(key);
         }
         let key = self.recognise(header, packet)?;
         self.learn(header.ssrc, key).then_some(key)

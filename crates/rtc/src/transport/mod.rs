@@ -330,6 +330,22 @@ impl Transport {
         self.ice.fetch();
     }
 
+    /// [`fetch`]es what leads to the key of the peer, once the transport is there.
+    #[inline]
+    pub fn fetch_opener(&self) {
+        if let Some(srtp) = &self.srtp {
+            srtp.opener.fetch();
+        }
+    }
+
+    /// [`fetch`]es the key of the peer, once what leads to it is there.
+    #[inline]
+    pub fn fetch_peer_key(&self) {
+        if let Some(srtp) = &self.srtp {
+            srtp.opener.fetch_key();
+        }
+    }
+
     /// [`fetch`]es what leads to the key for sending, once the transport is there.
     #[inline]
     pub fn fetch_sealer(&self) {
