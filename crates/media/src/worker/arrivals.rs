@@ -19,12 +19,14 @@ use crate::sys::{RECEIVED_MESSAGES, ReceiveBatch};
 pub(super) const DATAGRAMS_PER_TURN: usize = 8_192;
 /// So few messages are taken as they are.
 const FEW: usize = 4;
+/// Packets of one message that are fetched for at most.
+const MOST_FETCHED: usize = 64;
 
 /// A message of media to be taken in a moment.
 struct Arrival<'a> {
     peer: &'a Peer,
     header: Header,
-    /// Datagrams in it, whose sequence numbers follow each other.
+    /// Packets in it to be fetched for; their sequence numbers follow each other.
     count: u16,
     stream: Option<StreamKey>,
     source: Option<&'a Source>,
@@ -70,7 +72,7 @@ impl Worker {
             peer.connection.fetch_receiver();
             fetch(&peer.tracks);
             fetch(&peer.touched);
-            let count = u16::try_from(message.count()).unwrap_or(u16::MAX);
+            let count = message.count().min(MOST_FETCHED) as u16;
             let header = Header::parse_encrypted(message.data).ok()?;
             Some(Arrival {
                 peer,
