@@ -197,7 +197,7 @@ impl Source {
         fetch(&self.fresh);
     }
 
-    /// The same to look at.
+    /// The history of an encoding, to look at.
     pub(crate) fn kept(&self, encoding: u8) -> Option<&History> {
         self.histories.get(usize::from(encoding))
     }
