@@ -1,4 +1,5 @@
-"""Runs the tests of this folder and writes the numbers of passed and failed ones to the file that is named."""
+"""Runs the tests of this folder: writes the numbers of passed and failed ones to the first file that is named, and the names
+of those that failed to the second."""
 
 import pathlib
 import sys
@@ -12,6 +13,8 @@ def main() -> int:
     failed = len(result.failures) + len(result.errors)
     passed = max(0, result.testsRun - failed - len(result.skipped))
     pathlib.Path(sys.argv[1]).write_text(f"{passed} {failed}\n")
+    names = [test.id() for test, _ in result.failures + result.errors]
+    pathlib.Path(sys.argv[2]).write_text("".join(f"{name}\n" for name in names))
     return 0 if result.wasSuccessful() else 1
 
 

@@ -8,7 +8,7 @@ from aiortc import VideoStreamTrack
 
 from test_echo import Tone
 from whip import (
-    VP8_SINK, VP8_SOURCE, WAIT, WHEP_CAPS, Client, Refused, WhipTestCase, gstreamer, gstreamer_program,
+    OPUS_SINK, VP8_SINK, VP8_SOURCE, WAIT, WHEP_CAPS, Client, Refused, WhipTestCase, gstreamer, gstreamer_program,
     publishing_ffmpeg, publishing_like_obs,
 )
 
@@ -91,10 +91,7 @@ class WhipTest(WhipTestCase):
             "encoding-params=(string)2 ! sink.sink_1 "
             f"whipsink name=sink whip-endpoint={self.whip} auth-token={TOKEN}"
         )
-        play = (
-            f"whepsrc name=src whep-endpoint={self.whep} {WHEP_CAPS} {VP8_SINK}"
-            "src. ! application/x-rtp,media=audio ! rtpopusdepay ! opusdec ! fakesink async=false"
-        )
+        play = f"whepsrc name=whep whep-endpoint={self.whep} {WHEP_CAPS} {VP8_SINK} {OPUS_SINK}"
         async with gstreamer(publish):
             viewer = await self.play(self.whep, "audio", "video")
             await self.watch(viewer, 320, 180)

@@ -127,8 +127,7 @@ class WhipRoomTest(WhipTestCase):
     @unittest.skipUnless(gstreamer_program(), "tests/gstreamer is not built")
     async def test_gstreamer_publishes_and_plays(self):
         publish = f"{VP8_SOURCE} whipsink name=sink whip-endpoint={self.whip}/42 auth-token={PIN}"
-        # Without audio: GStreamer links the first pad that comes to the first branch.
-        play = f"whepsrc name=src whep-endpoint={self.whep} auth-token={PIN} {WHEP_CAPS} {VP8_SINK}"
+        play = f"whepsrc name=whep whep-endpoint={self.whep} auth-token={PIN} {WHEP_CAPS} {VP8_SINK}"
         async with gstreamer(publish):
             viewer = await self.play(f"{self.whep}/42", "video", token=PIN)
             await self.watch(viewer, 320, 180, audio=False)

@@ -122,7 +122,9 @@ WHEP_CAPS = (
     'video-caps="application/x-rtp,media=video,encoding-name=VP8,payload=101,clock-rate=90000" '
     'audio-caps="application/x-rtp,media=audio,encoding-name=OPUS,payload=96,clock-rate=48000" '
 )
-VP8_SINK = "src. ! application/x-rtp,media=video ! rtpvp8depay ! vp8dec ! identity eos-after=30 ! fakesink "
+# Whose pads tests/gstreamer links to what is named as their media.
+VP8_SINK = "rtpvp8depay name=video ! vp8dec ! identity eos-after=30 ! fakesink "
+OPUS_SINK = "rtpopusdepay name=audio ! opusdec ! fakesink async=false "
 
 
 def ffmpeg(endpoint: str, token: str | None, seconds: float, stop) -> None:

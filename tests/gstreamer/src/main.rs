@@ -1,6 +1,9 @@
 //! Runs a pipeline, as gst-launch does, with `whipsink`, `whipclientsink`, `whepsrc` and `rtpav1pay` of gst-plugins-rs. It
 //! ends with the pipeline, with an error, or when the standard input ends: then in an orderly way, so that a WHIP resource is
 //! deleted.
+//!
+//! Pads of the element that is named `whep` are linked here, to the elements named `audio` and `video`: a link written as
+//! `whep. ! application/x-rtp,media=audio ! ...` takes whatever pad comes first, as that one's caps are not known yet.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -24,6 +27,10 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     gstrsrtp::plugin_register_static()?;
     let words: Vec<String> = std::env::args().skip(1).collect();
     let pipeline = gst::parse::launch(&words.join(" "))?;
+    let bin = pipeline.dynamic_cast_ref::<gst::Bin>().ok_or("the pipeline has a single element")?;
+    if let Some(whep) = bin.by_name("whep") {
+        link_by_media(&whep, bin);
+    }
     let bus = pipeline.bus().ok_or("no pipeline")?;
     let stopper = bus.clone();
     std::thread::spawn(move || {
@@ -46,4 +53,37 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     pipeline.set_state(gst::State::Null)?;
     outcome
+}
+
+/// Links each pad that the element gets to the element of the bin whose name is the pad's media (`audio`, `video`), as soon as
+/// the pad's caps are known: media flow only after them.
+fn link_by_media(element: &gst::Element, bin: &gst::Bin) {
+    let bin = bin.downgrade();
+    element.connect_pad_added(move |_, pad| {
+        if let Some(caps) = pad.current_caps() {
+            link(pad, &caps, &bin);
+            return;
+        }
+        let bin = bin.clone();
+        pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |pad, info| match info.event().map(|event| event.view()) {
+            Some(gst::EventView::Caps(event)) => {
+                link(pad, event.caps(), &bin);
+                gst::PadProbeReturn::Remove
+            }
+            _ => gst::PadProbeReturn::Ok,
+        });
+    });
+}
+
+fn link(pad: &gst::Pad, caps: &gst::CapsRef, bin: &gst::glib::WeakRef<gst::Bin>) {
+    let media = caps.structure(0).and_then(|structure| structure.get::<String>("media").ok()).unwrap_or_default();
+    let sink = bin.upgrade().and_then(|bin| bin.by_name(&media)).and_then(|element| element.static_pad("sink"));
+    match sink {
+        Some(sink) => {
+            if let Err(error) = pad.link(&sink) {
+                eprintln!("{media}: {error}");
+            }
+        }
+        None => eprintln!("there is no element named {media:?} for {caps}"),
+    }
 }

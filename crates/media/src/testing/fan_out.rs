@@ -490,8 +490,8 @@ mod tests {
             mid: audio_mid(),
             ..track(index)
         };
-        // In another order than those of the video.
-        for viewer in (1..=viewers).rev() {
+        // The first is that of the video, so that both are relayed together; the others are in another order.
+        for viewer in [1].into_iter().chain((2..=viewers).rev()) {
             let route = RouteId {
                 worker: 0,
                 serial: 3_000_000 + viewer as u64,

@@ -108,14 +108,14 @@ impl Worker {
                 source.fetch(stream.encoding);
             }
         }
-        for fetch in [History::fetch_slot, History::fetch_buffer] {
+        for step in [History::fetch_slot, History::fetch_buffer] {
             for arrival in &media {
                 let encoding = arrival.stream.map_or(0, |stream| stream.encoding);
                 let Some(history) = arrival.source.and_then(|source| source.kept(encoding)) else {
                     continue;
                 };
                 for number in 0..arrival.count {
-                    fetch(history, arrival.header.sequence.wrapping_add(number));
+                    step(history, arrival.header.sequence.wrapping_add(number));
                 }
             }
         }
