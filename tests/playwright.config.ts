@@ -57,7 +57,7 @@ export default defineConfig({
   retries: 0,
   forbidOnly: true,
   // A server that does not work at all must not take an hour to say so.
-  maxFailures: 8,
+  maxFailures: 0,
   timeout: 60_000,
   expect: { timeout: 20_000 },
   reporter: [['list'], ['json', { outputFile: 'results/browser.json' }]],

@@ -27,7 +27,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     gstrsrtp::plugin_register_static()?;
     let words: Vec<String> = std::env::args().skip(1).collect();
     let pipeline = gst::parse::launch(&words.join(" "))?;
-    let bin = pipeline.dynamic_cast_ref::<gst::Bin>().ok_or("the pipeline has a single element")?;
+    let bin = pipeline
+        .dynamic_cast_ref::<gst::Bin>()
+        .ok_or("the pipeline has a single element")?;
     if let Some(whep) = bin.by_name("whep") {
         link_by_media(&whep, bin);
     }
@@ -65,19 +67,28 @@ fn link_by_media(element: &gst::Element, bin: &gst::Bin) {
             return;
         }
         let bin = bin.clone();
-        pad.add_probe(gst::PadProbeType::EVENT_DOWNSTREAM, move |pad, info| match info.event().map(|event| event.view()) {
-            Some(gst::EventView::Caps(event)) => {
-                link(pad, event.caps(), &bin);
-                gst::PadProbeReturn::Remove
-            }
-            _ => gst::PadProbeReturn::Ok,
-        });
+        pad.add_probe(
+            gst::PadProbeType::EVENT_DOWNSTREAM,
+            move |pad, info| match info.event().map(|event| event.view()) {
+                Some(gst::EventView::Caps(event)) => {
+                    link(pad, event.caps(), &bin);
+                    gst::PadProbeReturn::Remove
+                }
+                _ => gst::PadProbeReturn::Ok,
+            },
+        );
     });
 }
 
 fn link(pad: &gst::Pad, caps: &gst::CapsRef, bin: &gst::glib::WeakRef<gst::Bin>) {
-    let media = caps.structure(0).and_then(|structure| structure.get::<String>("media").ok()).unwrap_or_default();
-    let sink = bin.upgrade().and_then(|bin| bin.by_name(&media)).and_then(|element| element.static_pad("sink"));
+    let media = caps
+        .structure(0)
+        .and_then(|structure| structure.get::<String>("media").ok())
+        .unwrap_or_default();
+    let sink = bin
+        .upgrade()
+        .and_then(|bin| bin.by_name(&media))
+        .and_then(|element| element.static_pad("sink"));
     match sink {
         Some(sink) => {
             if let Err(error) = pad.link(&sink) {

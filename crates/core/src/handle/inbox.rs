@@ -13,10 +13,13 @@ use super::connection::LocalIce;
 use crate::counters::add;
 use crate::{Client, Counters};
 
-/// Commands that wait for a handle's task at most; so many events more, and those without which it cannot go on.
+/// Commands that wait for a handle's task at most; so many events more, messages of data channels, and those without which it
+/// cannot go on.
 const CAPACITY: usize = 256;
-/// Bytes of messages of data channels among them.
+/// Bytes of messages of data channels that wait, their places counted: a channel loses none because many are short.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// What the place of a message takes.
+const PLACE: usize = size_of::<Command>();
 
 /// Something for a handle's task to do.
 #[derive(Debug)]
@@ -55,10 +58,7 @@ impl Command {
             Command::Peer(PeerEvent { event, .. }) => {
                 matches!(
                     event,
-                    Event::Data(_)
-                        | Event::SlowLink { .. }
-                        | Event::Remb { .. }
-                        | Event::Speech { .. }
+                    Event::SlowLink { .. } | Event::Remb { .. } | Event::Speech { .. }
                 )
             }
             Command::Message { .. }
@@ -70,13 +70,13 @@ impl Command {
         }
     }
 
-    /// Of a message of a data channel, how long it is.
+    /// Of a message of a data channel, the bytes that it takes.
     fn message_size(&self) -> Option<usize> {
         match self {
             Command::Peer(PeerEvent {
                 event: Event::Data(message),
                 ..
-            }) => Some(message.size()),
+            }) => Some(message.size().saturating_add(PLACE)),
             _ => None,
         }
     }
@@ -157,8 +157,8 @@ impl Inbox {
         self.commands.send(command).await.is_ok()
     }
 
-    /// Does not wait: without a place, a droppable command is counted and lost, and another is sent later. What is
-    /// delivered keeps its order.
+    /// Does not wait: without a place, a droppable command is counted and lost, and another is sent later; messages are lost
+    /// beyond [`MAX_MESSAGE_BYTES`] only. What is delivered keeps its order.
     pub(crate) fn deliver(&self, mut command: Command) {
         let mut late = self.late();
         let size = command.message_size().unwrap_or(0);
@@ -173,7 +173,7 @@ impl Inbox {
                 Err(mpsc::error::TrySendError::Full(refused)) => command = refused,
             }
         }
-        let has_room = command.is_vital() || late.queue.len() < CAPACITY;
+        let has_room = command.is_vital() || size > 0 || late.queue.len() < CAPACITY;
         if command.is_droppable() || !has_room {
             self.message_bytes.fetch_sub(size, Ordering::Relaxed);
             return add(&self.counters.events_dropped);
@@ -293,6 +293,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn many_short_messages_find_room_in_their_order() {
+        let counters = Arc::new(Counters::default());
+        let (inbox, mut commands) = Inbox::new(counters.clone());
+        let (media, _, _) = MediaPlane::detached();
+        let peer = media.create_peer(PeerOptions {
+            ice: super::super::connection::new_credentials(),
+            controlling: false,
+            worker: None,
+        });
+        let message = |n: usize| DataMessage {
+            label: "chat".to_owned(),
+            protocol: String::new(),
+            payload: DataPayload::Text(n.to_string()),
+        };
+        let count = 10 * CAPACITY;
+        for n in 0..count {
+            let event = Event::Data(message(n));
+            inbox.deliver(Command::Peer(PeerEvent::new(peer, event)));
+        }
+        for n in 0..count {
+            let Some(Command::Peer(event)) = commands.recv().await else {
+                panic!("no message");
+            };
+            assert_eq!(event.event, Event::Data(message(n)));
+        }
+        assert_eq!(counters.events_dropped.load(Ordering::Relaxed), 0);
+        assert_eq!(inbox.message_bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
     async fn messages_are_bounded_by_their_bytes() {
         let counters = Arc::new(Counters::default());
         let (inbox, mut commands) = Inbox::new(counters.clone());
@@ -306,7 +336,7 @@ mod tests {
             let message = DataMessage {
                 label: String::new(),
                 protocol: String::new(),
-                payload: DataPayload::Binary(vec![0; MAX_MESSAGE_BYTES / 4]),
+                payload: DataPayload::Binary(vec![0; MAX_MESSAGE_BYTES / 4 - PLACE]),
             };
             Command::Peer(PeerEvent::new(peer, Event::Data(message)))
         };

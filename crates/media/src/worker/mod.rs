@@ -243,6 +243,7 @@ impl Worker {
         let is_unwelcome = match weight(&event) {
             Weight::Vital => false,
             Weight::State => self.backlog.len() >= BACKLOG,
+            Weight::Message => self.backlog.len() >= BACKLOG / 2,
             Weight::Advice => waiting >= ADVICE,
         };
         if is_unwelcome {
@@ -304,6 +305,8 @@ enum Weight {
     Vital,
     /// It says what has changed.
     State,
+    /// Somebody says something. It takes no place from what has changed.
+    Message,
     /// It says how things go, and the next one says it again.
     Advice,
 }
@@ -316,8 +319,8 @@ fn weight(event: &Event) -> Weight {
         | Event::Dtls(_)
         | Event::Media { .. }
         | Event::Layer { .. }
-        | Event::Talking { .. }
-        | Event::Data(_) => Weight::State,
+        | Event::Talking { .. } => Weight::State,
+        Event::Data(_) => Weight::Message,
         Event::SlowLink { .. } | Event::Speech { .. } | Event::Remb { .. } => Weight::Advice,
     }
 }

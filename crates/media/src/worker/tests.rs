@@ -124,6 +124,28 @@ fn messages_that_nobody_takes_are_bounded_by_their_bytes() {
 }
 
 #[test]
+fn messages_that_nobody_takes_leave_room_for_what_has_changed() {
+    let Bare {
+        mut worker, events, ..
+    } = bare(Instant::now());
+    let peer = track(0, 1).peer;
+    for _ in 0..events.max_capacity() + super::BACKLOG {
+        worker.emit(
+            peer,
+            Event::Data(DataMessage {
+                label: String::new(),
+                protocol: String::new(),
+                payload: DataPayload::Binary(Vec::new()),
+            }),
+        );
+    }
+    let waiting = worker.backlog.len();
+    assert_eq!(waiting, super::BACKLOG / 2);
+    worker.emit(peer, Event::Ice(IceState::Connected));
+    assert_eq!(worker.backlog.len(), waiting + 1);
+}
+
+#[test]
 fn what_only_advises_does_not_hold_up_what_has_changed() {
     let Bare {
         mut worker,

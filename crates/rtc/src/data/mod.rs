@@ -35,7 +35,9 @@ pub const MAX_BUFFERED: usize = 1024 * 1024;
 const LOW_BUFFERED: usize = MAX_BUFFERED / 2;
 
 /// SCTP's headers before a DATA chunk's payload.
-const SCTP_HEADERS: usize = 12 + 16;
+const SCTP_HEADERS: usize = SCTP_COMMON_HEADER + 16;
+const SCTP_COMMON_HEADER: usize = 12;
+const CHUNK_INIT: u8 = 1;
 
 /// As libwebrtc has them; the defaults of RFC 9260 are for paths unlike ours.
 const RTO_INITIAL_MS: u64 = 500;
@@ -229,6 +231,10 @@ impl Data {
 
     /// Takes an SCTP packet.
     pub(crate) fn receive(&mut self, now: Instant, packet: &[u8]) {
+        // An INIT sent again may come after all that followed the first one: it changes nothing (RFC 9260 section 5.2.2).
+        if self.established && packet.get(SCTP_COMMON_HEADER) == Some(&CHUNK_INIT) {
+            return;
+        }
         let packet = Bytes::copy_from_slice(packet);
         match self.endpoint.handle(now, NOWHERE, None, None, packet) {
             Some((handle, DatagramEvent::NewAssociation(association)))

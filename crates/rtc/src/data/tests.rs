@@ -1,6 +1,7 @@
 //! A peer that speaks SCTP badly, on purpose.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use portunus_sdp::negotiated::DtlsRole;
@@ -8,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use super::{Data, DataConfig, DataEvent, DataOptions, DataPayload, Reliability};
+use super::{Data, DataConfig, DataEvent, DataMessage, DataOptions, DataPayload, Reliability};
 
 const CONFIG: DataConfig = DataConfig {
     remote_port: 5_000,
@@ -145,4 +146,117 @@ fn a_hostile_peer_stops_nothing_but_itself() {
         arrived as u64 > rounds,
         "{arrived} messages arrived in {rounds} rounds"
     );
+}
+
+/// Sends 1,000 small messages to a side that sends each back, over links that lose, delay and turn round the order of packets.
+/// Says whether all were back within two minutes of virtual time.
+fn echo(seed: u64) -> bool {
+    const MESSAGES: usize = 1_000;
+    let mut rng = StdRng::seed_from_u64(seed);
+    let start = Instant::now();
+    let mut now = start;
+    let mut sides = [
+        Data::new(DtlsRole::Client, CONFIG),
+        Data::new(DtlsRole::Server, CONFIG),
+    ];
+    let lost = [0.0, 0.01, 0.1, 0.3][seed as usize % 4];
+    let longest = [1, 20, 200][seed as usize / 4 % 3];
+    let mut on_the_way: Vec<(Instant, usize, Vec<u8>)> = Vec::new();
+    sides[0].open("echo", "", DataOptions::default()).unwrap();
+    let (mut sent, mut back) = (0, Vec::new());
+    let mut waiting = VecDeque::new();
+    while now < start + Duration::from_secs(120) {
+        let due = sides.iter().filter_map(Data::poll_timeout);
+        let next = due.chain(on_the_way.iter().map(|(at, ..)| *at)).min();
+        now = now.max(next.unwrap_or(now)) + Duration::from_micros(rng.random_range(1..2_000));
+        on_the_way.sort_by_key(|(at, ..)| *at);
+        let arrived = on_the_way.partition_point(|(at, ..)| *at <= now);
+        for (_, to, packet) in on_the_way.drain(..arrived) {
+            sides[to].receive(now, &packet);
+        }
+        for side in 0..2 {
+            sides[side].handle_timeout(now);
+            while let Some(event) = sides[side].poll_event() {
+                match event {
+                    DataEvent::Open { .. } if side == 0 => {
+                        while sent < MESSAGES {
+                            let bytes = (sent as u32).to_be_bytes();
+                            sides[0].send("echo", DataPayload::Binary(&bytes)).unwrap();
+                            sent += 1;
+                        }
+                    }
+                    DataEvent::Message { message, .. } => match message {
+                        DataMessage::Binary(bytes) if side == 1 => waiting.push_back(bytes),
+                        DataMessage::Binary(bytes) => back.push(bytes),
+                        DataMessage::Text(text) => panic!("{text}"),
+                    },
+                    _ => {}
+                }
+            }
+        }
+        while let Some(bytes) = waiting.pop_front() {
+            sides[1].send("echo", DataPayload::Binary(&bytes)).unwrap();
+        }
+        for side in 0..2 {
+            let mut packets = Vec::new();
+            sides[side].transmit(now, |packet| packets.push(packet.to_vec()));
+            for packet in packets {
+                if !rng.random_bool(lost) {
+                    let later = Duration::from_micros(rng.random_range(0..longest * 1_000));
+                    on_the_way.push((now + later, 1 - side, packet));
+                }
+            }
+        }
+        if back.len() == MESSAGES {
+            let order = (0..MESSAGES as u32).map(|n| n.to_be_bytes().to_vec());
+            assert!(back.iter().cloned().eq(order));
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn many_small_messages_come_back_over_bad_links() {
+    for seed in 0..60 {
+        assert!(echo(seed), "seed {seed}");
+    }
+}
+
+#[test]
+fn an_init_that_comes_late_ends_nothing() {
+    let now = Instant::now();
+    let mut sides = [
+        Data::new(DtlsRole::Client, CONFIG),
+        Data::new(DtlsRole::Server, CONFIG),
+    ];
+    let mut init = None;
+    sides[0].open("chat", "", DataOptions::default()).unwrap();
+    for _ in 0..4 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let mut packets = Vec::new();
+            sides[from].transmit(now, |packet| packets.push(packet.to_vec()));
+            for packet in packets {
+                sides[to].receive(now, &packet);
+                init.get_or_insert(packet);
+            }
+        }
+    }
+    sides[1].receive(now, &init.unwrap());
+    let message = |data: &mut Data| {
+        std::iter::from_fn(|| data.poll_event())
+            .find(|event| matches!(event, DataEvent::Message { .. } | DataEvent::Closed { .. }))
+    };
+    sides[0]
+        .send("chat", DataPayload::Text("still here?"))
+        .unwrap();
+    let mut packets = Vec::new();
+    sides[0].transmit(now, |packet| packets.push(packet.to_vec()));
+    packets
+        .iter()
+        .for_each(|packet| sides[1].receive(now, packet));
+    assert!(matches!(
+        message(&mut sides[1]),
+        Some(DataEvent::Message { message: DataMessage::Text(text), .. }) if text == "still here?"
+    ));
 }
