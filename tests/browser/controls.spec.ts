@@ -36,7 +36,6 @@ test('a bitrate cap lowers what is sent, and lifting it raises it', async ({ pag
 });
 
 test('simulcast by rid: each layer can be chosen', FIREFOX, async ({ page }) => {
-  test.setTimeout(120_000);
   await page.goto('/echotest.html?codec=vp8&simulcast=1&size=1280x720');
   await page.getByTestId('start').click();
   await mediaFlows(page, { video: 'VP8' });
@@ -50,7 +49,6 @@ test('simulcast by rid: each layer can be chosen', FIREFOX, async ({ page }) => 
 });
 
 test('simulcast: a lower temporal layer has fewer frames', async ({ page }) => {
-  test.setTimeout(120_000);
   await page.goto('/echotest.html?codec=vp8&simulcast=1&size=1280x720');
   await page.getByTestId('start').click();
   await mediaFlows(page, { video: 'VP8' });
@@ -68,7 +66,6 @@ test('simulcast: a lower temporal layer has fewer frames', async ({ page }) => {
 for (const [name, mime] of [['vp9', 'VP9'], ['av1', 'AV1']] as const) {
   test(`SVC with ${mime}: each spatial layer can be chosen`, async ({ page }) => {
     test.skip(isReference, 'the reference is older than SVC in the echo test');
-    test.setTimeout(120_000);
     await page.goto(`/echotest.html?codec=${name}&svc=L3T3&size=1280x720`);
     await page.getByTestId('start').click();
     await mediaFlows(page, { video: mime });

@@ -144,7 +144,6 @@ test('Janode: publish, subscribe, update, switch, pause and leave, with events',
 });
 
 test('Janode: layers of a simulcast feed', async ({ page, server, clientScript, session, manager }) => {
-  test.setTimeout(90_000);
   await page.goto(`${server.base}/index.html`);
   await page.addScriptTag({ content: clientScript });
   await page.addScriptTag({ content: PEERS });

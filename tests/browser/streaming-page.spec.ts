@@ -159,7 +159,6 @@ test('the picture is there within 300 ms, from the kept keyframe', async ({ page
 });
 
 test('layers of a simulcast source are chosen', async ({ page, feed }) => {
-  test.setTimeout(90_000);
   await page.goto('/streaming.html');
   const row = page.getByTestId('mountpoint-22');
   await row.getByTestId('feed').click();

@@ -128,7 +128,6 @@ test('a name can be taken only once', async ({ context }) => {
 });
 
 test('the callee chooses the simulcast layer of the caller', async ({ context }) => {
-  test.setTimeout(120_000);
   const { caller, callee } = await established(context, 'size=1280x720&codec=vp8&simulcast=1');
   await mediaFlows(callee, { video: 'VP8' });
   await mediaFlows(caller, { video: 'VP8' });

@@ -198,7 +198,6 @@ test('a room that is not there, and one that is closed', async ({ context, serve
 });
 
 test('simulcast: each viewer has the layer that it chooses, the others keep theirs', async ({ context }) => {
-  test.setTimeout(120_000);
   await enter(context, ROOMS.layers, 'Ann', 'size=1280x720');
   const ben = await enter(context, ROOMS.layers, 'Ben', 'source=none');
   const cleo = await enter(context, ROOMS.layers, 'Cleo', 'source=none');
@@ -216,7 +215,6 @@ test('simulcast: each viewer has the layer that it chooses, the others keep thei
 
 for (const codec of ['vp9', 'av1'] as const) {
   test(`SVC with ${codec}: each viewer has the layer that it chooses`, async ({ context }) => {
-    test.setTimeout(120_000);
     await enter(context, ROOMS.svc, 'Ann', `size=1280x720&codec=${codec}&svc=L3T3`);
     const ben = await enter(context, ROOMS.svc, 'Ben', 'source=none');
     await seen(ben, 'Ann');

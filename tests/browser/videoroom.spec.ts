@@ -143,7 +143,6 @@ test('joins, names and leaves are told to the others, in order', async ({ page, 
 
 test('VP9 with SVC goes from a room to the ports of a mountpoint, whose viewer chooses layers', async ({ page, context, server, clientScript }) => {
   test.skip(isReference, 'the reference chooses no layers of SVC in rooms');
-  test.setTimeout(120_000);
   const STREAMING = 'janus.plugin.streaming';
   const video = { type: 'video', mid: 'v', port: 0, rtcpport: 0, pt: 98, codec: 'vp9', svc: true };
   const { stream } = await ask(server, { request: 'create', type: 'rtp', id: 7, media: [video] }, STREAMING);

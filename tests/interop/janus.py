@@ -42,7 +42,7 @@ class Handle:
 
     async def told(self, member: str) -> dict:
         """What the plugin says in the next event that has this member; events before it are lost."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(40):
             while True:
                 data = (await self.events.get()).get("plugindata", {}).get("data", {})
                 if member in data:

@@ -77,7 +77,7 @@ class Janus:
             JANUS, "--configs-folder", self.folder.name,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
-        async with aiohttp.ClientSession() as http, asyncio.timeout(20):
+        async with aiohttp.ClientSession() as http, asyncio.timeout(40):
             while True:
                 try:
                     async with http.get(f"{self.http}/info") as answer:

@@ -13,7 +13,7 @@ from aiortc.mediastreams import AudioStreamTrack
 from janus import Handle
 from server import Server
 
-WAIT = 20
+WAIT = 40
 
 
 class Tone(AudioStreamTrack):

@@ -18,7 +18,7 @@ from aiortc.mediastreams import AudioStreamTrack
 from janus import Handle
 from server import JANUS, Janus, Server
 
-WAIT = 30
+WAIT = 40
 ROOM = 1234
 KEY = base64.b64encode(bytes(range(30))).decode()
 

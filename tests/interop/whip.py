@@ -18,7 +18,7 @@ from aiortc import RTCPeerConnection, RTCSessionDescription
 from server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WAIT = 20
+WAIT = 40
 
 
 class Refused(Exception):

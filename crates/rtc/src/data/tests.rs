@@ -174,14 +174,14 @@ fn echo(seed: u64) -> bool {
         for (_, to, packet) in on_the_way.drain(..arrived) {
             sides[to].receive(now, &packet);
         }
-        for side in 0..2 {
-            sides[side].handle_timeout(now);
-            while let Some(event) = sides[side].poll_event() {
+        for (side, data) in sides.iter_mut().enumerate() {
+            data.handle_timeout(now);
+            while let Some(event) = data.poll_event() {
                 match event {
                     DataEvent::Open { .. } if side == 0 => {
                         while sent < MESSAGES {
                             let bytes = (sent as u32).to_be_bytes();
-                            sides[0].send("echo", DataPayload::Binary(&bytes)).unwrap();
+                            data.send("echo", DataPayload::Binary(&bytes)).unwrap();
                             sent += 1;
                         }
                     }
@@ -197,9 +197,9 @@ fn echo(seed: u64) -> bool {
         while let Some(bytes) = waiting.pop_front() {
             sides[1].send("echo", DataPayload::Binary(&bytes)).unwrap();
         }
-        for side in 0..2 {
+        for (side, data) in sides.iter_mut().enumerate() {
             let mut packets = Vec::new();
-            sides[side].transmit(now, |packet| packets.push(packet.to_vec()));
+            data.transmit(now, |packet| packets.push(packet.to_vec()));
             for packet in packets {
                 if !rng.random_bool(lost) {
                     let later = Duration::from_micros(rng.random_range(0..longest * 1_000));
