@@ -8,6 +8,7 @@ mod report;
 mod tests;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -41,6 +42,8 @@ const PACE: Duration = Duration::from_millis(20);
 
 /// Remote candidates taken from signalling; more are ignored.
 const MAX_REMOTE_CANDIDATES: usize = 32;
+/// Checks that the agent keeps for the time when the remote side is known.
+const MAX_EARLY: usize = 100;
 /// Remote addresses from which authentic checks are taken; more are ignored.
 const MAX_SOURCES: usize = 64;
 /// Pairs under check.
@@ -127,6 +130,8 @@ pub(crate) struct Ice {
     /// Remote candidates at addresses that the peer has left.
     left: Vec<Candidate>,
     remote_candidates: usize,
+    /// Checks that came before the remote side was known, which the agent keeps.
+    early: usize,
     ignored_mdns: u32,
     ignored_tcp: u32,
     deadline: Option<Instant>,
@@ -176,6 +181,7 @@ impl Ice {
             sources: Vec::new(),
             left: Vec::new(),
             remote_candidates: 0,
+            early: 0,
             ignored_mdns: 0,
             ignored_tcp: 0,
             deadline: None,
@@ -319,6 +325,9 @@ impl Ice {
             return StunOutcome::Refused;
         }
         self.hear(remote, now);
+        if self.remote.is_none() {
+            self.early = MAX_EARLY.min(self.early + 1);
+        }
         // The agent makes triggered checks when it is told the time.
         self.handle_timeout(now);
         StunOutcome::Accepted
@@ -344,6 +353,12 @@ impl Ice {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.remote.is_some() {
+            // The agent takes one of these at a time, and does not look at its clock then: it would not ask for another turn.
+            for _ in 0..mem::take(&mut self.early) {
+                self.agent.handle_timeout(now);
+            }
+        }
         if self.remote.is_some() || self.selected.is_some() {
             self.agent.handle_timeout(now);
         }

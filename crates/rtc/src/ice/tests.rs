@@ -19,6 +19,13 @@ fn here() -> SocketAddr {
 }
 
 fn ice(controlling: bool, lite: bool, now: Instant) -> Ice {
+    let mut ice = alone(controlling, lite);
+    ice.set_remote(&remote(), now).unwrap();
+    ice
+}
+
+/// Before the remote side is known.
+fn alone(controlling: bool, lite: bool) -> Ice {
     let local = IceCredentials {
         ufrag: "mine".into(),
         pwd: PASSWORD.into(),
@@ -27,8 +34,11 @@ fn ice(controlling: bool, lite: bool, now: Instant) -> Ice {
         address: here(),
         base: here(),
     }];
-    let mut ice = Ice::new(local, &candidates, controlling, lite, 5);
-    let remote = RemoteTransport {
+    Ice::new(local, &candidates, controlling, lite, 5)
+}
+
+fn remote() -> RemoteTransport {
+    RemoteTransport {
         ice: IceCredentials {
             ufrag: "your".into(),
             pwd: PASSWORD.into(),
@@ -37,9 +47,7 @@ fn ice(controlling: bool, lite: bool, now: Instant) -> Ice {
         fingerprints: Vec::new(),
         dtls_role: DtlsRole::Client,
         candidates: Vec::new(),
-    };
-    ice.set_remote(&remote, now).unwrap();
-    ice
+    }
 }
 
 /// A STUN message with authentic integrity.
@@ -128,4 +136,38 @@ fn the_number_of_addresses_is_bounded() {
         accepted += usize::from(outcome == StunOutcome::Accepted);
     }
     assert_eq!(accepted, MAX_SOURCES);
+}
+
+/// As Firefox does whose candidates are names: it checks each pair once, often before its answer is here, and waits to be
+/// nominated.
+#[test]
+fn who_checks_before_its_answer_comes_is_checked_in_turn() {
+    for checks in [1, 2, 200] {
+        let mut now = Instant::now();
+        let mut ice = alone(true, false);
+        let from: SocketAddr = ([10, 0, 0, 2], 7).into();
+        for n in 0..checks {
+            assert_eq!(
+                ice.receive(now, here(), from, &request([n; 12])),
+                StunOutcome::Accepted
+            );
+        }
+        now += Duration::from_millis(80);
+        ice.set_remote(&remote(), now).unwrap();
+        let mut asked = false;
+        for _ in 0..20 {
+            while let Some(datagram) = ice.poll_transmit() {
+                asked |= datagram.destination == from && datagram.bytes.starts_with(&[0, 1]);
+            }
+            let Some(at) = ice
+                .poll_timeout()
+                .filter(|at| *at < now + Duration::from_secs(1))
+            else {
+                break;
+            };
+            now = now.max(at);
+            ice.handle_timeout(now);
+        }
+        assert!(asked, "after {checks} checks");
+    }
 }
