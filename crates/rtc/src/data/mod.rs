@@ -34,6 +34,10 @@ pub const MAX_BUFFERED: usize = 1024 * 1024;
 /// Once sending has been refused, it is worth trying again below this.
 const LOW_BUFFERED: usize = MAX_BUFFERED / 2;
 
+/// Streams that are tried for a new channel: those being reset are no more than there were channels, and an association that
+/// cannot open one at all is not asked for each.
+const MAX_TRIES: usize = 2 * MAX_CHANNELS;
+
 /// SCTP's headers before a DATA chunk's payload.
 const SCTP_HEADERS: usize = SCTP_COMMON_HEADER + 16;
 const SCTP_COMMON_HEADER: usize = 12;
@@ -442,30 +446,26 @@ impl Data {
             return;
         }
         for at in 0..self.channels.len() {
-            let Some(id) = self.free_stream() else { return };
+            let waits = |channel: &Channel| matches!(channel.state, State::Waiting(_));
+            if !self.channels.get(at).is_some_and(waits) {
+                continue;
+            }
+            let Some(id) = self.open_free_stream() else {
+                return;
+            };
             let Some(channel) = self.channels.get_mut(at) else {
                 return;
             };
-            let State::Waiting(queue) = &mut channel.state else {
+            let offered = std::mem::replace(&mut channel.state, State::Offered(id));
+            let State::Waiting(queue) = offered else {
                 continue;
             };
-            let queue = std::mem::take(queue);
-            channel.state = State::Offered(id);
             let open = Message::Open {
                 label: channel.label.clone(),
                 protocol: channel.protocol.clone(),
                 options: channel.options,
             };
             let reliability = channel.options.reliability;
-            let Some((_, association)) = &mut self.association else {
-                return;
-            };
-            if association
-                .open_stream(id, PayloadProtocolIdentifier::Binary)
-                .is_err()
-            {
-                continue;
-            }
             let opened = self.write(id, &open.to_bytes().into(), PayloadProtocolIdentifier::Dcep);
             if opened.is_err() {
                 continue;
@@ -484,18 +484,23 @@ impl Data {
         }
     }
 
-    /// The first stream that this side may open: even ones are the DTLS client's (RFC 8832 section
-    /// 6).
-    fn free_stream(&self) -> Option<StreamId> {
+    /// Opens the first stream that this side may open and that is neither open nor still being reset: even ones are the
+    /// DTLS client's (RFC 8832 section 6).
+    fn open_free_stream(&mut self) -> Option<StreamId> {
         let first = match self.role {
             DtlsRole::Client => 0,
             DtlsRole::Server => 1,
         };
-        let taken = self
-            .association
-            .as_ref()
-            .map(|(_, association)| association.stream_ids())?;
-        (first..u16::MAX).step_by(2).find(|id| !taken.contains(id))
+        let (_, association) = self.association.as_mut()?;
+        let taken = association.stream_ids();
+        (first..u16::MAX)
+            .step_by(2)
+            .filter(|id| !taken.contains(id))
+            .take(MAX_TRIES)
+            .find(|id| {
+                let opened = association.open_stream(*id, PayloadProtocolIdentifier::Binary);
+                opened.is_ok()
+            })
     }
 
     fn write(

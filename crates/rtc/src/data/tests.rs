@@ -260,3 +260,61 @@ fn an_init_that_comes_late_ends_nothing() {
         Some(DataEvent::Message { message: DataMessage::Text(text), .. }) if text == "still here?"
     ));
 }
+
+/// Lets the sides talk until both are silent.
+fn settle(sides: &mut [Data; 2], now: Instant) {
+    for _ in 0..8 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let mut packets = Vec::new();
+            sides[from].transmit(now, |packet| packets.push(packet.to_vec()));
+            packets
+                .iter()
+                .for_each(|packet| sides[to].receive(now, packet));
+        }
+    }
+}
+
+#[test]
+fn a_channel_opens_while_another_is_closed_by_the_peer() {
+    let now = Instant::now();
+    let mut sides = [
+        Data::new(DtlsRole::Client, CONFIG),
+        Data::new(DtlsRole::Server, CONFIG),
+    ];
+    settle(&mut sides, now);
+    sides[1].open("first", "", DataOptions::default()).unwrap();
+    sides[1].send("first", DataPayload::Text("1")).unwrap();
+    settle(&mut sides, now);
+    sides[0].close("first").unwrap();
+    let is_closed = |data: &mut Data| {
+        std::iter::from_fn(|| data.poll_event())
+            .any(|event| matches!(event, DataEvent::Closed { label } if label == "first"))
+    };
+    // Step by step, to be quicker than the end of it.
+    for (from, to) in [(0, 1), (1, 0), (0, 1), (1, 0)] {
+        let mut packets = Vec::new();
+        sides[from].transmit(now, |packet| packets.push(packet.to_vec()));
+        packets
+            .iter()
+            .for_each(|packet| sides[to].receive(now, packet));
+        if is_closed(&mut sides[1]) {
+            break;
+        }
+    }
+    // The stream is being reset still.
+    sides[1].open("second", "", DataOptions::default()).unwrap();
+    sides[1].send("second", DataPayload::Text("2")).unwrap();
+    settle(&mut sides, now);
+    sides[1].open("third", "", DataOptions::default()).unwrap();
+    sides[1].send("third", DataPayload::Text("3")).unwrap();
+    settle(&mut sides, now);
+    let heard: Vec<(String, DataMessage)> = std::iter::from_fn(|| sides[0].poll_event())
+        .filter_map(|event| match event {
+            DataEvent::Message { label, message, .. } => Some((label, message)),
+            _ => None,
+        })
+        .collect();
+    let said = [("first", "1"), ("second", "2"), ("third", "3")];
+    let said = said.map(|(label, text)| (label.to_owned(), DataMessage::Text(text.to_owned())));
+    assert_eq!(heard, said);
+}
