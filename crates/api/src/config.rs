@@ -48,7 +48,7 @@ pub struct HttpConfig {
     pub max_body: usize,
     /// Connections open at a time, over all HTTP ports.
     pub max_connections: usize,
-    /// How long a request may take, from its first byte to the answer; long polls excluded.
+    /// How long the body of a request may take to come. What is done with it has the time that it takes.
     pub request_timeout: Duration,
     /// How long a long poll waits before it is answered with a keepalive.
     pub long_poll: Duration,

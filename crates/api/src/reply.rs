@@ -9,6 +9,13 @@ pub(crate) fn too_large(max: usize) -> Value {
     ApiError::InvalidJson(reason).reply(None, None)
 }
 
+/// Error 450 for what cannot be said to a client that has asked for it, or cannot be asked now.
+pub(crate) fn refused(request: &Value, reason: &str) -> Value {
+    let transaction = request.get("transaction").and_then(Value::as_str);
+    let session = request.get("session_id").cloned();
+    ApiError::Transport(reason.to_owned()).reply(session, transaction)
+}
+
 /// Error 472 for a client that there is no place for.
 pub(crate) fn too_many_clients() -> Value {
     ApiError::NotAcceptingSessions.reply(None, None)

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::listen::{self, stopped};
-use crate::pace::Pace;
+use crate::pace::{Pace, Requests};
 use crate::start::WEBSOCKET;
 use crate::{Counters, WebSocketConfig, reply};
 
@@ -174,9 +174,10 @@ async fn read(
         interval => interval,
     };
     let mut pinged = false;
+    let mut requests = Requests::new(&shared.gateway, client, pace);
     loop {
         let patience = if pinged { config.ping_timeout } else { idle };
-        let message = match timeout(patience, stream.next()).await {
+        let message = match timeout(patience, requests.meanwhile(stream.next())).await {
             Ok(Some(Ok(message))) => message,
             Ok(Some(Err(_))) => return Ending::Protocol,
             Ok(None) => return Ending::Left,
@@ -202,8 +203,7 @@ async fn read(
             let _ = aside.send(Aside::Reply(reply)).await;
             continue;
         }
-        pace.ask().await;
-        shared.gateway.submit(client, &request).await;
+        requests.take(&request).await;
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
 use crate::handle::{self, Command, Inbox, LocalIce, Responder};
@@ -49,6 +50,26 @@ pub struct Credentials<'a> {
     pub token: Option<&'a str>,
 }
 
+/// A request that has no reply yet.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    session: Option<SessionId>,
+    transaction: String,
+}
+
+/// What becomes of a request.
+enum Answer {
+    Now(Value),
+    /// A handle has it; it gives the reply, or none if it has put it into the client's queue itself.
+    Later(Unanswered, oneshot::Receiver<Option<Value>>),
+}
+
+/// What became of a request that makes sense.
+enum Dispatched {
+    Done(Value),
+    Handed(oneshot::Receiver<Option<Value>>),
+}
+
 impl Gateway {
     /// Starts the core on the running tokio runtime.
     pub fn new(
@@ -81,22 +102,38 @@ impl Gateway {
     /// [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
         let request = Request::parse(message, self.inner.context.config.string_ids);
-        // Without a queue to put it into, the reply always comes back.
-        self.answer(client, None, request).await.unwrap_or_default()
+        self.answer_now(client, request).await
     }
 
     /// As [`Gateway::request`], for a message that is JSON already.
     pub async fn request_value(&self, client: &Client, message: Value) -> Value {
         let request = Request::from_value(message, self.inner.context.config.string_ids);
-        self.answer(client, None, request).await.unwrap_or_default()
+        self.answer_now(client, request).await
     }
 
     /// Answers one request of a pushed client through its own queue, so that no event overtakes the reply.
     /// Returns once the reply is in the queue.
     pub async fn submit(&self, client: &Client, message: &[u8]) {
+        if let Some(begun) = self.begin(client, message).await {
+            begun.await;
+        }
+    }
+
+    /// As [`Gateway::submit`], but does not wait for a handle's reply, which may take seconds: once this returns, a handle has
+    /// the request in its order, and the client's next one may follow.
+    pub async fn begin(&self, client: &Client, message: &[u8]) -> Option<Begun> {
         let request = Request::parse(message, self.inner.context.config.string_ids);
-        if let Some(reply) = self.answer(client, Some(client), request).await {
-            client.push(reply);
+        match self.answer(client, Some(client), request).await {
+            Answer::Now(reply) => {
+                client.push(reply);
+                None
+            }
+            Answer::Later(request, reply) => Some(Begun {
+                gateway: self.clone(),
+                client: client.clone(),
+                request,
+                reply,
+            }),
         }
     }
 
@@ -254,13 +291,22 @@ impl Gateway {
         state.await.ok()
     }
 
-    /// The reply; none if it is in the queue of `queue` already.
+    async fn answer_now(&self, client: &Client, request: Result<Request, Refusal>) -> Value {
+        match self.answer(client, None, request).await {
+            Answer::Now(reply) => reply,
+            // Without a queue to put it into, the reply always comes back.
+            Answer::Later(request, reply) => {
+                self.reply_of(reply.await, &request).unwrap_or_default()
+            }
+        }
+    }
+
     async fn answer(
         &self,
         client: &Client,
         queue: Option<&Client>,
         request: Result<Request, Refusal>,
-    ) -> Option<Value> {
+    ) -> Answer {
         add(&self.inner.context.counters.requests);
         let request = match request {
             Ok(request) => request,
@@ -269,14 +315,34 @@ impl Gateway {
                 session,
                 transaction,
             }) => {
-                return Some(self.refuse(&error, session, transaction.as_deref()));
+                return Answer::Now(self.refuse(&error, session, transaction.as_deref()));
             }
         };
-        let (session, transaction) = (request.session(), request.transaction.clone());
+        let unanswered = Unanswered {
+            session: request.session(),
+            transaction: request.transaction.clone(),
+        };
         match self.dispatch(client, queue, request).await {
-            Ok(reply) => reply,
-            Err(error) => Some(self.refuse(&error, session, Some(&transaction))),
+            Ok(Dispatched::Done(reply)) => Answer::Now(reply),
+            Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
+            Err(error) => Answer::Now(self.refuse_unanswered(&error, &unanswered)),
         }
+    }
+
+    /// What is left to be said to a request that a handle had: the reply, if it is not in the client's queue already.
+    pub(crate) fn reply_of(
+        &self,
+        reply: Result<Option<Value>, oneshot::error::RecvError>,
+        request: &Unanswered,
+    ) -> Option<Value> {
+        reply.unwrap_or_else(|_| {
+            let error = ApiError::PluginMessage("No plugin to handle this message".to_owned());
+            Some(self.refuse_unanswered(&error, request))
+        })
+    }
+
+    fn refuse_unanswered(&self, error: &ApiError, request: &Unanswered) -> Value {
+        self.refuse(error, request.session, Some(&request.transaction))
     }
 
     async fn dispatch(
@@ -284,9 +350,11 @@ impl Gateway {
         client: &Client,
         queue: Option<&Client>,
         request: Request,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Dispatched, ApiError> {
         let (id, handle) = match request.address {
-            Address::Server => return self.server_request(client, &request).map(Some),
+            Address::Server => {
+                return self.server_request(client, &request).map(Dispatched::Done);
+            }
             Address::Session(id) => (id, None),
             Address::Handle(id, handle) => (id, Some(handle)),
         };
@@ -302,18 +370,21 @@ impl Gateway {
             ),
         };
         match (request.verb.as_str(), handle) {
-            ("keepalive", _) => Ok(Some(self.reply("ack", &session, &request))),
+            ("keepalive", _) => Ok(Dispatched::Done(self.reply("ack", &session, &request))),
             ("claim", _) => {
                 session.claim(client);
-                Ok(Some(self.reply("success", &session, &request)))
+                Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
-            ("attach", None) => self.attach(client, &session, &request).map(Some),
+            ("attach", None) => self
+                .attach(client, &session, &request)
+                .map(Dispatched::Done),
             ("destroy", None) => {
                 self.inner.remove(&session);
-                Ok(Some(self.reply("success", &session, &request)))
+                Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
             ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
-                self.handle_request(&session, &handle, queue, request).await
+                let reply = self.hand(&session, &handle, queue, request).await;
+                Ok(Dispatched::Handed(reply))
             }
             ("attach" | "destroy", Some(_))
             | ("message" | "trickle" | "hangup" | "detach", None) => {
@@ -399,14 +470,14 @@ impl Gateway {
         Ok(reply.with("data", data).into())
     }
 
-    /// Lets the handle's task answer.
-    async fn handle_request(
+    /// Lets the handle's task answer. No reply ever comes if it has ended, or ends before.
+    async fn hand(
         &self,
         session: &Arc<Session>,
         handle: &Inbox,
         queue: Option<&Client>,
         request: Request,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> oneshot::Receiver<Option<Value>> {
         let (responder, reply) = Responder::new(queue.cloned());
         let Request {
             transaction,
@@ -436,21 +507,18 @@ impl Gateway {
                 responder: Some((transaction, responder)),
             },
         };
-        let sent = match (&command, address) {
+        match (&command, address) {
             (Command::Detach { .. }, Address::Handle(_, id)) => {
                 session.remove_handle(id);
                 // Nobody finds the handle any more: it has to end even if the client goes away while it waits.
                 handle.deliver(command);
-                true
             }
-            _ => handle.send(command).await,
-        };
-        match reply.await {
-            Ok(reply) if sent => Ok(reply),
-            Ok(_) | Err(_) => Err(ApiError::PluginMessage(
-                "No plugin to handle this message".to_owned(),
-            )),
+            _ => {
+                // If there is no task any more, the responder goes with the command.
+                handle.send(command).await;
+            }
         }
+        reply
     }
 
     fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {

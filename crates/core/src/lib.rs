@@ -4,6 +4,7 @@
 //! implements [`Plugin`] and programs the media graph through the [`Handle`]s that it is given.
 #![forbid(unsafe_code)]
 
+mod begun;
 mod broadcast;
 mod client;
 mod config;
@@ -28,6 +29,7 @@ mod signed_token;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use client::Client;
 pub use config::{CoreConfig, RidOrder, StoredToken, equal_in_constant_time};

@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::counters::add;
 use crate::handle::Inbox;
-use crate::{Client, CoreConfig, Counters, HandleId, SessionId};
+use crate::{Client, CoreConfig, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId};
 
-/// Events that wait for an HTTP client at most; the oldest go first.
+/// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
 const QUEUE: usize = 512;
 
 #[derive(Debug)]
@@ -123,7 +123,8 @@ impl Session {
             }
             return;
         }
-        if state.queue.len() >= QUEUE {
+        let of_handles = state.handles.len().saturating_mul(OUTBOX_OF_HANDLE);
+        if state.queue.len() >= QUEUE.saturating_add(of_handles) {
             state.queue.pop_front();
             add(&self.counters.events_dropped);
         }

@@ -13,6 +13,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use portunus_core::{ApiError, Credentials};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{Shared, cors};
 use crate::{listen, reply, websocket};
@@ -75,12 +76,7 @@ async fn answer(shared: &Shared, request: Request) -> Response {
             },
         ) => empty(StatusCode::BAD_REQUEST),
         (Method::GET, path) => poll(shared, path, request.uri.query().unwrap_or_default()).await,
-        (Method::POST, path) => {
-            let answer = post(shared, path, body);
-            let limit = shared.config.request_timeout;
-            let answer = tokio::time::timeout(limit, answer).await;
-            answer.unwrap_or_else(|_| empty(StatusCode::REQUEST_TIMEOUT))
-        }
+        (Method::POST, path) => post(shared, path, body).await,
         (method, _) => {
             shared.counters.refused.add(1);
             let error = ApiError::Transport(format!("Unsupported method {method}"));
@@ -115,7 +111,13 @@ impl<'a> Path<'a> {
 async fn post(shared: &Shared, path: Path<'_>, body: Body) -> Response {
     shared.counters.http_requests.add(1);
     let max = shared.config.max_body;
-    let Ok(body) = to_bytes(body, max).await else {
+    // What a plugin takes its time for is not given up: it would be done all the same, and nobody told.
+    let limit = shared.config.request_timeout;
+    let Ok(body) = timeout(limit, to_bytes(body, max)).await else {
+        shared.counters.refused.add(1);
+        return empty(StatusCode::REQUEST_TIMEOUT);
+    };
+    let Ok(body) = body else {
         // The connection cannot be used any more: the rest of the body may still be on its way.
         shared.counters.refused.add(1);
         let mut response = json_response(&reply::too_large(max));

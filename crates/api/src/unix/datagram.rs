@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,9 +14,9 @@ use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::Shared;
+use super::{Shared, enlarge, instead_of};
 use crate::listen::stopped;
-use crate::pace::Pace;
+use crate::pace::{Pace, Requests};
 use crate::reply;
 use crate::start::UNIX;
 
@@ -23,14 +24,77 @@ use crate::start::UNIX;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may be silent, with nothing sent to it either, before it is forgotten.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Requests of one client that wait for the gateway; more are dropped, as datagrams are.
-const INBOX: usize = 64;
+/// Bytes of requests of one client that wait for the gateway, their places counted; more are refused.
+const INBOX: usize = 4 << 20;
+/// What the place of a request takes.
+const PLACE: usize = 64;
+
+/// The way to a client's task.
+#[derive(Debug)]
+struct Inbox {
+    requests: mpsc::UnboundedSender<Bytes>,
+    /// Bytes that wait.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// Where a client's task takes its requests from.
+#[derive(Debug)]
+struct Waiting {
+    requests: mpsc::UnboundedReceiver<Bytes>,
+    bytes: Arc<AtomicUsize>,
+}
+
+/// Why a request does not reach a client's task.
+#[derive(Debug)]
+enum Undelivered {
+    /// Too much waits before it.
+    Full(Bytes),
+    /// The task has ended.
+    Gone(Bytes),
+}
+
+impl Inbox {
+    fn new() -> (Inbox, Waiting) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let bytes = Arc::<AtomicUsize>::default();
+        let inbox = Inbox {
+            requests: sender,
+            waiting: bytes.clone(),
+        };
+        let waiting = Waiting {
+            requests: receiver,
+            bytes,
+        };
+        (inbox, waiting)
+    }
+
+    fn deliver(&self, request: Bytes) -> Result<(), Undelivered> {
+        let size = request.len().saturating_add(PLACE);
+        if self.waiting.load(Ordering::Relaxed).saturating_add(size) > INBOX {
+            return Err(Undelivered::Full(request));
+        }
+        self.waiting.fetch_add(size, Ordering::Relaxed);
+        self.requests
+            .send(request)
+            .map_err(|error| Undelivered::Gone(error.0))
+    }
+}
+
+impl Waiting {
+    async fn recv(&mut self) -> Option<Bytes> {
+        let request = self.requests.recv().await?;
+        self.bytes
+            .fetch_sub(request.len().saturating_add(PLACE), Ordering::Relaxed);
+        Some(request)
+    }
+}
 
 /// Serves clients until the server stops.
 pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
+    enlarge(&socket);
     let socket = Arc::new(socket);
     let mut stop = shared.stop.clone();
-    let mut clients = HashMap::<PathBuf, mpsc::Sender<Bytes>>::new();
+    let mut clients = HashMap::<PathBuf, Inbox>::new();
     let mut buffer = vec![0; shared.config.max_message + 1];
     loop {
         let received = tokio::select! {
@@ -57,29 +121,35 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
             continue;
         }
         let message = Bytes::copy_from_slice(message);
-        let message = match clients
-            .get(path)
-            .map(|inbox| inbox.try_send(message.clone()))
-        {
-            Some(Ok(())) => continue,
-            Some(Err(mpsc::error::TrySendError::Full(_))) => {
+        let delivered = match clients.get(path) {
+            Some(inbox) => inbox.deliver(message),
+            None => Err(Undelivered::Gone(message)),
+        };
+        let message = match delivered {
+            Ok(()) => continue,
+            Err(Undelivered::Full(message)) => {
                 shared.counters.refused.add(1);
+                let request = serde_json::from_slice(&message).unwrap_or_default();
+                refuse(
+                    &socket,
+                    path,
+                    &reply::refused(&request, "Too many requests wait"),
+                );
                 continue;
             }
             // New, or gone and back again.
-            Some(Err(mpsc::error::TrySendError::Closed(message))) => message,
-            None => message,
+            Err(Undelivered::Gone(message)) => message,
         };
-        clients.retain(|_, inbox| !inbox.is_closed());
+        clients.retain(|_, inbox| !inbox.requests.is_closed());
         if clients.len() >= shared.config.max_connections {
             shared.counters.connections_refused.add(1);
             refuse(&socket, path, &reply::too_many_clients());
             continue;
         }
         shared.counters.unix_connections.add(1);
-        let (inbox, requests) = mpsc::channel(INBOX);
-        // It is empty: there is room.
-        let _ = inbox.try_send(message);
+        let (inbox, requests) = Inbox::new();
+        // Nothing waits there, and its task begins in a moment.
+        let _ = inbox.deliver(message);
         clients.insert(path.to_owned(), inbox);
         tokio::spawn(client(
             socket.clone(),
@@ -98,12 +168,7 @@ fn refuse(socket: &UnixDatagram, path: &Path, reply: &Value) {
 }
 
 /// One client, until it is gone: datagrams have no end, so that is when it cannot be sent to or is idle.
-async fn client(
-    socket: Arc<UnixDatagram>,
-    path: PathBuf,
-    shared: Arc<Shared>,
-    requests: mpsc::Receiver<Bytes>,
-) {
+async fn client(socket: Arc<UnixDatagram>, path: PathBuf, shared: Arc<Shared>, requests: Waiting) {
     let (client, outbox) = Client::pushed(UNIX);
     let pace = Pace::new();
     let outcome = tokio::select! {
@@ -116,10 +181,10 @@ async fn client(
     }
 }
 
-async fn read(shared: &Shared, client: &Client, pace: &Pace, mut requests: mpsc::Receiver<Bytes>) {
-    while let Some(request) = requests.recv().await {
-        pace.ask().await;
-        shared.gateway.submit(client, &request).await;
+async fn read(shared: &Shared, client: &Client, pace: &Pace, mut waiting: Waiting) {
+    let mut requests = Requests::new(&shared.gateway, client, pace);
+    while let Some(request) = requests.meanwhile(waiting.recv()).await {
+        requests.take(&request).await;
     }
 }
 
@@ -142,21 +207,36 @@ async fn write(
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
-        let text = message.to_string();
-        match timeout(WRITE_TIMEOUT, socket.send_to(text.as_bytes(), path)).await {
-            Ok(sent) => {
-                sent?;
-                pace.wrote();
-            }
-            Err(_) => {
-                shared.counters.slow_clients.add(1);
-                return Err(io::ErrorKind::TimedOut.into());
-            }
+        let sent = send(socket, path, shared, &message).await;
+        let instead = sent
+            .as_ref()
+            .err()
+            .and_then(|error| instead_of(&message, error));
+        match instead {
+            Some(instead) => send(socket, path, shared, &instead).await?,
+            None => sent?,
         }
+        pace.wrote();
     }
     // The last events say that calls have ended.
     while let Some(message) = outbox.try_recv() {
         socket.try_send_to(message.to_string().as_bytes(), path)?;
     }
     Ok(())
+}
+
+async fn send(
+    socket: &UnixDatagram,
+    path: &Path,
+    shared: &Shared,
+    message: &Value,
+) -> io::Result<()> {
+    let text = message.to_string();
+    match timeout(WRITE_TIMEOUT, socket.send_to(text.as_bytes(), path)).await {
+        Ok(sent) => sent.map(drop),
+        Err(_) => {
+            shared.counters.slow_clients.add(1);
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
 }

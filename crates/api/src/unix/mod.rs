@@ -4,17 +4,23 @@ mod datagram;
 mod seqpacket;
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram as StdDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portunus_core::Gateway;
+use serde_json::Value;
+use socket2::SockRef;
 use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 use tokio_seqpacket::UnixSeqpacketListener;
 
-use crate::{Counters, StartError, UnixConfig, UnixKind};
+use crate::{Counters, StartError, UnixConfig, UnixKind, reply};
+
+/// The buffer that is asked for: no message is longer, and lists of rooms are long.
+const SEND_BUFFER: usize = 4 << 20;
 
 /// A bound socket that is not served yet.
 #[derive(Debug)]
@@ -105,6 +111,26 @@ impl Socket {
             Kind::Datagram(socket) => datagram::serve(socket, shared).await,
         }
     }
+}
+
+/// Makes room for long messages, as far as the system allows.
+fn enlarge(socket: &impl AsFd) {
+    if let Err(error) = SockRef::from(socket).set_send_buffer_size(SEND_BUFFER) {
+        tracing::debug!(%error, "cannot enlarge the Unix socket's buffer");
+    }
+}
+
+/// What is said instead of a message that was not sent because no packet can be so long; none for another error, which is
+/// the client's end.
+fn instead_of(message: &Value, error: &io::Error) -> Option<Value> {
+    if error.raw_os_error() != Some(libc::EMSGSIZE) {
+        return None;
+    }
+    tracing::warn!("a message is too long for the Unix socket: net.core.wmem_max bounds it");
+    Some(reply::refused(
+        message,
+        "The reply is too long for this socket",
+    ))
 }
 
 #[derive(Debug)]

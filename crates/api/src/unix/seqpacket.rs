@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::{Client, Outbox};
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
-use super::Shared;
+use super::{Shared, enlarge, instead_of};
 use crate::listen::stopped;
-use crate::pace::Pace;
+use crate::pace::{Pace, Requests};
 use crate::reply;
 use crate::start::UNIX;
 
@@ -49,6 +50,7 @@ pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Share
 
 async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSemaphorePermit) {
     shared.counters.unix_connections.add(1);
+    enlarge(&socket);
     let (client, mut outbox) = Client::pushed(UNIX);
     let pace = Pace::new();
     let outcome = tokio::select! {
@@ -69,8 +71,10 @@ async fn read(
 ) -> io::Result<()> {
     let max = shared.config.max_message;
     let mut buffer = vec![0; max + 1];
+    let mut requests = Requests::new(&shared.gateway, client, pace);
     loop {
-        let length = socket.recv(&mut buffer).await?.bytes_read();
+        let length = requests.meanwhile(socket.recv(&mut buffer)).await?;
+        let length = length.bytes_read();
         let message = match buffer.get(..length) {
             None | Some([]) => return Ok(()),
             Some(message) => message,
@@ -82,8 +86,7 @@ async fn read(
             send(socket, shared, text.as_bytes()).await?;
             continue;
         }
-        pace.ask().await;
-        shared.gateway.submit(client, message).await;
+        requests.take(message).await;
     }
 }
 
@@ -104,14 +107,27 @@ async fn write(
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
-        send(socket, shared, message.to_string().as_bytes()).await?;
+        say(socket, shared, &message).await?;
         pace.wrote();
     }
     // The last events say that calls have ended.
     while let Some(message) = outbox.try_recv() {
-        send(socket, shared, message.to_string().as_bytes()).await?;
+        say(socket, shared, &message).await?;
     }
     Ok(())
+}
+
+/// Sends a reply or an event.
+async fn say(socket: &UnixSeqpacket, shared: &Shared, message: &Value) -> io::Result<()> {
+    let sent = send(socket, shared, message.to_string().as_bytes()).await;
+    let instead = sent
+        .as_ref()
+        .err()
+        .and_then(|error| instead_of(message, error));
+    match instead {
+        Some(instead) => send(socket, shared, instead.to_string().as_bytes()).await,
+        None => sent,
+    }
 }
 
 async fn send(socket: &UnixSeqpacket, shared: &Shared, text: &[u8]) -> io::Result<()> {

@@ -131,6 +131,8 @@ impl Commands {
 #[derive(Debug, Default)]
 struct Late {
     queue: VecDeque<Command>,
+    /// Those that are no messages of data channels.
+    others: usize,
     /// A task sends it.
     is_sent: bool,
 }
@@ -173,11 +175,12 @@ impl Inbox {
                 Err(mpsc::error::TrySendError::Full(refused)) => command = refused,
             }
         }
-        let has_room = command.is_vital() || size > 0 || late.queue.len() < CAPACITY;
+        let has_room = command.is_vital() || size > 0 || late.others < CAPACITY;
         if command.is_droppable() || !has_room {
             self.message_bytes.fetch_sub(size, Ordering::Relaxed);
             return add(&self.counters.events_dropped);
         }
+        late.others += usize::from(size == 0);
         late.queue.push_back(command);
         if !std::mem::replace(&mut late.is_sent, true) {
             tokio::spawn(self.clone().send_late());
@@ -194,6 +197,12 @@ impl Inbox {
     fn next_late(&self) -> Option<Command> {
         let mut late = self.late();
         let next = late.queue.pop_front();
+        if next
+            .as_ref()
+            .is_some_and(|next| next.message_size().is_none())
+        {
+            late.others = late.others.saturating_sub(1);
+        }
         late.is_sent = next.is_some();
         next
     }
@@ -308,16 +317,19 @@ mod tests {
             payload: DataPayload::Text(n.to_string()),
         };
         let count = 10 * CAPACITY;
+        let news = |event| Command::Peer(PeerEvent::new(peer, event));
         for n in 0..count {
-            let event = Event::Data(message(n));
-            inbox.deliver(Command::Peer(PeerEvent::new(peer, event)));
+            inbox.deliver(news(Event::Data(message(n))));
         }
+        // They take no place from what has changed.
+        inbox.deliver(news(Event::Ice(IceState::Connected)));
         for n in 0..count {
             let Some(Command::Peer(event)) = commands.recv().await else {
                 panic!("no message");
             };
             assert_eq!(event.event, Event::Data(message(n)));
         }
+        assert!(matches!(commands.recv().await, Some(Command::Peer(_))));
         assert_eq!(counters.events_dropped.load(Ordering::Relaxed), 0);
         assert_eq!(inbox.message_bytes.load(Ordering::Relaxed), 0);
     }
