@@ -211,6 +211,7 @@ impl Worker {
         if let Err(error) = peer.connection.negotiate(negotiated, now) {
             tracing::debug!(%error, "negotiation not wholly applied");
         }
+        let mut resumed = SmallVec::<[usize; 4]>::new();
         for (index, media) in negotiated.media.iter().enumerate() {
             let track = TrackRef {
                 peer: id,
@@ -247,15 +248,37 @@ impl Worker {
             if let Some(entry) = self.track(slot, index) {
                 entry.source = Some(key);
                 match &mut entry.sink {
-                    Some(sink) => sink.configure(media),
-                    None => entry.sink = Some(Sink::new(media)),
+                    Some(sink) if sink.is_of(media) => {
+                        let held = !sink.sends;
+                        sink.configure(media);
+                        resumed.extend(sink.route.filter(|_| held && sink.sends));
+                    }
+                    sink => {
+                        let before = sink.replace(Sink::new(media));
+                        resumed.extend(before.and_then(|sink| sink.route));
+                    }
                 }
             }
         }
+        self.resume_routes(slot, &resumed);
         self.attach_routes(id);
         self.negotiate_adaptation(slot, now);
         self.prime_peer(slot, now);
         self.touch(slot);
+    }
+
+    /// The sinks of these routes send again, or are others now. As pictures are missing, the routes begin anew.
+    fn resume_routes(&mut self, slot: usize, resumed: &[usize]) {
+        let pacer = self.peers.get_mut(slot).and_then(|p| p.pacer.as_mut());
+        if let Some(pacer) = pacer.filter(|_| !resumed.is_empty()) {
+            pacer.retain(|queued| !resumed.contains(&queued.route));
+        }
+        for route in resumed {
+            if let Some(route) = self.routes.get_mut(*route) {
+                route.selector.restart();
+                route.primed = false;
+            }
+        }
     }
 
     /// Routes from a peer's data channels may have been there before them.
