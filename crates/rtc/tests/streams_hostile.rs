@@ -140,14 +140,14 @@ fn a_flood_of_ssrcs_is_bounded() {
     let mut pair = pair_with(video("v", 2_000));
     pair.send(VIDEO, SeqNo(1), 0, b"before");
     pair.run(TICK);
-    for ssrc in 100..1_100 {
+    for ssrc in 100..3_100 {
         send(&mut pair, (ssrc, VIDEO_PT, 1), &[MID], b"flood");
     }
     assert_eq!(pair.right.arrivals.len(), 64);
     let refused = |reason| pair.right.refusals.iter().filter(|r| **r == reason).count();
     let sources = portunus_srtp::OpenError::TooManySources;
     let sources = refused(Refusal::Transport(DropReason::Srtp(sources)));
-    assert_eq!((refused(UNKNOWN), sources), (256 - 64, 1_001 - 256));
+    assert_eq!((refused(UNKNOWN), sources), (2_048 - 64, 3_001 - 2_048));
     // What was known before goes on.
     pair.send(VIDEO, SeqNo(2), 900, b"after");
     pair.run(TICK * 2);
