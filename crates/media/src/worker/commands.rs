@@ -8,6 +8,7 @@ use portunus_sdp::negotiated::{IceCredentials, Kind, Negotiated};
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::limits::{MANY, note_limited};
 use super::peer::{Peer, Route, Track};
 use super::peers::guarded;
 use crate::command::Command;
@@ -336,8 +337,11 @@ impl Worker {
             primed: false,
         });
         self.by_route.insert(id, slot);
-        if let Some(source) = self.sources.get_mut(source.0) {
-            source.routes.push(slot);
+        if let Some(of) = self.sources.get_mut(source.0) {
+            of.routes.push(slot);
+            if of.routes.len() > MANY && of.limit.is_some() {
+                note_limited(&mut self.limited, source);
+            }
         }
         if let Some(peer) = self.slot(to.peer).and_then(|slot| self.peers.get_mut(slot)) {
             peer.routes.push(slot);
@@ -436,7 +440,7 @@ impl Worker {
             .decision
             .is_some_and(|decision| decision.share.is_some())
         {
-            self.limited.push(route.source);
+            note_limited(&mut self.limited, route.source);
         }
         let peer = self.by_id.get(&route.to.peer).copied();
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
@@ -466,6 +470,9 @@ impl Worker {
             return;
         };
         source.routes.retain(|other| *other != slot);
+        if source.routes.len() == MANY {
+            note_limited(&mut self.limited, key);
+        }
         if !source.is_relayed() {
             source.forget();
         }

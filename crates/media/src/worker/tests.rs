@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use portunus_rtc::bandwidth::{DataRate, Decision, Reason};
 use portunus_rtc::testing::{Side, credentials, video};
 use portunus_rtp::extension::AbsSendTime;
 use portunus_rtp::{ExtensionKind, Header, Mid, SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
 use super::Worker;
+use super::limits::note_limited;
 use crate::command::Command;
 use crate::graph::{Packet, Sent, SourceFormat, Stamp};
 use crate::testing::{Bare, bare};
@@ -279,4 +281,64 @@ fn after_a_hold_a_line_goes_on_without_a_gap_as_a_new_one_begins() {
     viewer.negotiate(held(true));
     assert_eq!(viewer.relay(50_000).0.out, SeqNo(1_002));
     assert!(!viewer.bare.worker.routes.get(route).unwrap().primed);
+}
+
+#[test]
+fn a_publisher_that_many_watch_is_not_asked_for_less() {
+    let now = Instant::now();
+    let Bare {
+        mut worker, inbox, ..
+    } = bare(now);
+    let from = track(0, 1);
+    let route = |serial| RouteId { worker: 0, serial };
+    let join = |worker: &mut Worker, serial| {
+        let to = track(0, serial);
+        inbox.send(Command::CreatePeer {
+            peer: to.peer,
+            ice: credentials(&serial.to_string(), 1),
+            controlling: false,
+        });
+        inbox.send(Command::AddRoute {
+            route: route(serial),
+            from: from.into(),
+            to,
+            options: RouteOptions::default(),
+        });
+        worker.take_commands(now);
+    };
+    let share = DataRate::kbps(200);
+    inbox.send(Command::CreatePeer {
+        peer: from.peer,
+        ice: credentials("publisher", 1),
+        controlling: false,
+    });
+    for serial in 2..53 {
+        join(&mut worker, serial);
+    }
+    let key = worker.by_source[&from.into()];
+    for (_, route) in &mut worker.routes {
+        // As the allocator decides where there are temporal layers.
+        route.decision = Some(Decision {
+            media: 0,
+            target: None,
+            rate: share,
+            reason: Reason::Least,
+            cut: false,
+            share: Some(share),
+        });
+    }
+    let limit = |worker: &mut Worker| {
+        worker.poll_touched(now);
+        worker.sources.get(key.0).unwrap().limit
+    };
+    for _ in 0..3 {
+        note_limited(&mut worker.limited, key);
+    }
+    assert_eq!(worker.limited, [key]);
+    assert_eq!(limit(&mut worker), None, "51 watch");
+    inbox.send(Command::RemoveRoute { route: route(2) });
+    worker.take_commands(now);
+    assert_eq!(limit(&mut worker), Some(share), "50 do");
+    join(&mut worker, 60);
+    assert_eq!(limit(&mut worker), None, "51 do again");
 }
