@@ -140,14 +140,14 @@ fn a_flood_of_ssrcs_is_bounded() {
     let mut pair = pair_with(video("v", 2_000));
     pair.send(VIDEO, SeqNo(1), 0, b"before");
     pair.run(TICK);
-    for ssrc in 100..1_100 {
+    for ssrc in 100..3_100 {
         send(&mut pair, (ssrc, VIDEO_PT, 1), &[MID], b"flood");
     }
     assert_eq!(pair.right.arrivals.len(), 64);
     let refused = |reason| pair.right.refusals.iter().filter(|r| **r == reason).count();
     let sources = portunus_srtp::OpenError::TooManySources;
     let sources = refused(Refusal::Transport(DropReason::Srtp(sources)));
-    assert_eq!((refused(UNKNOWN), sources), (256 - 64, 1_001 - 256));
+    assert_eq!((refused(UNKNOWN), sources), (2_048 - 64, 3_001 - 2_048));
     // What was known before goes on.
     pair.send(VIDEO, SeqNo(2), 900, b"after");
     pair.run(TICK * 2);
@@ -315,4 +315,36 @@ fn requests_for_what_was_never_sent_are_bounded() {
         (0, 0)
     );
     assert_eq!(sent.round_trip(), None, "nobody answered a report of ours");
+}
+
+#[test]
+fn what_a_datagram_of_rtcp_may_ask_for_is_bounded() {
+    let mut pair = MediaPair::connected(9, Link::GOOD);
+    // Two runs, of 8,191 packets and of one, none of which came.
+    let mut feedback = [0; 24];
+    feedback[..4].copy_from_slice(&[0x80 | 15, 205, 0, 5]);
+    feedback[7] = 9;
+    feedback[14..16].copy_from_slice(&8_192_u16.to_be_bytes());
+    feedback[20..24].copy_from_slice(&[0x1f, 0xff, 0, 1]);
+    for (count, malformed) in [(1, 0), (4, 3), (1, 3)] {
+        pair.send_rtcp(&feedback.repeat(count));
+        pair.run(TICK * 3);
+        assert_eq!(pair.right.connection.malformed_rtcp(), malformed);
+    }
+    pair.send(VIDEO, SeqNo(20), 0, b"good");
+    pair.run(TICK * 3);
+    let nack = NackWriter {
+        sender: Ssrc(9),
+        media: pair.right.lines[VIDEO].local_ssrc,
+        lost: 0..1_700,
+    };
+    let mut buf = [0; 1_200];
+    let mut out = CompoundWriter::new(&mut buf);
+    out.push(&nack).unwrap();
+    out.push(&nack).unwrap();
+    let len = out.len();
+    pair.send_rtcp(&buf[..len]);
+    pair.run(TICK * 3);
+    let sent = pair.right.connection.media()[VIDEO].sent().unwrap();
+    assert_eq!(sent.counters().nacks, 1_024);
 }

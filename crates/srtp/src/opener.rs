@@ -11,8 +11,8 @@ use crate::transform::{Packet, Refused, Transform};
 use crate::{KeyError, OpenError, Profile, fetch};
 
 /// How many SSRCs of RTP and of RTCP an [`Opener`] keeps apart unless told otherwise: room for a peer
-/// that changes its tracks all day, in at most 12 KiB.
-pub const DEFAULT_SOURCE_LIMIT: usize = 256;
+/// that changes its tracks all day, in at most 96 KiB.
+pub const DEFAULT_SOURCE_LIMIT: usize = 2_048;
 
 /// Opens SRTP and SRTCP packets with one master key.
 ///

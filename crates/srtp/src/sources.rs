@@ -43,11 +43,9 @@ impl SourceTable {
         if let Some((_, window)) = self.entries.get(self.last).filter(|entry| entry.0 == ssrc) {
             return Ok(Place::Known(self.last, *window));
         }
-        let found = self
-            .entries
-            .iter()
-            .enumerate()
-            .find(|(_, entry)| entry.0 == ssrc);
+        // The newest are those that are in use: what is given up stays, for its packets must not come again.
+        let mut newest_first = self.entries.iter().enumerate().rev();
+        let found = newest_first.find(|(_, entry)| entry.0 == ssrc);
         if let Some((at, (_, window))) = found {
             self.last = at;
             return Ok(Place::Known(at, *window));

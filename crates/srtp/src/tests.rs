@@ -272,6 +272,22 @@ fn sources_are_bounded_and_only_authentic_ones_count() {
 }
 
 #[test]
+fn a_peer_may_change_its_source_for_long_and_none_is_replayed() {
+    let (sealer, mut opener) = pair(Profile::AeadAes128Gcm);
+    let packet = |ssrc, index| seal(&sealer, Ssrc(ssrc), index);
+    for ssrc in 0..2_048 {
+        assert_eq!(open(&mut opener, &packet(ssrc, 1)), Ok(1));
+    }
+    let one_more = open(&mut opener, &packet(2_048, 1));
+    assert_eq!(one_more, Err(OpenError::TooManySources));
+    for ssrc in [0, 1_000, 2_047] {
+        let again = open(&mut opener, &packet(ssrc, 1));
+        assert_eq!(again, Err(OpenError::Replayed));
+        assert_eq!(open(&mut opener, &packet(ssrc, 2)), Ok(2));
+    }
+}
+
+#[test]
 fn the_caller_is_told_of_a_buffer_without_room() {
     let (mut sealer, _) = pair(Profile::AeadAes128Gcm);
     let mut buf = [0; 40];

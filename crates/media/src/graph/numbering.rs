@@ -190,6 +190,13 @@ impl Numbering {
         self.next_ended = 0;
     }
 
+    /// Nothing is sent for a while: what comes after that is a switch, whatever it is of.
+    pub(crate) fn interrupt(&mut self) {
+        self.current = None;
+        self.ended.clear();
+        self.next_ended = 0;
+    }
+
     /// Headers are written otherwise from now on: what was sent before cannot be sent again as it was.
     pub(crate) fn forget_sent(&mut self) {
         self.ended.clear();

@@ -66,21 +66,31 @@ impl Sink {
         sink
     }
 
-    /// Takes the outcome of a renegotiation; the numbering goes on.
+    /// Whether it is the stream of this m-line, or of another that was there before it.
+    pub(crate) fn is_of(&self, media: &NegotiatedMedia) -> bool {
+        self.ssrc == media.local_ssrc
+    }
+
+    /// Takes the outcome of a renegotiation, which is about the same stream; the numbering goes on.
     pub(crate) fn configure(&mut self, media: &NegotiatedMedia) {
-        self.ssrc = media.local_ssrc;
         let payloads = media.payloads.iter().map(|p| (p.codec, p.pt, p.rtx));
         let payloads: SmallVec<[(Codec, Pt, Option<Pt>); 3]> = payloads.collect();
-        if (self.rtx_ssrc, self.extensions) != (media.local_rtx_ssrc, media.extensions)
+        let before = (self.mid, self.rtx_ssrc, self.extensions);
+        if before != (media.mid, media.local_rtx_ssrc, media.extensions)
             || self.payloads != payloads
         {
             self.numbering.forget_sent();
         }
+        self.mid = media.mid;
         self.rtx_ssrc = media.local_rtx_ssrc;
         self.payloads = payloads;
         self.extensions = media.extensions;
         self.clock_rate = media.payloads.first().map_or(90_000, |p| p.clock_rate);
         self.sends = media.send && !media.disabled;
+        if !self.sends {
+            // What is not sent meanwhile must leave no gap: SRTP loses count of more than 32,768.
+            self.numbering.interrupt();
+        }
         let kinds = self.extensions.iter().map(|(kind, _)| kind);
         self.relays = kinds.filter(|kind| relayed(*kind, false)).collect();
         self.is_numbered =

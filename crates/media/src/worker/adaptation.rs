@@ -8,6 +8,7 @@ use portunus_rtc::bandwidth::{
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::limits::{MANY, note_limited};
 use super::peer::{Peer, Route};
 use crate::graph::{Source, SourceKey};
 use crate::{RouteOptions, SourceRef};
@@ -19,8 +20,6 @@ const LOOK: Duration = Duration::from_secs(2);
 /// A peer that agreed to report, but did not so long after the first packets, is taken for one that
 /// never will: what is unknown limits nothing.
 const UNHEARD: Duration = Duration::from_secs(2);
-/// A publisher of a single layer that so many watch is not asked for less because of some of them.
-const MANY: usize = 50;
 /// The pacer leaves so much room above what flows.
 const ROOM: f64 = 1.25;
 
@@ -221,7 +220,7 @@ impl Worker {
         let share = before.and_then(|decision| decision.share);
         if share != decision.share {
             let source = route.source;
-            self.limited.push(source);
+            note_limited(&mut self.limited, source);
         }
         let wanted = route.bounded();
         if decision.cut && route.selector.cut(&wanted) {
@@ -271,7 +270,7 @@ impl Worker {
                 && let Some(decision) = route.decision.take()
             {
                 if decision.share.is_some() {
-                    self.limited.push(route.source);
+                    note_limited(&mut self.limited, route.source);
                 }
                 route.wanted = route.options.clone();
                 route.selector.retarget();

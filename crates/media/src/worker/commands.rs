@@ -8,6 +8,7 @@ use portunus_sdp::negotiated::{IceCredentials, Kind, Negotiated};
 use smallvec::SmallVec;
 
 use super::Worker;
+use super::limits::{MANY, note_limited};
 use super::peer::{Peer, Route, Track};
 use super::peers::guarded;
 use crate::command::Command;
@@ -211,6 +212,7 @@ impl Worker {
         if let Err(error) = peer.connection.negotiate(negotiated, now) {
             tracing::debug!(%error, "negotiation not wholly applied");
         }
+        let mut resumed = SmallVec::<[usize; 4]>::new();
         for (index, media) in negotiated.media.iter().enumerate() {
             let track = TrackRef {
                 peer: id,
@@ -247,15 +249,37 @@ impl Worker {
             if let Some(entry) = self.track(slot, index) {
                 entry.source = Some(key);
                 match &mut entry.sink {
-                    Some(sink) => sink.configure(media),
-                    None => entry.sink = Some(Sink::new(media)),
+                    Some(sink) if sink.is_of(media) => {
+                        let held = !sink.sends;
+                        sink.configure(media);
+                        resumed.extend(sink.route.filter(|_| held && sink.sends));
+                    }
+                    sink => {
+                        let before = sink.replace(Sink::new(media));
+                        resumed.extend(before.and_then(|sink| sink.route));
+                    }
                 }
             }
         }
+        self.resume_routes(slot, &resumed);
         self.attach_routes(id);
         self.negotiate_adaptation(slot, now);
         self.prime_peer(slot, now);
         self.touch(slot);
+    }
+
+    /// The sinks of these routes send again, or are others now. As pictures are missing, the routes begin anew.
+    fn resume_routes(&mut self, slot: usize, resumed: &[usize]) {
+        let pacer = self.peers.get_mut(slot).and_then(|p| p.pacer.as_mut());
+        if let Some(pacer) = pacer.filter(|_| !resumed.is_empty()) {
+            pacer.retain(|queued| !resumed.contains(&queued.route));
+        }
+        for route in resumed {
+            if let Some(route) = self.routes.get_mut(*route) {
+                route.selector.restart();
+                route.primed = false;
+            }
+        }
     }
 
     /// Routes from a peer's data channels may have been there before them.
@@ -313,8 +337,11 @@ impl Worker {
             primed: false,
         });
         self.by_route.insert(id, slot);
-        if let Some(source) = self.sources.get_mut(source.0) {
-            source.routes.push(slot);
+        if let Some(of) = self.sources.get_mut(source.0) {
+            of.routes.push(slot);
+            if of.routes.len() > MANY && of.limit.is_some() {
+                note_limited(&mut self.limited, source);
+            }
         }
         if let Some(peer) = self.slot(to.peer).and_then(|slot| self.peers.get_mut(slot)) {
             peer.routes.push(slot);
@@ -413,7 +440,7 @@ impl Worker {
             .decision
             .is_some_and(|decision| decision.share.is_some())
         {
-            self.limited.push(route.source);
+            note_limited(&mut self.limited, route.source);
         }
         let peer = self.by_id.get(&route.to.peer).copied();
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
@@ -443,6 +470,9 @@ impl Worker {
             return;
         };
         source.routes.retain(|other| *other != slot);
+        if source.routes.len() == MANY {
+            note_limited(&mut self.limited, key);
+        }
         if !source.is_relayed() {
             source.forget();
         }

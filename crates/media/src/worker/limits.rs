@@ -12,8 +12,17 @@ use crate::{SourceRef, TrackRef};
 
 /// Of so many viewers one may take less than the publisher sends: the others are not to suffer from it.
 const ONE_OF: usize = 10;
+/// With more viewers the publisher is not asked for less because of some of them.
+pub(super) const MANY: usize = 50;
 /// A lower limit is told if it is lower by this share.
 const LOWER: f64 = 0.97;
+
+/// Notes that what some viewer can take of a source changed.
+pub(super) fn note_limited(limited: &mut Vec<SourceKey>, key: SourceKey) {
+    if !limited.contains(&key) {
+        limited.push(key);
+    }
+}
 
 impl Worker {
     /// What some viewer on this worker can take of a source changed.
@@ -24,16 +33,20 @@ impl Worker {
         let SourceRef::Track(_) = source.is else {
             return;
         };
-        let routes = source.routes.iter().filter_map(|s| self.routes.get(*s));
-        let shares = routes.clone().filter_map(|route| route.decision?.share);
-        let mut shares: SmallVec<[DataRate; 16]> = shares.collect();
-        shares.sort_unstable();
-        let limit = if source.format.encodings == 1 {
-            shares.get(routes.count() / ONE_OF).copied()
+        let (is, before) = (source.is, source.limit);
+        let asks = source.format.encodings == 1 && source.routes.len() <= MANY;
+        if !asks && before.is_none() {
+            return;
+        }
+        let limit = if asks {
+            let routes = source.routes.iter().filter_map(|s| self.routes.get(*s));
+            let shares = routes.filter_map(|route| route.decision?.share);
+            let mut shares: SmallVec<[DataRate; 16]> = shares.collect();
+            shares.sort_unstable();
+            shares.get(source.routes.len() / ONE_OF).copied()
         } else {
             None
         };
-        let (is, before) = (source.is, source.limit);
         let news = match (before, limit) {
             (Some(before), Some(limit)) => limit > before || limit < before.times(LOWER),
             (before, limit) => before != limit,

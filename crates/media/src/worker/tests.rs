@@ -1,12 +1,18 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
-use portunus_rtc::testing::credentials;
-use portunus_rtp::Mid;
+use portunus_rtc::bandwidth::{DataRate, Decision, Reason};
+use portunus_rtc::testing::{Side, credentials, video};
+use portunus_rtp::extension::AbsSendTime;
+use portunus_rtp::{ExtensionKind, Header, Mid, SeqNo, Ssrc};
+use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
+use super::Worker;
+use super::limits::note_limited;
 use crate::command::Command;
-use crate::graph::SourceFormat;
+use crate::graph::{Packet, Sent, SourceFormat, Stamp};
 use crate::testing::{Bare, bare};
 use crate::{
     DataMessage, DataPayload, Event, IceState, PeerId, RouteId, RouteOptions, SourceRef, TrackRef,
@@ -166,4 +172,173 @@ fn what_only_advises_does_not_hold_up_what_has_changed() {
     }
     worker.emit(peer, Event::Remb { bitrate: 2 });
     assert_eq!(events.len(), super::ADVICE);
+}
+
+/// A viewer with a route to its line `0`, which is agreed on by [`Viewer::negotiate`].
+struct Viewer {
+    bare: Bare,
+    to: TrackRef,
+    now: Instant,
+}
+
+impl Viewer {
+    fn new() -> Self {
+        let now = Instant::now();
+        let mut bare = bare(now);
+        let (from, to) = (track(0, 1), track(0, 2));
+        for (name, peer) in [("publisher", from.peer), ("viewer", to.peer)] {
+            bare.inbox.send(Command::CreatePeer {
+                peer,
+                ice: credentials(name, 1),
+                controlling: false,
+            });
+        }
+        bare.inbox.send(Command::AddRoute {
+            route: RouteId {
+                worker: 0,
+                serial: 3,
+            },
+            from: from.into(),
+            to,
+            options: RouteOptions::default(),
+        });
+        bare.worker.take_commands(now);
+        Self { bare, to, now }
+    }
+
+    fn negotiate(&mut self, line: NegotiatedMedia) {
+        let address = SocketAddr::from(([127, 0, 0, 1], 20_000));
+        let side = Side::new("client", address, true, DtlsRole::Client);
+        self.bare.inbox.send(Command::Negotiate {
+            peer: self.to.peer,
+            negotiated: Box::new(Negotiated {
+                transport: side.describe(),
+                media: vec![line],
+            }),
+        });
+        self.bare.worker.take_commands(self.now);
+    }
+
+    /// Relays the source's packet `seq`; gives its number, and the header and mid that it leaves with.
+    fn relay(&mut self, seq: u64) -> (Sent, Header, Vec<u8>) {
+        let worker: &mut Worker = &mut self.bare.worker;
+        let slot = worker.slot(self.to.peer).unwrap();
+        let route = worker.by_route.values().next().unwrap();
+        let source = worker.routes.get(*route).unwrap().source;
+        let peer = worker.peers.get_mut(slot).unwrap();
+        let sink = peer.tracks.first_mut().unwrap().sink.as_mut().unwrap();
+        let mut packet = Packet::empty(self.now);
+        (packet.seq, packet.codec) = (SeqNo(seq), Codec::Vp8);
+        packet.fill(&[0; 20]);
+        packet.data[0] = 0x80;
+        packet.header = Header::parse(&packet.data).unwrap();
+        let sent = sink.numbering.forward(source, &packet, 90_000, None);
+        let stamp = Stamp {
+            send_time: AbsSendTime::from_duration(std::time::Duration::ZERO),
+            transport_seq: 0,
+            playout_delay: None,
+        };
+        let (sent, mut out) = (sent.unwrap(), [0; 100]);
+        let ((_, len), _) = sink.write(&packet, &sent, &stamp, &mut out).unwrap();
+        let header = Header::parse(&out[..len]).unwrap();
+        let line = video("0", 0).extensions;
+        let mid = header.extension(&out, line.id(ExtensionKind::Mid).unwrap());
+        (sent, header, mid.unwrap().to_vec())
+    }
+}
+
+#[test]
+fn what_takes_the_place_of_a_stopped_line_is_another_stream() {
+    let mut viewer = Viewer::new();
+    viewer.negotiate(video("0", 1_000));
+    let (sent, header, mid) = viewer.relay(70_000);
+    assert_eq!((sent.out, header.ssrc), (SeqNo(1_001), Ssrc(1_000)));
+    assert_eq!(mid, b"0");
+    viewer.negotiate(video("1", 2_000));
+    let (sent, header, mid) = viewer.relay(70_001);
+    assert_eq!((sent.out, header.ssrc), (SeqNo(2_001), Ssrc(2_000)));
+    assert_eq!(mid, b"1");
+    // Another mid alone: under the same SSRC no number may be used twice.
+    viewer.negotiate(video("2", 2_000));
+    let (sent, _, mid) = viewer.relay(70_002);
+    assert_eq!((sent.out, mid.as_slice()), (SeqNo(2_002), &b"2"[..]));
+}
+
+#[test]
+fn after_a_hold_a_line_goes_on_without_a_gap_as_a_new_one_begins() {
+    let mut viewer = Viewer::new();
+    let held = |send| NegotiatedMedia {
+        send,
+        ..video("0", 1_000)
+    };
+    viewer.negotiate(held(true));
+    assert_eq!(viewer.relay(5).0.out, SeqNo(1_001));
+    let route = *viewer.bare.worker.by_route.values().next().unwrap();
+    viewer.bare.worker.routes.get_mut(route).unwrap().primed = true;
+    viewer.negotiate(held(true));
+    assert!(viewer.bare.worker.routes.get(route).unwrap().primed);
+    viewer.negotiate(held(false));
+    viewer.negotiate(held(true));
+    assert_eq!(viewer.relay(50_000).0.out, SeqNo(1_002));
+    assert!(!viewer.bare.worker.routes.get(route).unwrap().primed);
+}
+
+#[test]
+fn a_publisher_that_many_watch_is_not_asked_for_less() {
+    let now = Instant::now();
+    let Bare {
+        mut worker, inbox, ..
+    } = bare(now);
+    let from = track(0, 1);
+    let route = |serial| RouteId { worker: 0, serial };
+    let join = |worker: &mut Worker, serial| {
+        let to = track(0, serial);
+        inbox.send(Command::CreatePeer {
+            peer: to.peer,
+            ice: credentials(&serial.to_string(), 1),
+            controlling: false,
+        });
+        inbox.send(Command::AddRoute {
+            route: route(serial),
+            from: from.into(),
+            to,
+            options: RouteOptions::default(),
+        });
+        worker.take_commands(now);
+    };
+    let share = DataRate::kbps(200);
+    inbox.send(Command::CreatePeer {
+        peer: from.peer,
+        ice: credentials("publisher", 1),
+        controlling: false,
+    });
+    for serial in 2..53 {
+        join(&mut worker, serial);
+    }
+    let key = worker.by_source[&from.into()];
+    for (_, route) in &mut worker.routes {
+        // As the allocator decides where there are temporal layers.
+        route.decision = Some(Decision {
+            media: 0,
+            target: None,
+            rate: share,
+            reason: Reason::Least,
+            cut: false,
+            share: Some(share),
+        });
+    }
+    let limit = |worker: &mut Worker| {
+        worker.poll_touched(now);
+        worker.sources.get(key.0).unwrap().limit
+    };
+    for _ in 0..3 {
+        note_limited(&mut worker.limited, key);
+    }
+    assert_eq!(worker.limited, [key]);
+    assert_eq!(limit(&mut worker), None, "51 watch");
+    inbox.send(Command::RemoveRoute { route: route(2) });
+    worker.take_commands(now);
+    assert_eq!(limit(&mut worker), Some(share), "50 do");
+    join(&mut worker, 60);
+    assert_eq!(limit(&mut worker), None, "51 do again");
 }

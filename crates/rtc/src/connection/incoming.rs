@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::extension::TransportCc;
-use portunus_rtp::rtcp::{Compound, Packet, ReportBlock};
+use portunus_rtp::rtcp::{Compound, Nack, Packet, ReportBlock};
 use portunus_rtp::{ExtensionKind, Header, SeqNo, Ssrc, header};
 use portunus_sdp::negotiated::{Codec, Kind};
 
@@ -14,6 +14,12 @@ use super::{Bitrate, Connection, Feedback, REPORT_INTERVAL};
 use crate::bandwidth::DataRate;
 use crate::streams::{Accepted, SenderClock, StreamKey};
 use crate::transport::{self, DropReason};
+
+/// Packets that the transport-wide feedback of a datagram may report on: as many as are ever awaited. A few bytes can
+/// stand for 65,535.
+const MAX_STATUSES: u16 = 8_192;
+/// Packets that a datagram may ask for again: as many as are remembered.
+const MAX_REQUESTS: usize = 1_024;
 
 /// Why a datagram was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -217,6 +223,7 @@ impl Connection {
     }
 
     fn receive_rtcp(&mut self, now: Instant, compound: &[u8]) {
+        let (mut statuses, mut requests) = (MAX_STATUSES, MAX_REQUESTS);
         for packet in Compound::new(compound) {
             match packet {
                 Ok(Packet::SenderReport(report)) => {
@@ -230,9 +237,7 @@ impl Connection {
                         .blocks()
                         .for_each(|block| self.report_block(&block, now));
                 }
-                Ok(Packet::Nack(nack)) => {
-                    nack.lost().for_each(|seq| self.nacked(nack.media, seq));
-                }
+                Ok(Packet::Nack(nack)) => self.nacked(&nack, &mut requests),
                 Ok(Packet::Pli(pli)) => self.keyframe_wanted(pli.media),
                 Ok(Packet::Fir(fir)) => fir
                     .entries()
@@ -244,6 +249,11 @@ impl Connection {
                     self.push_feedback(Feedback::Remb(remb.bitrate));
                 }
                 Ok(Packet::Twcc(twcc)) => {
+                    let Some(left) = statuses.checked_sub(twcc.count) else {
+                        self.malformed_rtcp += 1;
+                        continue;
+                    };
+                    statuses = left;
                     if let Some(bandwidth) = &mut self.bandwidth {
                         bandwidth.feedback(&mut self.sent_log, &twcc, now);
                     }
@@ -307,18 +317,22 @@ impl Connection {
         }
     }
 
-    fn nacked(&mut self, ssrc: Ssrc, wire: u16) {
-        for (index, media) in self.media.iter_mut().enumerate() {
-            if !media.repairs() {
-                continue;
-            }
-            let Some(stream) = media.sending.as_mut().filter(|s| s.ssrc() == ssrc) else {
-                continue;
-            };
-            if let Some(seq) = stream.nacked(wire) {
+    /// Takes no more requests than are `left`.
+    fn nacked(&mut self, nack: &Nack<'_>, left: &mut usize) {
+        let ours = |media: &super::Media| {
+            let stream = media.sending.as_ref().filter(|_| media.repairs());
+            stream.is_some_and(|stream| stream.ssrc() == nack.media)
+        };
+        let Some(index) = self.media.iter().position(ours) else {
+            return;
+        };
+        for wire in nack.lost().take(*left) {
+            *left = left.saturating_sub(1);
+            let media = self.media.get_mut(index);
+            let stream = media.and_then(|media| media.sending.as_mut());
+            if let Some(seq) = stream.and_then(|stream| stream.nacked(wire)) {
                 self.push_feedback(Feedback::Nack { media: index, seq });
             }
-            return;
         }
     }
 

@@ -155,6 +155,19 @@ fn another_source_may_get_the_key_of_one_that_ended() {
 }
 
 #[test]
+fn what_is_not_sent_for_a_while_leaves_no_gap() {
+    let start = Instant::now();
+    let mut numbering = Numbering::starting_after(0);
+    forward(&mut numbering, A, &packet(5, 900, start), 90_000).unwrap();
+    numbering.interrupt();
+    numbering.skip(A, &packet(40_000, 0, start));
+    let resumed = packet(50_000, 90_900, start + Duration::from_secs(1));
+    let sent = forward(&mut numbering, A, &resumed, 90_000).unwrap();
+    assert_eq!((sent.out, sent.timestamp_offset), (SeqNo(2), 0));
+    assert!(numbering.sent(SeqNo(1)).is_none());
+}
+
+#[test]
 fn runs_are_bounded_and_found_again() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(0);

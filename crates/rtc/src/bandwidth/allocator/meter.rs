@@ -13,8 +13,8 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// rate.
 const WEIGHT: f64 = 0.25;
 const BURST: f64 = 1.25;
-/// A layer that is silent for the first time while lower ones are not has vanished; it is there again
-/// once it flowed for the second.
+/// A layer that is silent for the first time while others are not has vanished; it is there again once it
+/// flowed for the second (the lowest at once).
 const VANISHED: Duration = Duration::from_millis(1_500);
 const BACK: Duration = Duration::from_secs(1);
 
@@ -81,12 +81,17 @@ impl LayerMeter {
     }
 
     fn take_period(&mut self, time: Duration, now: Instant) {
+        let flows = |counts: &[u32; LAYERS.1]| counts.iter().any(|bytes| *bytes > 0);
+        let mut flowing = self.bytes.iter().filter(|counts| flows(counts)).count();
         let mut lower_flow = false;
         for (counts, layers) in self.bytes.iter_mut().zip(&mut self.layers) {
+            // Temporal layers of its own do not count: the first of them may be rare.
+            flowing = flowing.saturating_sub(usize::from(flows(counts)));
+            let higher_flow = flowing > 0;
             for (count, layer) in counts.iter_mut().zip(layers) {
                 let bytes = std::mem::take(count);
                 let rate = DataRate::of(bytes.into(), time).unwrap_or_default();
-                layer.take_period(rate, lower_flow, now);
+                layer.take_period(rate, (lower_flow, higher_flow), now);
                 lower_flow |= bytes > 0;
             }
         }
@@ -95,11 +100,16 @@ impl LayerMeter {
 
 impl Measured {
     /// Where nothing flows at all the source only pauses: what was there stays.
-    fn take_period(&mut self, rate: DataRate, lower_flow: bool, now: Instant) {
+    fn take_period(
+        &mut self,
+        rate: DataRate,
+        (lower_flow, higher_flow): (bool, bool),
+        now: Instant,
+    ) {
         if rate == DataRate::ZERO {
             let Some((_, last)) = self.flows else { return };
             let silent = now.saturating_duration_since(last);
-            if lower_flow && silent >= VANISHED {
+            if (lower_flow || higher_flow) && silent >= VANISHED {
                 *self = Self::default();
             }
             return;
@@ -173,6 +183,28 @@ mod tests {
         assert_eq!(kbps(&rates), [Some(100), None, None], "it may go again");
         let rates = run(&mut meter, &mut now, 30, [1_250, 6_250, 0]);
         assert_eq!(kbps(&rates), [Some(100), Some(500), None]);
+    }
+
+    #[test]
+    fn the_lowest_layer_vanishes_like_any_other() {
+        let (mut meter, mut now) = (LayerMeter::default(), Instant::now());
+        run(&mut meter, &mut now, 50, [1_250, 6_250, 0]);
+        let rates = run(&mut meter, &mut now, 10, [0, 6_250, 0]);
+        assert_eq!(kbps(&rates), [Some(100), Some(500), None]);
+        let rates = run(&mut meter, &mut now, 12, [0, 6_250, 0]);
+        assert_eq!(kbps(&rates), [None, Some(500), None]);
+        let rates = run(&mut meter, &mut now, 6, [1_250, 6_250, 0]);
+        assert!(matches!(kbps(&rates), [Some(_), Some(_), None]));
+        // Of temporal layers the first may be rare.
+        let mut meter = LayerMeter::default();
+        meter.record(0, 0, 1_250);
+        for _ in 0..50 {
+            now += STEP;
+            meter.record(0, 1, 1_250);
+            meter.rates(Layering::Encodings, now);
+        }
+        let rates = meter.rates(Layering::Encodings, now);
+        assert!(matches!(rates.rates[0], [Some(_), Some(_), None]));
     }
 
     #[test]
