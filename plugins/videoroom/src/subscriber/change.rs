@@ -17,6 +17,8 @@ use crate::room::RoomState;
 /// What a request comes to: the event that answers it, with an offer. None: that comes later by itself.
 pub(crate) type Outcome = Result<Option<(Value, Option<LocalJsep>)>, Refusal>;
 
+const TOO_MANY: Refusal = Refusal::Unknown("Too many streams in one subscription");
+
 /// A stream that is going to be received.
 #[derive(Debug)]
 pub(super) struct Planned {
@@ -106,6 +108,10 @@ impl RoomState {
                 }
             }
             for stream in streams.into_iter().filter(|stream| !stream.disabled) {
+                // More could not be had; that is known before they take memory.
+                if planned.len() >= 2 * MAX_LINES {
+                    return Err(TOO_MANY);
+                }
                 planned.push(Planned {
                     feed: want.feed.clone(),
                     mid: stream.mid,
@@ -196,7 +202,7 @@ impl RoomState {
         };
         if index == subscriber.lines.len() {
             let own = Mid::new(&index.to_string()).filter(|_| index < MAX_LINES);
-            let own = own.ok_or(Refusal::Unknown("Too many streams in one subscription"))?;
+            let own = own.ok_or(TOO_MANY)?;
             subscriber.lines.push(Line::new(kind, own));
         }
         let Some(line) = subscriber.lines.get_mut(index) else {
