@@ -8,7 +8,7 @@ use portunus_core::{FieldError, Fields, HandleId, LocalJsep, Mid, Object};
 use serde_json::Value;
 
 use super::want::{Unwant, Want, Wish};
-use super::{Exchange, Format, Line, MAX_LINES, Source};
+use super::{Exchange, Format, Line, MAX_LINES, Source, TOO_MANY};
 use crate::id::{Id, Ids};
 use crate::participant::Published;
 use crate::refusal::Refusal;
@@ -16,8 +16,6 @@ use crate::room::RoomState;
 
 /// What a request comes to: the event that answers it, with an offer. None: that comes later by itself.
 pub(crate) type Outcome = Result<Option<(Value, Option<LocalJsep>)>, Refusal>;
-
-const TOO_MANY: Refusal = Refusal::Unknown("Too many streams in one subscription");
 
 /// A stream that is going to be received.
 #[derive(Debug)]
@@ -201,8 +199,10 @@ impl RoomState {
             None => subscriber.lines.len(),
         };
         if index == subscriber.lines.len() {
-            let own = Mid::new(&index.to_string()).filter(|_| index < MAX_LINES);
-            let own = own.ok_or(TOO_MANY)?;
+            if kind != Kind::Data {
+                subscriber.check_room(1)?;
+            }
+            let own = Mid::new(&index.to_string()).ok_or(TOO_MANY)?;
             subscriber.lines.push(Line::new(kind, own));
         }
         let Some(line) = subscriber.lines.get_mut(index) else {
