@@ -43,6 +43,22 @@ async fn a_full_subscription_refuses_more_and_can_still_change() {
 }
 
 #[tokio::test]
+async fn a_change_for_which_there_is_no_room_changes_nothing() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": audio(MOST - 1) })).await;
+    let update = |count: usize| json!({ "request": "update", "unsubscribe": [{ "sub_mid": "3" }], "subscribe": audio(count) });
+    let answer = ask(&mut viewer.client, update(3)).await;
+    assert_eq!(code(&answer), 499, "{answer}");
+    assert_eq!(lines(&world, &viewer).await, MOST - 1);
+    assert_eq!(world.routes(&viewer).len(), MOST - 1);
+    // The place of what goes counts.
+    viewer.change(update(2)).await;
+    viewer.start().await;
+    assert_eq!(world.routes(&viewer).len(), MOST);
+}
+
+#[tokio::test]
 async fn seats_count_like_other_m_lines() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &AV).await;
