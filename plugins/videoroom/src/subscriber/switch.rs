@@ -6,7 +6,7 @@ use portunus_core::{FieldError, Fields, HandleId, Mid, Object};
 
 use super::change::Outcome;
 use super::want::{Layers, Wish};
-use super::{Line, Source};
+use super::{Exchange, Line, Source};
 use crate::id::{Id, Ids};
 use crate::members;
 use crate::participant::Stream;
@@ -144,6 +144,11 @@ impl RoomState {
         let subscriber = self.subscribers.get_mut(&key)?;
         let index = subscriber.line(&entry.sub_mid)?;
         let line = subscriber.lines.get_mut(index)?;
+        let inactive = match subscriber.exchange {
+            Exchange::Settled => !line.ready,
+            // The offer that waits for its answer may say so.
+            Exchange::Offered | Exchange::None => line.track(&self.people).is_none(),
+        };
         let media = self.people.get_mut(&entry.feed)?.media.as_mut()?;
         let stream = media
             .streams
@@ -166,7 +171,7 @@ impl RoomState {
         line.now = Layer::default();
         line.wish = Wish::default();
         line.wish.apply(&entry.layers);
-        let revived = before == Source::None;
+        let revived = before == Source::None || inactive;
         line.ready &= !revived;
         if let Source::Track { feed, mid } = before
             && let Some(media) = self.people.get_mut(&feed).and_then(|p| p.media.as_mut())

@@ -155,15 +155,7 @@ async fn a_renegotiation_of_the_publisher_shows_in_the_next_offer() {
     let world = World::new(json!({})).await;
     let mut al = world.publisher(1, &AV).await;
     let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
-    let mut offer = jsep("offer", "pub1", &AV);
-    let sdp = offer["sdp"].as_str().unwrap();
-    let video = sdp.find("m=video").unwrap();
-    let sdp = format!(
-        "{}{}",
-        &sdp[..video],
-        sdp[video..].replace("a=sendrecv", "a=recvonly")
-    );
-    offer["sdp"] = sdp.into();
+    let offer = without_video(jsep("offer", "pub1", &AV));
     al.client
         .message(json!({ "request": "configure" }), Some(offer))
         .await;
@@ -242,6 +234,49 @@ async fn sources_are_switched_without_a_negotiation() {
     assert_eq!(viewer.directions(), AV_OUT);
     viewer.start().await;
     assert_eq!(world.routes(&viewer)[1], route(al.peer, "1", true));
+}
+
+#[tokio::test]
+async fn a_switch_revives_an_m_line_whose_publisher_ceased_to_send() {
+    for answered in [true, false] {
+        let world = World::new(json!({})).await;
+        let mut al = world.publisher(1, &AV).await;
+        let bo = world.publisher(2, &AV).await;
+        al.client.event().await;
+        let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+        let configure = json!({ "request": "configure" });
+        let muted = without_video(jsep("offer", "pub1", &AV));
+        al.client.message(configure, Some(muted)).await;
+        assert_eq!(al.client.event().await["streams"][1]["disabled"], true);
+        viewer
+            .change(json!({ "request": "configure", "update": true }))
+            .await;
+        assert_eq!(viewer.directions(), ["sendonly", "inactive"]);
+        let switch =
+            json!({ "request": "switch", "streams": [{ "feed": 2, "mid": "1", "sub_mid": "1" }] });
+        if answered {
+            viewer.start().await;
+            viewer.change(switch).await;
+            assert_eq!(viewer.client.event().await["changes"], 1);
+        } else {
+            assert_eq!(ask(&mut viewer.client, switch).await["changes"], 1);
+            viewer.start().await;
+            viewer.offered().await;
+        }
+        assert_eq!(viewer.directions(), AV_OUT);
+        viewer.start().await;
+        let video = (bo.peer, "1".to_owned(), "1".to_owned(), true);
+        assert_eq!(world.routes(&viewer)[1], video);
+    }
+}
+
+/// `offer` with a video m-line that only receives.
+fn without_video(mut offer: Value) -> Value {
+    let sdp = offer["sdp"].as_str().unwrap();
+    let (audio, video) = sdp.split_at(sdp.find("m=video").unwrap());
+    let video = video.replace("a=sendrecv", "a=recvonly");
+    offer["sdp"] = format!("{audio}{video}").into();
+    offer
 }
 
 #[tokio::test]
