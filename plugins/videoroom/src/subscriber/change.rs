@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::want::{Unwant, Want, Wish};
 use super::{Exchange, Format, Line, MAX_LINES, Source, TOO_MANY};
 use crate::id::{Id, Ids};
-use crate::participant::Published;
+use crate::participant::{Participant, Published};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -310,12 +310,18 @@ impl RoomState {
         let Some(line) = subscriber.lines.get_mut(index) else {
             return false;
         };
-        if let Source::Data(feeds) = &mut line.source {
-            feeds.retain(|known| known != feed);
-            if !feeds.is_empty() {
-                subscriber.relay(index, &self.people);
-                return false;
+        match &mut line.source {
+            Source::Data(feeds) => {
+                feeds.retain(|known| known != feed);
+                if !feeds.is_empty() {
+                    subscriber.relay(index, &self.people);
+                    return false;
+                }
             }
+            // Others have the m-line by now.
+            Source::Track { feed: from, .. } if from != feed => return false,
+            Source::None => return false,
+            Source::Track { .. } => {}
         }
         line.end_routes(&subscriber.handle);
         // Whoever takes a seat over finds out who sat there.
@@ -352,10 +358,7 @@ impl RoomState {
     }
 
     pub(super) fn forget_receiver(&mut self, feed: &Id, key: HandleId, index: usize) {
-        let media = self.people.get_mut(feed).and_then(|p| p.media.as_mut());
-        for stream in media.into_iter().flat_map(|media| &mut media.streams) {
-            stream.receivers.remove(&(key, index));
-        }
+        forget_receiver(&mut self.people, feed, (key, index));
     }
 
     /// Takes what a publisher sent, which is gone, off all subscriptions.
@@ -375,6 +378,18 @@ impl RoomState {
             }
         }
         self.reseat_all();
+    }
+}
+
+/// Forgets that an m-line receives something of `feed`: the stream may have another mid by now.
+pub(super) fn forget_receiver(
+    people: &mut HashMap<Id, Participant>,
+    feed: &Id,
+    receiver: (HandleId, usize),
+) {
+    let media = people.get_mut(feed).and_then(|p| p.media.as_mut());
+    for stream in media.into_iter().flat_map(|media| &mut media.streams) {
+        stream.receivers.remove(&receiver);
     }
 }
 

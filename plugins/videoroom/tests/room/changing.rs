@@ -270,6 +270,37 @@ async fn a_switch_revives_an_m_line_whose_publisher_ceased_to_send() {
     }
 }
 
+#[tokio::test]
+async fn who_leaves_takes_no_m_line_that_others_have_by_now() {
+    let world = World::new(json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    let bo = world.publisher(2, &AV).await;
+    al.client.event().await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    // The m-line of video is used again, under another name.
+    for (from, to) in [("m=video 9", "m=video 0"), ("a=mid:1\r\n", "a=mid:v\r\n")] {
+        let mut offer = jsep("offer", "pub1", &AV);
+        let sdp = offer["sdp"].as_str().unwrap().replace(from, to);
+        offer["sdp"] = sdp.replace("BUNDLE 0 1", "BUNDLE 0").into();
+        al.client
+            .message(json!({ "request": "configure" }), Some(offer))
+            .await;
+        let told = al.client.event().await;
+        assert_eq!(told["configured"], "ok", "{told}");
+    }
+    let switch =
+        json!({ "request": "switch", "streams": [{ "feed": 2, "mid": "1", "sub_mid": "1" }] });
+    assert_eq!(ask(&mut viewer.client, switch).await["changes"], 1);
+    let state = world.state(&al.client).await;
+    assert_eq!(state["streams"][1]["subscribers"], 0, "{state}");
+    ask(&mut al.client, json!({ "request": "unpublish" })).await;
+    viewer.offered().await;
+    assert_eq!(viewer.directions(), ["inactive", "sendonly"]);
+    viewer.start().await;
+    let video = (bo.peer, "1".to_owned(), "1".to_owned(), true);
+    assert_eq!(world.routes(&viewer), [video]);
+}
+
 /// `offer` with a video m-line that only receives.
 fn without_video(mut offer: Value) -> Value {
     let sdp = offer["sdp"].as_str().unwrap();
