@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use portunus_core::media::Layer;
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{FieldError, Fields, HandleId, LocalJsep, Mid, Object};
+use portunus_core::{FieldError, Fields, Handle, HandleId, LocalJsep, Mid, Object};
 use serde_json::Value;
 
 use super::want::{Unwant, Want, Wish};
@@ -314,7 +314,7 @@ impl RoomState {
             Source::Data(feeds) => {
                 feeds.retain(|known| known != feed);
                 if !feeds.is_empty() {
-                    subscriber.relay(index, &self.people);
+                    line.end_route_of(&subscriber.handle, feed);
                     return false;
                 }
             }
@@ -323,13 +323,8 @@ impl RoomState {
             Source::None => return false,
             Source::Track { .. } => {}
         }
-        line.end_routes(&subscriber.handle);
-        // Whoever takes a seat over finds out who sat there.
-        if line.seat.is_some() {
-            return false;
-        }
-        line.clear();
-        true
+        line.give_up(&subscriber.handle);
+        line.seat.is_none()
     }
 
     /// Takes everything off an m-line; false if there was nothing.
@@ -344,7 +339,12 @@ impl RoomState {
             Some(Source::Data(feeds)) => feeds.clone(),
         };
         for feed in &feeds {
-            self.let_go(key, index, feed);
+            self.forget_receiver(feed, key, index);
+        }
+        if let Some(subscriber) = self.subscribers.get_mut(&key)
+            && let Some(line) = subscriber.lines.get_mut(index)
+        {
+            line.give_up(&subscriber.handle);
         }
         true
     }
@@ -417,10 +417,12 @@ impl Line {
         }
     }
 
-    fn clear(&mut self) {
-        self.source = Source::None;
-        self.ready = false;
-        self.now = Layer::default();
-        self.why = None;
+    /// Ends what it receives. On a seat, whoever takes it over finds out who sat there.
+    fn give_up(&mut self, handle: &Handle) {
+        self.end_routes(handle);
+        if self.seat.is_none() {
+            self.source = Source::None;
+            self.ready = false;
+        }
     }
 }

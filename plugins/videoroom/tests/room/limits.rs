@@ -1,9 +1,11 @@
 //! Subscriptions that are as large as they can be.
 
+use std::time::{Duration, Instant};
+
 use portunus_core::testing::Line;
 use serde_json::{Value, json};
 
-use crate::world::{AV, ROOM, Viewer, World, ask, code};
+use crate::world::{AV, ROOM, Viewer, World, ask, code, sync};
 
 /// The most m-lines of audio and video.
 const MOST: usize = 511;
@@ -70,4 +72,38 @@ async fn seats_count_like_other_m_lines() {
     assert_eq!(code(&ask(&mut client, join(MOST - 99)).await), 499);
     let attached = ask(&mut client, join(MOST - 100)).await;
     assert_eq!(attached["streams"].as_array().unwrap().len(), MOST);
+}
+
+#[tokio::test]
+async fn the_data_of_many_is_let_go_of_without_delay() {
+    const MANY: u64 = 300;
+    let world = World::new(json!({ "publishers": MANY })).await;
+    let mut admin = world.attach().await;
+    let remote = |request: &str, id: u64| {
+        json!({ "request": request, "room": ROOM, "id": id,
+                "streams": [{ "type": "data", "mid": "0", "mindex": 0 }] })
+    };
+    for id in 1..=MANY {
+        let added = sync(&mut admin, remote("add_remote_publisher", id)).await;
+        assert_eq!(added["videoroom"], "success", "{added}");
+    }
+    let all: Vec<_> = (1..=MANY).map(|id| json!({ "feed": id })).collect();
+    let mut viewers = Vec::new();
+    for _ in 0..2 {
+        viewers.push(world.viewer(json!({ "streams": all })).await);
+    }
+    let routes = || world.requested().routes.len();
+    assert_eq!(routes(), 2 * 300);
+    sync(&mut admin, remote("remove_remote_publisher", 7)).await;
+    assert_eq!(routes(), 2 * 299);
+    let mut fastest = Duration::MAX;
+    for viewer in &mut viewers {
+        let begun = Instant::now();
+        let left = ask(&mut viewer.client, json!({ "request": "leave" })).await;
+        assert_eq!(left["left"], "ok");
+        fastest = fastest.min(begun.elapsed());
+    }
+    assert_eq!(routes(), 0);
+    // It takes some milliseconds; were each publisher compared with each other, again for each, it would be 300 ms.
+    assert!(fastest < Duration::from_millis(120), "{fastest:?}");
 }
