@@ -355,6 +355,32 @@ async fn an_offer_of_the_subscriber_is_refused_and_ours_can_be_had_again() {
 }
 
 #[tokio::test]
+async fn an_offer_with_a_request_that_is_no_subscribers_is_not_in_the_way() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let offer = jsep("offer", "mine", &[Line::Audio, Line::Video, Line::Audio]);
+    for (request, expected) in [
+        (json!({ "request": "join", "room": ROOM }), Some(425)),
+        (json!({ "request": "nonsense" }), Some(423)),
+        (json!({ "request": "listparticipants", "room": ROOM }), None),
+    ] {
+        let change = json!({ "request": "configure", "update": true });
+        viewer.change(change.clone()).await;
+        let members = json!({ "body": request, "jsep": offer });
+        let mut reply = viewer.client.on_handle("message", members).await;
+        if reply["janus"] == "ack" {
+            reply = viewer.client.next().await;
+        }
+        let error = reply["plugindata"]["data"]["error_code"].as_u64();
+        assert_eq!(error, expected, "{reply}");
+        viewer.change(change).await;
+        viewer.start().await;
+    }
+    assert_eq!(world.routes(&viewer).len(), 2);
+}
+
+#[tokio::test]
 async fn encrypted_and_plain_feeds_are_not_mixed() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &AV).await;
