@@ -43,3 +43,4 @@ pub use offer::{MediaOffer, OfferOptions};
 pub use remote::{MediaSlot, RemoteDescription, RemoteMedia, SdpType, Setup, TransportFacts};
 pub use session::{Session, Signaling};
 pub use simulcast::{OfferedRid, RidOrder, Simulcast, SimulcastForm};
+pub use wire::MAX_MEDIA;

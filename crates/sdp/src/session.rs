@@ -1,5 +1,6 @@
 //! The JSEP state of one PeerConnection: m-lines and their identities, roles, pending offers.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use rand::SeedableRng;
@@ -123,13 +124,11 @@ impl Session {
         media.extend(self.slots.iter().skip(media.len()).map(Slot::placeholder));
         let mut slots = self.slots.clone();
         for (index, line) in media.iter().enumerate() {
-            let new = Slot::new(line, &slots, &mut self.rng);
-            match slots.get_mut(index) {
-                Some(slot) if slot.is_of(line) => slot.active = !line.rejected,
-                Some(slot) if !slot.active => *slot = new,
-                Some(_) => return Err(SdpError::LocalMismatch(index)),
-                None => slots.push(new),
+            let is_others = |slot: &Slot| slot.active && !slot.is_of(line);
+            if slots.get(index).is_some_and(is_others) {
+                return Err(SdpError::LocalMismatch(index));
             }
+            place(&mut slots, index, line, &mut self.rng);
         }
         if let Some(index) = repeated_mid(&media) {
             return Err(SdpError::LocalMismatch(index));
@@ -282,12 +281,7 @@ impl Session {
                 Some(wish) => fit(wish, remote),
                 None => remote.refused(),
             };
-            let new = Slot::new(&line, &slots, &mut self.rng);
-            match slots.get_mut(index) {
-                Some(slot) if slot.is_of(&line) => slot.active = !line.rejected,
-                Some(slot) => *slot = new,
-                None => slots.push(new),
-            }
+            place(&mut slots, index, &line, &mut self.rng);
             lines.push(line);
         }
 
@@ -375,19 +369,23 @@ impl fmt::Debug for Session {
     }
 }
 
+/// Gives `line` the place `index`: its own if it has it already, with all that stays there.
+fn place(slots: &mut Vec<Slot>, index: usize, line: &Media, rng: &mut SmallRng) {
+    if let Some(slot) = slots.get_mut(index).filter(|slot| slot.is_of(line)) {
+        slot.active = !line.rejected;
+        return;
+    }
+    let new = Slot::new(line, slots, rng);
+    match slots.get_mut(index) {
+        Some(slot) => *slot = new,
+        None => slots.push(new),
+    }
+}
+
 /// The index of an m-line in use whose identification another one in use has.
 fn repeated_mid(media: &[Media]) -> Option<usize> {
-    let active = |line: &&Media| !line.rejected;
+    let mut seen = HashSet::new();
     media
         .iter()
-        .enumerate()
-        .filter(|(_, line)| !line.rejected)
-        .find_map(|(index, line)| {
-            media
-                .iter()
-                .take(index)
-                .filter(active)
-                .any(|other| other.mid == line.mid)
-                .then_some(index)
-        })
+        .position(|line| !line.rejected && !seen.insert(line.mid))
 }

@@ -4,8 +4,8 @@ use sdp_types::Session;
 
 use crate::error::SdpError;
 
-/// The most m-lines that are handled.
-const MAX_MEDIA: usize = 512;
+/// The most m-lines of a description.
+pub const MAX_MEDIA: usize = 512;
 /// The longest m-line, in bytes.
 const MAX_MEDIA_LINE: usize = 200;
 

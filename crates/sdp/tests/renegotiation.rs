@@ -183,6 +183,43 @@ fn the_server_offers_after_the_client_did() {
     assert!(negotiated.media[1].send && !negotiated.media[1].recv);
 }
 
+/// An offer of so many m-lines of audio.
+fn audio_lines(count: usize) -> Description {
+    let mut line = MediaOffer::new(Kind::Audio, Direction::SendRecv);
+    line.add_codec(portunus_sdp::CodecName::Opus, None, None);
+    Description::offer(OfferOptions {
+        media: vec![line; count],
+        ..Default::default()
+    })
+}
+
+#[test]
+fn lines_that_have_a_place_cost_no_new_ssrcs() {
+    let mut at_once = session();
+    let expected = at_once.local_offer(audio_lines(2)).unwrap();
+    let mut one_by_one = session();
+    one_by_one.local_offer(audio_lines(1)).unwrap();
+    let answer = head().replace("actpass", "active") + &audio("0", &[]);
+    let answer = one_by_one.parse(&answer, SdpType::Answer).unwrap();
+    one_by_one.accept_answer(answer).unwrap();
+    let text = one_by_one.local_offer(audio_lines(2)).unwrap();
+    for index in [1, 2] {
+        let ssrc = lines(&text, index, "a=ssrc:");
+        assert!(!ssrc.is_empty(), "{text}");
+        assert_eq!(ssrc, lines(&expected, index, "a=ssrc:"));
+    }
+}
+
+#[test]
+fn lines_in_use_have_identifications_of_their_own() {
+    let mut media = audio_lines(3);
+    media.media[2].mid = media.media[0].mid;
+    let refused = session().local_offer(media.clone());
+    assert_eq!(refused, Err(SdpError::LocalMismatch(2)));
+    media.media[0] = media.media[0].refused();
+    assert!(session().local_offer(media).is_ok());
+}
+
 #[test]
 fn an_answer_without_identifications_or_setup_is_understood() {
     let mut session = session();

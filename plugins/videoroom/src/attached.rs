@@ -199,7 +199,6 @@ impl Attached {
         }
         let answer = match &message.jsep {
             Some(jsep) if jsep.kind == JsepKind::Offer => {
-                state.offer_lost(key);
                 return Err(Refusal::WrongSdpType("type"));
             }
             Some(jsep) => Some(&jsep.description),
@@ -382,8 +381,12 @@ impl Attached {
     /// An offer that came with a request that is refused leaves nothing behind.
     fn discard_offer(&self, message: &Message) {
         let offers = |jsep: &portunus_core::Jsep| jsep.kind == JsepKind::Offer;
-        if message.jsep.as_ref().is_some_and(offers) {
-            self.handle.discard_offer();
+        if !message.jsep.as_ref().is_some_and(offers) {
+            return;
+        }
+        self.handle.discard_offer();
+        if let Role::Subscriber(room) = &self.role {
+            room.lock().offer_lost(self.handle.id());
         }
     }
 }

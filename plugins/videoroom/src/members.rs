@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::refusal::Refusal;
 
+/// The longest list of objects: each costs work, some of them under the room's lock.
+const MAX_OBJECTS: usize = 2_000;
+
 /// A list.
 pub(crate) fn list<'a>(
     fields: Fields<'a>,
@@ -25,6 +28,9 @@ pub(crate) fn objects<'a>(
     let Some(list) = list(fields, name)? else {
         return Ok(None);
     };
+    if list.len() > MAX_OBJECTS {
+        return Err(wrong(name, "an array of at most 2000 objects"));
+    }
     let object = |value: &'a Value| value.as_object().map(Fields);
     let objects: Option<Vec<_>> = list.iter().map(object).collect();
     objects

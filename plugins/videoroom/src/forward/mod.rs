@@ -167,6 +167,13 @@ impl RoomState {
         ended
     }
 
+    /// Ends forwarders whose stream is gone already.
+    pub(crate) fn drop_forwarders(&self, forwarders: &[Forwarder]) {
+        for forwarder in forwarders {
+            self.media.remove_route(forwarder.route);
+        }
+    }
+
     /// What somebody publishes, to be forwarded.
     pub(crate) fn forwardable(&self, id: &Id) -> Result<&Participant, Refusal> {
         let person = self.named(id)?;

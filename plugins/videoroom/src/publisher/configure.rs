@@ -7,6 +7,7 @@ use portunus_core::{
 use serde_json::{Map, Value};
 
 use super::answer::{self, Forced};
+use crate::forward::Forwarder;
 use crate::id::Id;
 use crate::members;
 use crate::participant::{Published, Stream, TalkSettings};
@@ -222,7 +223,10 @@ impl RoomState {
                 .any(|media| media.kind == kind)
         };
         match self.people.get_mut(id).and_then(|p| p.media.as_mut()) {
-            Some(media) => media.renegotiate(streams, jsep.e2ee),
+            Some(media) => {
+                let ended = media.renegotiate(streams, jsep.e2ee);
+                self.drop_forwarders(&ended);
+            }
             None => {
                 let media = Published {
                     active: None,
@@ -359,9 +363,10 @@ impl RoomState {
 }
 
 impl Published {
-    /// Takes the streams of a new exchange, with what stays of those before.
-    fn renegotiate(&mut self, streams: Vec<Stream>, e2ee: bool) {
+    /// Takes the streams of a new exchange, with what stays of those before; gives the forwarders that do not.
+    fn renegotiate(&mut self, streams: Vec<Stream>, e2ee: bool) -> Vec<Forwarder> {
         self.e2ee = e2ee;
+        let mut ended = Vec::new();
         let mut before = std::mem::take(&mut self.streams).into_iter();
         self.streams = streams;
         for stream in &mut self.streams {
@@ -377,7 +382,10 @@ impl Published {
                 // Another codec begins another file.
                 stream.recording = old.recording.filter(|_| old.codec == stream.codec);
                 stream.forwarders = old.forwarders;
+            } else {
+                ended.extend(old.forwarders);
             }
         }
+        ended
     }
 }

@@ -1,16 +1,16 @@
 //! What a subscription receives: streams come, go, and take the m-lines of others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use portunus_core::media::Layer;
-use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, HandleId, LocalJsep, Mid, Object};
+use portunus_core::sdp::{CodecName, Kind};
+use portunus_core::{FieldError, Fields, Handle, HandleId, LocalJsep, Mid, Object};
 use serde_json::Value;
 
 use super::want::{Unwant, Want, Wish};
-use super::{Exchange, Format, Line, MAX_LINES, Source};
+use super::{Exchange, Format, Line, MAX_LINES, Source, TOO_MANY};
 use crate::id::{Id, Ids};
-use crate::participant::Published;
+use crate::participant::{Participant, Published};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -23,6 +23,7 @@ pub(super) struct Planned {
     feed: Id,
     mid: Mid,
     kind: Kind,
+    codec: Option<CodecName>,
     /// Its place among the publisher's streams.
     stream: usize,
     want: Want,
@@ -62,6 +63,7 @@ impl RoomState {
                 "The m-lines are those of the client's offer",
             ));
         }
+        self.check_room(key, &planned, &unwants)?;
         self.check_same_e2ee(key, &planned)?;
         let mut changed = false;
         for unwant in &unwants {
@@ -106,10 +108,15 @@ impl RoomState {
                 }
             }
             for stream in streams.into_iter().filter(|stream| !stream.disabled) {
+                // More could not be had; that is known before they take memory.
+                if planned.len() >= 2 * MAX_LINES {
+                    return Err(TOO_MANY);
+                }
                 planned.push(Planned {
                     feed: want.feed.clone(),
                     mid: stream.mid,
                     kind: stream.kind,
+                    codec: stream.codec,
                     stream: stream.index,
                     want: want.clone(),
                 });
@@ -150,6 +157,34 @@ impl RoomState {
         Ok(())
     }
 
+    /// Checks that there is room for what is wanted once `unwants` are gone, so that nothing is done by halves.
+    fn check_room(
+        &self,
+        key: HandleId,
+        planned: &[Planned],
+        unwants: &[Unwant],
+    ) -> Result<(), Refusal> {
+        let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
+        let concerned = unwants
+            .iter()
+            .flat_map(|unwant| self.concerned(key, unwant));
+        let freed: BTreeSet<usize> = concerned.collect();
+        let mut free: HashMap<_, usize> = HashMap::new();
+        for (index, line) in subscriber.lines.iter().enumerate() {
+            if line.seat.is_none() && (line.source == Source::None || freed.contains(&index)) {
+                *free.entry((line.kind, line.format.codec)).or_default() += 1;
+            }
+        }
+        let mut more = 0;
+        for planned in planned.iter().filter(|p| p.kind != Kind::Data) {
+            match free.get_mut(&(planned.kind, planned.codec)) {
+                Some(left) if *left > 0 => *left -= 1,
+                Some(_) | None => more += 1,
+            }
+        }
+        subscriber.check_room(more)
+    }
+
     /// Takes a stream into an m-line; says whether that has to be offered.
     pub(super) fn subscribe(&mut self, key: HandleId, planned: Planned) -> Result<bool, Refusal> {
         let Planned {
@@ -158,6 +193,7 @@ impl RoomState {
             kind,
             stream,
             want,
+            ..
         } = planned;
         let publisher = self.people.get_mut(&feed).and_then(|p| p.media.as_mut());
         let stream = publisher.and_then(|media| media.streams.get_mut(stream));
@@ -195,8 +231,10 @@ impl RoomState {
             None => subscriber.lines.len(),
         };
         if index == subscriber.lines.len() {
-            let own = Mid::new(&index.to_string()).filter(|_| index < MAX_LINES);
-            let own = own.ok_or(Refusal::Unknown("Too many streams in one subscription"))?;
+            if kind != Kind::Data {
+                subscriber.check_room(1)?;
+            }
+            let own = Mid::new(&index.to_string()).ok_or(TOO_MANY)?;
             subscriber.lines.push(Line::new(kind, own));
         }
         let Some(line) = subscriber.lines.get_mut(index) else {
@@ -220,8 +258,20 @@ impl RoomState {
 
     /// Lets streams go; says whether that has to be offered.
     fn unsubscribe(&mut self, key: HandleId, unwant: &Unwant) -> bool {
+        let mut changed = false;
+        for index in self.concerned(key, unwant) {
+            changed |= match (&unwant.sub_mid, &unwant.feed) {
+                (None, Some(feed)) => self.let_go(key, index, feed),
+                _ => self.clear_line(key, index),
+            };
+        }
+        changed
+    }
+
+    /// The m-lines that are not to receive what they do.
+    fn concerned(&self, key: HandleId, unwant: &Unwant) -> Vec<usize> {
         let Some(subscriber) = self.subscribers.get(&key) else {
-            return false;
+            return Vec::new();
         };
         let lines = subscriber.lines.iter().enumerate();
         if let Some(sub_mid) = &unwant.sub_mid {
@@ -230,18 +280,17 @@ impl RoomState {
                 let line = subscriber.lines.get(*index);
                 line.is_some_and(|line| line.seat.is_none())
             };
-            let found = found.filter(bound);
-            return found.is_some_and(|index| self.clear_line(key, index));
+            return found.filter(bound).into_iter().collect();
         }
         let Some(feed) = &unwant.feed else {
-            return false;
+            return Vec::new();
         };
         let is_mid = |mid: &Mid| unwant.mid.as_deref().is_none_or(|m| m == mid.as_str());
         let data_mid = self.people.get(feed).and_then(|p| p.media.as_ref());
         let data_mid = data_mid
             .and_then(|media| media.data().next())
             .map(|s| s.mid);
-        let concerned: Vec<usize> = lines
+        lines
             .filter(|(_, line)| match &line.source {
                 Source::None => false,
                 _ if line.seat.is_some() => false,
@@ -249,12 +298,7 @@ impl RoomState {
                 Source::Data(feeds) => feeds.contains(feed) && data_mid.as_ref().is_none_or(is_mid),
             })
             .map(|(index, _)| index)
-            .collect();
-        let mut changed = false;
-        for index in concerned {
-            changed |= self.let_go(key, index, feed);
-        }
-        changed
+            .collect()
     }
 
     /// Takes `feed` off an m-line; says whether the m-line has nothing to send any more.
@@ -266,20 +310,21 @@ impl RoomState {
         let Some(line) = subscriber.lines.get_mut(index) else {
             return false;
         };
-        if let Source::Data(feeds) = &mut line.source {
-            feeds.retain(|known| known != feed);
-            if !feeds.is_empty() {
-                subscriber.relay(index, &self.people);
-                return false;
+        match &mut line.source {
+            Source::Data(feeds) => {
+                feeds.retain(|known| known != feed);
+                if !feeds.is_empty() {
+                    line.end_route_of(&subscriber.handle, feed);
+                    return false;
+                }
             }
+            // Others have the m-line by now.
+            Source::Track { feed: from, .. } if from != feed => return false,
+            Source::None => return false,
+            Source::Track { .. } => {}
         }
-        line.end_routes(&subscriber.handle);
-        // Whoever takes a seat over finds out who sat there.
-        if line.seat.is_some() {
-            return false;
-        }
-        line.clear();
-        true
+        line.give_up(&subscriber.handle);
+        line.seat.is_none()
     }
 
     /// Takes everything off an m-line; false if there was nothing.
@@ -294,7 +339,12 @@ impl RoomState {
             Some(Source::Data(feeds)) => feeds.clone(),
         };
         for feed in &feeds {
-            self.let_go(key, index, feed);
+            self.forget_receiver(feed, key, index);
+        }
+        if let Some(subscriber) = self.subscribers.get_mut(&key)
+            && let Some(line) = subscriber.lines.get_mut(index)
+        {
+            line.give_up(&subscriber.handle);
         }
         true
     }
@@ -308,10 +358,7 @@ impl RoomState {
     }
 
     pub(super) fn forget_receiver(&mut self, feed: &Id, key: HandleId, index: usize) {
-        let media = self.people.get_mut(feed).and_then(|p| p.media.as_mut());
-        for stream in media.into_iter().flat_map(|media| &mut media.streams) {
-            stream.receivers.remove(&(key, index));
-        }
+        forget_receiver(&mut self.people, feed, (key, index));
     }
 
     /// Takes what a publisher sent, which is gone, off all subscriptions.
@@ -331,6 +378,18 @@ impl RoomState {
             }
         }
         self.reseat_all();
+    }
+}
+
+/// Forgets that an m-line receives something of `feed`: the stream may have another mid by now.
+pub(super) fn forget_receiver(
+    people: &mut HashMap<Id, Participant>,
+    feed: &Id,
+    receiver: (HandleId, usize),
+) {
+    let media = people.get_mut(feed).and_then(|p| p.media.as_mut());
+    for stream in media.into_iter().flat_map(|media| &mut media.streams) {
+        stream.receivers.remove(&receiver);
     }
 }
 
@@ -358,10 +417,12 @@ impl Line {
         }
     }
 
-    fn clear(&mut self) {
-        self.source = Source::None;
-        self.ready = false;
-        self.now = Layer::default();
-        self.why = None;
+    /// Ends what it receives. On a seat, whoever takes it over finds out who sat there.
+    fn give_up(&mut self, handle: &Handle) {
+        self.end_routes(handle);
+        if self.seat.is_none() {
+            self.source = Source::None;
+            self.ready = false;
+        }
     }
 }

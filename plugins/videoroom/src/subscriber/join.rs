@@ -120,17 +120,18 @@ impl RoomState {
             e2ee,
             ..Subscriber::new(handle, owner, join.private_id)
         });
-        let subscribed = planned
+        let mut prepared = planned
             .into_iter()
             .try_for_each(|planned| self.subscribe(key, planned).map(drop));
-        if let Some(LastN { speakers, kinds }) = speakers
+        if prepared.is_ok()
+            && let Some(LastN { speakers, kinds }) = speakers
             && let Some(subscriber) = self.subscribers.get_mut(&key)
         {
-            subscriber.add_seats(&self.options, speakers, &kinds);
+            prepared = subscriber.add_seats(&self.options, speakers, &kinds);
             self.followers.insert(key);
             self.seat_first(key);
         }
-        let offer = subscribed
+        let offer = prepared
             .and_then(|()| self.offer(key))
             .inspect_err(|_| self.leave_subscriber(key))?;
         let publisher = join.legacy.and_then(|legacy| self.people.get(&legacy.feed));

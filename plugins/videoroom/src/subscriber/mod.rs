@@ -14,10 +14,11 @@ mod want;
 mod watch;
 
 use portunus_core::media::{Layer, LayerReason, RouteId, RouteOptions, SourceRef};
-use portunus_core::sdp::{CodecName, Kind};
+use portunus_core::sdp::{CodecName, Kind, MAX_MEDIA};
 use portunus_core::{ExtensionKind, Handle, Mid, Pt};
 
 use crate::id::Id;
+use crate::refusal::Refusal;
 use crate::subscriber::payloads::Payloads;
 use crate::subscriber::seats::{Follow, Seat};
 use crate::subscriber::want::Wish;
@@ -27,8 +28,9 @@ pub(crate) use join::SubscriberJoin;
 pub(crate) use switch::Switch;
 pub(crate) use watch::Watch;
 
-/// The most m-lines of a subscription.
-const MAX_LINES: usize = 1_000;
+/// The most m-lines of audio and video of a subscription: with one of data, its answers can be read.
+const MAX_LINES: usize = MAX_MEDIA - 1;
+const TOO_MANY: Refusal = Refusal::Unknown("Too many streams in one subscription");
 
 /// Someone who receives; one handle.
 #[derive(Debug)]
@@ -153,6 +155,15 @@ impl Subscriber {
 
     fn line(&self, mid: &str) -> Option<usize> {
         self.lines.iter().position(|line| line.mid.as_str() == mid)
+    }
+
+    /// Checks that there is room for so many more m-lines of audio and video.
+    fn check_room(&self, more: usize) -> Result<(), Refusal> {
+        let lines = self.lines.iter().filter(|line| line.kind != Kind::Data);
+        match lines.count().saturating_add(more) > MAX_LINES {
+            true => Err(TOO_MANY),
+            false => Ok(()),
+        }
     }
 
     /// Whether it receives anything.

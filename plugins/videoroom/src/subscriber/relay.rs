@@ -52,34 +52,29 @@ impl Subscriber {
         let Some(line) = self.lines.get_mut(index) else {
             return;
         };
-        let wanted = line.wanted(people, gate);
+        let mut wanted: HashMap<_, _> = line.wanted(people, gate).into_iter().collect();
         let before = line.routes.len();
-        line.routes.retain(|relayed| {
-            let stays = wanted.iter().any(|(from, _)| *from == relayed.from);
-            if !stays {
-                self.handle.remove_route(relayed.route);
+        line.routes.retain_mut(|known| {
+            let Some(options) = wanted.remove(&known.from) else {
+                self.handle.remove_route(known.route);
+                return false;
+            };
+            if known.options != options {
+                self.handle.set_route(known.route, options.clone());
+                known.options = options;
             }
-            stays
+            true
         });
         if line.routes.len() < before {
             (line.now, line.why) = (Layer::default(), None);
         }
         for (from, options) in wanted {
-            match line.routes.iter_mut().find(|known| known.from == from) {
-                Some(known) if known.options == options => {}
-                Some(known) => {
-                    self.handle.set_route(known.route, options.clone());
-                    known.options = options;
-                }
-                None => {
-                    let route = self.handle.route_from(from, line.mid, options.clone());
-                    line.routes.extend(route.map(|route| Relayed {
-                        route,
-                        from,
-                        options,
-                    }));
-                }
-            }
+            let route = self.handle.route_from(from, line.mid, options.clone());
+            line.routes.extend(route.map(|route| Relayed {
+                route,
+                from,
+                options,
+            }));
         }
     }
 
@@ -109,6 +104,18 @@ impl Line {
             handle.remove_route(relayed.route);
         }
         (self.now, self.why) = (Layer::default(), None);
+    }
+
+    /// Ends the route of one of the publishers whose data it carries.
+    pub(super) fn end_route_of(&mut self, handle: &Handle, feed: &Id) {
+        let label = feed.to_string();
+        self.routes.retain(|relayed| {
+            let ends = relayed.options.label.as_deref() == Some(label.as_str());
+            if ends {
+                handle.remove_route(relayed.route);
+            }
+            !ends
+        });
     }
 
     /// The routes that it should have: from where, and how.

@@ -8,6 +8,7 @@ use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{ExtensionKind, HandleId, Mid, Pt};
 use serde_json::Value;
 
+use super::change::forget_receiver;
 use super::offer::{fmtp, offered_extensions};
 use super::payloads::Payloads;
 use super::{Source, Subscriber};
@@ -249,10 +250,8 @@ impl RoomState {
             let before = std::mem::replace(&mut line.source, source);
             line.format.codec = stream.as_ref().and_then(|(_, _, codec)| *codec);
             line.now = Layer::default();
-            if let Source::Track { feed, mid } = before
-                && let Some(receivers) = receivers(people, &feed, mid)
-            {
-                receivers.remove(&(key, index));
+            if let Source::Track { feed, .. } = &before {
+                forget_receiver(people, feed, (key, index));
             }
             if let Some((feed, mid, _)) = stream
                 && let Some(receivers) = receivers(people, &feed, mid)

@@ -6,7 +6,7 @@ use portunus_core::{FieldError, Fields, HandleId, Mid, Object};
 
 use super::change::Outcome;
 use super::want::{Layers, Wish};
-use super::{Line, Source};
+use super::{Exchange, Line, Source};
 use crate::id::{Id, Ids};
 use crate::members;
 use crate::participant::Stream;
@@ -144,10 +144,15 @@ impl RoomState {
         let subscriber = self.subscribers.get_mut(&key)?;
         let index = subscriber.line(&entry.sub_mid)?;
         let line = subscriber.lines.get_mut(index)?;
-        let media = self.people.get_mut(&entry.feed)?.media.as_mut()?;
+        let inactive = match subscriber.exchange {
+            Exchange::Settled => !line.ready,
+            // The offer that waits for its answer may say so.
+            Exchange::Offered | Exchange::None => line.track(&self.people).is_none(),
+        };
+        let media = self.people.get(&entry.feed)?.media.as_ref()?;
         let stream = media
             .streams
-            .iter_mut()
+            .iter()
             .find(|stream| stream.mid.as_str() == entry.mid)?;
         let fits = stream.kind == line.kind && stream.codec == line.format.codec;
         if !fits || stream.disabled || line.kind == Kind::Data || line.seat.is_some() {
@@ -160,20 +165,19 @@ impl RoomState {
         if line.source == source {
             return None;
         }
-        stream.receivers.insert((key, index));
+        let mid = stream.mid;
         let before = std::mem::replace(&mut line.source, source);
         line.send = true;
         line.now = Layer::default();
         line.wish = Wish::default();
         line.wish.apply(&entry.layers);
-        let revived = before == Source::None;
+        let revived = before == Source::None || inactive;
         line.ready &= !revived;
-        if let Source::Track { feed, mid } = before
-            && let Some(media) = self.people.get_mut(&feed).and_then(|p| p.media.as_mut())
-            && let Some(stream) = media.stream_mut(mid)
-        {
-            stream.receivers.remove(&(key, index));
+        if let Source::Track { feed, .. } = &before {
+            self.forget_receiver(feed, key, index);
         }
+        let media = self.people.get_mut(&entry.feed)?.media.as_mut()?;
+        media.stream_mut(mid)?.receivers.insert((key, index));
         Some(revived)
     }
 }

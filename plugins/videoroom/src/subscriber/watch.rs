@@ -77,7 +77,7 @@ impl RoomState {
         let answer = match jsep {
             Some(jsep) => Some(self.seats_offered(&mut subscriber, &watch, &jsep.description)?),
             None => {
-                self.seats_to_offer(&mut subscriber, &watch);
+                self.seats_to_offer(&mut subscriber, &watch)?;
                 None
             }
         };
@@ -119,21 +119,25 @@ impl RoomState {
     }
 
     /// Seats for what is to be watched, as m-lines of our offer.
-    fn seats_to_offer(&mut self, subscriber: &mut Subscriber, watch: &Watch) {
+    fn seats_to_offer(
+        &mut self,
+        subscriber: &mut Subscriber,
+        watch: &Watch,
+    ) -> Result<(), Refusal> {
         let Some(feed) = &watch.feed else {
             let publishing = self.publishers().filter(|p| !p.origin.is_dummy()).count();
             let most = usize::try_from(MAX_SPEAKERS).unwrap_or(usize::MAX);
             let slots = watch.last_n.unwrap_or(publishing.clamp(1, most));
             let both = [Kind::Audio, Kind::Video];
-            subscriber.add_seats(&self.options, slots, &both);
-            return;
+            return subscriber.add_seats(&self.options, slots, &both);
         };
         let publisher = self.people.get(feed).and_then(Participant::up);
         let streams = publisher.into_iter().flat_map(|media| &media.streams);
         let sent = streams.filter(|stream| !stream.disabled && stream.kind != Kind::Data);
         let kinds: Vec<Kind> = sent.map(|stream| stream.kind).collect();
-        subscriber.add_seats(&self.options, 1, &kinds);
+        subscriber.add_seats(&self.options, 1, &kinds)?;
         subscriber.follow = Follow::Feed(feed.clone());
+        Ok(())
     }
 
     /// Seats for what is to be watched, on the m-lines of the client's offer; gives the answer.
@@ -193,7 +197,13 @@ impl RoomState {
 
 impl Subscriber {
     /// Adds seats: for each slot an m-line of each kind.
-    pub(super) fn add_seats(&mut self, options: &RoomOptions, slots: usize, kinds: &[Kind]) {
+    pub(super) fn add_seats(
+        &mut self,
+        options: &RoomOptions,
+        slots: usize,
+        kinds: &[Kind],
+    ) -> Result<(), Refusal> {
+        self.check_room(slots.saturating_mul(kinds.len()))?;
         for slot in 0..slots {
             for (place, kind) in kinds.iter().enumerate() {
                 let Some(mid) = Mid::new(&self.lines.len().to_string()) else {
@@ -209,6 +219,7 @@ impl Subscriber {
             }
         }
         self.follow(Follow::Speakers(slots), slots);
+        Ok(())
     }
 }
 

@@ -155,15 +155,7 @@ async fn a_renegotiation_of_the_publisher_shows_in_the_next_offer() {
     let world = World::new(json!({})).await;
     let mut al = world.publisher(1, &AV).await;
     let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
-    let mut offer = jsep("offer", "pub1", &AV);
-    let sdp = offer["sdp"].as_str().unwrap();
-    let video = sdp.find("m=video").unwrap();
-    let sdp = format!(
-        "{}{}",
-        &sdp[..video],
-        sdp[video..].replace("a=sendrecv", "a=recvonly")
-    );
-    offer["sdp"] = sdp.into();
+    let offer = without_video(jsep("offer", "pub1", &AV));
     al.client
         .message(json!({ "request": "configure" }), Some(offer))
         .await;
@@ -245,6 +237,80 @@ async fn sources_are_switched_without_a_negotiation() {
 }
 
 #[tokio::test]
+async fn a_switch_revives_an_m_line_whose_publisher_ceased_to_send() {
+    for answered in [true, false] {
+        let world = World::new(json!({})).await;
+        let mut al = world.publisher(1, &AV).await;
+        let bo = world.publisher(2, &AV).await;
+        al.client.event().await;
+        let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+        let configure = json!({ "request": "configure" });
+        let muted = without_video(jsep("offer", "pub1", &AV));
+        al.client.message(configure, Some(muted)).await;
+        assert_eq!(al.client.event().await["streams"][1]["disabled"], true);
+        viewer
+            .change(json!({ "request": "configure", "update": true }))
+            .await;
+        assert_eq!(viewer.directions(), ["sendonly", "inactive"]);
+        let switch =
+            json!({ "request": "switch", "streams": [{ "feed": 2, "mid": "1", "sub_mid": "1" }] });
+        if answered {
+            viewer.start().await;
+            viewer.change(switch).await;
+            assert_eq!(viewer.client.event().await["changes"], 1);
+        } else {
+            assert_eq!(ask(&mut viewer.client, switch).await["changes"], 1);
+            viewer.start().await;
+            viewer.offered().await;
+        }
+        assert_eq!(viewer.directions(), AV_OUT);
+        viewer.start().await;
+        let video = (bo.peer, "1".to_owned(), "1".to_owned(), true);
+        assert_eq!(world.routes(&viewer)[1], video);
+    }
+}
+
+#[tokio::test]
+async fn who_leaves_takes_no_m_line_that_others_have_by_now() {
+    let world = World::new(json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    let bo = world.publisher(2, &AV).await;
+    al.client.event().await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    // The m-line of video is used again, under another name.
+    for (from, to) in [("m=video 9", "m=video 0"), ("a=mid:1\r\n", "a=mid:v\r\n")] {
+        let mut offer = jsep("offer", "pub1", &AV);
+        let sdp = offer["sdp"].as_str().unwrap().replace(from, to);
+        offer["sdp"] = sdp.replace("BUNDLE 0 1", "BUNDLE 0").into();
+        al.client
+            .message(json!({ "request": "configure" }), Some(offer))
+            .await;
+        let told = al.client.event().await;
+        assert_eq!(told["configured"], "ok", "{told}");
+    }
+    let switch =
+        json!({ "request": "switch", "streams": [{ "feed": 2, "mid": "1", "sub_mid": "1" }] });
+    assert_eq!(ask(&mut viewer.client, switch).await["changes"], 1);
+    let state = world.state(&al.client).await;
+    assert_eq!(state["streams"][1]["subscribers"], 0, "{state}");
+    ask(&mut al.client, json!({ "request": "unpublish" })).await;
+    viewer.offered().await;
+    assert_eq!(viewer.directions(), ["inactive", "sendonly"]);
+    viewer.start().await;
+    let video = (bo.peer, "1".to_owned(), "1".to_owned(), true);
+    assert_eq!(world.routes(&viewer), [video]);
+}
+
+/// `offer` with a video m-line that only receives.
+fn without_video(mut offer: Value) -> Value {
+    let sdp = offer["sdp"].as_str().unwrap();
+    let (audio, video) = sdp.split_at(sdp.find("m=video").unwrap());
+    let video = video.replace("a=sendrecv", "a=recvonly");
+    offer["sdp"] = format!("{audio}{video}").into();
+    offer
+}
+
+#[tokio::test]
 async fn ice_is_restarted_by_request() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &AV).await;
@@ -286,6 +352,32 @@ async fn an_offer_of_the_subscriber_is_refused_and_ours_can_be_had_again() {
         .await;
     viewer.start().await;
     assert_eq!(world.routes(&viewer).len(), 3);
+}
+
+#[tokio::test]
+async fn an_offer_with_a_request_that_is_no_subscribers_is_not_in_the_way() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let offer = jsep("offer", "mine", &[Line::Audio, Line::Video, Line::Audio]);
+    for (request, expected) in [
+        (json!({ "request": "join", "room": ROOM }), Some(425)),
+        (json!({ "request": "nonsense" }), Some(423)),
+        (json!({ "request": "listparticipants", "room": ROOM }), None),
+    ] {
+        let change = json!({ "request": "configure", "update": true });
+        viewer.change(change.clone()).await;
+        let members = json!({ "body": request, "jsep": offer });
+        let mut reply = viewer.client.on_handle("message", members).await;
+        if reply["janus"] == "ack" {
+            reply = viewer.client.next().await;
+        }
+        let error = reply["plugindata"]["data"]["error_code"].as_u64();
+        assert_eq!(error, expected, "{reply}");
+        viewer.change(change).await;
+        viewer.start().await;
+    }
+    assert_eq!(world.routes(&viewer).len(), 2);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! RTP forwarders.
 
 use portunus_core::media::{Encodings, ForwardOptions, Framing};
-use portunus_core::testing::Line;
+use portunus_core::testing::{Line, jsep};
 use portunus_core::{Networks, Pt, Ssrc};
 use portunus_videoroom::VideoRoomConfig;
 use serde_json::{Value, json};
@@ -96,6 +96,30 @@ async fn streams_go_where_they_are_asked_to() {
     let publishers = json!([{ "publisher_id": 1, "forwarders": expected }]);
     let expected = json!({ "videoroom": "forwarders", "room": ROOM, "publishers": publishers });
     assert_eq!(listed, expected);
+}
+
+#[tokio::test]
+async fn forwarders_end_with_the_use_of_their_m_line() {
+    let world = World::new(json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    let mut admin = world.attach().await;
+    let streams = json!([{ "mid": "0", "port": 5002 }, { "mid": "1", "port": 5004 }]);
+    sync(&mut admin, forward(json!({ "streams": streams }))).await;
+    assert_eq!(world.gates(), [true, true]);
+    for (from, to, gates) in [
+        ("m=video 9", "m=video 0", vec![true, false]),
+        ("a=mid:1\r\n", "a=mid:v\r\n", vec![true]),
+    ] {
+        let mut offer = jsep("offer", "pub1", &AV);
+        let sdp = offer["sdp"].as_str().unwrap().replace(from, to);
+        offer["sdp"] = sdp.replace("BUNDLE 0 1", "BUNDLE 0").into();
+        al.client
+            .message(json!({ "request": "configure" }), Some(offer))
+            .await;
+        let told = al.client.event().await;
+        assert_eq!(told["configured"], "ok", "{told}");
+        assert_eq!(world.gates(), gates);
+    }
 }
 
 #[tokio::test]

@@ -310,6 +310,31 @@ async fn requests_of_subscribers() {
 }
 
 #[tokio::test]
+async fn lists_without_end_are_refused_before_they_cost_anything() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let list = |entry: Value, count: usize| vec![entry; count];
+    let unknown = list(json!({ "feed": 9, "mid": "9", "sub_mid": "9" }), 2_001);
+    for (request, member) in [
+        ("subscribe", "streams"),
+        ("unsubscribe", "streams"),
+        ("update", "subscribe"),
+        ("switch", "streams"),
+        ("configure", "streams"),
+    ] {
+        let body = json!({ "request": request, member: unknown });
+        let answer = ask(&mut viewer.client, body).await;
+        assert_eq!(code(&answer), 430, "{request}: {answer}");
+    }
+    // A short list may come to many streams.
+    let all = json!({ "request": "subscribe", "streams": list(json!({ "feed": 1 }), 1_001) });
+    assert_eq!(code(&ask(&mut viewer.client, all).await), 499);
+    let state = world.state(&viewer.client).await;
+    assert_eq!(state["streams"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn administrators_manage_rooms_and_nothing_else() {
     use portunus_core::{Plugin, Reply};
     let plugin = portunus_videoroom::VideoRoom::new(
