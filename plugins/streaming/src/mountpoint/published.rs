@@ -55,7 +55,7 @@ impl Mountpoint {
         };
         if let Some(former) = former {
             info!(id = %self.id, "a publisher that fell silent is replaced");
-            self.forget_sources();
+            self.forget_sources(|_, _| false);
             former.viewer.dismiss(self, "replaced");
         }
         true
@@ -82,10 +82,12 @@ impl Mountpoint {
                 .keep_keyframe(source, self.keyframes(published.simulcast));
         }
         let mut live = stream.live();
+        if live.source != source {
+            live.age = Age::Since(Instant::now());
+        }
         live.source = source;
         live.simulcast = published.simulcast;
         live.svc = published.svc;
-        live.age = Age::Since(Instant::now());
         if stream.spec.codec.is_none() {
             let name = published.codec.codec_name();
             live.codec = name.map(StreamCodec::Plain);
@@ -118,17 +120,22 @@ impl Mountpoint {
         }
         *publisher = None;
         drop(publisher);
-        self.forget_sources();
+        self.forget_sources(|_, _| false);
     }
 
-    fn forget_sources(&self) {
-        for stream in &self.streams {
+    /// Forgets the sources of the streams that `stays` is not true of: their routes end.
+    pub(crate) fn forget_sources(&self, stays: impl Fn(usize, SourceRef) -> bool) {
+        let mut forgotten = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
             let mut live = stream.live();
-            live.source = None;
-            live.age = Age::None;
+            if !live.source.is_some_and(|source| stays(index, source)) {
+                live.source = None;
+                live.age = Age::None;
+                forgotten.push(index);
+            }
         }
         for viewer in self.viewers() {
-            viewer.forget_routes(self);
+            viewer.forget_routes(self, &forgotten);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portunus_core::media::SourceRef;
 use portunus_core::sdp::{
     AnswerOptions, CodecName, CodecSpec, Description, Direction, Kind, Media,
 };
@@ -24,6 +25,7 @@ pub(super) struct Publishing {
 }
 
 /// An m-line that is a stream.
+#[derive(Clone, Copy)]
 struct Line {
     mid: Mid,
     stream: usize,
@@ -64,19 +66,21 @@ impl Viewer {
         check_publisher(fields, &mountpoint)?;
         let jsep = message.jsep.as_ref().filter(|j| j.kind == JsepKind::Offer);
         let jsep = jsep.ok_or_else(|| Refusal::Sdp("A publish goes with an offer".to_owned()))?;
-        let again = match &*self.session() {
+        let former = match &*self.session() {
             Session::Watching(_) => return Err(Refusal::State("This handle watches")),
             Session::Publishing(former) if !Arc::ptr_eq(&former.mountpoint, &mountpoint) => {
                 return Err(Refusal::State("Already publishing to another mountpoint"));
             }
-            Session::Publishing(_) => true,
-            Session::Idle => false,
+            Session::Publishing(former) => Some(former.lines.clone()),
+            Session::Idle => None,
         };
+        let again = former.is_some();
         if !mountpoint.take_publisher(self) {
             let reason = "Somebody else publishes to the mountpoint";
             return Err(Refusal::State(reason));
         }
-        let answered = self.answer_publisher(&mountpoint, jsep);
+        let former = former.unwrap_or_default();
+        let answered = self.answer_publisher(&mountpoint, jsep, &former);
         match answered {
             Ok((publishing, local)) => {
                 *self.session() = Session::Publishing(publishing);
@@ -107,10 +111,16 @@ impl Viewer {
         &self,
         mountpoint: &Arc<Mountpoint>,
         jsep: &Jsep,
+        former: &[Line],
     ) -> Result<(Publishing, portunus_core::LocalJsep), Refusal> {
         let (answer, taken) = answer(mountpoint, &jsep.description)?;
         let e2ee = mountpoint.is_e2ee();
         let local = self.handle.answer(answer)?.with_e2ee(e2ee);
+        let sends = |stream: usize, source: SourceRef| {
+            let of_stream = taken.iter().find(|taken| taken.stream == stream);
+            of_stream.and_then(|taken| self.handle.track(taken.line)) == source.track()
+        };
+        mountpoint.forget_sources(sends);
         let mut lines = Vec::with_capacity(taken.len());
         for Taken {
             line,
@@ -128,10 +138,13 @@ impl Viewer {
                 svc,
             };
             mountpoint.set_published(stream, published);
+            // What flows on is not told again.
+            let same = |known: &&Line| (known.mid, known.stream) == (line, stream);
+            let receiving = former.iter().find(same).map_or(0, |known| known.receiving);
             lines.push(Line {
                 mid: line,
                 stream,
-                receiving: 0,
+                receiving: if simulcast { receiving } else { receiving & 1 },
             });
         }
         let publishing = Publishing {
