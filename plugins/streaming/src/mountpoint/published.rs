@@ -35,6 +35,13 @@ impl Mountpoint {
         lock(&self.publisher).is_some()
     }
 
+    /// Whether this handle publishes to it, and it has not ended.
+    pub(crate) fn has_publisher(&self, id: ViewerId) -> bool {
+        let is_it = |publisher: &Publisher| publisher.viewer.id == id;
+        let known = lock(&self.publisher).as_ref().is_some_and(is_it);
+        known && !lock(&self.watched).over
+    }
+
     /// Makes `viewer` the publisher; false if there is another one. One that has been silent for [`VANISHED`] gives
     /// way: most likely it has crashed, and who comes is the same client again.
     pub(crate) fn take_publisher(&self, viewer: &Arc<Viewer>) -> bool {

@@ -83,7 +83,7 @@ impl Viewer {
         let answered = self.answer_publisher(&mountpoint, jsep, &former);
         match answered {
             Ok((publishing, local)) => {
-                *self.session() = Session::Publishing(publishing);
+                self.begin_publishing(publishing)?;
                 if again {
                     mountpoint.connect_viewers();
                 }
@@ -96,6 +96,18 @@ impl Viewer {
                 Err(refusal)
             }
         }
+    }
+
+    /// Publishes from now on, unless the mountpoint ended meanwhile: that found nobody to tell.
+    fn begin_publishing(&self, publishing: Publishing) -> Result<(), Refusal> {
+        let mountpoint = publishing.mountpoint.clone();
+        *self.session() = Session::Publishing(publishing);
+        if mountpoint.has_publisher(self.id) {
+            return Ok(());
+        }
+        self.leave();
+        self.handle.close_pc();
+        Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()))
     }
 
     /// Stops publishing; the PeerConnection is closed once the client is told.
@@ -264,4 +276,75 @@ fn answer_line(offered: &Media, stream: &Stream) -> Option<Media> {
     options.audio.fmtp = flags.opus_flags().fmtp();
     let answer = Description::answer(&flags, &options);
     answer.media.into_iter().find(|media| !media.rejected)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use std::sync::Mutex;
+
+    use portunus_core::record::Recorder;
+    use portunus_core::testing::TestServer;
+    use portunus_core::{CoreConfig, Handle, Plugin, PluginHandle, PluginInfo};
+
+    use super::*;
+    use crate::viewer::Attached;
+    use crate::{Streaming, StreamingConfig};
+
+    /// The plugin, with its handles at hand.
+    struct Open {
+        plugin: Streaming,
+        viewers: Mutex<Vec<Arc<Viewer>>>,
+    }
+
+    impl Plugin for Open {
+        fn info(&self) -> PluginInfo {
+            self.plugin.info()
+        }
+
+        fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+            let attached = Attached::new(handle, self.plugin.shared.clone());
+            self.viewers.lock().unwrap().push(attached.0.clone());
+            Box::new(attached)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mountpoint_that_ends_meanwhile_gets_no_publisher() {
+        let mut made = None;
+        let server = TestServer::with_media(CoreConfig::default(), async |media| {
+            let config = StreamingConfig::default();
+            let plugin = Streaming::start(config, media, Recorder::default()).await;
+            let open = Arc::new(Open {
+                plugin: plugin.unwrap(),
+                viewers: Mutex::default(),
+            });
+            made = Some(open.clone());
+            vec![open as Arc<dyn Plugin>]
+        })
+        .await;
+        let open = made.unwrap();
+        let mut client = server.attach("janus.plugin.streaming").await;
+        let create = json!({
+            "request": "create", "type": "whip", "id": 7,
+            "media": [{ "type": "audio", "mid": "a", "codec": "opus" }],
+        });
+        assert_eq!(client.request(create).await["streaming"], "created");
+        let id = MountpointId::Number(7);
+        let mountpoint = open.plugin.shared.mountpoints.get(&id).unwrap();
+        let viewer = open.viewers.lock().unwrap()[0].clone();
+        assert!(mountpoint.take_publisher(&viewer));
+        client
+            .request(json!({ "request": "destroy", "id": 7 }))
+            .await;
+        let publishing = Publishing {
+            mountpoint: mountpoint.clone(),
+            lines: Vec::new(),
+        };
+        let refused = viewer.begin_publishing(publishing).unwrap_err();
+        assert_eq!(refused, Refusal::NoSuchMountpoint(id));
+        assert!(matches!(&*viewer.session(), Session::Idle));
+        assert!(!mountpoint.is_published());
+    }
 }
