@@ -336,6 +336,58 @@ fn pictures_that_are_shown_in_another_order() {
     );
 }
 
+/// An MP4 whose track (the first is video) begins with an empty edit of so many milliseconds.
+fn delayed(track: usize, millis: u32) -> Vec<u8> {
+    let mut bytes = bytes("h264-opus.mp4");
+    let starts = |kind: &[u8; 4], bytes: &[u8]| -> Vec<usize> {
+        let found = bytes.windows(4).enumerate().filter(|(_, it)| it == kind);
+        found.map(|(at, _)| at - 4).collect()
+    };
+    let elst = starts(b"elst", &bytes)[track];
+    // The movie's timescale is 1,000; the index lies behind the media, so nothing else moves.
+    let mut edit = millis.to_be_bytes().to_vec();
+    edit.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0]);
+    let boxes = [
+        starts(b"moov", &bytes)[0],
+        starts(b"trak", &bytes)[track],
+        starts(b"edts", &bytes)[track],
+        elst,
+    ];
+    for at in boxes {
+        let size: [u8; 4] = bytes[at..at + 4].try_into().unwrap();
+        let size = u32::from_be_bytes(size) + 12;
+        bytes[at..at + 4].copy_from_slice(&size.to_be_bytes());
+    }
+    bytes[elst + 15] = 2;
+    bytes.splice(elst + 16..elst + 16, edit);
+    bytes
+}
+
+#[test]
+fn a_track_that_begins_later_is_played_later() {
+    let millis = Duration::from_millis;
+    let first = |file: &mut MediaFile| {
+        let packets = packets(file, 60).unwrap();
+        [0, 1].map(|track| packets.iter().find(|it| it.track == track).unwrap().at)
+    };
+    let open = |bytes| MediaFile::from_reader(Cursor::new(bytes), "mp4", &ONCE).unwrap();
+    // Audio is track 0 here. Its edit list begins a little behind its first frame.
+    let [audio, video] = first(&mut open(bytes("h264-opus.mp4")));
+    let mut file = open(delayed(0, 500));
+    assert_eq!(first(&mut file), [audio, video + millis(500)]);
+    assert!(file.duration().unwrap() >= millis(1_500));
+    // From the start again, nothing of the sound is left out.
+    file.seek(Duration::ZERO).unwrap();
+    let again = packets(&mut file, usize::MAX).unwrap();
+    let sound = again.iter().filter(|it| it.track == 0).count();
+    assert!(sound >= 50, "{sound} frames of sound");
+    let [audio, video] = first(&mut open(delayed(1, 500)));
+    assert!(audio >= video + millis(480), "{audio:?} {video:?}");
+    // Nonsense is no endless wait.
+    let mut file = open(delayed(0, u32::MAX));
+    assert!(packets(&mut file, usize::MAX).is_err());
+}
+
 #[test]
 fn what_cannot_be_played_is_refused_with_advice() {
     let refused = |name| open(name, &ONCE).unwrap_err().to_string();

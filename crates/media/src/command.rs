@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::graph::SourceFormat;
 
-use crate::ingest::{IngestId, IngestOptions, IngestStatus, Listening};
+use crate::ingest::{IngestId, IngestOptions, IngestStatus, Listening, ParameterSets};
 use crate::outlet::NewOutlet;
 use crate::{DataMessage, PeerId, PeerStats, RouteId, TalkDetection};
 
@@ -204,6 +204,10 @@ pub(crate) enum Command {
     SetIngestEnabled {
         ingest: IngestId,
         enabled: bool,
+    },
+    SetIngestParameterSets {
+        ingest: IngestId,
+        sets: Option<ParameterSets>,
     },
     RemoveIngest {
         ingest: IngestId,

@@ -1,7 +1,7 @@
 //! Taps: what comes out of them, and when they end.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
-use portunus_media::ingest::DataIngest;
+use portunus_media::ingest::{DataIngest, IngestMedia, ParameterSets};
 use portunus_media::testing::FanOut;
 use portunus_media::{
     DataPayload, Encodings, IngestFeed, IngestOptions, RouteOptions, Tap, TapOptions, Tapped,
@@ -64,6 +64,53 @@ fn a_tap_gets_each_packet_as_it_came() {
         assert!(!written.has_padding());
         assert_eq!(written.payload(&bytes), sent_header.payload(sent));
     }
+}
+
+/// Packets of one H.264 picture.
+fn picture(rig: &mut FanOut, payloads: &[&[u8]]) -> Vec<Vec<u8>> {
+    let mut packets = rig.plain_frame(false, payloads.len(), 20);
+    for (packet, payload) in packets.iter_mut().zip(payloads) {
+        packet.truncate(12);
+        packet.extend_from_slice(payload);
+    }
+    packets
+}
+
+#[test]
+fn parameter_sets_of_the_stream_are_newer_than_those_that_were_told() {
+    let (_, feed) = packet_feed(1);
+    let mut options = IngestOptions::rtp(Codec::H264, 90_000, IngestFeed::Packets(feed));
+    let IngestMedia::Rtp(media) = &mut options.media else {
+        panic!("RTP");
+    };
+    let told = ParameterSets::from_sprop("Z0LAHg==,aM48gA==").unwrap();
+    media.h264_parameter_sets = Some(told.clone());
+    let mut rig = FanOut::of_ingest(0, options, None);
+    let (_, mut tap) = rig.tap(open(), TapOptions::default());
+    let mut come = |rig: &mut FanOut, payloads: &[&[u8]]| -> Vec<Vec<u8>> {
+        let mut picture = picture(rig, payloads);
+        rig.take_in(&mut picture);
+        let payload = |packet: &TappedPacket| {
+            let mut bytes = Vec::new();
+            packet.write_to(None, &mut bytes);
+            Header::parse(&bytes).unwrap().payload(&bytes).to_vec()
+        };
+        packets(&mut tap).iter().map(payload).collect()
+    };
+    let (sps, pps, idr, slice) = (
+        &[0x67, 0x42, 0xe0, 0x1f][..],
+        &[0x68, 0xce][..],
+        &[0x65, 0x88][..],
+        &[0x41, 0x98][..],
+    );
+    assert_eq!(come(&mut rig, &[idr]), [told.payload(), idr]);
+    assert_eq!(come(&mut rig, &[slice]), [slice]);
+    assert_eq!(come(&mut rig, &[sps, pps, idr]), [sps, pps, idr]);
+    let other = ParameterSets::from_sprop("Z0LgHw==,aM48gA==").unwrap();
+    rig.set_parameter_sets(Some(other.clone()));
+    assert_eq!(come(&mut rig, &[idr]), [other.payload(), idr]);
+    rig.set_parameter_sets(None);
+    assert_eq!(come(&mut rig, &[idr]), [idr]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The RTSP connection: requests and answers, and packets that are interleaved with them (RFC 2326 section 10.12).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rtsp_types::{HeaderName, Message, ParseError, Response, headers};
@@ -15,6 +16,9 @@ use crate::{Config, Login, RtspError};
 const MAX_MESSAGE: usize = 64 << 10;
 const BUFFER: usize = 2 * MAX_MESSAGE;
 const DEFAULT_PORT: u16 = 554;
+
+/// Into how many parts the time to connect is divided at most, one for each address.
+const MAX_SHARES: u32 = 4;
 
 /// What comes over the connection.
 #[derive(Debug)]
@@ -197,19 +201,56 @@ impl Connection {
 async fn connect(host: &str, port: u16, config: &Config) -> Result<TcpStream, RtspError> {
     let failed = |error| RtspError::Connect(format!("{host}:{port}"), error);
     let found = lookup_host((host, port)).await.map_err(failed)?;
-    let mut outcome = None;
+    let mut addresses = Vec::new();
+    let mut forbidden = None;
     for address in found {
-        if let Err(forbidden) = config.check(address.ip()) {
-            outcome.get_or_insert(forbidden);
-            continue;
-        }
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => outcome = Some(failed(error)),
+        match config.check(address.ip()) {
+            Ok(()) => addresses.push(address),
+            Err(error) => forbidden = forbidden.or(Some(error)),
         }
     }
+    let connected = first(
+        &addresses,
+        config.connect_timeout,
+        TcpStream::connect,
+        failed,
+    );
+    if let Some(outcome) = connected.await {
+        return outcome;
+    }
     let nothing = || failed(std::io::Error::other("the name has no address"));
-    Err(outcome.unwrap_or_else(nothing))
+    Err(forbidden.unwrap_or_else(nothing))
+}
+
+/// The first of several addresses that can be connected to within `time`; the last one's error, or nothing if there
+/// are none. One that is silent leaves the others time.
+async fn first<T, C>(
+    addresses: &[SocketAddr],
+    time: Duration,
+    connect: impl Fn(SocketAddr) -> C,
+    failed: impl Fn(std::io::Error) -> RtspError,
+) -> Option<Result<T, RtspError>>
+where
+    C: Future<Output = std::io::Result<T>>,
+{
+    let shares = u32::try_from(addresses.len()).unwrap_or(MAX_SHARES);
+    let share = time.checked_div(shares.min(MAX_SHARES)).unwrap_or(time);
+    let mut outcome = None;
+    for address in addresses {
+        let connected = match timeout(share, connect(*address)).await {
+            Ok(connected) => connected.map_err(&failed),
+            Err(_) => Err(RtspError::Timeout {
+                what: "connecting",
+                after: share,
+            }),
+        };
+        let is_over = connected.is_ok();
+        outcome = Some(connected);
+        if is_over {
+            break;
+        }
+    }
+    outcome
 }
 
 pub(crate) fn refused(request: &Request, status: u16, response: &Response<Vec<u8>>) -> RtspError {
@@ -246,5 +287,54 @@ fn sort(message: Message<Vec<u8>>) -> Incoming {
         }
         // It begins with a dollar sign, which is looked at before.
         Message::Data(data) => Incoming::Packet(data.channel_id()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(count: u8) -> Vec<SocketAddr> {
+        let address = |last| SocketAddr::from(([192, 0, 2, last], 554));
+        (1..=count).map(address).collect()
+    }
+
+    async fn try_all(addresses: &[SocketAddr], good: Option<SocketAddr>) -> String {
+        let connect = async |address| match Some(address) == good {
+            true => Ok(address),
+            false => std::future::pending().await,
+        };
+        let failed = |error| RtspError::Connect(String::new(), error);
+        match first(addresses, Duration::from_secs(6), connect, failed).await {
+            Some(Ok(address)) => address.to_string(),
+            Some(Err(error)) => error.to_string(),
+            None => "nothing".to_owned(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_address_leaves_the_others_time() {
+        for (count, waited) in [(2, 3_000), (4, 4_500)] {
+            let addresses = addresses(count);
+            let good = addresses.last().copied();
+            let before = Instant::now();
+            let connected = try_all(&addresses, good).await;
+            assert_eq!(connected, format!("192.0.2.{count}:554"));
+            assert_eq!(before.elapsed().as_millis(), waited);
+        }
+        let error = try_all(&addresses(3), None).await;
+        assert_eq!(error, "no answer to connecting within 2s");
+        assert_eq!(try_all(&[], None).await, "nothing");
+    }
+
+    #[tokio::test]
+    async fn the_last_error_is_told() {
+        let connect = async |address: SocketAddr| -> std::io::Result<()> {
+            Err(std::io::Error::other(address.to_string()))
+        };
+        let failed = |error| RtspError::Connect("cam:554".to_owned(), error);
+        let outcome = first(&addresses(3), Duration::from_secs(1), connect, failed).await;
+        let error = outcome.and_then(Result::err).map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some("cam:554: 192.0.2.3:554"));
     }
 }

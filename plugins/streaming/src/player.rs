@@ -35,23 +35,25 @@ pub(crate) struct Player {
     task: AbortHandle,
     /// Where it is to go on; of several wishes the last one holds.
     position: watch::Sender<Duration>,
+    /// It stands still.
+    held: watch::Sender<bool>,
 }
 
 impl Player {
     /// Plays `file`, the packets of each track into the feed at its index. The name is for the log.
     pub(crate) fn start(file: MediaFile, feeds: Vec<PacketFeed>, name: &str) -> Self {
         let name = name.to_owned();
-        Self::spawn(async move |seeks| play(file, &feeds, &name, seeks).await)
+        Self::spawn(async move |wishes| play(file, &feeds, &name, wishes).await)
     }
 
     /// Opens the file first, away from here: for one that was opened before.
     pub(crate) fn open(path: PathBuf, options: OpenOptions, feeds: Vec<PacketFeed>) -> Self {
-        Self::spawn(async move |seeks| {
+        Self::spawn(async move |wishes| {
             let name = path.display().to_string();
             let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
             match flatten(opened) {
                 Ok(file) if file.tracks().len() == feeds.len() => {
-                    play(file, &feeds, &name, seeks).await;
+                    play(file, &feeds, &name, wishes).await;
                 }
                 Ok(_) => warn!(file = name, "the file has other tracks than before"),
                 Err(error) => warn!(file = name, %error, "cannot play"),
@@ -64,14 +66,23 @@ impl Player {
         self.position.send(position).is_ok()
     }
 
-    fn spawn<P>(playing: impl FnOnce(watch::Receiver<Duration>) -> P) -> Self
+    /// Stands still, or goes on from there. A position can be gone to meanwhile.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.held
+            .send_if_modified(|held| std::mem::replace(held, hold) != hold);
+    }
+
+    fn spawn<P>(playing: impl FnOnce(Wishes) -> P) -> Self
     where
         P: Future<Output = ()> + Send + 'static,
     {
         let (position, seeks) = watch::channel(Duration::ZERO);
+        let (held, holds) = watch::channel(false);
+        let wishes = Wishes { seeks, holds };
         Self {
-            task: tokio::spawn(playing(seeks)).abort_handle(),
+            task: tokio::spawn(playing(wishes)).abort_handle(),
             position,
+            held,
         }
     }
 }
@@ -82,21 +93,57 @@ impl Drop for Player {
     }
 }
 
+/// What is wanted of a player.
+struct Wishes {
+    seeks: watch::Receiver<Duration>,
+    holds: watch::Receiver<bool>,
+}
+
+/// What comes next.
+enum Turn {
+    Packet,
+    Seek(Duration),
+    /// Nobody wants anything any more.
+    Over,
+}
+
+impl Wishes {
+    /// Waits until the file's time `at` is due, which is as much later as the file is held.
+    async fn turn(&mut self, clock: &mut Clock, at: Duration) -> Turn {
+        loop {
+            if !*self.holds.borrow_and_update() {
+                tokio::select! {
+                    biased;
+                    Ok(()) = self.seeks.changed() => break Turn::Seek(*self.seeks.borrow_and_update()),
+                    Ok(()) = self.holds.changed() => continue,
+                    () = sleep_until(clock.due(at)) => break Turn::Packet,
+                }
+            }
+            let since = Instant::now();
+            let turn = tokio::select! {
+                biased;
+                Ok(()) = self.seeks.changed() => Some(Turn::Seek(*self.seeks.borrow_and_update())),
+                changed = self.holds.changed() => changed.is_err().then_some(Turn::Over),
+            };
+            clock.stood_still(since.elapsed());
+            if let Some(turn) = turn {
+                break turn;
+            }
+        }
+    }
+}
+
 /// Plays until the file or its viewers end.
-async fn play(
-    file: MediaFile,
-    feeds: &[PacketFeed],
-    name: &str,
-    mut seeks: watch::Receiver<Duration>,
-) {
-    let clocks = file.tracks().iter().map(|track| track.codec.clock_rate());
-    let mut reports: Vec<_> = clocks.map(|_| Duration::ZERO).collect();
+async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str, mut wishes: Wishes) {
+    let rates = file.tracks().iter().map(|track| track.codec.clock_rate());
+    // When the next report is due, of each track.
+    let mut reports: Vec<_> = rates.map(|rate| (rate, Duration::ZERO)).collect();
     let mut clock = Clock::start();
     let mut sent = file.nothing_sent();
     let mut reading = spawn_blocking(move || Batch::read(file, Batch::default()));
     let mut spare = Batch::default();
     'batches: loop {
-        let (file, batch) = match reading.await {
+        let (file, mut batch) = match reading.await {
             Ok(read) => read,
             Err(_) => return,
         };
@@ -106,10 +153,9 @@ async fn play(
             warn!(file = name, %error, again = !ends, "cannot be played any further");
         }
         for packet in &batch.packets {
-            tokio::select! {
-                biased;
-                Ok(()) = seeks.changed() => {
-                    let position = *seeks.borrow_and_update();
+            match wishes.turn(&mut clock, packet.at).await {
+                Turn::Packet => {}
+                Turn::Seek(position) => {
                     // What was read ahead is dropped.
                     let Ok((file, _)) = reading.await else { return };
                     let sent = sent.clone();
@@ -117,19 +163,23 @@ async fn play(
                     spare = Batch::default();
                     continue 'batches;
                 }
-                () = sleep_until(clock.due(packet.at)) => {}
+                Turn::Over => return,
             }
-            let (Some(feed), Some(report)) =
+            let (Some(feed), Some((rate, report))) =
                 (feeds.get(packet.track), reports.get_mut(packet.track))
             else {
                 continue;
             };
+            let timestamp = packet.timestamp.wrapping_add(clock.held_ticks(*rate));
             if packet.at >= *report {
                 *report = packet.at.saturating_add(REPORTS);
                 // A report that finds no room comes again.
-                let _ = feed.sender_report(0, clock.ntp(packet.presented), packet.timestamp);
+                let _ = feed.sender_report(0, clock.ntp(packet.presented), timestamp);
             }
-            let bytes = batch.bytes.get(packet.range.clone()).unwrap_or_default();
+            let Some(bytes) = batch.bytes.get_mut(packet.range.clone()) else {
+                continue;
+            };
+            set_timestamp(bytes, timestamp);
             if feed.send(0, bytes) == Err(FeedError::Gone) {
                 return;
             }
@@ -147,6 +197,8 @@ async fn play(
 struct Clock {
     start: Instant,
     wall: Duration,
+    /// How long the file was held. RTP's time goes on meanwhile, as if nothing had been there to send.
+    held: Duration,
 }
 
 impl Clock {
@@ -155,7 +207,22 @@ impl Clock {
         Self {
             start: Instant::now(),
             wall: wall.unwrap_or_default(),
+            held: Duration::ZERO,
         }
+    }
+
+    /// All that is to come is later by `time`.
+    fn stood_still(&mut self, time: Duration) {
+        self.start += time;
+        self.wall = self.wall.saturating_add(time);
+        self.held = self.held.saturating_add(time);
+    }
+
+    /// How long the file was held in units of an RTP clock, which wrap.
+    fn held_ticks(&self, rate: u32) -> u32 {
+        let ticks = self.held.as_nanos().saturating_mul(rate.into()) / 1_000_000_000;
+        // What wraps around is cut off.
+        (ticks & u128::from(u32::MAX)) as u32
     }
 
     /// When the file's time `at` is due.
@@ -271,6 +338,12 @@ fn timestamp(packet: &[u8]) -> u32 {
     bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
+fn set_timestamp(packet: &mut [u8], timestamp: u32) {
+    if let Some(bytes) = packet.get_mut(4..8) {
+        bytes.copy_from_slice(&timestamp.to_be_bytes());
+    }
+}
+
 /// A file that could not be opened because the server stops is as good as one that cannot be read.
 fn flatten(
     opened: Result<Result<MediaFile, FileError>, JoinError>,
@@ -283,6 +356,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use super::*;
+    use portunus_core::media::ingest::{PacketReceiver, packet_feed};
 
     fn tone(seconds: usize, looping: bool) -> MediaFile {
         let options = OpenOptions {
@@ -333,6 +407,55 @@ mod tests {
         assert_eq!(next.sequence, first.wrapping_add(4));
         assert_eq!(next.timestamp.wrapping_sub(start), 4 * 160);
         assert_eq!(next.at, Duration::from_millis(80));
+    }
+
+    /// A tone whose 20 ms are numbered.
+    fn numbered() -> MediaFile {
+        let samples: Vec<u8> = (0..8_000).map(|at| (at / 160) as u8).collect();
+        let options = OpenOptions::default();
+        MediaFile::from_reader(std::io::Cursor::new(samples), "alaw", &options).unwrap()
+    }
+
+    /// Of the packets that have come: sequence number, timestamp, and which 20 ms they are.
+    fn come(receiver: &PacketReceiver) -> Vec<(u16, u32, u8)> {
+        let packets = std::iter::from_fn(|| receiver.take_packet());
+        packets
+            .map(|packet| (sequence(&packet), timestamp(&packet), packet[12]))
+            .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_held_goes_on_where_it_was() {
+        let (feed, receiver) = packet_feed(1);
+        let player = Player::start(numbered(), vec![feed], "tone");
+        tokio::time::sleep(Duration::from_millis(110)).await;
+        let before = come(&receiver);
+        assert_eq!(before.len(), 6);
+        player.hold(true);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(come(&receiver), []);
+        player.hold(false);
+        tokio::time::sleep(Duration::from_millis(110)).await;
+        let after = come(&receiver);
+        assert!((5..=6).contains(&after.len()), "{after:?}");
+        let (last, next) = (before[5], after[0]);
+        assert_eq!((next.0.wrapping_sub(last.0), next.2), (1, 6));
+        assert_eq!(next.1.wrapping_sub(last.1), 160 + 10 * 8_000);
+        assert_eq!(after[1].1.wrapping_sub(next.1), 160);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_is_held_goes_to_another_position() {
+        let (feed, receiver) = packet_feed(1);
+        let player = Player::start(numbered(), vec![feed], "tone");
+        player.hold(true);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(player.seek(Duration::from_millis(500)));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(come(&receiver), []);
+        player.hold(false);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(come(&receiver)[0].2, 25);
     }
 
     #[tokio::test(start_paused = true)]

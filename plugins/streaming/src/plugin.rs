@@ -17,7 +17,7 @@ use crate::viewer::{Attached, ViewerId};
 
 /// The plugin, with its mountpoints.
 pub struct Streaming {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// What all handles share.

@@ -2,9 +2,9 @@
 //!
 //! The server's configuration is never written to. What is different from it stands in this file, which is read
 //! after it: a mountpoint here takes the place of the configured one with its name, and a configured one whose name
-//! is in `removed` is left out.
+//! is in `removed` is left out. Names of mountpoints that are not permanent may be anything, so those here are told
+//! apart by their ids.
 
-use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,13 +24,13 @@ const HEAD: &str =
 #[derive(Debug)]
 pub(crate) struct Saved {
     path: PathBuf,
-    /// The names of the configured mountpoints.
-    configured: HashSet<String>,
     content: Mutex<Content>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Content {
+    /// The names of the configured mountpoints, with their ids. They are not written.
+    configured: Vec<(String, Option<MountpointId>)>,
     removed: Vec<String>,
     mountpoints: Vec<MountpointSpec>,
 }
@@ -74,8 +74,7 @@ impl Saved {
         string_ids: bool,
         configured: &[ConfiguredMountpoint],
     ) -> Result<Self, SavedError> {
-        let names = configured.iter().map(|m| m.name().to_owned());
-        let content = match std::fs::read_to_string(&path) {
+        let mut content = match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let content = Content::read(&text, string_ids);
                 content.map_err(|error| SavedError::Content {
@@ -86,9 +85,16 @@ impl Saved {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Content::default(),
             Err(error) => return Err(SavedError::Read { path, error }),
         };
+        let configured = configured.iter().map(|mountpoint| {
+            let name = mountpoint.name().to_owned();
+            // One without an id of its own keeps the one that it was saved with.
+            let id = || content.named(&name)?.id.clone();
+            let id = mountpoint.id().cloned().or_else(id);
+            (name, id)
+        });
+        content.configured = configured.collect();
         Ok(Saved {
             path,
-            configured: names.collect(),
             content: Mutex::new(content),
         })
     }
@@ -100,18 +106,29 @@ impl Saved {
         let specs = configured.into_iter().map(ConfiguredMountpoint::into_spec);
         let stay = specs.filter(|spec| {
             let name = spec.name.as_deref().unwrap_or_default();
-            !content.removed.iter().any(|removed| removed == name) && !content.has(name)
+            !content.is_removed(name) && content.named(name).is_none()
         });
         let mut all: Vec<_> = stay.collect();
         all.extend(content.mountpoints.iter().cloned());
         all
     }
 
-    /// Whether another mountpoint than `id` is saved under `name`.
+    /// Takes note of the id that a configured mountpoint without one has got.
+    pub(crate) fn learn(&self, name: &str, id: &MountpointId) {
+        let mut content = self.content();
+        let known = content.configured.iter_mut();
+        for (_, known) in known.filter(|(known, _)| known == name) {
+            known.get_or_insert_with(|| id.clone());
+        }
+    }
+
+    /// Whether another mountpoint than `id` is saved or configured under `name`.
     pub(crate) fn is_taken(&self, name: &str, id: &MountpointId) -> bool {
         let content = self.content();
-        let mut named = content.mountpoints.iter().filter(|m| m.is_named(name));
-        named.any(|mountpoint| mountpoint.id.as_ref() != Some(id))
+        match content.named(name) {
+            Some(saved) => saved.id.as_ref() != Some(id),
+            None => content.is_foreign(name, id),
+        }
     }
 
     /// Writes what `spec` says of a mountpoint, which has a name and an id, in the place of what was saved before; nothing,
@@ -124,27 +141,34 @@ impl Saved {
             let Some(spec) = spec() else {
                 return Ok(());
             };
-            let name = spec.name.clone().unwrap_or_default();
+            let (Some(name), Some(id)) = (spec.name.clone(), spec.id.clone()) else {
+                return Ok(());
+            };
             let same = |known: &MountpointSpec| known.is_named(&name);
             if let Some(known) = content.mountpoints.iter_mut().find(|known| same(known)) {
-                if known.id != spec.id {
-                    return Err(SavedError::Name(name.clone()));
+                if known.id.as_ref() != Some(&id) {
+                    return Err(SavedError::Name(name));
                 }
                 *known = spec;
+            } else if content.is_foreign(&name, &id) {
+                return Err(SavedError::Name(name));
             } else {
                 content.mountpoints.push(spec);
             }
-            content.removed.retain(|removed| *removed != name);
+            if content.is_configured(&name, &id) {
+                content.removed.retain(|removed| *removed != name);
+            }
             Ok(())
         })
     }
 
-    /// Removes a mountpoint, also if the configuration has it.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), SavedError> {
+    /// Removes the mountpoint `id`, also if the configuration has it; not another one of its name.
+    pub(crate) fn remove(&self, name: &str, id: &MountpointId) -> Result<(), SavedError> {
         self.change(|content| {
-            content.mountpoints.retain(|known| !known.is_named(name));
-            let known = content.removed.iter().any(|removed| removed == name);
-            if self.configured.contains(name) && !known {
+            let is_it =
+                |known: &MountpointSpec| known.is_named(name) && known.id.as_ref() == Some(id);
+            content.mountpoints.retain(|known| !is_it(known));
+            if content.is_configured(name, id) && !content.is_removed(name) {
                 content.removed.push(name.to_owned());
             }
             Ok(())
@@ -185,8 +209,26 @@ pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
 }
 
 impl Content {
-    fn has(&self, name: &str) -> bool {
-        self.mountpoints.iter().any(|known| known.is_named(name))
+    /// The saved mountpoint of this name.
+    fn named(&self, name: &str) -> Option<&MountpointSpec> {
+        self.mountpoints.iter().find(|known| known.is_named(name))
+    }
+
+    fn is_removed(&self, name: &str) -> bool {
+        self.removed.iter().any(|removed| removed == name)
+    }
+
+    /// Whether the configuration has the mountpoint `id` under `name`.
+    fn is_configured(&self, name: &str, id: &MountpointId) -> bool {
+        let mut known = self.configured.iter();
+        known.any(|(known, of)| known == name && of.as_ref() == Some(id))
+    }
+
+    /// Whether the configuration has another mountpoint under `name`, which was not removed.
+    fn is_foreign(&self, name: &str, id: &MountpointId) -> bool {
+        let mut known = self.configured.iter();
+        let is_other = known.any(|(known, of)| known == name && of.as_ref() != Some(id));
+        is_other && !self.is_removed(name)
     }
 
     fn read(text: &str, string_ids: bool) -> Result<Self, String> {
@@ -204,6 +246,7 @@ impl Content {
             })?);
         }
         Ok(Content {
+            configured: Vec::new(),
             removed: removed
                 .filter_map(Value::as_str)
                 .map(str::to_owned)

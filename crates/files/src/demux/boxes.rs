@@ -2,7 +2,7 @@
 
 use mp4_atom::{
     Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Mdhd, Moov,
-    Stbl, Stco, Stsc, Stss, Stsz, Stts, Tkhd, VpcC,
+    Mvhd, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tkhd, VpcC,
 };
 
 use crate::FileError;
@@ -15,6 +15,8 @@ pub(super) struct Trak {
     pub duration: u64,
     /// Where the edit list begins, in units of the timescale.
     pub start: u64,
+    /// How much later than the movie the track begins, in units of the movie's timescale.
+    pub delay: u64,
     pub entry: SampleEntry,
     /// Without sample entries.
     pub table: Stbl,
@@ -47,19 +49,32 @@ pub(super) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
         .collect()
 }
 
+/// Units a second of what is told of the whole movie.
+pub(super) fn movie_timescale(moov: &[u8]) -> Result<u32, FileError> {
+    Ok(decode::<Mvhd>(moov)?.timescale)
+}
+
 fn trak(body: &[u8]) -> Result<Trak, FileError> {
     let mdia = required(body, b"mdia")?;
     let header: Mdhd = decode(mdia)?;
     let stbl = required(required(mdia, b"minf")?, b"stbl")?;
     let edits = find(body, b"edts").and_then(|edts| find(edts, b"elst"));
     let edits = edits.map(decode_body::<Elst>).transpose()?;
-    let start = edits.and_then(|elst| elst.entries.iter().find_map(|entry| entry.media_time));
+    let entries = edits.map(|elst| elst.entries).unwrap_or_default();
+    // Empty edits go before the first that has media.
+    let first = entries.iter().position(|entry| entry.media_time.is_some());
+    let (empty, edits) = entries
+        .split_at_checked(first.unwrap_or(0))
+        .unwrap_or_default();
+    let start = edits.first().and_then(|entry| entry.media_time);
+    let durations = empty.iter().map(|entry| entry.segment_duration);
     Ok(Trak {
         id: decode::<Tkhd>(body)?.track_id,
         handler: decode::<Hdlr>(mdia)?.handler,
         timescale: header.timescale,
         duration: header.duration,
         start: start.unwrap_or(0),
+        delay: durations.fold(0, u64::saturating_add),
         entry: sample_entry(required(stbl, b"stsd")?)?,
         table: Stbl {
             stts: decode::<Stts>(stbl)?,

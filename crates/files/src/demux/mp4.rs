@@ -15,9 +15,14 @@ const MAX_BOXES: u32 = 100_000;
 pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
     let moov = read_moov(&mut input)?;
     let traks = boxes::traks(&moov)?;
-    let duration = traks
-        .iter()
-        .filter_map(|trak| nanos_of_ticks(i64::try_from(trak.duration).ok()?, trak.timescale));
+    let movie = match traks.iter().any(|trak| trak.delay > 0) {
+        true => boxes::movie_timescale(&moov)?,
+        false => 0,
+    };
+    let duration = traks.iter().filter_map(|trak| {
+        let own = nanos_of(trak.duration, trak.timescale)?;
+        Some(own.saturating_add(delay_of(trak, movie)))
+    });
     let duration = duration.max().filter(|nanos| *nanos > 0);
     let mut sources = Vec::new();
     let mut tracks = Vec::new();
@@ -29,7 +34,7 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
             .find(|trak| trak.as_ref().is_some_and(is_wanted))
             .and_then(Option::take);
         if let Some(trak) = found {
-            let (source, track) = open_track(trak, wanted)?;
+            let (source, track) = open_track(trak, wanted, movie)?;
             sources.push(source);
             tracks.push(track);
         }
@@ -69,7 +74,7 @@ struct Mp4 {
 struct TrackState {
     table: Stbl,
     timescale: u32,
-    /// Where the edit list begins, in the track's own time.
+    /// Where the edit list begins, in the track's own time; before that if it begins with empty edits.
     start: Nanos,
     cursor: Cursor,
     /// The sample that is read next.
@@ -150,7 +155,8 @@ impl Demux for Mp4 {
                 track.advance()?;
             }
             (track.cursor, track.next) = best;
-            to = track.time().map_or(to, |time| time.max(0));
+            // A track that begins later takes nothing away from the others.
+            to = track.time().map_or(to, |time| time.max(0).min(to));
         }
         Ok(())
     }
@@ -197,7 +203,17 @@ fn kind_of(trak: &Trak) -> Option<Kind> {
     }
 }
 
-fn open_track(trak: Trak, kind: Kind) -> Result<(TrackSource, TrackState), FileError> {
+/// A time of the file; nothing if it is out of any range.
+fn nanos_of(ticks: u64, rate: u32) -> Option<Nanos> {
+    nanos_of_ticks(i64::try_from(ticks).ok()?, rate)
+}
+
+/// How much later than the movie a track begins.
+fn delay_of(trak: &Trak, movie: u32) -> Nanos {
+    nanos_of(trak.delay, movie).unwrap_or(0)
+}
+
+fn open_track(trak: Trak, kind: Kind, movie: u32) -> Result<(TrackSource, TrackState), FileError> {
     let source = source_of(&trak.entry).map_err(|codec| FileError::Codec {
         track: u64::from(trak.id),
         kind,
@@ -215,13 +231,12 @@ fn open_track(trak: Trak, kind: Kind) -> Result<(TrackSource, TrackState), FileE
     if trak.timescale == 0 {
         return Err(FileError::corrupt("a track with timescale 0"));
     }
-    let start = i64::try_from(trak.start)
-        .ok()
-        .and_then(|ticks| nanos_of_ticks(ticks, trak.timescale));
+    let start = nanos_of(trak.start, trak.timescale).unwrap_or(0);
+    let start = start.saturating_sub(delay_of(&trak, movie));
     let state = TrackState {
         table: trak.table,
         timescale: trak.timescale,
-        start: start.unwrap_or(0),
+        start,
         cursor: Cursor::default(),
         next: None,
     };

@@ -151,6 +151,17 @@ impl PacketReceiver {
         self.shared.queue.pop()
     }
 
+    /// The next packet, for tests of what feeds.
+    #[cfg(feature = "testing")]
+    pub fn take_packet(&self) -> Option<Vec<u8>> {
+        while let Some(fed) = self.pop() {
+            if let Fed::Packet { bytes, .. } = fed {
+                return Some(bytes);
+            }
+        }
+        None
+    }
+
     /// Something was left: [`PacketReceiver::begin`] says so the next time.
     pub(crate) fn postpone(&self) {
         self.shared.told.store(true, Ordering::Release);

@@ -94,7 +94,7 @@ pub struct RtpIngest {
     pub skew: bool,
     /// VP9: the stream has spatial layers, to be selected by each route.
     pub svc: bool,
-    /// H.264: sent before each I-frame.
+    /// H.264: sent before each I-frame that the stream itself sends no parameter sets with.
     pub h264_parameter_sets: Option<super::ParameterSets>,
 }
 

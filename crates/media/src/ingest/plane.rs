@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Ingest, IngestId, IngestOptions, IngestStatus, Listening};
+use super::{Ingest, IngestId, IngestOptions, IngestStatus, Listening, ParameterSets};
 use crate::command::{Command, NewIngest};
 use crate::{KeyframeCache, MediaPlane, SourceRef};
 
@@ -42,6 +42,12 @@ impl MediaPlane {
     /// Takes packets in (as it does from the start) or drops what comes. Viewers stay.
     pub fn set_ingest_enabled(&self, ingest: IngestId, enabled: bool) {
         self.send_to(ingest.worker, Command::SetIngestEnabled { ingest, enabled });
+    }
+
+    /// Replaces the parameter sets of H.264 that are sent where the stream has none of its own; none: no more.
+    pub fn set_ingest_parameter_sets(&self, ingest: IngestId, sets: Option<ParameterSets>) {
+        let command = Command::SetIngestParameterSets { ingest, sets };
+        self.send_to(ingest.worker, command);
     }
 
     /// Ends an ingest and all routes from it, and closes its sockets.

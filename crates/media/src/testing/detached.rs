@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::command::{Command, NewIngest};
 use crate::graph::{Inspector, Packet, Sent};
-use crate::ingest::Listening;
+use crate::ingest::{IngestMedia, Listening, ParameterSets};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
@@ -58,6 +58,8 @@ pub struct RequestedIngest {
     pub status: Arc<IngestStatus>,
     /// Whether it takes packets in.
     pub enabled: bool,
+    /// The parameter sets of H.264, as they were set last.
+    pub parameter_sets: Option<ParameterSets>,
 }
 
 /// A tap or forwarder.
@@ -206,8 +208,13 @@ pub(crate) fn note(notes: &Notes, command: Command) {
                 options,
                 status,
             } = *ingest;
+            let parameter_sets = match &options.media {
+                IngestMedia::Rtp(media) => media.h264_parameter_sets.clone(),
+                IngestMedia::Data(_) => None,
+            };
             notes.ingests.push(RequestedIngest {
                 id,
+                parameter_sets,
                 options: Arc::new(options),
                 status,
                 enabled: true,
@@ -216,6 +223,12 @@ pub(crate) fn note(notes: &Notes, command: Command) {
         Command::SetIngestEnabled { ingest, enabled } => {
             for known in notes.ingests.iter_mut().filter(|known| known.id == ingest) {
                 known.enabled = enabled;
+            }
+        }
+        Command::SetIngestParameterSets { ingest, sets } => {
+            let known = notes.ingests.iter_mut().find(|known| known.id == ingest);
+            if let Some(known) = known {
+                known.parameter_sets = sets;
             }
         }
         Command::RemoveIngest { ingest } => {

@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 
 use super::bare::{Bare, bare};
 use crate::command::{Command, NewIngest};
+use crate::ingest::ParameterSets;
 use crate::outlet::{NewOutlet, OutletEnd, channel};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::worker::Worker;
@@ -163,6 +164,15 @@ impl FanOut {
     /// Ends a route or an outlet.
     pub fn remove_route(&mut self, route: RouteId) {
         self.inbox.send(Command::RemoveRoute { route });
+        self.settle();
+    }
+
+    /// Replaces the ingest's parameter sets.
+    pub fn set_parameter_sets(&mut self, sets: Option<ParameterSets>) {
+        if let SourceRef::Ingest(ingest) = self.source {
+            let command = Command::SetIngestParameterSets { ingest, sets };
+            self.inbox.send(command);
+        }
         self.settle();
     }
 

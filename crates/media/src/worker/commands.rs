@@ -134,6 +134,9 @@ impl Worker {
             Command::SetIngestEnabled { ingest, enabled } => {
                 self.set_ingest_enabled(ingest, enabled, now);
             }
+            Command::SetIngestParameterSets { ingest, sets } => {
+                self.set_ingest_parameter_sets(ingest, sets);
+            }
             Command::RemoveIngest { ingest } => self.remove_ingest(ingest, now),
             Command::Listen { ingest, listening } => self.listen_to_ingest(ingest, listening),
             Command::KeepKeyframe { source, keep } => self.keep_keyframe(source, keep),

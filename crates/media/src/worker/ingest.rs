@@ -18,8 +18,8 @@ use super::talk::IngestEars;
 use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
-    Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, PacketReceiver, Protection,
-    SharedSocket, Skew, Upstream,
+    Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, PacketReceiver, ParameterSets,
+    Protection, SharedSocket, Skew, Upstream,
 };
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
@@ -305,6 +305,14 @@ impl Worker {
             return;
         }
         ingest.enabled = enabled;
+    }
+
+    pub(super) fn set_ingest_parameter_sets(&mut self, id: IngestId, sets: Option<ParameterSets>) {
+        if let Some(ingest) = self.ingests.get_mut(id)
+            && let IngestMedia::Rtp(media) = &mut ingest.media
+        {
+            media.h264_parameter_sets = sets;
+        }
     }
 
     pub(super) fn remove_ingest(&mut self, id: IngestId, now: Instant) {

@@ -308,12 +308,18 @@ impl Ingest {
         }
         if let Some(sets) = &media.h264_parameter_sets
             && place.newest
-            && stream.introduced != Some(place.timestamp)
-            && h264::begins_intra_picture(header.payload(datagram))
         {
-            stream.introduced = Some(place.timestamp);
-            let seq = stream.continuity.insert(&mut place);
-            introduce(source, sets, seq, &place, &header, encoding, now);
+            let payload = header.payload(datagram);
+            if h264::has_parameter_sets(payload) {
+                // What the stream says itself is newer.
+                stream.introduced = Some(place.timestamp);
+            } else if stream.introduced != Some(place.timestamp)
+                && h264::begins_intra_picture(payload)
+            {
+                stream.introduced = Some(place.timestamp);
+                let seq = stream.continuity.insert(&mut place);
+                introduce(source, sets, seq, &place, &header, encoding, now);
+            }
         }
         place_header(&mut header, datagram, &place);
         let mut shared = source.recycle(encoding, place.seq, now)?;

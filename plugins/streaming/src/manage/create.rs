@@ -66,6 +66,9 @@ pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>)
                 continue;
             }
         };
+        if let (Some(saved), None) = (&shared.saved, &spec.id) {
+            saved.learn(&name, reservation.id());
+        }
         let later = matches!(spec.source, SourceSpec::Rtsp(_));
         let shared = shared.clone();
         let made = async move {

@@ -101,8 +101,8 @@ async fn destroy(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> 
     mountpoint.close();
     tracing::info!(id = %mountpoint.id, name = mountpoint.name, "mountpoint destroyed");
     if let Some(saved) = saved {
-        let name = mountpoint.name.clone();
-        write(move || saved.remove(&name)).await?;
+        let mountpoint = mountpoint.clone();
+        write(move || saved.remove(&mountpoint.name, &mountpoint.id)).await?;
     }
     Ok(json!({ "streaming": "destroyed", "destroyed": mountpoint.id.to_json() }))
 }

@@ -146,7 +146,7 @@ impl Mountpoint {
     pub(crate) fn enable(&self, enabled: bool) {
         self.enabled.store(enabled, Ordering::Release);
         match &self.spec.source {
-            // A publisher's media is not ours to stop, and a viewer's own goes on: the routes are closed.
+            // A publisher's media is not ours to stop: the routes are closed. A viewer's own file is held.
             SourceSpec::Whip(_) | SourceSpec::OnDemand(_) => {
                 for viewer in self.viewers() {
                     viewer.apply_settings(self);

@@ -62,6 +62,11 @@ impl Playing {
         self.player.seek(position)
     }
 
+    /// Stands still, or goes on from there.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.player.hold(hold);
+    }
+
     /// What carries the stream of this index.
     pub(crate) fn source(&self, stream: usize) -> Option<SourceRef> {
         self.ingests.get(stream).copied().map(SourceRef::from)

@@ -35,6 +35,13 @@ impl Mountpoint {
         lock(&self.publisher).is_some()
     }
 
+    /// Whether this handle publishes to it, and it has not ended.
+    pub(crate) fn has_publisher(&self, id: ViewerId) -> bool {
+        let is_it = |publisher: &Publisher| publisher.viewer.id == id;
+        let known = lock(&self.publisher).as_ref().is_some_and(is_it);
+        known && !lock(&self.watched).over
+    }
+
     /// Makes `viewer` the publisher; false if there is another one. One that has been silent for [`VANISHED`] gives
     /// way: most likely it has crashed, and who comes is the same client again.
     pub(crate) fn take_publisher(&self, viewer: &Arc<Viewer>) -> bool {
@@ -55,7 +62,7 @@ impl Mountpoint {
         };
         if let Some(former) = former {
             info!(id = %self.id, "a publisher that fell silent is replaced");
-            self.forget_sources();
+            self.forget_sources(|_, _| false);
             former.viewer.dismiss(self, "replaced");
         }
         true
@@ -82,10 +89,12 @@ impl Mountpoint {
                 .keep_keyframe(source, self.keyframes(published.simulcast));
         }
         let mut live = stream.live();
+        if live.source != source {
+            live.age = Age::Since(Instant::now());
+        }
         live.source = source;
         live.simulcast = published.simulcast;
         live.svc = published.svc;
-        live.age = Age::Since(Instant::now());
         if stream.spec.codec.is_none() {
             let name = published.codec.codec_name();
             live.codec = name.map(StreamCodec::Plain);
@@ -118,17 +127,22 @@ impl Mountpoint {
         }
         *publisher = None;
         drop(publisher);
-        self.forget_sources();
+        self.forget_sources(|_, _| false);
     }
 
-    fn forget_sources(&self) {
-        for stream in &self.streams {
+    /// Forgets the sources of the streams that `stays` is not true of: their routes end.
+    pub(crate) fn forget_sources(&self, stays: impl Fn(usize, SourceRef) -> bool) {
+        let mut forgotten = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
             let mut live = stream.live();
-            live.source = None;
-            live.age = Age::None;
+            if !live.source.is_some_and(|source| stays(index, source)) {
+                live.source = None;
+                live.age = Age::None;
+                forgotten.push(index);
+            }
         }
         for viewer in self.viewers() {
-            viewer.forget_routes(self);
+            viewer.forget_routes(self, &forgotten);
         }
     }
 

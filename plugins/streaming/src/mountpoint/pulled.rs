@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use portunus_core::media::IngestStatus;
 use portunus_core::media::ingest::{
-    IngestFeed, IngestMedia, IngestOptions, PacketFeed, ParameterSets, interface_address,
+    IngestFeed, IngestId, IngestMedia, IngestOptions, PacketFeed, ParameterSets, interface_address,
     packet_feed,
 };
 use portunus_core::sdp::Kind;
@@ -175,6 +175,7 @@ struct Pulled {
 
 struct Known {
     kind: MediumKind,
+    ingest: IngestId,
     codec: StreamCodec,
     feed: PacketFeed,
     status: Arc<IngestStatus>,
@@ -213,7 +214,16 @@ impl Pulled {
                 warn!(id = %mountpoint.id, was, is, "the RTSP server sends another codec now");
                 return None;
             }
-            stream.live().age = Age::Ingest(known.status.clone());
+            // The camera may have other settings by now.
+            let sets = sprop(medium);
+            mountpoint
+                .media
+                .set_ingest_parameter_sets(known.ingest, sets);
+            let mut live = stream.live();
+            if stream.spec.fmtp.is_none() {
+                live.fmtp.clone_from(&medium.fmtp);
+            }
+            live.age = Age::Ingest(known.status.clone());
             return Some(known.feed.clone());
         }
         let (feed, receiver) = packet_feed(1);
@@ -245,6 +255,7 @@ impl Pulled {
         live.age = Age::Ingest(ingest.status.clone());
         self.known.push(Known {
             kind: medium.kind,
+            ingest: ingest.id,
             codec,
             feed: feed.clone(),
             status: ingest.status,
@@ -313,4 +324,64 @@ fn sprop(medium: &Medium) -> Option<ParameterSets> {
         .split(';')
         .find_map(|part| part.trim().strip_prefix("sprop-parameter-sets="))?;
     ParameterSets::from_sprop(sets).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use portunus_core::media::MediaPlane;
+    use portunus_core::record::Recorder;
+    use serde_json::json;
+
+    use super::*;
+    use crate::spec::{MountpointSpec, Origin};
+    use crate::{Streaming, StreamingConfig};
+
+    fn video(sprop: &str) -> Medium {
+        Medium {
+            kind: MediumKind::Video,
+            encoding: "H264".to_owned(),
+            clock_rate: 90_000,
+            channels: None,
+            pt: 96,
+            fmtp: Some(format!("packetization-mode=1;sprop-parameter-sets={sprop}")),
+            control: "v".to_owned(),
+        }
+    }
+
+    #[tokio::test]
+    async fn parameter_sets_are_those_of_the_last_description() {
+        let (media, ..) = MediaPlane::detached();
+        let config = StreamingConfig::default();
+        let plugin = Streaming::start(config, media.clone(), Recorder::default()).await;
+        let shared = plugin.unwrap().shared.clone();
+        let body = json!({
+            "type": "rtsp", "url": "rtsp://127.0.0.1:1/", "video": true, "rtsp_failcheck": false,
+        });
+        let body = body.as_object().unwrap();
+        let Ok(spec) = MountpointSpec::read(body, false, Origin::Request) else {
+            unreachable!("a mountpoint");
+        };
+        let reservation = shared.mountpoints.reserve(None, false).unwrap();
+        let id = reservation.id().clone();
+        let mountpoint = crate::mountpoint::open(&shared, spec, id).await.unwrap();
+        let mountpoint = Arc::new(mountpoint);
+        let mut pulled = Pulled {
+            mountpoint: Arc::downgrade(&mountpoint),
+            feeds: Vec::new(),
+            known: Vec::new(),
+            connected: false,
+            lost: false,
+        };
+        for sprop in ["Z0LAHg==,aM48gA==", "Z0LgHw==,aM48gA=="] {
+            pulled.connected(&[video(sprop)]);
+            let ingests = media.requested().ingests;
+            assert_eq!(ingests.len(), 1);
+            let sets = ParameterSets::from_sprop(sprop).unwrap();
+            assert_eq!(ingests[0].parameter_sets, Some(sets));
+            let fmtp = mountpoint.streams[0].live().fmtp.clone().unwrap();
+            assert!(fmtp.ends_with(sprop), "{fmtp}");
+        }
+    }
 }

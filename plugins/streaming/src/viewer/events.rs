@@ -83,13 +83,14 @@ impl Viewer {
         }
     }
 
-    /// The sources of the mountpoint have ended, and with them the routes.
-    pub(crate) fn forget_routes(&self, mountpoint: &Mountpoint) {
+    /// The sources of these streams of the mountpoint have ended, and with them the routes.
+    pub(crate) fn forget_routes(&self, mountpoint: &Mountpoint, streams: &[usize]) {
         let mut session = self.session();
         if let Session::Watching(watching) = &mut *session
             && std::ptr::eq(&*watching.mountpoint, mountpoint)
         {
-            for subscription in &mut watching.subscriptions {
+            let subscriptions = watching.subscriptions.iter_mut();
+            for subscription in subscriptions.filter(|s| streams.contains(&s.stream)) {
                 subscription.disconnect(&self.handle);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portunus_core::media::SourceRef;
 use portunus_core::sdp::{
     AnswerOptions, CodecName, CodecSpec, Description, Direction, Kind, Media,
 };
@@ -24,6 +25,7 @@ pub(super) struct Publishing {
 }
 
 /// An m-line that is a stream.
+#[derive(Clone, Copy)]
 struct Line {
     mid: Mid,
     stream: usize,
@@ -64,22 +66,24 @@ impl Viewer {
         check_publisher(fields, &mountpoint)?;
         let jsep = message.jsep.as_ref().filter(|j| j.kind == JsepKind::Offer);
         let jsep = jsep.ok_or_else(|| Refusal::Sdp("A publish goes with an offer".to_owned()))?;
-        let again = match &*self.session() {
+        let former = match &*self.session() {
             Session::Watching(_) => return Err(Refusal::State("This handle watches")),
             Session::Publishing(former) if !Arc::ptr_eq(&former.mountpoint, &mountpoint) => {
                 return Err(Refusal::State("Already publishing to another mountpoint"));
             }
-            Session::Publishing(_) => true,
-            Session::Idle => false,
+            Session::Publishing(former) => Some(former.lines.clone()),
+            Session::Idle => None,
         };
+        let again = former.is_some();
         if !mountpoint.take_publisher(self) {
             let reason = "Somebody else publishes to the mountpoint";
             return Err(Refusal::State(reason));
         }
-        let answered = self.answer_publisher(&mountpoint, jsep);
+        let former = former.unwrap_or_default();
+        let answered = self.answer_publisher(&mountpoint, jsep, &former);
         match answered {
             Ok((publishing, local)) => {
-                *self.session() = Session::Publishing(publishing);
+                self.begin_publishing(publishing)?;
                 if again {
                     mountpoint.connect_viewers();
                 }
@@ -92,6 +96,18 @@ impl Viewer {
                 Err(refusal)
             }
         }
+    }
+
+    /// Publishes from now on, unless the mountpoint ended meanwhile: that found nobody to tell.
+    fn begin_publishing(&self, publishing: Publishing) -> Result<(), Refusal> {
+        let mountpoint = publishing.mountpoint.clone();
+        *self.session() = Session::Publishing(publishing);
+        if mountpoint.has_publisher(self.id) {
+            return Ok(());
+        }
+        self.leave();
+        self.handle.close_pc();
+        Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()))
     }
 
     /// Stops publishing; the PeerConnection is closed once the client is told.
@@ -107,10 +123,16 @@ impl Viewer {
         &self,
         mountpoint: &Arc<Mountpoint>,
         jsep: &Jsep,
+        former: &[Line],
     ) -> Result<(Publishing, portunus_core::LocalJsep), Refusal> {
         let (answer, taken) = answer(mountpoint, &jsep.description)?;
         let e2ee = mountpoint.is_e2ee();
         let local = self.handle.answer(answer)?.with_e2ee(e2ee);
+        let sends = |stream: usize, source: SourceRef| {
+            let of_stream = taken.iter().find(|taken| taken.stream == stream);
+            of_stream.and_then(|taken| self.handle.track(taken.line)) == source.track()
+        };
+        mountpoint.forget_sources(sends);
         let mut lines = Vec::with_capacity(taken.len());
         for Taken {
             line,
@@ -128,10 +150,13 @@ impl Viewer {
                 svc,
             };
             mountpoint.set_published(stream, published);
+            // What flows on is not told again.
+            let same = |known: &&Line| (known.mid, known.stream) == (line, stream);
+            let receiving = former.iter().find(same).map_or(0, |known| known.receiving);
             lines.push(Line {
                 mid: line,
                 stream,
-                receiving: 0,
+                receiving: if simulcast { receiving } else { receiving & 1 },
             });
         }
         let publishing = Publishing {
@@ -251,4 +276,75 @@ fn answer_line(offered: &Media, stream: &Stream) -> Option<Media> {
     options.audio.fmtp = flags.opus_flags().fmtp();
     let answer = Description::answer(&flags, &options);
     answer.media.into_iter().find(|media| !media.rejected)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use std::sync::Mutex;
+
+    use portunus_core::record::Recorder;
+    use portunus_core::testing::TestServer;
+    use portunus_core::{CoreConfig, Handle, Plugin, PluginHandle, PluginInfo};
+
+    use super::*;
+    use crate::viewer::Attached;
+    use crate::{Streaming, StreamingConfig};
+
+    /// The plugin, with its handles at hand.
+    struct Open {
+        plugin: Streaming,
+        viewers: Mutex<Vec<Arc<Viewer>>>,
+    }
+
+    impl Plugin for Open {
+        fn info(&self) -> PluginInfo {
+            self.plugin.info()
+        }
+
+        fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+            let attached = Attached::new(handle, self.plugin.shared.clone());
+            self.viewers.lock().unwrap().push(attached.0.clone());
+            Box::new(attached)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_mountpoint_that_ends_meanwhile_gets_no_publisher() {
+        let mut made = None;
+        let server = TestServer::with_media(CoreConfig::default(), async |media| {
+            let config = StreamingConfig::default();
+            let plugin = Streaming::start(config, media, Recorder::default()).await;
+            let open = Arc::new(Open {
+                plugin: plugin.unwrap(),
+                viewers: Mutex::default(),
+            });
+            made = Some(open.clone());
+            vec![open as Arc<dyn Plugin>]
+        })
+        .await;
+        let open = made.unwrap();
+        let mut client = server.attach("janus.plugin.streaming").await;
+        let create = json!({
+            "request": "create", "type": "whip", "id": 7,
+            "media": [{ "type": "audio", "mid": "a", "codec": "opus" }],
+        });
+        assert_eq!(client.request(create).await["streaming"], "created");
+        let id = MountpointId::Number(7);
+        let mountpoint = open.plugin.shared.mountpoints.get(&id).unwrap();
+        let viewer = open.viewers.lock().unwrap()[0].clone();
+        assert!(mountpoint.take_publisher(&viewer));
+        client
+            .request(json!({ "request": "destroy", "id": 7 }))
+            .await;
+        let publishing = Publishing {
+            mountpoint: mountpoint.clone(),
+            lines: Vec::new(),
+        };
+        let refused = viewer.begin_publishing(publishing).unwrap_err();
+        assert_eq!(refused, Refusal::NoSuchMountpoint(id));
+        assert!(matches!(&*viewer.session(), Session::Idle));
+        assert!(!mountpoint.is_published());
+    }
 }

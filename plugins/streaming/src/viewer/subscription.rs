@@ -159,8 +159,10 @@ impl Subscription {
     fn options(&self, mountpoint: &Mountpoint, paused: bool) -> RouteOptions {
         let svc = self.stream_of(mountpoint).is_some_and(|s| s.live().svc);
         let layers = self.layers;
+        // A file of the viewer's own stands still instead.
+        let flows = mountpoint.is_on_demand() || !paused && mountpoint.is_enabled();
         RouteOptions {
-            enabled: self.wanted && self.send && !paused && mountpoint.is_enabled(),
+            enabled: self.wanted && self.send && flows,
             substream: layers.substream,
             spatial: layers.spatial_layer,
             temporal: if svc {
@@ -186,6 +188,9 @@ impl Watching {
             if let Some((playing, position)) = self.playing.as_ref().zip(self.begins_at.take()) {
                 playing.seek(position);
             }
+        }
+        if let Some(playing) = &self.playing {
+            playing.hold(self.paused || !self.mountpoint.is_enabled());
         }
         let (mountpoint, paused, playing) = (&self.mountpoint, self.paused, &self.playing);
         for subscription in &mut self.subscriptions {

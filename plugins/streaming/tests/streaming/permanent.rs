@@ -92,6 +92,67 @@ async fn a_name_is_saved_once() {
 }
 
 #[tokio::test]
+async fn one_of_the_same_name_leaves_a_permanent_mountpoint_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let yard = || {
+        configured(json!({
+            "name": "yard", "type": "rtp",
+            "media": [{ "type": "audio", "mid": "a", "port": 0, "codec": "opus" }],
+        }))
+    };
+    let mountpoints = || vec![hall(), yard()];
+    let world = World::with(config(&folder, mountpoints())).await;
+    let mut client = world.client().await;
+    let mut cam = camera(7);
+    cam["permanent"] = json!(true);
+    create(&mut client, cam).await;
+    let destroy = |id: &Value| json!({ "request": "destroy", "id": id, "permanent": true });
+    // Whoever has the name of a configured one, or of a saved one.
+    for name in ["hall", "yard", "cam7"] {
+        let mut twin = camera(8);
+        twin["name"] = json!(name);
+        twin["permanent"] = json!(true);
+        assert_eq!(refused(&mut client, twin.clone()).await, 456, "{name}");
+        twin["permanent"] = json!(false);
+        create(&mut client, twin).await;
+        let edit = json!({ "request": "edit", "id": 8, "permanent": true });
+        assert_eq!(refused(&mut client, edit).await, 470, "{name}");
+        let destroyed = client.request(destroy(&json!(8))).await;
+        assert_eq!(destroyed["destroyed"], 8, "{destroyed}");
+    }
+    // A test's server would keep the port.
+    client
+        .request(json!({ "request": "destroy", "id": 7 }))
+        .await;
+    drop((client, world));
+    let world = World::with(config(&folder, mountpoints())).await;
+    let mut names: Vec<_> = listed(&world).await.into_iter().map(|m| m.1).collect();
+    names.sort_by_key(|name| name.to_string());
+    assert_eq!(names, ["cam7", "hall", "yard"]);
+
+    // Each can be removed, whatever id it has got, and its name is free then.
+    let mut client = world.client().await;
+    for (id, name) in listed(&world).await {
+        if name != "cam7" {
+            client.request(destroy(&id)).await;
+        }
+    }
+    for (id, name) in [(8, "hall"), (9, "yard")] {
+        let mut twin = camera(id);
+        twin["name"] = json!(name);
+        twin["permanent"] = json!(true);
+        create(&mut client, twin).await;
+        client.request(destroy(&json!(id))).await;
+    }
+    client
+        .request(json!({ "request": "destroy", "id": 7 }))
+        .await;
+    drop((client, world));
+    let world = World::with(config(&folder, mountpoints())).await;
+    assert_eq!(listed(&world).await, [(json!(7), json!("cam7"))]);
+}
+
+#[tokio::test]
 async fn one_bad_mountpoint_does_not_keep_the_others_away() {
     let folder = tempfile::tempdir().unwrap();
     let lost = configured(json!({

@@ -189,6 +189,105 @@ async fn a_publisher_that_vanished_gives_way() {
     assert_eq!(admin.request(info).await["info"]["publishing"], true);
 }
 
+#[tokio::test(start_paused = true)]
+async fn media_that_flows_on_over_a_renegotiation_is_no_silence() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let lines = [Line::Audio, Line::Video];
+    let mut first = world.client().await;
+    try_publish(&mut first, publish("t0k"), &lines).await;
+    let peer = world.last_peer();
+    world.come_up(peer).await;
+    assert_eq!(first.next().await["janus"], "webrtcup");
+    let media = Event::Media {
+        mid: portunus_core::Mid::new("1").unwrap(),
+        audio: false,
+        receiving: true,
+        substream: None,
+    };
+    world.server.happen(peer, media).await;
+    assert_eq!(first.next().await["janus"], "media");
+    assert_eq!(
+        try_publish(&mut first, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let list = admin.request(json!({ "request": "list" })).await;
+    assert_eq!(list["list"][0]["media"][1]["age_ms"], 0);
+    let mut second = world.client().await;
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &lines).await["error_code"],
+        460
+    );
+    // Its end is seen all the same.
+    let media = Event::Media {
+        mid: portunus_core::Mid::new("1").unwrap(),
+        audio: false,
+        receiving: false,
+        substream: None,
+    };
+    world.server.happen(peer, media).await;
+    assert_eq!(first.next().await["janus"], "media");
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+}
+
+#[tokio::test]
+async fn viewers_follow_media_that_moves_to_another_m_line() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let mut publisher = world.client().await;
+    let lines = [Line::Audio, Line::Video];
+    try_publish(&mut publisher, publish("t0k"), &lines).await;
+    let peer = world.last_peer();
+    world.come_up(peer).await;
+    assert_eq!(publisher.next().await["janus"], "webrtcup");
+    let (_viewer, viewer_peer) = world.viewer(json!({ "id": 7 })).await;
+    let lines_of = |world: &World| {
+        let routes = world.routes(viewer_peer).into_iter();
+        let mut lines: Vec<_> = routes
+            .map(|(from, to, _)| (from.track().unwrap().mid.as_str().to_owned(), to))
+            .collect();
+        lines.sort();
+        lines
+    };
+    let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    assert_eq!(lines_of(&world), [pair("0", "a"), pair("1", "v")]);
+    // The audio and the video as they were are refused from now on; the video comes on a third m-line.
+    let offer = |refused: &[&str]| {
+        let mut offer = jsep("offer", "abcd", &[Line::Audio, Line::Video, Line::Video]);
+        let sdp = offer["sdp"].as_str().unwrap().to_owned();
+        let mut sections = sdp.split("m=");
+        let mut text = sections.next().unwrap().to_owned();
+        for section in sections {
+            let is_refused = refused
+                .iter()
+                .any(|mid| section.contains(&format!("a=mid:{mid}\r\n")));
+            let section = match is_refused {
+                true => section.replace("a=sendrecv", "a=inactive"),
+                false => section.to_owned(),
+            };
+            text.push_str("m=");
+            text.push_str(&section);
+        }
+        offer["sdp"] = json!(text);
+        offer
+    };
+    publisher
+        .message(publish("t0k"), Some(offer(&["0", "1"])))
+        .await;
+    assert_eq!(publisher.event().await, status("publishing"));
+    assert_eq!(lines_of(&world), [pair("2", "v")]);
+    let list = admin.request(json!({ "request": "list" })).await;
+    assert_eq!(list["list"][0]["media"][0].get("age_ms"), None, "no audio");
+    assert!(list["list"][0]["media"][1].get("age_ms").is_some());
+}
+
 #[tokio::test]
 async fn one_publishes_at_a_time_and_viewers_outlast_it() {
     let world = World::new().await;

@@ -1,5 +1,8 @@
 //! `seek`, where each viewer has a position.
 
+use std::time::Duration;
+
+use portunus_core::media::ingest::IngestFeed;
 use serde_json::{Value, json};
 
 use crate::world::{World, ask, camera, create, refused, result};
@@ -36,6 +39,42 @@ async fn a_viewer_of_a_file_on_demand_goes_to_another_position() {
         assert_eq!(ask(&mut client, seek).await, result(expected));
     }
     assert_eq!(world.routes(peer).len(), 1, "on the same route");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_on_demand_is_held_while_it_is_paused_or_its_mountpoint_disabled() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, tone("ondemand")).await;
+    let (mut viewer, peer) = world.viewer(json!({ "id": 1 })).await;
+    // Packets of a second.
+    let played = async || {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let ingests = world.server.requested().ingests;
+        let IngestFeed::Packets(receiver) = &ingests[0].options.feed else {
+            panic!("a file's packets")
+        };
+        std::iter::from_fn(|| receiver.take_packet()).count()
+    };
+    assert!(played().await >= 45);
+    let asked = ask(&mut viewer, json!({ "request": "pause" })).await;
+    assert_eq!(asked, result(json!({ "status": "pausing" })));
+    assert!(played().await <= 1);
+    assert_eq!(played().await, 0);
+    // What is paused stays so.
+    for request in ["disable", "enable"] {
+        admin.request(json!({ "request": request, "id": 1 })).await;
+        assert_eq!(played().await, 0);
+    }
+    let asked = ask(&mut viewer, json!({ "request": "start" })).await;
+    assert_eq!(asked, result(json!({ "status": "started" })));
+    assert!(played().await >= 45);
+    for (request, flows) in [("disable", false), ("enable", true)] {
+        admin.request(json!({ "request": request, "id": 1 })).await;
+        played().await;
+        assert_eq!(played().await >= 45, flows, "{request}");
+    }
+    assert!(world.routes(peer)[0].2);
 }
 
 #[tokio::test]
