@@ -117,33 +117,6 @@ fn probes_find_no_more_than_there_is_and_end_when_enough_is_found() {
 }
 
 #[test]
-fn while_losses_limit_a_probe_that_passes_is_not_repeated_at_once() {
-    let mut pair = connected(1, video("v", 1_000), 3_000);
-    pair.left.connection.want_bandwidth(WANTED, pair.now);
-    let right = pair.right.config.candidates[0].base;
-    let (mut seq, mut probing) = (0, 0);
-    // First so many are lost that the estimate falls, then few enough that it stays.
-    for (loss, ticks) in [(0.2, 200), (0.06, 1_000)] {
-        let link = BottleneckLink {
-            loss,
-            ..BottleneckLink::of(DataRate::kbps(3_000))
-        };
-        pair.network.limit(right, link, pair.now);
-        probing = 0;
-        for _ in 0..ticks {
-            for _ in 0..10 {
-                seq += 1;
-                pair.send(VIDEO, SeqNo(seq), seq as u32 * 90, &[0; 10]);
-            }
-            pair.run(TICK);
-            probing += u32::from(estimate(&pair).is_probing);
-        }
-    }
-    assert_eq!(estimate(&pair).limit, Limit::Loss);
-    assert!(probing < 200, "{probing} of 1,000 ticks");
-}
-
-#[test]
 fn a_link_that_becomes_slow_is_noticed() {
     let mut pair = connected(1, video("v", 1_000), 3_000);
     pair.left.connection.want_bandwidth(WANTED, pair.now);

