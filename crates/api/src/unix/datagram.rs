@@ -240,3 +240,26 @@ async fn send(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_are_bounded_by_their_bytes_not_by_their_number() {
+        let (inbox, mut waiting) = Inbox::new();
+        let short = Bytes::from_static(b"{}");
+        for _ in 0..10_000 {
+            inbox.deliver(short.clone()).unwrap();
+        }
+        let long = Bytes::from(vec![b' '; INBOX]);
+        assert!(matches!(inbox.deliver(long), Err(Undelivered::Full(_))));
+        for _ in 0..10_000 {
+            assert_eq!(waiting.recv().await.unwrap(), short);
+        }
+        assert_eq!(waiting.bytes.load(Ordering::Relaxed), 0);
+        drop(waiting);
+        assert!(matches!(inbox.deliver(short), Err(Undelivered::Gone(_))));
+    }
+}

@@ -194,3 +194,25 @@ mod tests {
         assert!(!path.exists());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_said_to_be_so() {
+        let reply =
+            json!({ "janus": "success", "session_id": 5, "transaction": "t", "plugindata": {} });
+        let too_long = io::Error::from_raw_os_error(libc::EMSGSIZE);
+        let instead = instead_of(&reply, &too_long).unwrap_or_default();
+        assert_eq!(instead["janus"], "error");
+        assert_eq!(
+            (&instead["transaction"], &instead["session_id"]),
+            (&json!("t"), &json!(5))
+        );
+        assert_eq!(instead["error"]["code"], 450);
+        assert_eq!(instead_of(&reply, &io::ErrorKind::BrokenPipe.into()), None);
+    }
+}

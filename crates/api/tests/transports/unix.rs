@@ -146,3 +146,25 @@ async fn the_file_goes_with_the_server() {
         assert!(!folder.path().join("api.sock").exists());
     }
 }
+
+#[tokio::test]
+async fn many_requests_at_once_are_all_answered() {
+    for kind in KINDS {
+        let (_server, folder) = start(kind, 10).await;
+        let client = Client::connect(kind, folder.path(), "one").await;
+        const MANY: usize = 300;
+        // More than the sockets hold: they are sent while the first are answered.
+        let ask = async {
+            for n in 0..MANY {
+                let request = json!({ "janus": "ping", "transaction": n.to_string() });
+                client.send(request.to_string().as_bytes()).await;
+            }
+        };
+        let hear = async {
+            for n in 0..MANY {
+                assert_eq!(client.receive().await["transaction"], n.to_string());
+            }
+        };
+        tokio::join!(ask, hear);
+    }
+}

@@ -165,6 +165,33 @@ async fn a_plugin_that_panics_takes_only_the_handle_with_it() {
 }
 
 #[tokio::test]
+async fn a_request_that_takes_long_holds_up_no_other_handle() {
+    let world = World::new();
+    let mut client = world.connect();
+    let session = client.create().await;
+    let (slow, other) = (
+        client.attach(session, PROBE).await,
+        client.attach(session, PROBE).await,
+    );
+    let begin = async |message: Value| {
+        let text = message.to_string();
+        world.gateway.begin(&client.client, text.as_bytes()).await
+    };
+    let waits = begin(message(session, slow, "wait")).await.unwrap();
+    let behind = begin(message(session, slow, "succeed")).await.unwrap();
+    let quick = begin(message(session, other, "succeed")).await.unwrap();
+    quick.await;
+    world.plugin.release.notify_one();
+    waits.await;
+    behind.await;
+    let mut senders = Vec::new();
+    for _ in 0..3 {
+        senders.push(client.next().await["sender"].clone());
+    }
+    assert_eq!(senders, [json!(other), json!(slow), json!(slow)]);
+}
+
+#[tokio::test]
 async fn a_plugin_may_end_a_handle() {
     let world = World::new();
     let mut client = world.connect();
