@@ -146,7 +146,9 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use serde_json::json;
+
     use super::*;
 
     fn config() -> UnixConfig {
@@ -193,13 +195,6 @@ mod tests {
         drop(socket);
         assert!(!path.exists());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
 
     #[test]
     fn what_is_too_long_is_said_to_be_so() {
