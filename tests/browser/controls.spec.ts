@@ -27,12 +27,12 @@ test('a bitrate cap lowers what is sent, and lifting it raises it', async ({ pag
   await page.getByTestId('start').click();
   await mediaFlows(page, { video: true });
   const sent = async () => 8 * (await rate(page, 'outbound-rtp', 'video', 'bytesSent'));
-  await expect.poll(sent, { message: 'free bitrate', timeout: 30_000 }).toBeGreaterThan(500_000);
+  await expect.poll(sent, { message: 'free bitrate', timeout: 40_000 }).toBeGreaterThan(250_000);
   await page.getByTestId('bitrate').selectOption('128');
   await expect.poll(sent, { message: 'capped bitrate', timeout: 30_000 }).toBeLessThan(180_000);
   await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 10);
   await page.getByTestId('bitrate').selectOption('0');
-  await expect.poll(sent, { message: 'bitrate without the cap', timeout: 40_000 }).toBeGreaterThan(400_000);
+  await expect.poll(sent, { message: 'bitrate without the cap', timeout: 40_000 }).toBeGreaterThan(250_000);
 });
 
 test('simulcast by rid: each layer can be chosen', FIREFOX, async ({ page }) => {
