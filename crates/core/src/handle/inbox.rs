@@ -243,7 +243,7 @@ impl Responder {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::panic)]
-    use portunus_media::{DataMessage, DataPayload, IceState, MediaPlane, PeerOptions};
+    use portunus_media::{DataMessage, DataPayload, IceState, MediaPlane, PeerId, PeerOptions};
 
     use super::*;
 
@@ -252,6 +252,15 @@ mod tests {
             reason: n.to_string(),
             responder: None,
         }
+    }
+
+    fn peer() -> PeerId {
+        let (media, _, _) = MediaPlane::detached();
+        media.create_peer(PeerOptions {
+            ice: super::super::connection::new_credentials(),
+            controlling: false,
+            worker: None,
+        })
     }
 
     #[tokio::test]
@@ -276,12 +285,7 @@ mod tests {
     async fn news_that_find_no_room_are_bounded_and_counted() {
         let counters = Arc::new(Counters::default());
         let (inbox, mut commands) = Inbox::new(counters.clone());
-        let (media, _, _) = MediaPlane::detached();
-        let peer = media.create_peer(PeerOptions {
-            ice: super::super::connection::new_credentials(),
-            controlling: false,
-            worker: None,
-        });
+        let peer = peer();
         let news = |event| Command::Peer(PeerEvent::new(peer, event));
         for _ in 0..3 * CAPACITY {
             inbox.deliver(news(Event::Ice(IceState::Connected)));
@@ -305,12 +309,7 @@ mod tests {
     async fn many_short_messages_find_room_in_their_order() {
         let counters = Arc::new(Counters::default());
         let (inbox, mut commands) = Inbox::new(counters.clone());
-        let (media, _, _) = MediaPlane::detached();
-        let peer = media.create_peer(PeerOptions {
-            ice: super::super::connection::new_credentials(),
-            controlling: false,
-            worker: None,
-        });
+        let peer = peer();
         let message = |n: usize| DataMessage {
             label: "chat".to_owned(),
             protocol: String::new(),
@@ -338,12 +337,7 @@ mod tests {
     async fn messages_are_bounded_by_their_bytes() {
         let counters = Arc::new(Counters::default());
         let (inbox, mut commands) = Inbox::new(counters.clone());
-        let (media, _, _) = MediaPlane::detached();
-        let peer = media.create_peer(PeerOptions {
-            ice: super::super::connection::new_credentials(),
-            controlling: false,
-            worker: None,
-        });
+        let peer = peer();
         let message = || {
             let message = DataMessage {
                 label: String::new(),
