@@ -382,9 +382,11 @@ fn parse_url(text: &str) -> Result<(Url, Option<Login>), RtspError> {
     if url.host_str().is_none_or(str::is_empty) {
         return Err(RtspError::Url("there is no host in it".to_owned()));
     }
-    let login = url.password().map(|password| Login {
+    // An empty password, which cameras leave the factory with, is as good as none to the parser.
+    let is_named = !url.username().is_empty() || url.password().is_some();
+    let login = is_named.then(|| Login {
         user: decoded(url.username()),
-        password: decoded(password),
+        password: decoded(url.password().unwrap_or_default()),
     });
     // These fail for URLs without host only.
     let _ = url.set_username("");
@@ -455,6 +457,13 @@ mod tests {
         );
         assert_eq!(path_of(&url), "/a?b=c");
         assert!(parse_url("rtsp://cam/").unwrap().1.is_none());
+        for text in ["rtsp://admin:@cam/", "rtsp://admin@cam/"] {
+            let login = parse_url(text).unwrap().1.unwrap();
+            assert_eq!(
+                (login.user.as_str(), login.password.as_str()),
+                ("admin", "")
+            );
+        }
         assert_eq!(shown_url("rtsp://us:pw@cam:8554/a"), "rtsp://cam:8554/a");
         assert!(!shown_url("rtps://us:pw@cam").contains("pw"));
         for wrong in ["", "cam", "http://cam/", "rtsp://", "rtsp:///a"] {
