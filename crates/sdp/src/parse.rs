@@ -11,6 +11,9 @@ use crate::negotiated::Kind;
 /// Header extensions that carry other, encrypted ones: not supported (RFC 6904).
 const ENCRYPTED_EXTENSION: &str = "urn:ietf:params:rtp-hdrext:encrypt";
 
+/// Feedback of one codec beyond this number is ignored: a line of a few bytes may be for all codecs.
+const MAX_FEEDBACK: usize = 32;
+
 /// Attributes that are the core's, or that say nothing once the core has read them.
 const HIDDEN: &[&str] = &[
     "bundle-only",
@@ -224,7 +227,7 @@ fn codecs(line: &sdp_types::Media) -> Vec<CodecSpec> {
         if feedback && let Some(("*", feedback)) = value.split_once(' ') {
             codecs
                 .iter_mut()
-                .for_each(|codec| codec.feedback.push(feedback.trim().to_owned()));
+                .for_each(|codec| add_feedback(codec, feedback.trim()));
         }
         if !feedback && !name.eq_ignore_ascii_case("fmtp") {
             continue;
@@ -236,12 +239,18 @@ fn codecs(line: &sdp_types::Media) -> Vec<CodecSpec> {
             continue;
         };
         if feedback {
-            codec.feedback.push(value.to_owned());
+            add_feedback(codec, value);
         } else if codec.fmtp.is_none() && !value.is_empty() {
             codec.fmtp = Some(value.to_owned());
         }
     }
     codecs
+}
+
+fn add_feedback(codec: &mut CodecSpec, feedback: &str) {
+    if codec.feedback.len() < MAX_FEEDBACK {
+        codec.feedback.push(feedback.to_owned());
+    }
 }
 
 /// What `pt` means on this m-line; none if it means RTX or FEC, nothing at all, or two things.

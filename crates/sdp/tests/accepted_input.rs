@@ -282,3 +282,20 @@ fn encrypted_header_extensions_are_removed() {
             .is_empty()
     );
 }
+
+#[test]
+fn feedback_for_all_codecs_is_bounded() {
+    let numbers: Vec<u8> = (0..55).collect();
+    let formats: Vec<String> = numbers.iter().map(u8::to_string).collect();
+    let line = format!("audio 9 RTP/SAVPF {}", formats.join(" "));
+    let maps = numbers.iter().map(|pt| format!("rtpmap:{pt} x/8000"));
+    // Each of them is for all codecs.
+    let feedback = (0..5_000).map(|n| format!("rtcp-fb:* {n}"));
+    let all: Vec<String> = maps.chain(feedback).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let parsed = parse(&one_line(&line, &all)).unwrap();
+    let codecs = &parsed.description.media[0].codecs;
+    assert_eq!(codecs.len(), 55);
+    let lines: usize = codecs.iter().map(|codec| codec.feedback.len()).sum();
+    assert!(lines <= 55 * 32, "{lines} lines of feedback");
+}
