@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use portunus_rtc::{DropReason, Protocol, Received, Transport, TransportEvent};
-use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, CompoundWriter, Packet, ReceiverReportWriter, RembWriter};
+use portunus_rtp::{Pt, Ssrc};
 use portunus_srtp::Profile;
 use portunus_udp::{Received as Arrival, SendBatch};
+use smallvec::SmallVec;
 
 use super::check::{Checker, Findings};
 use super::count::Count;
@@ -43,6 +44,8 @@ pub(super) struct Peer {
     next_report: Option<Instant>,
     feedback: Option<Box<Feedback>>,
     next_feedback: Option<Instant>,
+    /// Payload types of what is no media: packets sent again, and probes that look like such.
+    repairs: SmallVec<[Pt; 2]>,
     /// The transport may have something to send or to tell.
     is_stirred: bool,
     /// It was there when a storm began.
@@ -103,6 +106,7 @@ impl Peer {
             transport,
             sender,
             numbered_by,
+            repairs,
             ..
         } = prepared;
         let feedback = numbered_by.map(|by| Box::new(Feedback::new(by, limit_bps)));
@@ -120,6 +124,7 @@ impl Peer {
             next_report: None,
             feedback,
             next_feedback: None,
+            repairs,
             is_stirred: true,
             is_veteran: false,
             scheduled: None,
@@ -326,6 +331,10 @@ impl Peer {
                         continue;
                     }
                     self.count.take(datagram);
+                    let [_, second, ..] = *datagram else { continue };
+                    if self.repairs.contains(&Pt(second & 0x7f)) {
+                        continue;
+                    }
                     self.packets += 1;
                     tally.packets += 1;
                     tally.bytes += datagram.len() as u64;
@@ -377,6 +386,7 @@ impl Peer {
                 }
             }
             match self.transport.receive(now, self.address, remote, datagram) {
+                Received::Rtp { header, .. } if self.repairs.contains(&header.pt) => {}
                 Received::Rtp { len, header, .. } => {
                     let packet = datagram.get(..len).unwrap_or_default();
                     let payload = header.payload(packet);
@@ -415,5 +425,65 @@ impl Check {
             .take(ssrc, payload, arrived, &mut tally.findings);
         let last = self.last.replace(arrived)?;
         Some(arrived.saturating_sub(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::IpAddr;
+
+    use portunus_rtp::header::{Fields, write_header};
+    use portunus_sdp::Direction;
+
+    use super::*;
+    use crate::source::VideoCodec;
+    use crate::viewer::Factory;
+
+    #[test]
+    fn repairs_are_no_media() {
+        let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[], true).unwrap();
+        let (_, offer) = factory
+            .offer(
+                None,
+                Direction::SendOnly,
+                false,
+                Some(VideoCodec::Vp8),
+                false,
+            )
+            .unwrap();
+        let repair = offer
+            .lines()
+            .find_map(|line| line.strip_prefix("a=rtpmap:")?.strip_suffix(" rtx/90000"))
+            .and_then(|pt| pt.parse().ok())
+            .unwrap();
+        let (mut prepared, answer) = factory.answer(&offer, None).unwrap();
+        assert!(answer.contains("rtx/90000"));
+        let way = Way::Own(prepared.socket.take().unwrap());
+        let remote = prepared.address;
+        let mut peer = Peer::new(prepared, way, false, false, None);
+        let mut tally = Tally::default();
+        for (number, pt) in [96, repair, 96, repair].into_iter().enumerate() {
+            let mut packet = [0; 100];
+            let fields = Fields {
+                marker: false,
+                padding: false,
+                pt: Pt(pt),
+                sequence: number as u16,
+                timestamp: 0,
+                ssrc: Ssrc(pt.into()),
+            };
+            write_header(&mut packet, &fields, std::iter::empty::<(u8, &[u8])>()).unwrap();
+            let arrival = Arrival {
+                remote,
+                local: None,
+                data: &mut packet,
+                len: 100,
+                stride: 100,
+                at: None,
+            };
+            peer.take(Instant::now(), arrival, &mut tally);
+        }
+        assert_eq!((tally.packets, tally.bytes, peer.packets()), (2, 200, 2));
     }
 }

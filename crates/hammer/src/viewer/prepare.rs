@@ -9,12 +9,13 @@ use portunus_rtc::{
     Identity, IdentityError, LocalCandidate, Transport, TransportConfig, TransportError,
     candidate_lines,
 };
-use portunus_rtp::ExtensionKind;
+use portunus_rtp::{ExtensionKind, Pt};
 use portunus_sdp::{
     AnswerOptions, CodecName, Description, Direction, IceCredentials, Kind, LocalTransport,
     MediaOffer, Negotiated, OfferOptions, SdpError, SdpType, Session, Setup,
 };
 use portunus_srtp::Profile;
+use smallvec::SmallVec;
 
 use super::send::{Sender, Streams};
 use super::way::own_socket;
@@ -63,6 +64,8 @@ pub struct Prepared {
     pub(super) sender: Option<Box<Sender>>,
     /// The header extension that numbers what it gets, if feedback of that was agreed on.
     pub(super) numbered_by: Option<u8>,
+    /// The payload types in which it gets packets again.
+    pub(super) repairs: SmallVec<[Pt; 2]>,
 }
 
 /// A participant that has offered and waits for the answer.
@@ -210,6 +213,7 @@ impl Factory {
             names: None,
             sender: None,
             numbered_by: None,
+            repairs: SmallVec::new(),
         };
         Ok((prepared, session))
     }
@@ -272,6 +276,8 @@ impl Prepared {
             }
         }
         let mut received = negotiated.media.iter().filter(|line| line.recv);
+        let payloads = received.clone().flat_map(|line| &line.payloads);
+        self.repairs = payloads.filter_map(|payload| payload.rtx).collect();
         self.numbered_by = received.find_map(|line| {
             let agreed = line.payloads.first()?.feedback.transport_cc;
             line.extensions
