@@ -123,6 +123,11 @@ impl Sampler {
         &self.server_cores
     }
 
+    /// The next sample reads the proportional memory, whether it is its turn or not.
+    pub fn refresh_memory(&mut self) {
+        self.samples = 0;
+    }
+
     /// What was used since the last call.
     pub fn sample(&mut self) -> Result<Usage, UsageError> {
         let now = self.read()?;
@@ -423,6 +428,22 @@ mod tests {
             sampler.sample().unwrap().server.is_none(),
             "an ended server is no error"
         );
+    }
+
+    #[test]
+    fn the_proportional_memory_is_read_when_it_is_asked_for() {
+        let options = Options {
+            server_pid: i32::try_from(std::process::id()).ok(),
+            link: None,
+        };
+        let mut sampler = Sampler::new(options).unwrap();
+        let pss = |usage: Usage| usage.server.unwrap().pss_bytes.unwrap();
+        let before = pss(sampler.sample().unwrap());
+        let held = vec![1u8; 64 << 20];
+        sampler.refresh_memory();
+        let after = pss(sampler.sample().unwrap());
+        assert!(after >= before + (60 << 20), "{before}, then {after}");
+        drop(std::hint::black_box(held));
     }
 
     #[test]

@@ -150,6 +150,8 @@ impl<'a> Recorder<'a> {
 
     /// The end of a time of constant load.
     pub(super) async fn end_step(&mut self) -> Result<Step, ScenarioError> {
+        // The step tells of the memory at its end, and not of that some samples ago.
+        self.sampler.refresh_memory();
         self.sample().await?;
         let mut open = self.open.take().unwrap_or_default();
         let samples = self.samples.get(open.first_sample..).unwrap_or_default();
