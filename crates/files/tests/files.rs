@@ -451,6 +451,26 @@ fn a_file_of_empty_frames_is_an_error_and_not_read_for_ever() {
     }
 }
 
+#[test]
+fn an_index_that_leads_nowhere_is_as_good_as_none() {
+    let whole = bytes("vp8-opus.webm");
+    let cues = whole.windows(4).rposition(|id| id == b"\x1c\x53\xbb\x6b");
+    // Behind the end, and into the middle of a cluster.
+    for place in [[0xff, 0xff], [0x03, 0x33]] {
+        let mut damaged = whole.clone();
+        for at in cues.unwrap()..damaged.len() - 4 {
+            if damaged[at..at + 2] == [0xf1, 0x82] {
+                damaged[at + 2..at + 4].copy_from_slice(&place);
+            }
+        }
+        let mut file = MediaFile::from_reader(Cursor::new(damaged), "webm", &VIDEO_ONLY).unwrap();
+        file.seek(Duration::from_millis(700)).unwrap();
+        let rest = packets(&mut file, usize::MAX).unwrap();
+        let seconds = (rest.last().unwrap().at - rest[0].at).as_secs_f64();
+        assert!((0.2..0.75).contains(&seconds), "{seconds} s are left");
+    }
+}
+
 /// Plays damaged bytes to the end, or for a while.
 fn play_damaged(bytes: Vec<u8>, extension: &str) -> Result<usize, FileError> {
     let mut file = MediaFile::from_reader(Cursor::new(bytes), extension, &ONCE)?;

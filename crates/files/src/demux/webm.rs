@@ -275,10 +275,14 @@ impl Webm {
         let place = behind
             .max_by_key(|cue| *cue.cue_time)
             .and_then(|cue| cue.cue_track_positions.first());
-        Ok(place.map(|place| {
-            let (start, _) = self.segment;
-            start.saturating_add(*place.cue_cluster_position)
-        }))
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        let (start, _) = self.segment;
+        let cluster = start.saturating_add(*place.cue_cluster_position);
+        self.input.seek(cluster)?;
+        let header = read_header(&mut self.input)?;
+        Ok((header.id == Cluster::ID).then_some(cluster))
     }
 
     /// The same by walking over all clusters.
