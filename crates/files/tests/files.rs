@@ -471,6 +471,20 @@ fn an_index_that_leads_nowhere_is_as_good_as_none() {
     }
 }
 
+#[test]
+fn an_index_of_more_samples_than_are_walked_over_is_refused() {
+    let mut claims = bytes("h264-opus.mp4");
+    let at = |(at, bytes): (usize, &[u8])| (bytes == b"stsz").then_some(at);
+    let tables: Vec<usize> = claims.windows(4).enumerate().filter_map(at).collect();
+    for at in tables {
+        // All of one byte, and as many as there can be: a seek would walk over them.
+        claims[at + 8..at + 16].copy_from_slice(&[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]);
+    }
+    let opened = MediaFile::from_reader(Cursor::new(claims), "mp4", &ONCE);
+    let error = opened.map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("4294967295 samples"), "{error}");
+}
+
 /// Plays damaged bytes to the end, or for a while.
 fn play_damaged(bytes: Vec<u8>, extension: &str) -> Result<usize, FileError> {
     let mut file = MediaFile::from_reader(Cursor::new(bytes), extension, &ONCE)?;

@@ -1,6 +1,6 @@
 //! MP4 (ISO/IEC 14496-12 and -14, -15): H.264, AV1, VP8, VP9 and Opus.
 
-use mp4_atom::{FourCC, Header, ReadFrom, Stbl};
+use mp4_atom::{FourCC, Header, ReadFrom, Stbl, StszSamples};
 use portunus_rtp::packetize::{ParameterSets, PayloadFormat};
 
 use super::boxes::{self, SampleEntry, Trak};
@@ -11,6 +11,10 @@ use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
 /// Boxes outside of `moov` that are passed over.
 const MAX_BOXES: u32 = 100_000;
+
+/// Samples of a track: as many as an index has room for that names the size of each. One that names a single size for
+/// all can claim any number, and seeks walk over them.
+const MAX_SAMPLES: u32 = (MAX_INDEX / 4) as u32;
 
 pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn Demux>, FileError> {
     let moov = read_moov(&mut input)?;
@@ -227,6 +231,11 @@ fn open_track(trak: Trak, kind: Kind, movie: u32) -> Result<(TrackSource, TrackS
         return Err(FileError::Unsupported(
             "Opus of more than two channels: mix it down to stereo",
         ));
+    }
+    if let StszSamples::Identical { count, .. } = trak.table.stsz.samples
+        && count > MAX_SAMPLES
+    {
+        return Err(FileError::corrupt(format!("a track of {count} samples")));
     }
     if trak.timescale == 0 {
         return Err(FileError::corrupt("a track with timescale 0"));
