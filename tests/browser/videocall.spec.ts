@@ -112,6 +112,29 @@ test('the caller gives up before the answer', async ({ context }) => {
   await expect(callee.getByTestId('status')).toHaveText(`Registered as ${name}.`);
 });
 
+test('who hangs up while the browser asks for the camera calls nobody', async ({ context }) => {
+  const [callee, name] = await user(context);
+  const [caller, own] = await user(context);
+  // The question is open until the test answers it.
+  await caller.evaluate(() => {
+    const devices = navigator.mediaDevices;
+    const open = devices.getUserMedia.bind(devices);
+    devices.getUserMedia = (constraints) =>
+      new Promise((resolve, reject) => {
+        (window as any).allow = () => open(constraints).then(resolve, reject);
+      });
+  });
+  await call(caller, name);
+  await expect(caller.getByTestId('status')).toHaveText(`Calling ${name}…`);
+  await caller.getByTestId('hangup').click();
+  await expect(caller.getByTestId('status')).toHaveText(`Registered as ${own}.`);
+  await caller.evaluate(() => (window as any).allow());
+  // Neither is taken for busy.
+  await call(callee, own);
+  await expect(caller.getByTestId('incoming')).toContainText(`${name} is calling`);
+  await expect(callee.getByTestId('incoming')).toBeHidden();
+});
+
 test('closing the tab ends the call for the other side', async ({ context }) => {
   const { caller, callee, names } = await established(context);
   await mediaFlows(caller, { audio: true, video: true });

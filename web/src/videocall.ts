@@ -66,9 +66,13 @@ async function register(name: string): Promise<void> {
 
 async function dial(peer: string): Promise<void> {
   if (state.at !== 'idle' || !call) return;
-  enter({ at: 'calling', peer });
-  capture = await setup.capture(() => void dial(peer));
-  if (!capture) return enter({ at: 'idle' });
+  const dialling: State = { at: 'calling', peer };
+  enter(dialling);
+  const opened = await setup.capture(() => void dial(peer));
+  // The user may have hung up while the browser asked for permission, or somebody else has called.
+  if ((state as State) !== dialling) return free(opened);
+  if (!opened) return enter({ at: 'idle' });
+  capture = opened;
   try {
     const offer = await call.offer(capture.stream, setup.sendOptions, setup.videoCodec);
     await call.send({ request: 'call', username: peer }, offer);
@@ -80,13 +84,15 @@ async function dial(peer: string): Promise<void> {
 
 async function accept(): Promise<void> {
   if (state.at !== 'ringing' || !call) return;
-  const { peer, offer } = state;
+  const ringing = state;
   incoming.close();
-  capture = await setup.capture(() => void accept());
+  const opened = await setup.capture(() => void accept());
+  // The caller may have given up while the browser asked for permission, and somebody else have called.
+  if ((state as State) !== ringing) return free(opened);
   // The call goes on ringing until the user has decided what to send, or rejects it.
-  if (!capture) return incoming.show();
-  // The caller may have given up while the browser asked for permission.
-  if ((state as State).at !== 'ringing') return release();
+  if (!opened) return incoming.show();
+  capture = opened;
+  const { peer, offer } = ringing;
   try {
     const answer = await call.answer(offer, capture.stream);
     enter({ at: 'in call', peer });
@@ -199,10 +205,15 @@ function hangupMedia(): void {
 }
 
 function release(): void {
-  capture?.close();
-  for (const track of capture?.stream.getTracks() ?? []) track.stop();
+  free(capture);
   capture = null;
   stage.clear();
+}
+
+/** Lets go of camera and microphone. */
+function free(opened: Capture | null): void {
+  opened?.close();
+  for (const track of opened?.stream.getTracks() ?? []) track.stop();
 }
 
 function lostServer(reason: string): void {
