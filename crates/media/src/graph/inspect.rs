@@ -177,8 +177,13 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_frame_number_of_a_descriptor_is_read_whatever_else_can_be() {
+    /// Looks into a packet with this payload, and this dependency descriptor if it is not empty.
+    fn look(
+        inspector: &mut Inspector,
+        codec: Codec,
+        descriptor: &[u8],
+        payload: &[u8],
+    ) -> Inspected {
         let fields = Fields {
             marker: true,
             padding: false,
@@ -189,19 +194,87 @@ mod tests {
         };
         let mut extensions = ExtensionMap::default();
         extensions.set(ExtensionKind::DependencyDescriptor, 5);
-        let mut packet = [0; 64];
-        let descriptor: &[u8] = &[0xc0, 0x12, 0x34];
-        let len = write_header(&mut packet, &fields, [(5, descriptor)]).unwrap();
-        let packet = &packet[..len + 10];
-        let header = Header::parse(packet).unwrap();
-        let frame = |codec| {
-            Inspector::default()
-                .inspect(codec, &header, packet, &extensions)
-                .frame
-        };
+        let mut packet = vec![0; 64];
+        let own = (!descriptor.is_empty()).then_some((5, descriptor));
+        let len = write_header(&mut packet, &fields, own).unwrap();
+        packet.truncate(len);
+        packet.extend_from_slice(payload);
+        let header = Header::parse(&packet).unwrap();
+        inspector.inspect(codec, &header, &packet, &extensions)
+    }
+
+    #[test]
+    fn the_frame_number_of_a_descriptor_is_read_whatever_else_can_be() {
+        let descriptor = [0xc0, 0x12, 0x34];
+        let frame = |codec| look(&mut Inspector::default(), codec, &descriptor, &[0; 10]).frame;
         // There was no structure yet that the descriptor could refer to.
         assert_eq!(frame(Codec::Av1), Some(0x1234));
         assert_eq!(frame(Codec::Vp9), Some(0x1234));
         assert_eq!(frame(Codec::Vp8), None);
+    }
+
+    #[test]
+    fn the_layers_of_vp8_are_those_of_its_descriptor() {
+        let mut inspector = Inspector::default();
+        // X and S; I, L and T; picture 0x1234, TL0PICIDX 7.
+        let mut inspect = |layer, frame| {
+            let payload = [0x90, 0xe0, 0x92, 0x34, 7, layer, frame];
+            let seen = look(&mut inspector, Codec::Vp8, &[], &payload);
+            let ids = seen.vp8.unwrap();
+            assert_eq!((ids.picture, ids.tl0), (0x1234, 7));
+            let Layers {
+                keyframe,
+                temporal,
+                switching_point,
+                start,
+                ..
+            } = seen.layers;
+            (keyframe, temporal, switching_point, start)
+        };
+        assert_eq!(inspect(0x00, 0), (true, 0, false, true));
+        assert_eq!(inspect(0x80, 1), (false, 2, false, true), "T2");
+        assert_eq!(inspect(0x60, 1), (false, 1, true, true), "T1, synced");
+    }
+
+    #[test]
+    fn the_layers_of_vp9_are_those_of_its_descriptor() {
+        let mut inspector = Inspector::default();
+        let mut inspect = |payload: &[u8]| {
+            let layers = look(&mut inspector, Codec::Vp9, &[], payload).layers;
+            let place = (layers.spatial, layers.temporal);
+            (layers.keyframe, place, layers.switching_point, layers.svc)
+        };
+        // I, L, B, E, and V with two spatial layers; picture 1, T0 U S0, TL0PICIDX 7.
+        let keyframe = [0xae, 1, 0x10, 7, 0x20];
+        assert_eq!(inspect(&keyframe), (true, (0, 0), true, true));
+        // The same picture's upper layer, predicted from the lower one.
+        assert_eq!(
+            inspect(&[0xac, 1, 0x13, 7]),
+            (false, (1, 0), true, true),
+            "S1"
+        );
+        assert_eq!(
+            inspect(&[0xec, 2, 0x43, 7]),
+            (false, (1, 2), false, true),
+            "S1T2"
+        );
+    }
+
+    #[test]
+    fn the_layers_of_av1_are_those_of_the_templates() {
+        let mut inspector = Inspector::default();
+        let mut inspect = |descriptor: &[u8]| {
+            let layers = look(&mut inspector, Codec::Av1, descriptor, &[0x10, 0x30]).layers;
+            let ends = (layers.start, layers.end);
+            (layers.keyframe, layers.temporal, layers.svc, ends)
+        };
+        let delta = [0xc1, 0, 2];
+        assert_eq!(inspect(&delta), (false, 0, false, (true, true)), "unknown");
+        // Frame 1 with a structure of two temporal layers: each has a template.
+        let keyframe = [0xc0, 0, 1, 0x80, 0x01, 0x7a, 0x14, 0x00];
+        assert_eq!(inspect(&keyframe), (true, 0, true, (true, true)));
+        assert_eq!(inspect(&delta), (false, 1, true, (true, true)));
+        assert_eq!(inspect(&[0x41, 0, 2]), (false, 1, true, (false, true)));
+        assert_eq!(inspect(&[0xc0, 0, 3]), (false, 0, true, (true, true)));
     }
 }
