@@ -472,6 +472,46 @@ fn an_index_that_leads_nowhere_is_as_good_as_none() {
 }
 
 #[test]
+fn a_recording_that_does_not_know_its_length_plays_round_and_round() {
+    let mut recording = bytes("vp8-opus.webm");
+    let whole = packets(&mut open("vp8-opus.webm", &ONCE).unwrap(), usize::MAX).unwrap();
+    // As ffmpeg writes it into a pipe, and browsers record it: eight bytes of ones are no length (RFC 8794 section 6.2).
+    recording[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
+    let reader = Cursor::new(recording.clone());
+    let mut once = MediaFile::from_reader(reader, "webm", &ONCE).unwrap();
+    assert_eq!(packets(&mut once, usize::MAX).unwrap().len(), whole.len());
+    let reader = Cursor::new(recording);
+    let mut looping = MediaFile::from_reader(reader, "webm", &OpenOptions::default()).unwrap();
+    let rounds = 3 * whole.len();
+    assert_eq!(packets(&mut looping, rounds).unwrap().len(), rounds);
+}
+
+#[test]
+fn a_seek_without_index_walks_over_all_that_is_there() {
+    let whole = bytes("vp8-opus.webm");
+    let clusters = whole.windows(4).enumerate();
+    let clusters = clusters.filter_map(|(at, id)| (id == b"\x1f\x43\xb6\x75").then_some(at));
+    let clusters: Vec<usize> = clusters.collect();
+    let (first, last) = (clusters[0], clusters[2]);
+    // Cut off in the last cluster; and that cluster behind one with very many small elements, which mean nothing.
+    let cut = whole[..last + 2_500].to_vec();
+    let head = b"\x1f\x43\xb6\x75\x01\xff\xff\xff\xff\xff\xff\xff\xe7\x81\0";
+    let blocks = &whole[first + 9..clusters[1]];
+    let void = [0xec, 0x80].repeat(1_100_000);
+    let mut far = [&whole[..first], head, blocks, &void, &whole[last..]].concat();
+    // As long as the file is, like a recording that was cut off.
+    far[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
+    let mut expected = None;
+    for damaged in [cut, far] {
+        let mut file = MediaFile::from_reader(Cursor::new(damaged), "webm", &VIDEO_ONLY).unwrap();
+        file.seek(Duration::from_millis(990)).unwrap();
+        let payload = packets(&mut file, 1).unwrap().remove(0).payload;
+        // Behind the picture's number.
+        assert_eq!(*expected.get_or_insert(payload[4..].to_vec()), payload[4..]);
+    }
+}
+
+#[test]
 fn an_index_of_more_samples_than_are_walked_over_is_refused() {
     let mut claims = bytes("h264-opus.mp4");
     let at = |(at, bytes): (usize, &[u8])| (bytes == b"stsz").then_some(at);

@@ -6,7 +6,7 @@ use mkv_element::Lacer;
 use mkv_element::io::blocking_impl::ReadFrom;
 use mkv_element::prelude::{
     Block, BlockGroup, Cluster, CodecPrivate, Cues, Ebml, Element, Header, Info, SeekHead, Segment,
-    SimpleBlock, Timestamp, TrackEntry, Tracks,
+    SimpleBlock, Timestamp, TrackEntry, Tracks, VInt64,
 };
 use mp4_atom::Atom;
 use portunus_rtp::packetize::PayloadFormat;
@@ -221,7 +221,7 @@ impl Webm {
     fn begin_block(&mut self, keyframe: Option<bool>) -> Result<bool, FileError> {
         let corrupt = || FileError::corrupt("a block");
         let mut rest = self.body.as_slice();
-        let number = mkv_element::prelude::VInt64::read_from(&mut rest).map_err(|_| corrupt())?;
+        let number = VInt64::read_from(&mut rest).map_err(|_| corrupt())?;
         let (fixed, data) = rest.split_first_chunk::<3>().ok_or_else(corrupt)?;
         let [high, low, flags] = *fixed;
         let Some(track) = self.numbers.iter().position(|(own, _)| *own == *number) else {
@@ -285,33 +285,45 @@ impl Webm {
         Ok((header.id == Cluster::ID).then_some(cluster))
     }
 
-    /// The same by walking over all clusters.
-    fn by_walking(&mut self, ticks: u64) -> Result<u64, FileError> {
+    /// The same by walking over all clusters; what is malformed, or cut off, ends them.
+    fn by_walking(&mut self, ticks: u64) -> u64 {
         let mut best = self.first_cluster;
-        let mut cluster = best;
-        self.input.seek(best)?;
-        for _ in 0..MAX_CLUSTERS {
-            if self.input.is_at_end() {
-                break;
-            }
+        let _ = self.walk(ticks, &mut best);
+        best
+    }
+
+    fn walk(&mut self, ticks: u64, best: &mut u64) -> Result<(), FileError> {
+        let (mut cluster, mut clusters) = (*best, 0);
+        // Where the cluster ends, if it says so.
+        let mut end = None;
+        self.input.seek(*best)?;
+        while !self.input.is_at_end() {
             let at = self.input.position();
             let header = read_header(&mut self.input)?;
+            let size = *header.size;
             if header.id == Cluster::ID {
+                clusters += 1;
+                if clusters > MAX_CLUSTERS {
+                    break;
+                }
                 cluster = at;
+                end = (!header.size.is_unknown).then(|| self.input.position().saturating_add(size));
             } else if header.size.is_unknown {
                 break;
             } else if header.id == Timestamp::ID {
-                self.input
-                    .read_into(&mut self.body, *header.size, 8, "a time")?;
+                self.input.read_into(&mut self.body, size, 8, "a time")?;
                 if *decode::<Timestamp>(&self.body, "a time")? > ticks {
                     break;
                 }
-                best = cluster;
+                *best = cluster;
+                if let Some(end) = end {
+                    self.input.seek(end)?;
+                }
             } else {
-                self.input.skip(*header.size)?;
+                self.input.skip(size)?;
             }
         }
-        Ok(best)
+        Ok(())
     }
 }
 
@@ -360,7 +372,7 @@ impl Demux for Webm {
             // A broken index is as good as none.
             _ => match self.by_cues(ticks).ok().flatten() {
                 Some(cluster) => cluster,
-                None => self.by_walking(ticks)?,
+                None => self.by_walking(ticks),
             },
         };
         self.input.seek(cluster)
@@ -379,13 +391,29 @@ impl std::fmt::Debug for Webm {
 
 fn read_header(input: &mut Input) -> Result<Header, FileError> {
     let at = input.position();
-    Header::read_from(input).map_err(|error| match error {
+    let (id, _) = read_number(input, at)?;
+    let (size, bytes) = read_number(input, at)?;
+    // All ones, in any number of bytes, say that the size is not known (RFC 8794 section 6.2); the library knows one
+    // byte only.
+    let ones = 1_u64.checked_shl(7 * bytes).map(|bits| bits - 1);
+    let size = match Some(*size) == ones {
+        true => VInt64::new_unknown(),
+        false => size,
+    };
+    Ok(Header { id, size })
+}
+
+/// A number of the header at `at`, and the bytes that it takes: 1 to 8.
+fn read_number(input: &mut Input, at: u64) -> Result<(VInt64, u32), FileError> {
+    let before = input.position();
+    let number = VInt64::read_from(input).map_err(|error| match error {
         mkv_element::Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             FileError::Truncated(input.len())
         }
         mkv_element::Error::Io(error) => error.into(),
         _ => FileError::corrupt(format!("no element at byte {at}")),
-    })
+    })?;
+    Ok((number, (input.position() - before) as u32))
 }
 
 fn decode<T: Element>(body: &[u8], what: &str) -> Result<T, FileError> {
