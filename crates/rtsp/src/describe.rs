@@ -50,7 +50,11 @@ pub fn parse_description(
     base: &str,
     (audio, video): (bool, bool),
 ) -> Result<(Vec<Medium>, String), RtspError> {
-    let session = sdp_types::Session::parse(sdp)
+    // Nothing else is looked at, and cameras write it as they like.
+    let is_read = |line: &&[u8]| matches!(line, [b'v' | b'm' | b'a', b'=', ..]);
+    let lines = sdp.split(|byte| *byte == b'\n').filter(is_read);
+    let lines: Vec<&[u8]> = lines.map(<[u8]>::trim_ascii_end).collect();
+    let session = sdp_types::Session::parse(&lines.join(&b'\n'))
         .map_err(|error| RtspError::Description(error.to_string()))?;
     let attribute = |name: &str| {
         let found = session.attributes.iter().find(|it| it.attribute == name);
@@ -198,6 +202,29 @@ mod tests {
         assert!(video.fmtp.as_deref().unwrap().ends_with("42e01f"));
         let (only, _) = parse(CAMERA, (true, false)).unwrap();
         assert_eq!(only.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_looked_at_may_be_written_as_cameras_like() {
+        let origin = "o=- 1 1 IN IP4 10.0.0.1";
+        for (line, quirk) in [
+            // TP-Link's have one number more.
+            (origin, "o=- 14665860 31787219 1 IN IP4 10.0.0.1"),
+            (origin, "o= 1 1 IN IP4 10.0.0.1"),
+            (origin, "o=- a1b2 -1 IN IP4"),
+            ("t=0 0", "t=now"),
+            ("t=0 0", "b=AS:1.5\r\nt=0 0"),
+            ("c=IN IP4 0.0.0.0", "c=IN IP4"),
+            ("s=Camera", "s=Camera\0"),
+            ("s=Camera", "Camera"),
+        ] {
+            let sdp = CAMERA.replace(line, quirk);
+            let (media, whole) = parse(&sdp, (true, true)).unwrap();
+            assert_eq!(media.len(), 2, "{quirk}");
+            assert_eq!(whole, "rtsp://10.0.0.1/live/", "{quirk}");
+        }
+        let trailing = format!("{CAMERA}\0");
+        assert_eq!(parse(&trailing, (true, true)).unwrap().0.len(), 2);
     }
 
     #[test]
