@@ -2,7 +2,8 @@
 //!
 //! The loop seals the same RTP packets for each of many viewers with the crypto library's bare calls, and
 //! sends them by sendmmsg with UDP_SEGMENT. It has no protocol, no state of a stream and no timers: what a
-//! server reaches of it is what its design leaves of the machine.
+//! server reaches of it is what its design leaves of the machine. Each viewer has an address of its own, as in a
+//! lab: the kernel looks up the way to each, which is a part of what sending costs.
 
 mod cipher;
 mod receiver;
@@ -22,9 +23,10 @@ pub use cipher::Profile;
 
 use crate::doubts::NOT_OPTIMISED;
 use crate::figures::{bits_per_s, percent};
-use crate::namespace::{Link, Namespace, NamespaceError, in_thread, pin};
+use crate::namespace::{LOAD_NETWORK, Link, Namespace, NamespaceError, in_thread, pin};
 use crate::record::Ceiling;
 use crate::traffic::{Traffic, TrafficError};
+use crate::viewer::Addresses;
 use receiver::Arrived;
 use sender::{Sender, Sent};
 
@@ -43,6 +45,8 @@ const TRIAL: Duration = Duration::from_millis(300);
 pub(crate) const UNDISTURBED: f64 = 0.97;
 /// Asked of the kernel for each receiving socket.
 const BUFFER_BYTES: usize = 32 << 20;
+/// What the viewers' addresses are of where there is no link; all of it is the loopback interface's.
+const LOOPBACK_NETWORK: &str = "127.64.0.0/12";
 
 /// How to measure.
 #[derive(Debug, Clone, Args)]
@@ -62,7 +66,7 @@ pub struct Options {
     /// Bytes that are sealed between two system calls [default: the fastest of several]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(2_048..=64 << 20))]
     pub batch: Option<u32>,
-    /// Ports that the viewers are spread over
+    /// Ports that the viewers are spread over; each has an address of its own
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub ports: u32,
     /// Send each packet by itself, without UDP_SEGMENT
@@ -133,6 +137,9 @@ pub enum CeilingError {
     /// Receiving failed.
     #[error("receiving: {0}")]
     Receive(io::Error),
+    /// The viewers' addresses are of no network.
+    #[error("the viewers' addresses: {0}")]
+    Network(String),
     /// The crypto library refused.
     #[error("the crypto library refused to seal")]
     Crypto,
@@ -172,8 +179,7 @@ pub fn run(options: &Options) -> Result<(), CeilingError> {
 /// Measures over `link`, or over the loopback interface.
 pub fn measure(options: &Options, link: Option<&Link>) -> Result<Ceiling, CeilingError> {
     let sockets = in_thread(|| receivers(options, link))?;
-    let to: Result<Vec<SocketAddr>, _> = sockets.iter().map(UdpSocket::local_addr).collect();
-    let to = to.map_err(CeilingError::Receive)?;
+    let to = destinations(options, link, &sockets)?;
     let arrived = Arrived::default();
     thread::scope(|scope| {
         let counting = scope.spawn(|| {
@@ -224,14 +230,10 @@ fn send(
     arrived: &Arrived,
 ) -> Result<(Before, Sent, usize), CeilingError> {
     pinned(options.server_core)?;
-    let socket = bind(link.map(|link| &link.server))?;
-    let mut sender = Sender::new(
-        socket,
-        to,
-        options.viewers,
-        options.profile,
-        &options.traffic,
-    )?;
+    let server = link.map(|link| &link.server);
+    let ip = server.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |server| server.ip);
+    let socket = bind(server, ip)?;
+    let mut sender = Sender::new(socket, to, options.profile, &options.traffic)?;
     let joined = !options.no_gso;
     let mut best = (0.0, 0);
     let fixed = options.batch.map(|bytes| bytes as usize);
@@ -270,7 +272,8 @@ fn settle(arrived: &Arrived) {
 
 fn receivers(options: &Options, link: Option<&Link>) -> Result<Vec<UdpSocket>, CeilingError> {
     let receiver = |_| {
-        let socket = bind(link.map(|link| &link.load))?;
+        let all = Ipv4Addr::UNSPECIFIED.into();
+        let socket = bind(link.map(|link| &link.load), all)?;
         ask_receive_buffer(&socket, BUFFER_BYTES);
         enable_gro(&socket);
         Ok(socket)
@@ -280,9 +283,26 @@ fn receivers(options: &Options, link: Option<&Link>) -> Result<Vec<UdpSocket>, C
         .collect()
 }
 
-/// A socket in the namespace, which the calling thread then stays in.
-fn bind(namespace: Option<&Namespace>) -> Result<UdpSocket, CeilingError> {
-    let ip = namespace.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |namespace| namespace.ip);
+/// Where each viewer is: an address of its own, and one of the receivers' ports.
+fn destinations(
+    options: &Options,
+    link: Option<&Link>,
+    receivers: &[UdpSocket],
+) -> Result<Vec<SocketAddr>, CeilingError> {
+    let network = link.map_or(LOOPBACK_NETWORK, |_| LOAD_NETWORK);
+    let network: Addresses = network.parse().map_err(CeilingError::Network)?;
+    let ports: Result<Vec<u16>, _> = receivers
+        .iter()
+        .map(|socket| Ok(socket.local_addr()?.port()))
+        .collect();
+    let ports = ports.map_err(CeilingError::Receive)?;
+    let viewers = (0..options.viewers).zip(ports.iter().cycle());
+    let to = viewers.map(|(n, port)| SocketAddr::from((network.nth(n.into()), *port)));
+    Ok(to.collect())
+}
+
+/// A socket for `ip` in the namespace, which the calling thread then stays in.
+fn bind(namespace: Option<&Namespace>, ip: IpAddr) -> Result<UdpSocket, CeilingError> {
     let entered = namespace.map_or(Ok(()), Namespace::enter);
     let socket = entered.and_then(|()| UdpSocket::bind((ip, 0)));
     socket.map_err(|source| CeilingError::Socket { ip, source })

@@ -52,11 +52,10 @@ pub(super) struct Sent {
 }
 
 impl Sender {
-    /// To viewers at `to`, one after the other and from the start again, until there are `viewers`.
+    /// To a viewer at each of `to`.
     pub(super) fn new(
         socket: UdpSocket,
         to: &[SocketAddr],
-        viewers: u32,
         profile: Profile,
         traffic: &Traffic,
     ) -> Result<Self, CeilingError> {
@@ -68,8 +67,7 @@ impl Sender {
                 sequence: 1,
             })
         };
-        let viewers: Result<_, CeilingError> =
-            (0..viewers).zip(to.iter().cycle()).map(viewer).collect();
+        let viewers: Result<_, CeilingError> = (0..).zip(to).map(viewer).collect();
         let schedule = schedule(traffic);
         let largest = schedule.iter().flat_map(|burst| &burst.0).max();
         Ok(Self {
@@ -115,7 +113,7 @@ impl Sender {
                     written.map_err(|_| CeilingError::Crypto)?;
                     batch.commit(len, &to);
                 }
-                // Viewers may share a port; a server could not join what they get.
+                // A frame leaves as it comes: it is not joined to the next one of an only viewer.
                 batch.part();
             }
             sent.took = start.elapsed();

@@ -21,7 +21,7 @@ impl Addresses {
     }
 
     /// One of them; they come again after the last one.
-    pub(super) fn nth(self, n: u64) -> Ipv4Addr {
+    pub(crate) fn nth(self, n: u64) -> Ipv4Addr {
         let place = n.checked_rem(self.len().into()).unwrap_or(0);
         Ipv4Addr::from(u32::from(self.network) + 1 + place as u32)
     }
