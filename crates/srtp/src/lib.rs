@@ -18,7 +18,7 @@ pub use error::{KeyError, OpenError, SealError};
 pub use opener::{DEFAULT_SOURCE_LIMIT, Opened, Opener};
 pub use profile::Profile;
 pub use sealer::Sealer;
-pub use sys::fetch;
+pub use sys::{fetch, fetch_head};
 pub use window::ReplayWindow;
 
 #[cfg(test)]

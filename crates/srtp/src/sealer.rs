@@ -48,6 +48,7 @@ impl Sealer {
     /// [`fetch`]es what leads to the key for RTP.
     #[inline]
     pub fn fetch(&self) {
+        fetch(&self.profile);
         fetch(&self.rtp);
     }
 

@@ -28,16 +28,33 @@ pub fn fetch<T>(value: &T) {
     fetch_lines(ptr::from_ref(value).cast(), mem::size_of::<T>());
 }
 
+/// [`fetch`]es the first `len` bytes of `value`: what is needed stands first in types whose order is fixed (`repr(C)`).
+#[inline]
+pub fn fetch_head<T>(value: &T, len: usize) {
+    fetch_lines(ptr::from_ref(value).cast(), len.min(mem::size_of::<T>()));
+}
+
 #[inline]
 fn fetch_lines(start: *const u8, len: usize) {
+    let mut offset = 0;
+    while offset < len {
+        fetch_line(start.wrapping_add(offset));
+        offset += LINE;
+    }
+    // A value that does not begin with a line has its end in one more.
+    fetch_line(start.wrapping_add(len.saturating_sub(1)));
+}
+
+#[inline]
+fn fetch_line(of: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for offset in (0..len).step_by(LINE) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: it reads nothing: an address that is not there is as good as any other.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(of.cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (start, len);
+    let _ = of;
 }
 
 /// An expanded key of AES-GCM with tags of 16 bytes (RFC 5116 section 5).
@@ -218,6 +235,7 @@ mod tests {
         let values: Vec<[u8; 1_000]> = (0..100).map(|n| [n; 1_000]).collect();
         values.iter().for_each(fetch);
         fetch(&());
+        values.iter().for_each(|value| fetch_head(value, 2_000));
         assert!((0..).zip(&values).all(|(n, value)| *value == [n; 1_000]));
     }
 }

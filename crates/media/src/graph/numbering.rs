@@ -1,6 +1,7 @@
 //! The numbers of a sink: one continuous space of sequence numbers, timestamps and picture ids over
 //! layer switches, source switches and dropped layers.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
@@ -91,6 +92,7 @@ impl Run {
 
 /// Maps the numbers of whatever is relayed to those of the sink.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Numbering {
     /// The stream that is relayed now.
     current: Option<Run>,
@@ -106,6 +108,9 @@ pub(crate) struct Numbering {
 }
 
 impl Numbering {
+    /// Bytes at its start that each packet needs.
+    pub(crate) const HEAD: usize = mem::offset_of!(Self, ended);
+
     /// A sink whose first packet follows `start`. The receiver takes the roll-over counter of SRTP to
     /// be 0 (RFC 3711 section 3.3.1), so `start` is below 2^15.
     pub(crate) fn starting_after(start: u16) -> Self {

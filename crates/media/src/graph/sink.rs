@@ -1,5 +1,6 @@
 //! A sink: a peer's outgoing track, and how a packet is written for it.
 
+use std::mem;
 use std::time::Duration;
 
 use portunus_rtp::codec::Vp8;
@@ -24,28 +25,32 @@ pub(crate) struct Stamp {
     pub(crate) playout_delay: Option<(u16, u16)>,
 }
 
-/// A peer's outgoing track.
+/// A peer's outgoing track. What each packet needs stands first.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sink {
-    mid: Mid,
-    ssrc: Ssrc,
-    rtx_ssrc: Option<Ssrc>,
-    payloads: SmallVec<[(Codec, Pt, Option<Pt>); 3]>,
-    extensions: ExtensionMap,
-    /// The extensions that it passes on from a source.
-    relays: ExtensionSet,
-    /// The header of packets that have none of these.
+    /// The header of packets that have none of the extensions that it passes on.
     template: Option<HeaderTemplate>,
-    /// Its packets carry transport-wide numbers.
-    pub(crate) is_numbered: bool,
-    pub(crate) clock_rate: u32,
-    pub(crate) sends: bool,
-    pub(crate) numbering: Numbering,
     /// Slot of the route that feeds it.
     pub(crate) route: Option<usize>,
+    ssrc: Ssrc,
+    pub(crate) clock_rate: u32,
+    /// The extensions that it passes on from a source.
+    relays: ExtensionSet,
+    /// Its packets carry transport-wide numbers.
+    pub(crate) is_numbered: bool,
+    pub(crate) sends: bool,
+    payloads: SmallVec<[(Codec, Pt, Option<Pt>); 3]>,
+    pub(crate) numbering: Numbering,
+    extensions: ExtensionMap,
+    mid: Mid,
+    rtx_ssrc: Option<Ssrc>,
 }
 
 impl Sink {
+    /// Bytes at its start that each packet needs.
+    pub(crate) const HEAD: usize = mem::offset_of!(Self, numbering) + Numbering::HEAD;
+
     pub(crate) fn new(media: &NegotiatedMedia) -> Self {
         let mut sink = Self {
             mid: media.mid,

@@ -21,6 +21,7 @@ mod peers;
 mod relay;
 mod repair;
 mod ring;
+mod slots;
 mod sources;
 mod talk;
 #[cfg(all(test, feature = "testing"))]
@@ -58,6 +59,7 @@ use outlets::Outlets;
 use peer::{Peer, Route};
 use relay::Ready;
 pub(crate) use ring::Rings;
+use slots::Slots;
 use timers::Timers;
 
 /// The poll's token for the socket; the waker has the other.
@@ -97,13 +99,13 @@ pub(crate) struct WorkerParts {
 /// One media worker.
 pub(crate) struct Worker {
     parts: WorkerParts,
-    peers: Slab<Peer>,
+    peers: Slots<Peer>,
     by_id: HashMap<PeerId, usize>,
     by_address: HashMap<SocketAddr, usize>,
     by_ufrag: HashMap<String, usize>,
     sources: Slab<Source>,
     by_source: HashMap<SourceRef, SourceKey>,
-    routes: Slab<Route>,
+    routes: Slots<Route>,
     by_route: HashMap<RouteId, usize>,
     timers: Timers,
     ingests: Ingests,
@@ -138,13 +140,13 @@ impl Worker {
         let counters = Counters::new(Arc::clone(&parts.totals));
         Self {
             parts,
-            peers: Slab::new(),
+            peers: Slots::new(),
             by_id: HashMap::new(),
             by_address: HashMap::new(),
             by_ufrag: HashMap::new(),
             sources: Slab::new(),
             by_source: HashMap::new(),
-            routes: Slab::new(),
+            routes: Slots::new(),
             by_route: HashMap::new(),
             timers: Timers::default(),
             ingests: Ingests::default(),

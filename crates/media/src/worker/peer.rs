@@ -1,11 +1,12 @@
 //! A peer and its routes as their worker has them.
 
+use std::mem;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use portunus_rtc::Connection;
 use portunus_rtc::bandwidth::Decision;
-use portunus_srtp::fetch;
+use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
@@ -15,14 +16,20 @@ use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
 
-/// A peer.
+/// A peer. What each packet needs stands first and begins with a cache line, together with the same of its connection.
+#[repr(C, align(64))]
 pub(super) struct Peer {
+    /// An entry an m-line.
+    pub(super) tracks: Vec<Track>,
     pub(super) id: PeerId,
+    /// What leaves waits for its time.
+    pub(super) pacer: Option<Box<Pacing>>,
+    /// What leaves is recorded, so that feedback tells of the link.
+    pub(super) is_recorded: bool,
+    pub(super) touched: bool,
     pub(super) connection: Connection,
     /// Its ICE agent is the controlling one.
     pub(super) controlling: bool,
-    /// An entry an m-line.
-    pub(super) tracks: Vec<Track>,
     /// What it sends, or is to send, as far as anybody asked for it.
     pub(super) sources: SmallVec<[SourceKey; 2]>,
     /// Slots of the routes to it.
@@ -31,11 +38,6 @@ pub(super) struct Peer {
     pub(super) addresses: SmallVec<[SocketAddr; 2]>,
     /// The deadline that the timers have for it.
     pub(super) timer: Option<Instant>,
-    pub(super) touched: bool,
-    /// What leaves is recorded, so that feedback tells of the link.
-    pub(super) is_recorded: bool,
-    /// What leaves waits for its time.
-    pub(super) pacer: Option<Box<Pacing>>,
     /// Layers are chosen by what the link carries.
     pub(super) adaptation: Option<Box<Adaptation>>,
     pub(super) ice: IceState,
@@ -45,9 +47,10 @@ pub(super) struct Peer {
 
 /// Both directions of an m-line.
 #[derive(Default)]
+#[repr(C, align(64))]
 pub(super) struct Track {
-    pub(super) source: Option<SourceKey>,
     pub(super) sink: Option<Sink>,
+    pub(super) source: Option<SourceKey>,
     pub(super) inspectors: [Inspector; ENCODINGS],
     /// Listens to what the peer sends.
     pub(super) ears: Ears,
@@ -64,25 +67,60 @@ impl Track {
     }
 }
 
-/// A route; it lives on its sink's worker.
+/// A route; it lives on its sink's worker. What each packet needs stands first and begins with a cache line.
+#[repr(C, align(64))]
 pub(super) struct Route {
-    pub(super) id: RouteId,
-    pub(super) from: SourceRef,
-    pub(super) to: TrackRef,
-    /// What the client asks for.
-    pub(super) options: RouteOptions,
-    /// The same, as far as the link carries it.
-    pub(super) wanted: RouteOptions,
-    /// What was decided for the link.
-    pub(super) decision: Option<Decision>,
-    pub(super) selector: Selector,
-    pub(super) source: SourceKey,
     /// Slot of the peer and index of its m-line, once both are there.
     pub(super) sink: Option<(usize, usize)>,
-    /// The numbering that the sink's sender reports stand for.
-    pub(super) clock_of: Option<(u8, u32)>,
-    /// The last frame, by encoding and timestamp, that was left out because too many packets waited.
-    pub(super) spared: Option<(u8, u32)>,
+    pub(super) id: RouteId,
     /// It relays already: what the source kept for new sinks has been sent.
     pub(super) primed: bool,
+    /// The numbering that the sink's sender reports stand for.
+    pub(super) clock_of: Option<(u8, u32)>,
+    pub(super) selector: Selector,
+    /// What the client asks for, as far as the link carries it.
+    pub(super) wanted: RouteOptions,
+    /// What the client asks for.
+    pub(super) options: RouteOptions,
+    pub(super) source: SourceKey,
+    /// The last frame, by encoding and timestamp, that was left out because too many packets waited.
+    pub(super) spared: Option<(u8, u32)>,
+    /// What was decided for the link.
+    pub(super) decision: Option<Decision>,
+    pub(super) from: SourceRef,
+    pub(super) to: TrackRef,
+}
+
+impl Peer {
+    /// Bytes at its start that sending to it reads.
+    pub(super) const HEAD: usize = mem::offset_of!(Self, connection) + Connection::HEAD;
+
+    /// Fetches what sending on an m-line reads, once the peer itself is there.
+    #[inline]
+    pub(super) fn fetch_stream(&self, media: usize) {
+        if let Some(track) = self.tracks.get(media) {
+            fetch_head(&track.sink, Sink::HEAD);
+        }
+        self.connection.fetch_stream(media);
+    }
+}
+
+impl Route {
+    /// Bytes at its start that relaying reads.
+    pub(super) const HEAD: usize = mem::offset_of!(Self, source);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::size_of;
+
+    use super::*;
+
+    /// What is fetched ahead is the start of the place.
+    #[test]
+    fn a_place_begins_with_its_value() {
+        assert_eq!(size_of::<Option<Peer>>(), size_of::<Peer>());
+        assert_eq!(size_of::<Option<Route>>(), size_of::<Route>());
+        assert_eq!(size_of::<Option<Sink>>(), size_of::<Sink>());
+    }
 }

@@ -316,7 +316,7 @@ fn a_publisher_that_many_watch_is_not_asked_for_less() {
         join(&mut worker, serial);
     }
     let key = worker.by_source[&from.into()];
-    for (_, route) in &mut worker.routes {
+    for route in worker.routes.values_mut() {
         // As the allocator decides where there are temporal layers.
         route.decision = Some(Decision {
             media: 0,

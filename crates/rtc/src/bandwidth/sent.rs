@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
+use portunus_srtp::fetch;
 
 /// Slots of a log that begins; a power of two. It holds a second of 2 Mbit/s.
 const FIRST_SLOTS: usize = 256;
@@ -65,6 +66,15 @@ impl SentLog {
             last: None,
             bytes: 0,
             packets: 0,
+        }
+    }
+
+    /// [`fetch`]es the place for the packet with number `seq`, once the log itself is there.
+    #[inline]
+    pub fn fetch_slot(&self, seq: u16) {
+        let index = usize::from(seq) & self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get(index) {
+            fetch(slot);
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use portunus_rtp::{Mid, Pt, Ssrc};
 use portunus_sdp::negotiated::{Kind, NegotiatedMedia, Payload};
-use portunus_srtp::fetch;
+use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
 use crate::streams::{Accepted, ReceiveStream, SendStream, SenderClock, Succession};
@@ -88,6 +88,13 @@ impl Media {
                     .then(|| SendStream::new(line.local_ssrc, line.local_rtx_ssrc));
             }
         }
+    }
+
+    /// Fetches what a packet that leaves changes, ahead.
+    #[inline]
+    pub(super) fn fetch_sending(&self) {
+        // Whether there is a stream is not looked at: that would be waited for.
+        fetch_head(&self.sending, SendStream::HEAD);
     }
 
     /// Fetches what comes in with a packet, ahead.

@@ -6,11 +6,12 @@ mod media;
 mod reports;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Kind, Negotiated, NegotiatedMedia};
-use portunus_srtp::fetch;
+use portunus_srtp::{fetch, fetch_head};
 
 use crate::SelectedPair;
 use crate::bandwidth::{Bandwidth, Measure, SentLog};
@@ -95,20 +96,25 @@ const MAX_FEEDBACK: usize = 1_024;
 ///
 /// After each call that changes it, poll [`Connection::poll_transmit`], then
 /// [`Connection::poll_feedback`] and the transport's events, until none is left.
+///
+/// What each packet needs stands first, together with the same of the transport: with thousands of connections none
+/// of it is in the cache.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Connection {
+    media: Vec<Media>,
+    next_report: Option<Instant>,
+    next_transport_seq: u16,
+    /// Who measures what the link carries, and what that needs to know of each packet.
+    measure: Option<Measure>,
+    sent_log: SentLog,
     /// ICE, DTLS, SRTP and SCTP.
     pub transport: Transport,
     config: StreamConfig,
     clock: NtpClock,
     demux: Demux,
-    media: Vec<Media>,
     arrivals: ArrivalLog,
     next_twcc: Option<Instant>,
-    next_transport_seq: u16,
-    /// Who measures what the link carries, and what that needs to know of each packet.
-    measure: Option<Measure>,
-    sent_log: SentLog,
     bandwidth: Option<Box<Bandwidth>>,
     padding: Option<bandwidth::PaddingStream>,
     /// Bytes of padding that are to leave now.
@@ -121,7 +127,6 @@ pub struct Connection {
     bitrate: Bitrate,
     /// What those that receive it can take, in bit/s.
     limit: Option<u64>,
-    next_report: Option<Instant>,
     /// Index of the m-line that a report found no room for: it goes into the next datagram.
     next_sender: usize,
     scratch: Vec<u16>,
@@ -221,24 +226,17 @@ impl Connection {
         self.feedback.pop_front()
     }
 
-    /// [`fetch`]es what sending reads of the connection itself. [`Connection::fetch_stream`] and
+    /// Bytes at its start that sending reads, to be fetched ahead ([`fetch_head`]). [`Connection::fetch_stream`] and
     /// [`Connection::fetch_key`] do the same for what that leads to.
-    #[inline]
-    pub fn fetch(&self) {
-        self.transport.fetch();
-        fetch(&self.media);
-        fetch(&self.next_report);
-        fetch(&self.next_transport_seq);
-        fetch(&self.measure);
-    }
+    pub const HEAD: usize = mem::offset_of!(Self, transport) + Transport::HEAD;
 
     /// [`fetch`]es what sending on an m-line reads, once the connection is there.
     #[inline]
     pub fn fetch_stream(&self, media: usize) {
         self.transport.fetch_sealer();
+        self.sent_log.fetch_slot(self.next_transport_seq);
         if let Some(media) = self.media.get(media) {
-            fetch(&media.sending);
-            fetch(&media.source_clock);
+            media.fetch_sending();
         }
     }
 
@@ -252,10 +250,8 @@ impl Connection {
     /// [`Connection::fetch_stream_of`] do the same for what that leads to.
     #[inline]
     pub fn fetch_receiver(&self) {
-        self.transport.fetch();
+        fetch_head(self, Self::HEAD);
         fetch(&self.demux);
-        fetch(&self.media);
-        fetch(&self.next_report);
     }
 
     /// [`fetch`]es what leads to the peer's key and streams, once the connection is there.

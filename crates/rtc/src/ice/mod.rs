@@ -64,8 +64,9 @@ pub enum IceState {
     Disconnected,
 }
 
-/// The pair in use.
+/// The pair in use. The addresses stand first, since each packet needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct SelectedPair {
     /// The bound address of this side.
     pub local: SocketAddr,
@@ -111,12 +112,13 @@ struct Source {
 
 /// The ICE agent of one transport.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Ice {
+    selected: Option<SelectedPair>,
     agent: IceAgent,
     /// One candidate for each bound address and IP version: the agent knows them as announced.
     locals: Vec<LocalCandidate>,
     remote: Option<IceCredentials>,
-    selected: Option<SelectedPair>,
     /// When trying began or the peer last consented; none before the remote side is known and after
     /// failure.
     alive: Option<Instant>,
@@ -139,6 +141,9 @@ pub(crate) struct Ice {
 }
 
 impl Ice {
+    /// Bytes at its start that each packet needs.
+    pub(crate) const HEAD: usize = mem::offset_of!(SelectedPair, local_kind);
+
     pub(crate) fn new(
         local: IceCredentials,
         candidates: &[LocalCandidate],
@@ -383,10 +388,6 @@ impl Ice {
     }
 
     #[inline]
-    pub(crate) fn fetch(&self) {
-        portunus_srtp::fetch(&self.selected);
-    }
-
     pub(crate) fn selected(&self) -> Option<&SelectedPair> {
         self.selected.as_ref()
     }

@@ -1,5 +1,6 @@
 //! One outgoing RTP stream: its numbering, what the receiver reports of it, its sender reports.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{SeqNo, Ssrc};
@@ -13,8 +14,9 @@ const REPORTS: usize = 3;
 /// has no use for it, and a few bytes of requests must not make megabytes of answers.
 const REPEATS: u32 = 1_024;
 
-/// Totals of an outgoing stream.
+/// Totals of an outgoing stream. What each packet changes stands first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct SendCounters {
     /// Packets, retransmissions excluded.
     pub packets: u64,
@@ -30,24 +32,25 @@ pub struct SendCounters {
     pub keyframe_requests: u64,
 }
 
-/// An outgoing stream with its repair stream.
+/// An outgoing stream with its repair stream. What each packet changes stands first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SendStream {
-    ssrc: Ssrc,
     rtx: Option<Ssrc>,
-    next_rtx: SeqNo,
     highest: SeqNo,
-    last_timestamp: u32,
     last_sent: Option<Instant>,
+    last_timestamp: u32,
+    /// Packets that may still be asked for again.
+    repeats: u32,
+    counters: SendCounters,
+    ssrc: Ssrc,
+    next_rtx: SeqNo,
     /// The last sender reports: the middle 32 bits of their NTP time, and when they left. A receiver
     /// may answer one while the next is on its way.
     reports: [Option<(u32, Instant)>; REPORTS],
     sent_at_report: u64,
-    /// Packets that may still be asked for again.
-    repeats: u32,
     round_trip: Option<Duration>,
     jitter: u32,
-    counters: SendCounters,
 }
 
 /// Packets of a stream that leave one after the other, retransmissions excluded.
@@ -101,6 +104,10 @@ pub struct SenderFigures {
 }
 
 impl SendStream {
+    /// Bytes at its start that [`Self::sent`] changes.
+    pub(crate) const HEAD: usize =
+        mem::offset_of!(Self, counters) + mem::offset_of!(SendCounters, retransmissions);
+
     /// A stream of `ssrc`, repaired by `rtx`.
     pub fn new(ssrc: Ssrc, rtx: Option<Ssrc>) -> Self {
         Self {

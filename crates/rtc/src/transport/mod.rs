@@ -4,13 +4,14 @@ mod event;
 mod link;
 
 use std::collections::VecDeque;
+use std::mem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{Header, SeqNo};
 use portunus_sdp::negotiated::{DtlsRole, Fingerprint, IceCredentials, RemoteTransport};
-use portunus_srtp::{Opener, Profile, SealError, Sealer, fetch};
+use portunus_srtp::{Opener, Profile, SealError, Sealer};
 
 use crate::data::{Data, DataConfig, DataError, DataOptions, DataPayload};
 use crate::dtls::{Established, Handshake, MTU};
@@ -65,15 +66,16 @@ pub enum TransportError {
     Data(#[from] DataError),
 }
 
-/// ICE, DTLS, SRTP and data channels of one PeerConnection.
+/// ICE, DTLS, SRTP and data channels of one PeerConnection. What each packet needs stands first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Transport {
-    identity: Arc<Identity>,
+    srtp: Option<Box<Srtp>>,
+    dtls: Dtls,
     ice: Ice,
+    identity: Arc<Identity>,
     /// What the remote side said of DTLS.
     remote: Option<RemoteDtls>,
-    dtls: Dtls,
-    srtp: Option<Box<Srtp>>,
     data_config: Option<DataConfig>,
     data: Option<Box<Data>>,
     /// Where DTLS came from last: where answers go until a pair is selected.
@@ -107,6 +109,9 @@ struct Srtp {
 }
 
 impl Transport {
+    /// Bytes at its start that each packet needs.
+    pub(crate) const HEAD: usize = mem::offset_of!(Self, ice) + Ice::HEAD;
+
     /// Makes a transport that waits for [`Self::set_remote`].
     pub fn new(config: TransportConfig) -> Self {
         let TransportConfig {
@@ -320,14 +325,6 @@ impl Transport {
         buf: &mut [u8],
     ) -> Result<usize, TransportError> {
         self.seal_rtp_with_tail(index, header_len, len, &[], buf)
-    }
-
-    /// [`fetch`]es what sending media reads of the transport itself.
-    #[inline]
-    pub fn fetch(&self) {
-        fetch(&self.srtp);
-        fetch(&self.dtls);
-        self.ice.fetch();
     }
 
     /// [`fetch`]es what leads to the key of the peer, once the transport is there.

@@ -1,55 +1,76 @@
 //! Fetching ahead: each sink's state is far from the cache when its turn comes, and so is its key.
 //!
-//! That is some twenty lines of memory, each found by the one before, at 0.1 us each. Those of several sinks are
-//! asked for together, step by step, so that a step takes hardly longer for all than for one.
+//! That is some two dozen lines of memory on half a dozen pages, found by three pointers that follow each other. So they
+//! are asked for in steps, each some sinks earlier than the next: when a step follows a pointer, that has come while
+//! other sinks were served. No step looks at what it asks for.
 
-use portunus_srtp::fetch;
-use smallvec::SmallVec;
+use portunus_srtp::fetch_head;
 
 use super::Worker;
+use crate::worker::peer::{Peer, Route};
 
-/// Sinks that are fetched together: as many as a core has misses under way, or so.
-const TOGETHER: usize = 8;
+/// Sinks that are served between two steps for the same sink.
+const APART: usize = 4;
+
+/// What is asked for of a sink, in order: what a step follows is what the steps before asked for.
+#[derive(Clone, Copy)]
+enum Step {
+    Route,
+    Peer,
+    Stream,
+    Key,
+}
+
+/// Each with the number of sinks that it is ahead by.
+const STEPS: [(Step, usize); 4] = [
+    (Step::Route, 4 * APART),
+    (Step::Peer, 3 * APART),
+    (Step::Stream, 2 * APART),
+    (Step::Key, APART),
+];
 
 impl Worker {
     /// To be called before each of a source's `routes` is relayed to; `index` is that of the one that is next.
     /// Fetches what those a little further on need.
     pub(super) fn fetch_ahead(&self, routes: &[usize], index: usize) {
-        if !index.is_multiple_of(TOGETHER) || routes.len() < 2 {
+        if routes.len() < 2 {
             return;
         }
-        if index == 0 {
-            self.fetch_sinks(routes.get(..TOGETHER.min(routes.len())));
+        for (step, ahead) in STEPS {
+            let last = index + ahead;
+            // Nobody came before the first ones.
+            let first = if index == 0 { 0 } else { last };
+            let upcoming = routes.get(first..routes.len().min(last + 1));
+            for slot in upcoming.unwrap_or_default() {
+                self.fetch_step(step, *slot);
+            }
         }
-        let start = index + TOGETHER;
-        self.fetch_sinks(routes.get(start..routes.len().min(start + TOGETHER)));
     }
 
-    fn fetch_sinks(&self, routes: Option<&[usize]>) {
-        let routes = routes.unwrap_or_default();
-        for route in routes.iter().filter_map(|slot| self.routes.get(*slot)) {
-            fetch(route);
-        }
-        let routes = routes.iter().filter_map(|slot| self.routes.get(*slot));
-        let sinks = routes.filter_map(|route| {
-            let (slot, media) = route.sink.filter(|_| route.options.enabled)?;
-            Some((self.peers.get(slot)?, media))
-        });
-        let sinks: SmallVec<[_; TOGETHER]> = sinks.collect();
-        for (peer, _) in &sinks {
-            fetch(&peer.tracks);
-            fetch(&peer.pacer);
-            fetch(&peer.is_recorded);
-            peer.connection.fetch();
-        }
-        for (peer, media) in &sinks {
-            if let Some(track) = peer.tracks.get(*media) {
-                fetch(&track.sink);
+    #[inline]
+    fn fetch_step(&self, step: Step, slot: usize) {
+        if let Step::Route = step {
+            if let Some(place) = self.routes.place(slot) {
+                fetch_head(place, Route::HEAD);
             }
-            peer.connection.fetch_stream(*media);
+            return;
         }
-        for (peer, _) in &sinks {
-            peer.connection.fetch_key();
+        let route = self.routes.get(slot);
+        let Some((slot, media)) = route.and_then(|route| route.sink) else {
+            return;
+        };
+        if let Step::Peer = step {
+            if let Some(place) = self.peers.place(slot) {
+                fetch_head(place, Peer::HEAD);
+            }
+            return;
+        }
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
+        match step {
+            Step::Stream => peer.fetch_stream(media),
+            Step::Route | Step::Peer | Step::Key => peer.connection.fetch_key(),
         }
     }
 }
