@@ -5,7 +5,6 @@ mod banner;
 mod cli;
 mod config;
 mod logging;
-mod memory;
 mod run;
 
 use std::path::Path;

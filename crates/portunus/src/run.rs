@@ -17,7 +17,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
-use crate::memory;
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
@@ -79,7 +78,6 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
             tracing::info!(signal = name, "ending calls");
             Ok(())
         }
-        never = memory::give_back(media.clone()) => match never {},
         () = media.worker_lost() => {
             tracing::error!("a media worker is lost: ending calls");
             Err(RunError::WorkerLost)

@@ -39,13 +39,11 @@
 
 mod address;
 mod control;
-mod memory;
 mod receive;
 mod send;
 mod socket;
 mod thread;
 
-pub use memory::give_back_memory;
 pub use receive::{ReceiveBatch, Received};
 #[cfg(feature = "testing")]
 pub use send::Diverted;
