@@ -411,18 +411,40 @@ fn a_publisher_is_never_asked_for_more_than_its_cap_nor_for_next_to_nothing() {
     assert!(near(simulation.cameras[0].asked, 800_000));
 }
 
-#[test]
-fn two_viewers_of_single_layers_do_not_drift_apart() {
-    for seed in 0..4 {
-        let (mut simulation, _) = singles(seed, 2, 2_000, 2_000);
+/// Two viewers of single layers on one link, of whom the second comes so much later.
+///
+/// The keys of handshakes differ from run to run, and with them a few bytes: what a seed comes to does as well.
+fn singles_share(seeds: u64, later: f64) {
+    let mut shares = Vec::new();
+    for seed in 0..seeds {
+        let (mut simulation, down) = singles(seed, 1, 2_000, 2_000);
+        simulation.run(later);
+        let camera = simulation.publish(Layering::Encodings, &[2_000]);
+        simulation.cameras[camera].obeys = Some(2_000);
+        simulation.watch(camera, down);
         simulation.run(120.0);
-        let share = larger_share(&simulation, 20.0, 120.0);
-        assert!(share <= 0.65, "{share}");
-        let share = larger_share(&simulation, 60.0, 120.0);
-        assert!(share <= 0.62, "{share} after a minute");
-        let both = simulation.received(0, 20.0, 120.0) + simulation.received(1, 20.0, 120.0);
-        assert!(both > DataRate::kbps(1_550), "{both:?}");
+        let (from, to) = (later + 20.0, later + 120.0);
+        let share = larger_share(&simulation, from, to);
+        assert!(share <= 0.7, "{share}");
+        shares.push(share);
+        let both = simulation.received(0, from, to) + simulation.received(1, from, to);
+        assert!(both > DataRate::kbps(1_700), "{both:?}");
     }
+    let count = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / count;
+    assert!(mean <= 0.55, "{mean} {shares:.2?}");
+    let uneven = shares.iter().filter(|share| **share > 0.6).count() as f64;
+    assert!(uneven <= count / 10.0, "{shares:.2?}");
+}
+
+#[test]
+fn two_viewers_of_single_layers_share_a_link() {
+    singles_share(32, 0.0);
+}
+
+#[test]
+fn a_viewer_of_a_single_layer_that_comes_later_gets_as_much() {
+    singles_share(32, 15.0);
 }
 
 #[test]

@@ -154,6 +154,7 @@ impl Worker {
             allocator, tracks, ..
         } = adaptation;
         allocator.update(&estimate, tracks, now);
+        peer.connection.set_follows_bandwidth(allocator.follows());
         peer.connection.want_bandwidth(allocator.wanted(), now);
         pace(peer, allocator.decisions(), &estimate, now);
         let mut lacking: SmallVec<[SourceKey; 4]> = SmallVec::new();

@@ -20,6 +20,8 @@ const PACKET: u64 = 1_200;
 /// From an overuse to the next decrease: a round trip, within these bounds.
 const DECREASE_INTERVAL: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_millis(300));
+/// By then what is sent has become less, and a queue has become shorter by that.
+const FOLLOWED: Duration = Duration::from_secs(1);
 
 /// The rate that the delay allows.
 #[derive(Debug)]
@@ -52,6 +54,16 @@ impl Aimd {
     /// The rate.
     pub fn rate(&self) -> DataRate {
         self.rate
+    }
+
+    /// Whether it is known at which rate the link was full lately.
+    pub fn is_near_limit(&self) -> bool {
+        self.capacity.mean.is_some()
+    }
+
+    /// Whether a decrease has had its effect.
+    pub fn has_settled(&self, now: Instant) -> bool {
+        self.decreased.is_none_or(|at| now >= at + FOLLOWED)
     }
 
     /// Sets the rate that was found by other means, such as a probe.

@@ -92,6 +92,7 @@ impl Bandwidth {
             for packet in &results {
                 self.prober.reported(packet, self.estimator.waited(packet));
             }
+            self.prober.set_at_limit(self.estimator.is_at_limit());
             let estimate = self.estimator.estimate();
             if estimate.rate < before || estimate.is_emptying() {
                 self.prober.decreased(now);
@@ -137,6 +138,12 @@ impl Bandwidth {
     /// probes look for more.
     pub fn want(&mut self, wanted: DataRate, now: Instant) {
         self.prober.want(wanted, now);
+    }
+
+    /// Whether what is sent follows the estimate, up and down, as an encoder does. Then it shares a link evenly with
+    /// others that do.
+    pub fn set_follows(&mut self, follows: bool) {
+        self.estimator.set_follows(follows);
     }
 
     /// The present estimate.

@@ -23,6 +23,10 @@ const UNFILLED: f64 = 0.7;
 /// until it is shorter than the second.
 const LONG_QUEUE: Duration = Duration::from_millis(125);
 const EMPTIED_QUEUE: Duration = Duration::from_millis(50);
+/// A queue that stays so long is overuse to flows that follow the estimate, or two packets of what they send if that
+/// is longer: so of several that share a link those give way first that send the most.
+const STANDING_QUEUE: Duration = Duration::from_millis(15);
+const STANDING_PACKETS: u64 = 2 * 1_200;
 /// It is to be empty after this time, for which at least a share of the estimate is left, ...
 const EMPTY_WITHIN: f64 = 0.5;
 const LEFT_WHILE_EMPTYING: f64 = 0.25;
@@ -46,6 +50,8 @@ pub(super) struct Estimator {
     last_feedback: Option<Instant>,
     /// Since when a long queue is emptied.
     emptying: Option<Instant>,
+    /// What is sent follows the estimate.
+    follows: bool,
     limit: Limit,
 }
 
@@ -61,8 +67,21 @@ impl Estimator {
             round_trip: USUAL_ROUND_TRIP,
             last_feedback: None,
             emptying: None,
+            follows: false,
             limit: Limit::Start,
         }
+    }
+
+    /// Whether what is sent follows the estimate, up and down.
+    pub fn set_follows(&mut self, follows: bool) {
+        self.follows = follows;
+    }
+
+    /// Whether what is sent goes to and fro with the estimate, just below what the link carries.
+    pub fn is_at_limit(&self) -> bool {
+        let delay = self.aimd.rate();
+        let is_lossy = self.loss.rate().is_some_and(|rate| rate < delay);
+        self.follows && self.aimd.is_near_limit() && !is_lossy
     }
 
     /// The present estimate.
@@ -146,8 +165,13 @@ impl Estimator {
     }
 
     fn update_delay(&mut self, now: Instant) {
-        let usage = self.usage();
+        let usage = self.usage(now);
         let acknowledged = match usage {
+            // All who share a link are to give way by the same share, also if more came of one by chance.
+            Usage::Over if self.is_at_limit() && self.aimd.has_settled(now) => {
+                let full = self.acknowledged.rate_of_full_link();
+                full.map(|rate| rate.min(self.aimd.rate()))
+            }
             Usage::Over => self.acknowledged.rate_of_full_link(),
             Usage::Normal | Usage::Under => self.acknowledged.rate(),
         };
@@ -155,7 +179,7 @@ impl Estimator {
     }
 
     /// What the trend says, unless the queue itself says otherwise.
-    fn usage(&self) -> Usage {
+    fn usage(&self, now: Instant) -> Usage {
         let (delay, grows) = (self.queue.delay(), self.queue.grows());
         let arrives = self.acknowledged.rate();
         let unfilled = arrives.is_some_and(|rate| rate < self.rate().times(UNFILLED));
@@ -168,8 +192,27 @@ impl Estimator {
             _ if is_long && grows => Usage::Over,
             // It gets shorter already.
             _ if is_long => Usage::Under,
+            usage if self.is_at_limit() && !unfilled => self.usage_at_limit(usage, now),
             Usage::Over if !grows || unfilled => Usage::Under,
             usage => usage,
+        }
+    }
+
+    /// What the trend says is mostly of a flow's own bursts, and of several flows on a full link it says overuse now to
+    /// one and then to another: who happens to give way twice loses what the others take. So the standing queue
+    /// says it, at about the same time to all.
+    fn usage_at_limit(&self, trend: Usage, now: Instant) -> Usage {
+        let long = self.rate().time_for(STANDING_PACKETS).max(STANDING_QUEUE);
+        if self.queue.standing() < long {
+            return match trend {
+                Usage::Over => Usage::Normal,
+                usage => usage,
+            };
+        }
+        if self.aimd.has_settled(now) {
+            Usage::Over
+        } else {
+            Usage::Under
         }
     }
 

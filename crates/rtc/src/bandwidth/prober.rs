@@ -13,6 +13,9 @@ const AFTER_UNCLEAR: Duration = Duration::from_millis(300);
 const MOST_UNCLEAR: u8 = 4;
 /// After a decrease the queue is left alone for this time.
 const AFTER_DECREASE: Duration = Duration::from_secs(2);
+/// What follows the estimate at the limit of the link finds out by itself when there is more. Its probes would only
+/// make others give way that share the link.
+const AT_LIMIT: Duration = Duration::from_secs(10);
 /// The first cluster is as short as can be measured. Later ones last for longer than a frame, so that a
 /// frame of other traffic within it does not seem to be the end of the link.
 const FIRST_DURATION: Duration = Duration::from_millis(40);
@@ -42,6 +45,8 @@ pub(super) struct Prober {
     /// Outcomes are measured by the receiver, who tells its estimate.
     for_receiver: bool,
     wanted: DataRate,
+    /// What is sent follows the estimate, at the limit of the link.
+    at_limit: bool,
     cluster: Option<Cluster>,
     /// Room of the last cluster.
     room: Vec<Seen>,
@@ -61,6 +66,7 @@ impl Prober {
         Self {
             for_receiver,
             wanted: DataRate::ZERO,
+            at_limit: false,
             cluster: None,
             room: Vec::new(),
             unclear: 0,
@@ -80,11 +86,21 @@ impl Prober {
         self.wanted = wanted;
     }
 
+    /// Whether what is sent follows the estimate, at the limit of the link.
+    pub fn set_at_limit(&mut self, at_limit: bool) {
+        self.at_limit = at_limit;
+    }
+
     /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.
     pub fn decreased(&mut self, now: Instant) {
         self.end_cluster();
         self.climbs = false;
-        self.quiet_until = Some(now + AFTER_DECREASE);
+        let quiet = if self.at_limit {
+            AT_LIMIT
+        } else {
+            AFTER_DECREASE
+        };
+        self.quiet_until = Some(now + quiet);
         self.next = self.quiet_until;
     }
 
@@ -134,6 +150,7 @@ impl Prober {
         let wait = match (self.climbs, again) {
             (true, _) => Duration::ZERO,
             (false, true) => AFTER_UNCLEAR,
+            (false, false) if self.at_limit => AT_LIMIT,
             (false, false) => INTERVAL,
         };
         self.next = Some(now + wait);

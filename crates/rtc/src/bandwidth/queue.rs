@@ -9,6 +9,8 @@ use super::PacketResult;
 /// forgotten after a while.
 const PERIODS: usize = 6;
 const PERIOD: Duration = Duration::from_secs(5);
+/// What all packets of this time waited is a queue that stays. Frames are bursts, behind which it is gone again.
+const STAYS: Duration = Duration::from_millis(250);
 
 /// The queue of the way, by the delay from sending to arrival. The two clocks differ by an unknown
 /// constant: only differences count.
@@ -16,6 +18,8 @@ const PERIOD: Duration = Duration::from_secs(5);
 pub(super) struct Queue {
     /// The start of each period, and the least delay in it, in microseconds.
     least: VecDeque<(Duration, i64)>,
+    /// The same of the last reports.
+    recent: VecDeque<(Duration, i64)>,
     delay: Duration,
     before: Duration,
 }
@@ -45,14 +49,30 @@ impl Queue {
                 self.least.push_back((last.sent, least));
             }
         }
+        self.recent.push_back((last.sent, least));
+        while let Some((at, _)) = self.recent.front()
+            && last.sent.saturating_sub(*at) > STAYS
+        {
+            self.recent.pop_front();
+        }
         self.before = self.delay;
         self.delay = self.waited(last.sent, arrival);
     }
 
     /// What a packet waited.
     pub fn waited(&self, sent: Duration, arrival: Duration) -> Duration {
+        self.above_least(micros(arrival) - micros(sent))
+    }
+
+    /// What every packet waited lately. All who share the queue see the same, whatever they send themselves.
+    pub fn standing(&self) -> Duration {
+        let least = self.recent.iter().map(|(_, delay)| *delay).min();
+        least.map_or(Duration::ZERO, |least| self.above_least(least))
+    }
+
+    fn above_least(&self, delay: i64) -> Duration {
         let base = self.least.iter().map(|(_, delay)| *delay).min();
-        let above = base.map_or(0, |base| micros(arrival) - micros(sent) - base);
+        let above = base.map_or(0, |base| delay - base);
         Duration::from_micros(u64::try_from(above).unwrap_or(0))
     }
 
@@ -98,6 +118,26 @@ mod tests {
         assert_eq!(queue.delay(), Duration::from_millis(300));
         queue.push(&[packet(3, 100_200, 207)]);
         assert_eq!(queue.delay(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_queue_stands_when_it_is_not_gone_between_frames() {
+        let mut queue = Queue::default();
+        // What the packets of each 100 ms waited, and what stands after them.
+        for (n, waits, stands) in [
+            (0, [0, 0], 0),
+            (1, [5, 60], 0),
+            (2, [60, 30], 0),
+            (3, [90, 40], 5),
+            (4, [70, 50], 30),
+        ] {
+            let sent = [1_000 + n * 100, 1_050 + n * 100];
+            queue.push(&[
+                packet(n * 2, sent[0], sent[0] + waits[0]),
+                packet(n * 2 + 1, sent[1], sent[1] + waits[1]),
+            ]);
+            assert_eq!(queue.standing(), Duration::from_millis(stands), "{n}");
+        }
     }
 
     #[test]

@@ -71,6 +71,13 @@ impl Connection {
         }
     }
 
+    /// Whether what is sent follows the estimate, up and down, as an encoder does.
+    pub fn set_follows_bandwidth(&mut self, follows: bool) {
+        if let Some(bandwidth) = &mut self.bandwidth {
+            bandwidth.set_follows(follows);
+        }
+    }
+
     /// Who measures, and by which stream padding goes, is what was negotiated.
     pub(super) fn negotiate_bandwidth(&mut self, negotiated: &Negotiated) {
         let sends =

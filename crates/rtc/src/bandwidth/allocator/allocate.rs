@@ -47,6 +47,7 @@ pub struct Allocator {
     /// What the best layers take.
     best: DataRate,
     wanted: DataRate,
+    follows: bool,
     next: Option<Instant>,
 }
 
@@ -95,6 +96,11 @@ impl Allocator {
             self.decisions.push(decision);
         }
         self.ask_publishers(&round, estimate, now);
+        let asked = |claim: &Claim| {
+            let decision = self.decisions.get(claim.track);
+            decision.is_some_and(|decision| decision.share.is_some())
+        };
+        self.follows = !round.claims.is_empty() && round.claims.iter().all(asked);
         let below = |(claim, step): (&Claim, &usize)| *step < claim.ladder.top();
         let pending = round.claims.iter().zip(&round.flows).any(below)
             || self.excess.is_any()
@@ -116,6 +122,12 @@ impl Allocator {
     /// for.
     pub fn wanted(&self) -> DataRate {
         self.wanted
+    }
+
+    /// Whether what is sent follows the estimate: all video is of publishers with a single layer that are asked
+    /// to keep to it.
+    pub fn follows(&self) -> bool {
+        self.follows
     }
 
     /// When the next update is due, if nothing else changes.
@@ -246,7 +258,7 @@ impl Allocator {
         let raised = self.states.iter().any(|state| state.raises.are_recent(now));
         let excess = self
             .excess
-            .has_to_go((flows, budget), raised, estimate, now);
+            .has_to_go((flows, budget), (raised, self.follows), estimate, now);
         self.emptying = estimate.is_emptying() && (self.emptying || excess);
         let is_new = claims.iter().any(|claim| claim.current.is_none());
         // What the client asked for and can have in full need not wait for anything.

@@ -39,11 +39,12 @@ pub(super) struct Excess {
 
 impl Excess {
     /// Whether something has to give way. `flows` is what is sent, `budget` what may be; `raised` says that
-    /// more is sent than a moment ago.
+    /// more is sent than a moment ago, `follows` that publishers have been asked to send less: what they send is
+    /// measured late, so that only signs of congestion count.
     pub fn has_to_go(
         &mut self,
         (flows, budget): (DataRate, DataRate),
-        raised: bool,
+        (raised, follows): (bool, bool),
         estimate: &Estimate,
         now: Instant,
     ) -> bool {
@@ -55,12 +56,13 @@ impl Excess {
         let borne = now.saturating_duration_since(since);
         let (after_raise, otherwise) = BORNE_WITH_QUEUE;
         let patience = if raised { after_raise } else { otherwise };
-        (estimate.queue > QUEUE && borne >= patience)
+        let is_congested = (estimate.queue > QUEUE && borne >= patience)
             || estimate.queue > VERY_LONG_QUEUE
             // A keyframe may be too much for a short queue, once.
-            || (estimate.loss > LOSS && borne >= otherwise)
-            || flows > budget.times(FAR_ABOVE)
-            || (flows > budget.times(VARIATION) && borne >= BORNE)
+            || (estimate.loss > LOSS && borne >= otherwise);
+        let is_far_above =
+            flows > budget.times(FAR_ABOVE) || (flows > budget.times(VARIATION) && borne >= BORNE);
+        is_congested || is_far_above && !follows
     }
 
     /// Whether anything is.

@@ -58,7 +58,7 @@ impl Overload {
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     is_asked: bool,
-    /// Since when it sends less than it may, and how much it sent then.
+    /// Since when it sends less than it may, and the least that it sent since.
     spare_since: Option<(Instant, DataRate)>,
 }
 
@@ -81,11 +81,13 @@ impl Asked {
             self.spare_since = None;
             return true;
         }
-        let (since, sent) = *self.spare_since.get_or_insert((now, sends));
-        if sends > sent.times(GROWS) {
+        // What it sends is known late: it seems to fall for some time after it has begun to grow.
+        let (since, least) = self.spare_since.unwrap_or((now, sends));
+        if sends > least.times(GROWS) {
             self.spare_since = Some((now, sends));
             return true;
         }
+        self.spare_since = Some((since, least.min(sends)));
         self.is_asked = now.saturating_duration_since(since) < SPARE_FOR;
         self.is_asked
     }
@@ -161,5 +163,25 @@ mod tests {
         assert!(asked.update(&overload, (grown, sends), now + SPARE_FOR));
         let later = now + SPARE_FOR / 2 + SPARE_FOR;
         assert!(!asked.update(&overload, (grown, sends), later));
+    }
+
+    #[test]
+    fn who_seems_to_fall_before_it_grows_is_asked_for_as_long_as_it_grows() {
+        let (mut overload, mut asked, mut now) =
+            (Overload::default(), Asked::default(), Instant::now());
+        let share = DataRate::kbps(1_000);
+        let congested = Estimate {
+            queue: QUEUE * 2,
+            ..estimate(400)
+        };
+        overload.update((share, share.times(0.5)), &congested, now);
+        assert!(asked.update(&overload, (share, share.times(0.5)), now));
+        overload.update((share.times(0.5), share), &estimate(1_000), now);
+        // What was sent before is in what is measured for a while.
+        for kbps in [600, 500, 400, 300, 250, 260, 290, 330, 390, 450, 510, 580] {
+            let sends = DataRate::kbps(kbps);
+            assert!(asked.update(&overload, (sends, share), now), "{kbps}");
+            now += Duration::from_secs(1);
+        }
     }
 }
