@@ -502,7 +502,11 @@ fn a_seek_without_index_walks_over_all_that_is_there() {
     // As long as the file is, like a recording that was cut off.
     far[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
     let mut expected = None;
-    for damaged in [cut, far] {
+    // A cluster that says that it ends before its time.
+    let empty = b"\x1f\x43\xb6\x75\x80\xe7\x81\0";
+    let mut early = [&whole[..first], empty, &whole[first..]].concat();
+    early[40..48].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
+    for damaged in [cut, far, early] {
         let mut file = MediaFile::from_reader(Cursor::new(damaged), "webm", &VIDEO_ONLY).unwrap();
         file.seek(Duration::from_millis(990)).unwrap();
         let payload = packets(&mut file, 1).unwrap().remove(0).payload;

@@ -316,6 +316,8 @@ impl Webm {
                     break;
                 }
                 *best = cluster;
+                // An end that is behind us already is none: every step goes on.
+                let end = end.filter(|end| *end > self.input.position());
                 if let Some(end) = end {
                     self.input.seek(end)?;
                 }
