@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portunus_rtp::extension::{DependencyDescriptor, DependencyReader};
+use portunus_rtp::extension::{DependencyReader, TargetsPlace};
 
 // Several descriptors of a stream, each behind a byte with its length.
 fuzz_target!(|stream: &[u8]| {
@@ -15,9 +15,10 @@ fuzz_target!(|stream: &[u8]| {
         let Ok(descriptor) = reader.read(value) else {
             continue;
         };
-        let mut out = vec![0xff; value.len() + DependencyDescriptor::MAX_GROWTH];
+        let mut out = vec![0xff; value.len() + TargetsPlace::MAX_GROWTH];
         let len = descriptor
-            .write_with_targets(value, 0b101, &mut out)
+            .targets_place
+            .write(value, 0b101, &mut out)
             .expect("enough room");
         let again = reader
             .clone()

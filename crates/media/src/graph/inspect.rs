@@ -5,7 +5,7 @@ use portunus_rtp::extension::{DependencyReader, MandatoryFields};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Header};
 use portunus_sdp::negotiated::Codec;
 
-use super::{Layers, Vp8Ids};
+use super::{Layers, Targets, Vp8Ids};
 
 /// Reads one encoding; it keeps the dependency descriptor's structure from packet to packet.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(crate) struct Inspected {
     pub(crate) vp8: Option<Vp8Ids>,
     /// The frame number of the dependency descriptor.
     pub(crate) frame: Option<u16>,
+    /// The decode targets of the dependency descriptor.
+    pub(crate) targets: Option<Targets>,
 }
 
 impl From<Layers> for Inspected {
@@ -100,9 +102,9 @@ impl Inspector {
                 ..plain(VideoCodec::Av1, header, payload).into()
             };
         };
-        let top = reader
-            .structure()
-            .map_or((0, 0), |s| (s.max_spatial(), s.max_temporal()));
+        let structure = reader.structure();
+        let top = structure.map_or((0, 0), |s| (s.max_spatial(), s.max_temporal()));
+        let targets = structure.filter(|_| top != (0, 0));
         let layers = Layers {
             keyframe: descriptor.has_structure,
             spatial: descriptor.spatial,
@@ -118,6 +120,7 @@ impl Inspector {
             layers,
             vp8: None,
             frame,
+            targets: targets.map(|structure| Targets::new(&descriptor, structure)),
         }
     }
 }
@@ -156,6 +159,7 @@ fn vp8(payload: &[u8]) -> Inspected {
         layers,
         vp8: ids,
         frame: None,
+        targets: None,
     }
 }
 

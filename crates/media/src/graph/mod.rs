@@ -20,7 +20,7 @@ pub(crate) use history::History;
 pub(crate) use inspect::{Inspected, Inspector};
 pub(crate) use keyframe_cache::CachedFrames;
 pub(crate) use numbering::{Numbering, Sent};
-pub(crate) use packet::{Layers, Packet, Vp8Ids};
+pub(crate) use packet::{Layers, Packet, Part, Targets, Vp8Ids};
 pub use reason::LayerReason;
 pub(crate) use selector::{ENCODINGS, Selection, Selector};
 pub(crate) use sink::{Sink, Stamp};

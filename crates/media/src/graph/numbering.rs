@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
 
-use super::{Packet, SourceKey, Vp8Ids};
+use super::{Packet, Part, SourceKey, Vp8Ids};
 
 /// How far back, in packets, retransmission goes: as many as a source remembers.
 const REMEMBERED: u64 = 1_024;
@@ -24,8 +24,7 @@ pub(crate) struct Sent {
     pub(crate) ids_offset: Vp8Ids,
     /// What is added to the frame numbers of dependency descriptors.
     pub(crate) frame_offset: u16,
-    /// The spatial layer that ends a picture; none without SVC.
-    pub(crate) top: Option<u8>,
+    pub(crate) part: Part,
 }
 
 /// Packets of one stream, one after the other, that were all numbered in the same way. Those of them
@@ -46,7 +45,7 @@ struct Run {
     frame_offset: u16,
     encoding: u8,
     generation: u8,
-    top: Option<u8>,
+    part: Part,
 }
 
 impl Run {
@@ -73,7 +72,7 @@ impl Run {
             timestamp_offset: self.timestamp_offset,
             ids_offset: self.ids_offset,
             frame_offset: self.frame_offset,
-            top: self.top,
+            part: self.part,
         }
     }
 
@@ -127,7 +126,7 @@ impl Numbering {
         }
     }
 
-    /// Numbers a packet that is relayed; `top` as in [`Sent`]. None: it is from before the switch to
+    /// Numbers a packet that is relayed; `part` as in [`Sent`]. None: it is from before the switch to
     /// its stream, or was left out already.
     #[inline]
     pub(crate) fn forward(
@@ -135,18 +134,18 @@ impl Numbering {
         source: SourceKey,
         packet: &Packet,
         clock_rate: u32,
-        top: Option<u8>,
+        part: Part,
     ) -> Option<Sent> {
         match &self.current {
             Some(run) if run.is_of(source, packet) => {
                 if packet.seq <= run.last {
                     return self.late(source, packet);
                 }
-                if run.top != top {
-                    self.change_top(top);
+                if run.part != part {
+                    self.change_part(part);
                 }
             }
-            _ => self.switch(source, packet, clock_rate, top),
+            _ => self.switch(source, packet, clock_rate, part),
         }
         let run = self.current.as_mut()?;
         let out = run.out(packet.seq)?;
@@ -227,7 +226,7 @@ impl Numbering {
         back.is_some_and(|back| back < REMEMBERED)
     }
 
-    fn switch(&mut self, source: SourceKey, packet: &Packet, clock_rate: u32, top: Option<u8>) {
+    fn switch(&mut self, source: SourceKey, packet: &Packet, clock_rate: u32, part: Part) {
         let next = self.highest_out.0.saturating_add(1);
         let timestamp = match self.last_at {
             Some(at) => {
@@ -260,7 +259,7 @@ impl Numbering {
             frame_offset,
             encoding: packet.encoding,
             generation: packet.generation,
-            top,
+            part,
         };
         self.dropped_picture = None;
         if let Some(ended) = self.current.replace(run) {
@@ -268,12 +267,12 @@ impl Numbering {
         }
     }
 
-    /// Another spatial layer ends the pictures from here on.
-    fn change_top(&mut self, top: Option<u8>) {
+    /// Other layers are relayed from here on.
+    fn change_part(&mut self, part: Part) {
         if let Some(run) = &mut self.current {
             let ended = *run;
             run.first = SeqNo(run.last.0.saturating_add(1));
-            run.top = top;
+            run.part = part;
             self.end(ended);
         }
     }

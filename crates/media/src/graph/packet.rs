@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use portunus_rtp::extension::{DependencyDescriptor, TargetsPlace, TemplateStructure};
 use portunus_rtp::header::FIXED_HEADER_LEN;
 use portunus_rtp::{ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, write_header};
 use portunus_sdp::negotiated::Codec;
@@ -37,6 +38,8 @@ pub(crate) struct Packet {
     pub(crate) vp8: Option<Vp8Ids>,
     /// AV1 and VP9: the number of its frame in the dependency descriptor, if it has one.
     pub(crate) frame: Option<u16>,
+    /// AV1: the decode targets, if there are several.
+    pub(crate) targets: Option<Targets>,
 }
 
 /// Where in the layer structure a packet stands.
@@ -56,6 +59,46 @@ pub(crate) struct Layers {
     pub(crate) start: bool,
     /// Last packet of its frame (of its spatial layer).
     pub(crate) end: bool,
+}
+
+/// The decode targets of an AV1 stream in layers, as a packet's dependency descriptor tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Targets {
+    /// Those that the sender sends, as a mask.
+    pub(crate) active: u32,
+    /// Those that need no layers above: by spatial and temporal layer.
+    within: [[u32; 3]; 3],
+    /// Where the descriptor tells them.
+    pub(crate) place: TargetsPlace,
+}
+
+impl Targets {
+    pub(crate) fn new(descriptor: &DependencyDescriptor, structure: &TemplateStructure) -> Self {
+        let within =
+            |spatial| [0, 1, 2].map(|temporal| structure.targets_within(spatial, temporal));
+        Self {
+            active: descriptor.active_targets,
+            within: [0, 1, 2].map(within),
+            place: descriptor.targets_place,
+        }
+    }
+
+    /// Those that a receiver of the layers up to these has.
+    #[inline]
+    pub(crate) fn within(&self, spatial: u8, temporal: u8) -> u32 {
+        let row = self.within.get(usize::from(spatial)).or(self.within.last());
+        let mask = row.and_then(|row| row.get(usize::from(temporal)).or(row.last()));
+        self.active & mask.copied().unwrap_or(u32::MAX)
+    }
+}
+
+/// What is relayed of a stream in layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Part {
+    /// The spatial layer that ends a picture; none without SVC.
+    pub(crate) top: Option<u8>,
+    /// A mask of the decode targets that the receiver has, which it is told; 0: what the source tells will do.
+    pub(crate) targets: u32,
 }
 
 /// Picture id (15 bits) and TL0PICIDX (8 bits) of VP8 (RFC 7741 section 4.2), or offsets of them.
@@ -102,6 +145,7 @@ impl Packet {
             padding: 0,
             vp8: None,
             frame: None,
+            targets: None,
         }
     }
 
@@ -154,6 +198,7 @@ impl Packet {
         self.layers = inspected.layers;
         self.vp8 = inspected.vp8;
         self.frame = inspected.frame;
+        self.targets = inspected.targets;
     }
 
     /// Says how the source numbers the extensions of the header, which must be there already.

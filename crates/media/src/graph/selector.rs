@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtc::bandwidth::Reason;
 
-use super::Packet;
+use super::{Packet, Part};
 use crate::{Layer, LayerReason, RouteOptions};
 
 /// Encodings that a source has at most.
@@ -15,8 +15,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// Relay it. With SVC, the end of a frame of spatial layer `top` ends the picture.
-    Forward { top: Option<u8> },
+    /// Relay it, as it belongs to this part of the stream.
+    Forward(Part),
     /// Leave it out of the relayed stream.
     Skip,
     /// It is of another encoding than the one relayed.
@@ -36,6 +36,8 @@ pub(crate) struct Selector {
     last_packet: [Option<Instant>; ENCODINGS],
     asked: Option<Instant>,
     svc: bool,
+    /// The receiver lacks decode targets, or has lacked some since the last keyframe.
+    tells_targets: bool,
     announced: Layer,
 }
 
@@ -239,8 +241,25 @@ impl Selector {
             }
             *current = layers.temporal;
         }
+        let temporal = *current;
         let top = self.spatial.filter(|_| self.svc);
-        Selection::Forward { top }
+        let targets = top.map_or(0, |spatial| self.targets(packet, spatial, temporal));
+        Selection::Forward(Part { top, targets })
+    }
+
+    /// The decode targets that the receiver is to be told with each packet, since any may be lost: it would wait for
+    /// those that it does not get. Where all are relayed the source's word will do, from the next keyframe on.
+    fn targets(&mut self, packet: &Packet, spatial: u8, temporal: u8) -> u32 {
+        let Some(targets) = &packet.targets else {
+            return 0;
+        };
+        let within = targets.within(spatial, temporal);
+        if within != targets.active {
+            self.tells_targets = true;
+        } else if packet.layers.keyframe && packet.layers.start {
+            self.tells_targets = false;
+        }
+        if self.tells_targets { within } else { 0 }
     }
 
     /// SVC: down at the start of a picture, up at a keyframe only.

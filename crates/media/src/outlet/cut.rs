@@ -7,7 +7,7 @@ use portunus_rtp::extension::MandatoryFields;
 use portunus_rtp::{ExtensionKind, Pt, Ssrc, header};
 
 use crate::RouteOptions;
-use crate::graph::{Numbering, Packet, Selection, Selector, Sent, SourceFormat, SourceKey};
+use crate::graph::{Numbering, Packet, Part, Selection, Selector, Sent, SourceFormat, SourceKey};
 
 /// Which simulcast encodings of a source an outlet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,15 +76,15 @@ impl Cut {
         if !self.options.enabled {
             return None;
         }
-        let top = match self.encodings {
+        let part = match self.encodings {
             Encodings::Only(encoding) if packet.encoding != encoding => return None,
-            Encodings::Only(_) => None,
+            Encodings::Only(_) => Part::default(),
             Encodings::Best => {
                 match self
                     .selector
                     .select(packet, format.encodings, &self.options)
                 {
-                    Selection::Forward { top } => top,
+                    Selection::Forward(part) => part,
                     Selection::Skip => {
                         self.numbering.skip(source, packet);
                         return None;
@@ -100,7 +100,7 @@ impl Cut {
         }
         let sent = self
             .numbering
-            .forward(source, packet, format.clock_rate, top)?;
+            .forward(source, packet, format.clock_rate, part)?;
         let ssrc = *self.ssrc.get_or_insert(packet.header.ssrc);
         Some(Taken { sent, ssrc })
     }
@@ -151,7 +151,7 @@ pub(crate) fn write_packet(
         .header
         .timestamp
         .wrapping_add(taken.sent.timestamp_offset);
-    header::set_marker(head, packet.marker(taken.sent.top));
+    header::set_marker(head, packet.marker(taken.sent.part.top));
     header::set_pt(head, pt);
     header::set_sequence(head, taken.sent.out.wire());
     header::set_timestamp(head, timestamp);

@@ -21,7 +21,7 @@ use super::Worker;
 use super::counters::Counters;
 use super::peer::{Peer, Route};
 use crate::command::Command;
-use crate::graph::{KeyframeRequests, Packet, Selection, Source, SourceKey, Stamp};
+use crate::graph::{KeyframeRequests, Packet, Part, Selection, Source, SourceKey, Stamp};
 use crate::sys::{Destination, MediaSocket, SendBatch};
 use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
 
@@ -339,10 +339,10 @@ impl Relay<'_> {
             }
             match selection {
                 // Padding and keep-alives end here.
-                Selection::Forward { .. } if packet.payload().is_empty() => self.skip(packet),
-                Selection::Forward { top } => {
+                Selection::Forward(_) if packet.payload().is_empty() => self.skip(packet),
+                Selection::Forward(part) => {
                     // Without keys, codec or path the packet is lost like any on the way.
-                    let _ = path.and_then(|path| self.send(packet, top, path, burst));
+                    let _ = path.and_then(|path| self.send(packet, part, path, burst));
                 }
                 Selection::Skip => self.skip(packet),
                 Selection::Other => {}
@@ -377,14 +377,14 @@ impl Relay<'_> {
     fn send(
         &mut self,
         packet: &Packet,
-        top: Option<u8>,
+        part: Part,
         destination: &Destination,
         burst: &mut Burst,
     ) -> Option<usize> {
         let connection = &mut self.peer.connection;
         let sink = self.peer.tracks.get_mut(self.media)?.sink.as_mut()?;
         let clock_rate = sink.clock_rate;
-        let sent = sink.numbering.forward(self.key, packet, clock_rate, top)?;
+        let sent = sink.numbering.forward(self.key, packet, clock_rate, part)?;
         let transport_seq = connection.next_transport_seq();
         let stamp = Stamp {
             send_time: self.send_time,

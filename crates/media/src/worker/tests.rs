@@ -12,7 +12,7 @@ use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 use super::Worker;
 use super::limits::note_limited;
 use crate::command::Command;
-use crate::graph::{Packet, Sent, SourceFormat, Stamp};
+use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
 use crate::testing::{Bare, bare};
 use crate::{
     DataMessage, DataPayload, Event, IceState, PeerId, RouteId, RouteOptions, SourceRef, TrackRef,
@@ -232,7 +232,9 @@ impl Viewer {
         packet.fill(&[0; 20]);
         packet.data[0] = 0x80;
         packet.header = Header::parse(&packet.data).unwrap();
-        let sent = sink.numbering.forward(source, &packet, 90_000, None);
+        let sent = sink
+            .numbering
+            .forward(source, &packet, 90_000, Part::default());
         let stamp = Stamp {
             send_time: AbsSendTime::from_duration(std::time::Duration::ZERO),
             transport_seq: 0,

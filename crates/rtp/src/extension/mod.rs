@@ -15,7 +15,9 @@ use std::fmt;
 pub use abs_capture_time::AbsCaptureTime;
 pub use abs_send_time::AbsSendTime;
 pub use audio_level::AudioLevel;
-pub use dependency_descriptor::{DependencyDescriptor, DependencyReader, MandatoryFields};
+pub use dependency_descriptor::{
+    DependencyDescriptor, DependencyReader, MandatoryFields, TargetsPlace, TemplateStructure,
+};
 pub use element::{ExtensionForm, Extensions};
 pub use playout_delay::PlayoutDelay;
 pub use transport_cc::TransportCc;

@@ -22,7 +22,7 @@ fn forward(
     packet: &Packet,
     clock_rate: u32,
 ) -> Option<Sent> {
-    numbering.forward(source, packet, clock_rate, None)
+    numbering.forward(source, packet, clock_rate, Part::default())
 }
 
 #[test]
@@ -186,15 +186,22 @@ fn runs_are_bounded_and_found_again() {
     assert!(numbering.sent(given[100].out).is_none());
 }
 
+fn part(top: u8) -> Part {
+    Part {
+        top: Some(top),
+        targets: 0,
+    }
+}
+
 #[test]
 fn another_top_layer_keeps_the_numbers_and_is_remembered() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(0);
     let first = numbering
-        .forward(A, &packet(5, 0, now), 90_000, Some(2))
+        .forward(A, &packet(5, 0, now), 90_000, part(2))
         .unwrap();
     let second = numbering
-        .forward(A, &packet(6, 0, now), 90_000, Some(0))
+        .forward(A, &packet(6, 0, now), 90_000, part(0))
         .unwrap();
     assert_eq!((first.out, second.out), (SeqNo(1), SeqNo(2)));
     assert_eq!(numbering.sent(SeqNo(1)), Some(first));

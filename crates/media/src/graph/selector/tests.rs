@@ -3,7 +3,10 @@
 use super::*;
 use crate::graph::Layers;
 
-const FORWARD: Selection = Selection::Forward { top: None };
+const FORWARD: Selection = Selection::Forward(Part {
+    top: None,
+    targets: 0,
+});
 
 fn simulcast(encoding: u8, keyframe: bool, at: Instant) -> Packet {
     let mut packet = Packet::empty(at);
@@ -127,13 +130,16 @@ fn spatial_layers_fall_at_once_and_rise_at_a_keyframe() {
     for spatial in 0..3 {
         assert!(matches!(
             selector.select(&svc(spatial, 0, spatial == 0, now), 1, &top),
-            Selection::Forward { .. }
+            Selection::Forward(_)
         ));
     }
     let low = options(2, 0, 2);
     assert_eq!(
         selector.select(&svc(0, 0, false, now), 1, &low),
-        Selection::Forward { top: Some(0) }
+        Selection::Forward(Part {
+            top: Some(0),
+            targets: 0
+        })
     );
     assert_eq!(
         selector.select(&svc(1, 0, false, now), 1, &low),
@@ -141,7 +147,10 @@ fn spatial_layers_fall_at_once_and_rise_at_a_keyframe() {
     );
     assert_eq!(
         selector.select(&svc(0, 0, false, now), 1, &top),
-        Selection::Forward { top: Some(0) }
+        Selection::Forward(Part {
+            top: Some(0),
+            targets: 0
+        })
     );
     assert_eq!(
         selector.select(&svc(1, 0, false, now), 1, &top),
@@ -151,7 +160,7 @@ fn spatial_layers_fall_at_once_and_rise_at_a_keyframe() {
     selector.select(&svc(0, 0, true, now), 1, &top);
     assert!(matches!(
         selector.select(&svc(1, 0, false, now), 1, &top),
-        Selection::Forward { .. }
+        Selection::Forward(_)
     ));
 }
 

@@ -90,7 +90,7 @@ impl Relay<'_> {
         let selection = match selection {
             Selection::Other => return,
             // Padding and keep-alives end here.
-            Selection::Forward { .. } if packet.payload().is_empty() => Selection::Skip,
+            Selection::Forward(_) if packet.payload().is_empty() => Selection::Skip,
             selection => selection,
         };
         let (now, is_video) = (self.now, self.source.format.is_video);
@@ -98,16 +98,14 @@ impl Relay<'_> {
             return;
         };
         let selection = match selection {
-            Selection::Forward { .. }
-                if self.route.spares(packet, self.source, pacer.is_crowded()) =>
-            {
+            Selection::Forward(_) if self.route.spares(packet, self.source, pacer.is_crowded()) => {
                 self.counters.pacer_full();
                 Selection::Skip
             }
             selection => selection,
         };
         let (waits, bytes) = match selection {
-            Selection::Forward { .. } => (is_video && !pacer.is_clear(now), packet.data.len()),
+            Selection::Forward(_) => (is_video && !pacer.is_clear(now), packet.data.len()),
             Selection::Skip | Selection::Other => (is_video && !pacer.is_empty(), 0),
         };
         if waits && path.is_some() {
@@ -123,8 +121,8 @@ impl Relay<'_> {
             return;
         }
         match selection {
-            Selection::Forward { top } => {
-                let sent = path.and_then(|path| self.send(packet, top, path, burst));
+            Selection::Forward(part) => {
+                let sent = path.and_then(|path| self.send(packet, part, path, burst));
                 if let (Some(bytes), Some(pacer)) = (sent, &mut self.peer.pacer) {
                     pacer.spent(bytes, now);
                 }
@@ -135,7 +133,7 @@ impl Relay<'_> {
 
     /// Sends a packet that has waited.
     fn depart(&mut self, queued: &Queued) {
-        let Selection::Forward { top } = queued.selection else {
+        let Selection::Forward(part) = queued.selection else {
             return self.skip(&queued.packet);
         };
         let Some((from, to)) = self.path() else {
@@ -144,7 +142,7 @@ impl Relay<'_> {
         let path = self.out.destination(from, to);
         let mut burst = Burst::default();
         // Without keys or codec it is lost, like any packet on the way.
-        let _ = self.send(&queued.packet, top, &path, &mut burst);
+        let _ = self.send(&queued.packet, part, &path, &mut burst);
         self.peer.connection.sent(self.media, &burst, self.now);
     }
 }

@@ -4,8 +4,7 @@
 //! Most descriptors refer to templates that a keyframe brought, so a [`DependencyReader`] is kept for
 //! each stream. A relay that leaves out the frames of upper layers needs to change nothing in the
 //! descriptors of the others: frame numbers may have gaps. But it must tell the receiver which decode
-//! targets it still sends, lest that wait for the others: see
-//! [`DependencyDescriptor::write_with_targets`].
+//! targets it still sends, lest that wait for the others: see [`TargetsPlace::write`].
 
 mod bits;
 mod frame;
@@ -45,8 +44,15 @@ pub struct DependencyDescriptor {
     pub chain_diffs: ChainDiffs,
     /// A mask of the decode targets that the sender sends at present.
     pub active_targets: u32,
-    /// Whether that mask stands in this descriptor, rather than in an earlier one.
-    pub tells_active_targets: bool,
+    /// Where that mask stands, or could stand.
+    pub targets_place: TargetsPlace,
+}
+
+/// Where a descriptor has its mask of decode targets, or has room for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TargetsPlace {
+    /// Whether the mask stands in the descriptor, rather than in an earlier one.
+    pub is_told: bool,
     /// The bit behind flags and structure, where the mask belongs.
     mask_at: u16,
     /// The bit behind the last field.
@@ -149,10 +155,12 @@ impl DependencyReader {
             frame_diffs,
             chain_diffs,
             active_targets,
-            tells_active_targets,
-            mask_at,
-            end: bits.position() as u16,
-            decode_targets,
+            targets_place: TargetsPlace {
+                is_told: tells_active_targets,
+                mask_at,
+                end: bits.position() as u16,
+                decode_targets,
+            },
         };
         Some(Ok((descriptor, brought)))
     }
@@ -160,21 +168,16 @@ impl DependencyReader {
 
 type ReadResult = Result<(DependencyDescriptor, Option<TemplateStructure>), RtpError>;
 
-impl DependencyDescriptor {
-    /// Bytes by which [`Self::write_with_targets`] makes a value longer at most.
+impl TargetsPlace {
+    /// Bytes by which [`Self::write`] makes a value longer at most.
     pub const MAX_GROWTH: usize = 5;
 
-    /// Writes `value`, which this descriptor was read from, with the mask `targets` of decode
-    /// targets that are sent from now on, and returns its length.
+    /// Writes `value`, which is of the descriptor, with the mask `targets` of decode targets that are sent from now
+    /// on, and returns its length.
     ///
     /// To be used on all packets that bring a structure (which makes all targets active otherwise),
-    /// and on those of the first frame after a change; a receiver keeps the last mask that it saw.
-    pub fn write_with_targets(
-        &self,
-        value: &[u8],
-        targets: u32,
-        out: &mut [u8],
-    ) -> Result<usize, RtpError> {
+    /// and on those of the first frames after a change; a receiver keeps the last mask that it saw.
+    pub fn write(&self, value: &[u8], targets: u32, out: &mut [u8]) -> Result<usize, RtpError> {
         let available = out.len();
         let needed = value.len() + Self::MAX_GROWTH;
         self.rewrite(value, targets, out)
@@ -194,7 +197,7 @@ impl DependencyDescriptor {
         let structure = usize::from(self.mask_at).checked_sub(from.position())?;
         to.copy(&mut from, structure)?;
         to.write(targets, usize::from(self.decode_targets))?;
-        if self.tells_active_targets {
+        if self.is_told {
             from.read(usize::from(self.decode_targets))?;
         }
         let own_fields = usize::from(self.end).checked_sub(from.position())?;

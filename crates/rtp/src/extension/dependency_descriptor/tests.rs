@@ -88,7 +88,7 @@ fn reader() -> DependencyReader {
 fn structure_of_a_keyframe() {
     let mut reader = DependencyReader::new();
     let descriptor = reader.read(&Example::keyframe(None)).unwrap();
-    assert!(descriptor.has_structure && !descriptor.tells_active_targets);
+    assert!(descriptor.has_structure && !descriptor.targets_place.is_told);
     assert_eq!(descriptor.active_targets, 0b1111);
     assert_eq!((descriptor.spatial, descriptor.temporal), (0, 0));
     assert_eq!(descriptor.indications.of(3), Indication::Switch);
@@ -139,7 +139,7 @@ fn frames_with_fields_of_their_own() {
     });
     let descriptor = reader.read(&example.bytes[..len]).unwrap();
     assert_eq!(
-        (descriptor.active_targets, descriptor.tells_active_targets),
+        (descriptor.active_targets, descriptor.targets_place.is_told),
         (0b0011, true)
     );
     assert_eq!(descriptor.indications.of(0), Indication::Discardable);
@@ -150,7 +150,7 @@ fn frames_with_fields_of_their_own() {
     let (example, _) = Example::new(1, 10, |_| {});
     let descriptor = reader.read(&example.bytes[..3]).unwrap();
     assert_eq!(
-        (descriptor.active_targets, descriptor.tells_active_targets),
+        (descriptor.active_targets, descriptor.targets_place.is_told),
         (0b0011, false)
     );
     assert_eq!(
@@ -224,22 +224,26 @@ fn a_mask_is_put_in_and_replaced() {
         let mut reader = DependencyReader::new();
         let descriptor = reader.read(&keyframe).unwrap();
         let len = descriptor
-            .write_with_targets(&keyframe, 0b0011, &mut out)
+            .targets_place
+            .write(&keyframe, 0b0011, &mut out)
             .unwrap();
         assert_eq!(out[..len], Example::keyframe(Some(0b0011)));
-        let short = descriptor.write_with_targets(&keyframe, 0b0011, &mut out[..len - 1]);
+        let short = descriptor
+            .targets_place
+            .write(&keyframe, 0b0011, &mut out[..len - 1]);
         assert!(matches!(short, Err(RtpError::NoRoom { .. })));
     }
     let mut reader = reader();
     let (delta, _) = Example::new(1, 9, |_| {});
     let before = reader.read(&delta.bytes[..3]).unwrap();
     let len = before
-        .write_with_targets(&delta.bytes[..3], 0b0101, &mut out)
+        .targets_place
+        .write(&delta.bytes[..3], 0b0101, &mut out)
         .unwrap();
     assert_eq!(len, 5);
     let after = reader.read(&out[..len]).unwrap();
     assert_eq!(
-        (after.active_targets, after.tells_active_targets),
+        (after.active_targets, after.targets_place.is_told),
         (0b0101, true)
     );
     assert_eq!(
@@ -268,7 +272,8 @@ fn thirty_two_decode_targets() {
     assert_eq!(reader.structure().unwrap().resolution(0), None);
     let mut out = [0; 64];
     let len = descriptor
-        .write_with_targets(&example.bytes[..len], 1 << 31, &mut out)
+        .targets_place
+        .write(&example.bytes[..len], 1 << 31, &mut out)
         .unwrap();
     assert_eq!(reader.read(&out[..len]).unwrap().active_targets, 1 << 31);
 }
@@ -288,8 +293,8 @@ proptest! {
                 *flags = (*flags & 0x7f) | (u8::from(structured) << 7);
             }
             if let Ok(before) = reader.clone().read(&value) {
-                let mut out = vec![0xff; value.len() + DependencyDescriptor::MAX_GROWTH];
-                let len = before.write_with_targets(&value, targets, &mut out).unwrap();
+                let mut out = vec![0xff; value.len() + TargetsPlace::MAX_GROWTH];
+                let len = before.targets_place.write(&value, targets, &mut out).unwrap();
                 let after = reader.read(&out[..len]).unwrap();
                 let mask = reader.structure().unwrap().all_targets();
                 prop_assert_eq!(after.active_targets, targets & mask);
