@@ -411,6 +411,23 @@ fn a_publisher_is_never_asked_for_more_than_its_cap_nor_for_next_to_nothing() {
     assert!(near(simulation.cameras[0].asked, 800_000));
 }
 
+#[test]
+fn a_longer_route_is_no_queue_of_a_single_layer() {
+    for seed in 0..8 {
+        let (mut simulation, down) = singles(seed, 1, 1_500, 2_000);
+        simulation.run(40.0);
+        let longer = BottleneckLink {
+            delay: Duration::from_millis(75),
+            ..link(1_500)
+        };
+        simulation.set_link(down, longer);
+        simulation.run(40.0);
+        let before = simulation.received(0, 20.0, 40.0);
+        let after = simulation.received(0, 42.0, 62.0);
+        assert!(after >= before.times(0.7), "{after:?} after {before:?}");
+    }
+}
+
 /// Two viewers of single layers on one link, of whom the second comes so much later.
 ///
 /// The keys of handshakes differ from run to run, and with them a few bytes: what a seed comes to does as well.

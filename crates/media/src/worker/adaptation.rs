@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_secs(2);
 /// A peer that agreed to report, but did not so long after the first packets, is taken for one that
 /// never will: what is unknown limits nothing.
 const UNHEARD: Duration = Duration::from_secs(2);
+/// A publisher is asked for a viewer's share if it is told no more than so many times that.
+const ASKED: f64 = 1.1;
 /// The pacer leaves so much room above what flows.
 const ROOM: f64 = 1.25;
 
@@ -202,6 +204,9 @@ impl Worker {
             } else {
                 TrackKind::Audio
             };
+            let share = route.decision.and_then(|decision| decision.share);
+            let is_limited =
+                |share: DataRate| source.limit.is_some_and(|at| at <= share.times(ASKED));
             tracks.push(Track {
                 media,
                 kind,
@@ -209,6 +214,7 @@ impl Worker {
                 rates: source.flow.rates(source.format.encodings, now),
                 most: bound(&route.options),
                 wanted: route.options.enabled,
+                asked: share.is_some_and(is_limited),
             });
             true
         });

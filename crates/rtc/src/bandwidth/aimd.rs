@@ -20,6 +20,8 @@ const PACKET: u64 = 1_200;
 /// From an overuse to the next decrease: a round trip, within these bounds.
 const DECREASE_INTERVAL: (Duration, Duration) =
     (Duration::from_millis(100), Duration::from_millis(300));
+/// The share of the rate at which the link was full from which on a rate is near it.
+const NEAR: f64 = 0.5;
 /// By then what is sent has become less, and a queue has become shorter by that.
 const FOLLOWED: Duration = Duration::from_secs(1);
 
@@ -56,9 +58,10 @@ impl Aimd {
         self.rate
     }
 
-    /// Whether it is known at which rate the link was full lately.
+    /// Whether it is known at which rate the link was full lately, and the rate is not far below.
     pub fn is_near_limit(&self) -> bool {
-        self.capacity.mean.is_some()
+        let near = |mean: DataRate| self.rate >= mean.times(NEAR);
+        self.capacity.mean.is_some_and(near)
     }
 
     /// Whether a decrease has had its effect.

@@ -92,7 +92,7 @@ impl Bandwidth {
             for packet in &results {
                 self.prober.reported(packet, self.estimator.waited(packet));
             }
-            self.prober.set_at_limit(self.estimator.is_at_limit());
+            self.prober.set_at_limit(self.estimator.is_at_limit(), now);
             let estimate = self.estimator.estimate();
             if estimate.rate < before || estimate.is_emptying() {
                 self.prober.decreased(now);

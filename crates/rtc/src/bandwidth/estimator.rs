@@ -50,6 +50,8 @@ pub(super) struct Estimator {
     last_feedback: Option<Instant>,
     /// Since when a long queue is emptied.
     emptying: Option<Instant>,
+    /// Since when a queue stands although the rate gives way to it.
+    standing: Option<Instant>,
     /// What is sent follows the estimate.
     follows: bool,
     limit: Limit,
@@ -67,6 +69,7 @@ impl Estimator {
             round_trip: USUAL_ROUND_TRIP,
             last_feedback: None,
             emptying: None,
+            standing: None,
             follows: false,
             limit: Limit::Start,
         }
@@ -202,8 +205,7 @@ impl Estimator {
     /// one and then to another: who happens to give way twice loses what the others take. So the standing queue
     /// says it, at about the same time to all.
     fn usage_at_limit(&self, trend: Usage, now: Instant) -> Usage {
-        let long = self.rate().time_for(STANDING_PACKETS).max(STANDING_QUEUE);
-        if self.queue.standing() < long {
+        if !self.queue_stands() {
             return match trend {
                 Usage::Over => Usage::Normal,
                 usage => usage,
@@ -214,6 +216,12 @@ impl Estimator {
         } else {
             Usage::Under
         }
+    }
+
+    /// Whether no packet was spared a queue lately.
+    fn queue_stands(&self) -> bool {
+        let long = self.rate().time_for(STANDING_PACKETS).max(STANDING_QUEUE);
+        self.queue.standing() >= long
     }
 
     fn update_losses(&mut self, packets: &[PacketResult], now: Instant) {
@@ -246,6 +254,16 @@ impl Estimator {
                 self.queue.rebase();
             }
             _ => {}
+        }
+        // A longer route, or others that keep the queue long: to give way further would not make it shorter.
+        if !(self.is_at_limit() && self.queue_stands()) {
+            self.standing = None;
+            return;
+        }
+        let since = *self.standing.get_or_insert(now);
+        if now.saturating_duration_since(since) > NOT_OURS {
+            self.standing = None;
+            self.queue.rebase();
         }
     }
 

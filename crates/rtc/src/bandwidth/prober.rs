@@ -87,8 +87,13 @@ impl Prober {
     }
 
     /// Whether what is sent follows the estimate, at the limit of the link.
-    pub fn set_at_limit(&mut self, at_limit: bool) {
-        self.at_limit = at_limit;
+    pub fn set_at_limit(&mut self, at_limit: bool, now: Instant) {
+        if std::mem::replace(&mut self.at_limit, at_limit) && !at_limit {
+            // The long pause was for who finds out without probes.
+            let longest = now + AFTER_DECREASE;
+            self.quiet_until = self.quiet_until.map(|until| until.min(longest));
+            self.next = self.next.map(|next| next.min(longest));
+        }
     }
 
     /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.

@@ -248,12 +248,14 @@ impl Viewer {
             rates: self.meter.rates(self.publisher.layering, now),
             most: self.most,
             wanted: self.wanted,
+            asked: false,
         };
         let audio = Track {
             media: 0,
             kind: TrackKind::Audio,
             rates: LayerRates::single(DataRate::kbps(40)),
             wanted: self.audio,
+            asked: false,
             ..video
         };
         let estimate = self.bandwidth.estimate();

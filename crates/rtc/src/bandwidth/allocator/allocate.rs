@@ -10,7 +10,7 @@ use super::limit::{Asked, Overload};
 use super::proven::Proven;
 use super::share::{Claim, divide};
 use super::{Decision, Reason, Target, Track, TrackKind};
-use crate::bandwidth::{DataRate, Estimate};
+use crate::bandwidth::{DataRate, Estimate, Limit};
 
 /// The share of the estimate that tracks get: the rest is for retransmissions and RTCP.
 const FOR_TRACKS: f64 = 0.95;
@@ -96,11 +96,11 @@ impl Allocator {
             self.decisions.push(decision);
         }
         self.ask_publishers(&round, estimate, now);
-        let asked = |claim: &Claim| {
-            let decision = self.decisions.get(claim.track);
-            decision.is_some_and(|decision| decision.share.is_some())
-        };
-        self.follows = !round.claims.is_empty() && round.claims.iter().all(asked);
+        let asked = |claim: &Claim| tracks.get(claim.track).is_some_and(|track| track.asked);
+        // Of a receiver's own estimate no signs of congestion are known.
+        self.follows = estimate.limit != Limit::Receiver
+            && !round.claims.is_empty()
+            && round.claims.iter().all(asked);
         let below = |(claim, step): (&Claim, &usize)| *step < claim.ladder.top();
         let pending = round.claims.iter().zip(&round.flows).any(below)
             || self.excess.is_any()

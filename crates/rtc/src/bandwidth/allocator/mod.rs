@@ -68,6 +68,8 @@ pub struct Track {
     pub most: Target,
     /// False if the client does not want the track at present.
     pub wanted: bool,
+    /// The publisher has been asked to keep to what this viewer can take ([`Decision::share`]).
+    pub asked: bool,
 }
 
 /// Why a track is relayed as it is.

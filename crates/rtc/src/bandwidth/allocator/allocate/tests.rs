@@ -48,6 +48,7 @@ fn video(media: usize, kbps: [u64; 3]) -> Track {
         rates: rates(Layering::Encodings, kbps),
         most: Target::ALL,
         wanted: true,
+        asked: false,
     }
 }
 
