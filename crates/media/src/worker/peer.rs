@@ -80,11 +80,11 @@ pub(super) struct Route {
     pub(super) selector: Selector,
     /// What the client asks for, as far as the link carries it.
     pub(super) wanted: RouteOptions,
-    /// What the client asks for.
-    pub(super) options: RouteOptions,
     pub(super) source: SourceKey,
     /// The last frame, by encoding and timestamp, that was left out because too many packets waited.
     pub(super) spared: Option<(u8, u32)>,
+    /// What the client asks for.
+    pub(super) options: RouteOptions,
     /// What was decided for the link.
     pub(super) decision: Option<Decision>,
     pub(super) from: SourceRef,
@@ -107,7 +107,7 @@ impl Peer {
 
 impl Route {
     /// Bytes at its start that relaying reads.
-    pub(super) const HEAD: usize = mem::offset_of!(Self, source);
+    pub(super) const HEAD: usize = mem::offset_of!(Self, decision);
 }
 
 #[cfg(test)]

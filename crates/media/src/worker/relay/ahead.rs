@@ -55,7 +55,7 @@ impl Worker {
             }
             return;
         }
-        let route = self.routes.get(slot);
+        let route = self.routes.get(slot).filter(|route| route.options.enabled);
         let Some((slot, media)) = route.and_then(|route| route.sink) else {
             return;
         };
