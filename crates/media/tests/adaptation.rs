@@ -7,7 +7,7 @@ use portunus_media::RouteOptions;
 use portunus_media::testing::Simulation;
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
-use portunus_rtc::testing::BottleneckLink;
+use portunus_rtc::testing::{BottleneckLink, seeds};
 use portunus_rtp::{ExtensionKind, ExtensionMap};
 use portunus_sdp::negotiated::NegotiatedMedia;
 
@@ -30,7 +30,7 @@ fn one(seed: u64, kbps: u64) -> (Simulation, usize) {
 
 #[test]
 fn after_a_drop_the_queue_is_short_within_two_seconds_and_the_top_layer_comes_back_within_eight() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let (mut simulation, down) = one(seed, 2_500);
         simulation.run(20.0);
         assert_eq!(simulation.layer(0), Some(TOP));
@@ -56,7 +56,7 @@ fn larger_share(simulation: &Simulation, from: f64, to: f64) -> f64 {
 
 #[test]
 fn two_viewers_on_one_link_share_it() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         for later in [0.0, 15.0] {
             let mut simulation = Simulation::new(seed);
             let down = simulation.link(link(2_000));
@@ -67,12 +67,26 @@ fn two_viewers_on_one_link_share_it() {
             simulation.watch(camera, down);
             simulation.run(75.0);
             let share = larger_share(&simulation, later + 15.0, later + 75.0);
-            assert!(share <= 0.6, "{share}");
+            assert!(share <= 0.6, "{share} with seed {seed}");
             let received = |watcher| simulation.received(watcher, later + 15.0, later + 75.0);
             let both = received(0) + received(1);
             assert!(both > DataRate::kbps(1_300), "{both:?}");
         }
     }
+}
+
+#[test]
+fn the_same_seed_makes_the_same_simulation() {
+    let run = || {
+        let (mut simulation, down) = singles(7, 2, 2_000, 2_000);
+        let camera = simulation.publish(Layering::Encodings, &USUAL);
+        simulation.watch(camera, down);
+        simulation.run(40.0);
+        let received = [0, 1, 2].map(|watcher| simulation.received(watcher, 0.0, 40.0));
+        let longest = simulation.longest_queue(down, 0.0, 40.0);
+        (received, longest, simulation.switches(2, 0.0, 40.0))
+    };
+    assert_eq!(run(), run());
 }
 
 #[test]
@@ -90,7 +104,7 @@ fn a_viewer_of_another_link_is_untouched() {
 
 #[test]
 fn on_a_link_that_stays_as_it_is_nothing_flaps() {
-    for seed in 0..2 {
+    for seed in seeds(2) {
         for kbps in [200, 400, 620, 700, 1_000, 1_800, 2_000, 2_200, 3_000] {
             let (mut simulation, _) = one(seed, kbps);
             simulation.run(90.0);
@@ -106,7 +120,7 @@ fn on_a_link_that_stays_as_it_is_nothing_flaps() {
 
 #[test]
 fn a_silent_viewer_is_probed_as_well() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let (mut simulation, down) = one(seed, 2_500);
         simulation.run(20.0);
         simulation.set_link(down, link(300));
@@ -125,7 +139,7 @@ fn a_silent_viewer_is_probed_as_well() {
 
 #[test]
 fn what_a_publisher_loses_is_not_the_viewers_congestion() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let (mut simulation, _) = one(seed, 2_500);
         simulation.run(20.0);
         simulation.cameras[0].publisher.loss = 0.1;
@@ -137,7 +151,7 @@ fn what_a_publisher_loses_is_not_the_viewers_congestion() {
 
 #[test]
 fn an_svc_top_layer_that_vanishes_is_not_waited_for() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let mut simulation = Simulation::new(seed);
         let down = simulation.link(link(3_000));
         let camera = simulation.publish(Layering::Spatial, &[150, 350, 1_000]);
@@ -203,7 +217,7 @@ fn up_to(substream: u8, temporal: u8) -> RouteOptions {
 
 #[test]
 fn a_bound_that_the_client_lifts_is_lifted_at_once() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         for kbps in [2_500, 50_000] {
             for bounded in [1.0, 4.0, 30.0] {
                 let (mut simulation, _) = one(seed, kbps);
@@ -228,7 +242,7 @@ fn a_bound_that_the_client_lifts_is_lifted_at_once() {
 
 #[test]
 fn a_bound_is_lifted_soon_where_the_estimate_fell_while_little_was_sent() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let (mut simulation, down) = one(seed, 5_000);
         simulation.run(15.0);
         simulation.set_options(0, up_to(0, 0));
@@ -296,7 +310,7 @@ fn singles(seed: u64, watchers: usize, kbps: u64, most: u64) -> (Simulation, usi
 
 #[test]
 fn a_publisher_of_a_single_layer_sends_what_its_viewer_can_take() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let (mut simulation, down) = singles(seed, 1, 3_000, 1_500);
         simulation.run(20.0);
         assert_eq!(
@@ -372,7 +386,7 @@ fn run_telling(simulation: &mut Simulation, seconds: u32, carries: u64) {
 
 #[test]
 fn where_only_the_receiver_measures_layers_follow_its_word() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let mut simulation = Simulation::new(seed);
         let down = simulation.link(link(3_000));
         let camera = simulation.publish(Layering::Encodings, &USUAL);
@@ -413,7 +427,7 @@ fn a_publisher_is_never_asked_for_more_than_its_cap_nor_for_next_to_nothing() {
 
 #[test]
 fn a_longer_route_is_no_queue_of_a_single_layer() {
-    for seed in 0..8 {
+    for seed in seeds(8) {
         let (mut simulation, down) = singles(seed, 1, 1_500, 2_000);
         simulation.run(40.0);
         let longer = BottleneckLink {
@@ -424,16 +438,14 @@ fn a_longer_route_is_no_queue_of_a_single_layer() {
         simulation.run(40.0);
         let before = simulation.received(0, 20.0, 40.0);
         let after = simulation.received(0, 42.0, 62.0);
-        assert!(after >= before.times(0.7), "{after:?} after {before:?}");
+        assert!(after >= before.times(0.6), "{after:?} after {before:?}");
     }
 }
 
 /// Two viewers of single layers on one link, of whom the second comes so much later.
-///
-/// The keys of handshakes differ from run to run, and with them a few bytes: what a seed comes to does as well.
-fn singles_share(seeds: u64, later: f64) {
+fn singles_share(later: f64) {
     let mut shares = Vec::new();
-    for seed in 0..seeds {
+    for seed in seeds(32) {
         let (mut simulation, down) = singles(seed, 1, 2_000, 2_000);
         simulation.run(later);
         let camera = simulation.publish(Layering::Encodings, &[2_000]);
@@ -442,26 +454,25 @@ fn singles_share(seeds: u64, later: f64) {
         simulation.run(120.0);
         let (from, to) = (later + 20.0, later + 120.0);
         let share = larger_share(&simulation, from, to);
-        assert!(share <= 0.7, "{share}");
+        assert!(share <= 0.6, "{share} with seed {seed}");
         shares.push(share);
         let both = simulation.received(0, from, to) + simulation.received(1, from, to);
         assert!(both > DataRate::kbps(1_700), "{both:?}");
+        let longest = simulation.longest_queue(1, from, to);
+        println!("larger share {share:.4}, {both:?}, longest queue {longest:?}");
     }
-    let count = shares.len() as f64;
-    let mean = shares.iter().sum::<f64>() / count;
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean <= 0.55, "{mean} {shares:.2?}");
-    let uneven = shares.iter().filter(|share| **share > 0.6).count() as f64;
-    assert!(uneven <= count / 10.0, "{shares:.2?}");
 }
 
 #[test]
 fn two_viewers_of_single_layers_share_a_link() {
-    singles_share(32, 0.0);
+    singles_share(0.0);
 }
 
 #[test]
 fn a_viewer_of_a_single_layer_that_comes_later_gets_as_much() {
-    singles_share(32, 15.0);
+    singles_share(15.0);
 }
 
 #[test]

@@ -16,3 +16,26 @@ pub use media_side::{Arrival, MediaSide};
 pub use network::{Link, Network};
 pub use pair::{Pair, Side, credentials, identity};
 pub use publisher::{Frame, Publisher};
+
+/// The seeds that a test goes through: `usual` many, or as many as `PORTUNUS_SEEDS` says, to look further,
+/// or those from one up to another, as in `17..18`. Says each, so that a test that fails tells which.
+///
+/// # Panics
+///
+/// If the variable is neither.
+#[allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "for whoever calls a test"
+)]
+pub fn seeds(usual: u64) -> impl Iterator<Item = u64> {
+    let number = |text: &str| text.parse().expect("PORTUNUS_SEEDS is COUNT or FROM..TO");
+    let range = match std::env::var("PORTUNUS_SEEDS") {
+        Err(_) => 0..usual,
+        Ok(wanted) => match wanted.split_once("..") {
+            Some((from, to)) => number(from)..number(to),
+            None => 0..number(&wanted),
+        },
+    };
+    range.inspect(|seed| println!("seed {seed}"))
+}

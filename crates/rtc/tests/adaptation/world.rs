@@ -181,6 +181,17 @@ impl World {
         stays.fold(f64::INFINITY, f64::min)
     }
 
+    /// For how many seconds a layer was relayed.
+    pub fn seconds_at(&self, viewer: usize, layer: u8, from: f64, to: f64) -> f64 {
+        let mut switches = self.switches(viewer, 0.0, to);
+        switches.push((to, layer));
+        let at = |pair: &[(f64, u8)]| pair[0].1 == layer;
+        let spans = switches.windows(2).filter(|pair| at(pair));
+        spans
+            .map(|pair| (pair[1].0 - pair[0].0.max(from)).max(0.0))
+            .sum()
+    }
+
     /// Datagrams that the link lost.
     pub fn dropped(&self) -> u64 {
         self.bottleneck.dropped()

@@ -16,7 +16,7 @@ use crate::bandwidth::{DataRate, Estimate, Limit};
 const FOR_TRACKS: f64 = 0.95;
 /// A step up has to fit with this factor. Less would be taken back when the keyframe that it begins with
 /// fills the queue, and the estimate becomes 85 % of what the link carries.
-const MARGIN: f64 = 1.2;
+const MARGIN: f64 = 1.25;
 /// Who is asked for less because pictures are left out is asked for so much less than there is that they fit
 /// again: with the margin, and what headers and the rates of encoders have on top.
 const LEFT_OUT: f64 = 1.3;
