@@ -1,6 +1,7 @@
 // Mountpoints that ffmpeg, GStreamer, files and cameras feed, watched in browsers.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Server } from '../server/portunus.mjs';
@@ -73,6 +74,10 @@ function sendVideo(codec: string, port: Json): ChildProcess {
   return feed('ffmpeg', `-v error ${PICTURE} ${ENCODERS[codec]} -f rtp rtp://127.0.0.1:${port.port}?rtcpport=${port.rtcp_port}&pkt_size=1200`);
 }
 
+function sendTone(port: Json): ChildProcess {
+  return feed('ffmpeg', `-v error -re -f lavfi -i sine=frequency=440 -c:a libopus -b:a 64k -f rtp rtp://127.0.0.1:${port.port}`);
+}
+
 async function results(page: Page): Promise<string[]> {
   const messages = await client<Json[]>(page, 'client.messages');
   return messages.map((message) => message.result?.status ?? message.result?.event).filter(Boolean);
@@ -83,7 +88,7 @@ for (const codec of ['vp8', 'vp9', 'h264']) {
     await open(page, server, clientScript);
     const ports = await mountpoint(page, 7, [AUDIO, video(codec)]);
     sendVideo(codec, ports.v);
-    feed('ffmpeg', `-v error -re -f lavfi -i sine=frequency=440 -c:a libopus -b:a 64k -f rtp rtp://127.0.0.1:${ports.a.port}`);
+    sendTone(ports.a);
     await client(page, 'client.watch({ id: 7 })');
     await mediaFlows(page, { audio: 'opus', video: codec.toUpperCase() });
     expect(await results(page)).toEqual(['preparing', 'starting', 'started']);
@@ -119,7 +124,26 @@ test('ffmpeg feeds VP8 as SRTP', async ({ page, server, clientScript }) => {
   await mediaFlows(page, { video: 'VP8' });
 });
 
+test('ffmpeg encodes AV1, and GStreamer packetizes it, beside Opus', FIREFOX, async ({ page, server, clientScript }, info) => {
+  needsGstreamer();
+  await open(page, server, clientScript);
+  const ports = await mountpoint(page, 7, [AUDIO, video('av1')]);
+  // Debian's ffmpeg cannot put AV1 into RTP: "[rtp] Unsupported codec av1".
+  const pipe = info.outputPath('av1.ivf');
+  execFileSync('mkfifo', [pipe]);
+  try {
+    feed('ffmpeg', `-v error -y ${PICTURE} -pix_fmt yuv420p -c:v libaom-av1 -usage realtime -cpu-used 8 -g 50 -b:v 300k -flush_packets 1 -f ivf ${pipe}`);
+    feed(GSTREAMER, `filesrc location=${pipe} ! ivfparse ! av1parse ! rtpav1pay ! udpsink host=127.0.0.1 port=${ports.v.port} sync=false`, 'pipe');
+    sendTone(ports.a);
+    await client(page, 'client.watch({ id: 7 })');
+    await mediaFlows(page, { audio: 'opus', video: 'AV1' });
+  } finally {
+    rmSync(pipe);
+  }
+});
+
 for (const [codec, encoder] of Object.entries({
+  vp8: 'vp8enc deadline=1 cpu-used=8 keyframe-max-dist=25 ! rtpvp8pay',
   vp9: 'vp9enc deadline=1 cpu-used=8 keyframe-max-dist=25 ! rtpvp9pay',
   h264: 'x264enc tune=zerolatency speed-preset=ultrafast key-int-max=25 ! video/x-h264,profile=constrained-baseline ! rtph264pay config-interval=-1',
   av1: 'av1enc cpu-used=10 usage-profile=realtime keyframe-max-dist=25 ! av1parse ! rtpav1pay',

@@ -31,7 +31,7 @@ impl Server {
     /// The same, with what the plugin records with.
     pub fn recording(workers: usize, recorder: Recorder, plugin: Arc<dyn Plugin>) -> Self {
         let (media, events) = Self::media(workers);
-        Self::on(media, events, plugin, recorder)
+        Self::on(CoreConfig::default(), media, events, plugin, recorder)
     }
 
     /// The same with a plugin that needs the media plane.
@@ -53,7 +53,21 @@ impl Server {
     {
         let (media, events) = Self::media(workers);
         let plugin = plugin(media.clone()).await;
-        Self::on(media, events, plugin, recorder)
+        Self::on(CoreConfig::default(), media, events, plugin, recorder)
+    }
+
+    /// As [`Server::start_with`], with a core that is configured.
+    pub async fn configured<P>(
+        core: CoreConfig,
+        workers: usize,
+        plugin: impl FnOnce(MediaPlane) -> P,
+    ) -> Self
+    where
+        P: Future<Output = Arc<dyn Plugin>>,
+    {
+        let (media, events) = Self::media(workers);
+        let plugin = plugin(media.clone()).await;
+        Self::on(core, media, events, plugin, Recorder::default())
     }
 
     fn media(workers: usize) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {
@@ -68,6 +82,7 @@ impl Server {
     }
 
     fn on(
+        core: CoreConfig,
         media: MediaPlane,
         events: mpsc::Receiver<PeerEvent>,
         plugin: Arc<dyn Plugin>,
@@ -77,24 +92,28 @@ impl Server {
             recorder,
             ..ServerFacts::default()
         };
-        let gateway = Gateway::new(
-            CoreConfig::default(),
-            media.clone(),
-            events,
-            vec![plugin],
-            facts,
-        );
+        let gateway = Gateway::new(core, media.clone(), events, vec![plugin], facts);
         Server { gateway, media }
     }
 
     /// A client that is attached to the plugin `package`.
     pub async fn attach(&self, package: &str) -> Caller {
+        self.attach_as(package, None).await
+    }
+
+    /// The same, showing `token` with all that it asks.
+    pub async fn attach_with(&self, package: &str, token: &str) -> Caller {
+        self.attach_as(package, Some(token.to_owned())).await
+    }
+
+    async fn attach_as(&self, package: &str, token: Option<String>) -> Caller {
         let (client, messages) = Client::pushed("test");
         let gateway = self.gateway.clone();
         let mut caller = Caller {
             gateway,
             client,
             messages,
+            token,
             session: 0,
             handle: 0,
         };
@@ -122,13 +141,17 @@ pub struct Caller {
     gateway: Gateway,
     client: Client,
     messages: Outbox,
+    token: Option<String>,
     session: u64,
     handle: u64,
 }
 
 impl Caller {
     /// Sends `request` and gives the reply; events that come before it are lost.
-    async fn ask(&mut self, request: Value) -> Value {
+    async fn ask(&mut self, mut request: Value) -> Value {
+        if let Some(token) = &self.token {
+            request["token"] = json!(token);
+        }
         self.gateway
             .submit(&self.client, request.to_string().as_bytes())
             .await;

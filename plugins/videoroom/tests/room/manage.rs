@@ -1,10 +1,11 @@
 //! Making, changing, listing and saving rooms.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use portunus_core::media::{SourceRef, TrackRef};
 use portunus_core::record::Recorder;
-use portunus_core::testing::{TestServer, signed_token};
+use portunus_core::testing::{TestClient, TestServer, signed_token};
 use portunus_core::{CoreConfig, Mid};
 use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
@@ -286,45 +287,94 @@ async fn keyframes_are_asked_for_now_and_then() {
     assert_eq!(asked() - before, 2);
 }
 
-#[tokio::test]
-async fn signed_tokens_let_in_whoever_shows_them() {
-    let secret = "shared";
-    let core = CoreConfig {
+/// What tokens are signed with.
+const SIGNS: &str = "shared";
+
+fn signing() -> CoreConfig {
+    CoreConfig {
         token_auth: true,
-        token_auth_secret: Some(secret.into()),
+        token_auth_secret: Some(SIGNS.into()),
         ..CoreConfig::default()
+    }
+}
+
+/// Room 5, which asks for signed tokens.
+fn signed_room(core: CoreConfig) -> TestServer {
+    let rooms = VideoRoomConfig {
+        rooms: vec![room(
+            json!({ "room": 5, "signed_tokens": true, "notify_joining": true }),
+        )],
+        ..VideoRoomConfig::default()
     };
-    for (config, needed) in [(core, true), (CoreConfig::default(), false)] {
-        let rooms = VideoRoomConfig {
-            rooms: vec![room(json!({ "room": 5, "signed_tokens": true }))],
-            ..VideoRoomConfig::default()
-        };
-        let server = TestServer::with(config, |media| {
-            vec![Arc::new(
-                VideoRoom::new(rooms, media.clone(), Recorder::default()).unwrap(),
-            )]
-        });
+    TestServer::with(core, |media| {
+        vec![Arc::new(
+            VideoRoom::new(rooms, media.clone(), Recorder::default()).unwrap(),
+        )]
+    })
+}
+
+/// A client with a token for the API.
+struct Signed {
+    client: TestClient,
+    api: String,
+}
+
+impl Signed {
+    async fn attach(server: &TestServer) -> Self {
         let mut client = server.connect();
-        let api = signed_token(&format!("{},janus,{PACKAGE}", u32::MAX), secret);
+        let api = signed_token(&format!("{},janus,{PACKAGE}", u32::MAX), SIGNS);
         let create = json!({ "janus": "create", "transaction": "c", "token": api });
         client.session = client.ask(create).await["data"]["id"].as_u64().unwrap();
         let attach = json!({ "janus": "attach", "transaction": "a", "token": api,
             "session_id": client.session, "plugin": PACKAGE });
         client.handle = client.ask(attach).await["data"]["id"].as_u64().unwrap();
-        let own = signed_token(&format!("{},{PACKAGE},room=5", u32::MAX), secret);
-        let others = signed_token(&format!("{},{PACKAGE},room=6", u32::MAX), secret);
-        for token in [others, own] {
-            let body =
-                json!({ "request": "join", "room": 5, "ptype": "publisher", "token": token });
-            let members = json!({ "token": api, "body": body });
-            assert_eq!(client.on_handle("message", members).await["janus"], "ack");
-            let event = client.event().await;
-            if needed && body["token"].as_str().unwrap().contains("room=6") {
-                assert_eq!(code(&event), 433);
-            } else {
-                assert_eq!(event["videoroom"], "joined", "{event}");
-                break;
-            }
-        }
+        Self { client, api }
     }
+
+    async fn join(&mut self, ptype: &str, token: &str) -> Value {
+        let body =
+            json!({ "request": "join", "room": 5, "ptype": ptype, "feed": 9, "token": token });
+        let members = json!({ "token": self.api, "body": body });
+        assert_eq!(
+            self.client.on_handle("message", members).await["janus"],
+            "ack"
+        );
+        self.client.event().await
+    }
+}
+
+#[tokio::test]
+async fn signed_tokens_let_in_whoever_shows_them() {
+    let own = signed_token(&format!("{},{PACKAGE},room=5", u32::MAX), SIGNS);
+    let others = signed_token(&format!("{},{PACKAGE},room=6", u32::MAX), SIGNS);
+    let server = signed_room(signing());
+    let mut client = Signed::attach(&server).await;
+    assert_eq!(code(&client.join("publisher", &others).await), 433);
+    let joined = client.join("publisher", &own).await;
+    assert_eq!(joined["videoroom"], "joined", "{joined}");
+    // Where no tokens are signed, the room asks for none.
+    let server = signed_room(CoreConfig::default());
+    let mut client = Signed::attach(&server).await;
+    let joined = client.join("publisher", &others).await;
+    assert_eq!(joined["videoroom"], "joined", "{joined}");
+}
+
+#[tokio::test]
+async fn a_signed_token_lets_nobody_in_when_its_time_is_over() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let until = |end: u64| signed_token(&format!("{end},{PACKAGE},room=5"), SIGNS);
+    let (over, valid) = (until(now.as_secs() - 1), until(now.as_secs() + 600));
+    let server = signed_room(signing());
+    let mut late = Signed::attach(&server).await;
+    let mut early = Signed::attach(&server).await;
+    for ptype in ["publisher", "subscriber"] {
+        assert_eq!(code(&late.join(ptype, &over).await), 433, "{ptype}");
+    }
+    let joined = early.join("publisher", &valid).await;
+    assert_eq!(joined["videoroom"], "joined", "{joined}");
+    // Who was refused is not there, and may come with a new one.
+    assert_eq!(joined["attendees"], json!([]), "{joined}");
+    assert_eq!(code(&late.join("subscriber", &valid).await), 428);
+    let joined = late.join("publisher", &valid).await;
+    assert_eq!(joined["videoroom"], "joined", "{joined}");
 }
