@@ -163,7 +163,9 @@ impl TappedPacket {
     pub fn write_to(&self, pt: Option<Pt>, out: &mut Vec<u8>) {
         let pt = pt.unwrap_or(self.packet.header.pt);
         out.clear();
-        out.resize(self.packet.data.len(), 0);
+        // A dependency descriptor may make the header longer, but not twice as long.
+        let header_len = self.packet.header.header_len();
+        out.resize(self.packet.data.len() + header_len, 0);
         let to = (self.taken.ssrc, pt);
         let written = write_packet(&self.packet, &self.taken, to, false, out);
         out.truncate(written.map_or(0, |(_, len)| len));
