@@ -155,3 +155,65 @@ fn receivers_of_lower_av1_layers_are_told_which_decode_targets_they_get() {
         }
     }
 }
+
+/// A picture of VP9 in one packet, with a short or a long id.
+fn vp9(ids: &[u8], tl0: u8, temporal: u8, keyframe: bool) -> Vec<u8> {
+    let flags = if keyframe { 0b1010_1100 } else { 0b1110_1100 };
+    let mut payload = vec![flags];
+    payload.extend_from_slice(ids);
+    payload.extend_from_slice(&[temporal << 5 | 0x10, tl0, 0x82, 0x49]);
+    payload
+}
+
+#[test]
+fn vp9_picture_numbers_go_on_where_the_best_encoding_changes() {
+    let stream = RtpIngest {
+        svc: true,
+        ..RtpIngest::new(Codec::Vp9, 90_000)
+    };
+    let rig = Rig::new(stream, 2);
+    let lower = RouteOptions {
+        temporal: 0,
+        ..RouteOptions::default()
+    };
+    let best = rig.forward(RouteOptions::default(), Encodings::Best);
+    let lower = rig.forward(lower, Encodings::Best);
+    let upper = rig.forward(RouteOptions::default(), Encodings::Only(1));
+    let sent = [
+        (0, 1, vp9(&[0xff, 0xff], 255, 0, true)),
+        (1, 51, vp9(&[0x81, 0x10], 7, 0, true)),
+        (1, 52, vp9(&[0x81, 0x11], 7, 1, false)),
+        (1, 53, vp9(&[0x81, 0x12], 8, 0, false)),
+    ];
+    for (encoding, sequence, payload) in &sent {
+        let packet = packet(*sequence, &[OTHER], payload);
+        rig.feed.send(*encoding, &packet).unwrap();
+    }
+    let expected = [
+        sent[0].2.clone(),
+        vp9(&[0x80, 0], 0, 0, true),
+        vp9(&[0x80, 1], 0, 1, false),
+        vp9(&[0x80, 2], 1, 0, false),
+    ];
+    let get = |socket: &UdpSocket| {
+        let (header, datagram) = receive(socket);
+        (header.sequence, header.payload(&datagram).to_vec())
+    };
+    let mut first = None;
+    for (n, expected) in (0..).zip(&expected) {
+        let (sequence, payload) = get(&best);
+        assert_eq!(payload, *expected, "{n}");
+        let first = *first.get_or_insert(sequence);
+        assert_eq!(sequence, first.wrapping_add(n));
+    }
+    // References are distances between picture ids: those of a left-out picture stay a gap, unlike its numbers.
+    for (n, expected) in (0..).zip([&expected[0], &expected[1], &expected[3]]) {
+        let (sequence, payload) = get(&lower);
+        assert_eq!(payload, *expected, "{n}");
+        first = if n == 0 { Some(sequence) } else { first };
+        assert_eq!(sequence, first.unwrap().wrapping_add(n));
+    }
+    for (_, _, payload) in &sent[1..] {
+        assert_eq!(get(&upper).1, *payload, "as it is");
+    }
+}

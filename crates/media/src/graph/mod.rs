@@ -21,7 +21,7 @@ pub(crate) use history::History;
 pub(crate) use inspect::{Inspected, Inspector};
 pub(crate) use keyframe_cache::CachedFrames;
 pub(crate) use numbering::{Numbering, Sent};
-pub(crate) use packet::{Layers, Packet, Part, Targets, Vp8Ids};
+pub(crate) use packet::{Layers, Packet, Part, PictureIds, Targets};
 pub use reason::LayerReason;
 pub(crate) use rewritten::Rewritten;
 pub(crate) use selector::{ENCODINGS, Selection, Selector};

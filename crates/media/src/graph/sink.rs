@@ -3,7 +3,6 @@
 use std::mem;
 use std::time::Duration;
 
-use portunus_rtp::codec::Vp8;
 use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
 use portunus_rtp::header::HeaderTemplate;
 use portunus_rtp::{
@@ -12,7 +11,7 @@ use portunus_rtp::{
 use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
 use smallvec::SmallVec;
 
-use super::{Numbering, Packet, Rewritten, Sent, Vp8Ids};
+use super::{Numbering, Packet, PictureIds, Rewritten, Sent};
 
 /// What differs from one sending to the next.
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +142,7 @@ impl Sink {
             _ => self.write_header(packet, sent, &fields, stamp, self.repeats_freely(), out)?,
         };
         let payload = packet.padded_payload();
-        let changed = if packet.vp8.is_some() && sent.ids_offset != Vp8Ids::default() {
+        let changed = if packet.ids.is_some() && sent.ids_offset != PictureIds::default() {
             DESCRIPTOR.min(payload.len())
         } else {
             0
@@ -248,10 +247,11 @@ impl Sink {
     }
 }
 
-/// Holds any VP8 descriptor (RFC 7741 section 4.2: 6 bytes), and is a whole block of AES.
+/// Holds any VP8 descriptor (RFC 7741 section 4.2: 6 bytes) and the numbers of any of VP9 (RFC 9628 section 4.2: they
+/// end with byte 5), and is a whole block of AES.
 const DESCRIPTOR: usize = 16;
 
-/// Writes a payload, or its start, with the sink's VP8 numbers; returns where it ends.
+/// Writes a payload, or its start, with the sink's picture numbers; returns where it ends.
 fn write_payload(
     packet: &Packet,
     sent: &Sent,
@@ -261,12 +261,8 @@ fn write_payload(
 ) -> Option<usize> {
     let target = out.get_mut(at..at + payload.len())?;
     target.copy_from_slice(payload);
-    if let Some(ids) = packet.vp8 {
-        let ids = ids.plus(sent.ids_offset);
-        if let Ok(descriptor) = Vp8::parse(target) {
-            descriptor.set_picture_id(target, ids.picture);
-            descriptor.set_tl0_pic_idx(target, ids.tl0);
-        }
+    if let Some(ids) = packet.ids {
+        ids.plus(sent.ids_offset).write(packet.codec, target);
     }
     Some(at + payload.len())
 }
@@ -294,5 +290,77 @@ fn relayed(kind: ExtensionKind, own_playout_delay: bool) -> bool {
         | ExtensionKind::RepairedRid
         | ExtensionKind::AbsSendTime
         | ExtensionKind::TransportCc => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use std::time::Instant;
+
+    use portunus_rtc::testing::video;
+    use portunus_rtp::{Header, SeqNo};
+
+    use super::*;
+    use crate::graph::{Inspector, Part, SourceKey};
+
+    /// A VP9 packet of a keyframe, whose descriptor has a structure longer than what is copied of a payload.
+    fn keyframe(seq: u16, picture: u16, tl0: u8) -> Packet {
+        let [high, low] = picture.to_be_bytes();
+        let mut payload = vec![0b1010_1010, 0x80 | high, low, 0x10, tl0, 0b1011_1000];
+        // Six sizes, and a group of three pictures.
+        payload.extend_from_slice(&[7; 24]);
+        payload.extend_from_slice(&[3, 0b0000_0100, 3, 0b0010_0100, 1, 0b0010_0100, 1]);
+        payload.extend_from_slice(&[0x82, 0x49, 0x83, 0x42]);
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(98),
+            sequence: seq,
+            timestamp: 2,
+            ssrc: Ssrc(3),
+        };
+        let mut packet = Packet::empty(Instant::now());
+        packet.data = vec![0; 12];
+        write_header(&mut packet.data, &fields, []).unwrap();
+        packet.data.extend_from_slice(&payload);
+        packet.header = Header::parse(&packet.data).unwrap();
+        (packet.seq, packet.codec) = (SeqNo(seq.into()), Codec::Vp9);
+        let mut inspector = Inspector::default();
+        let extensions = ExtensionMap::default();
+        packet.describe(inspector.inspect(Codec::Vp9, &packet.header, &packet.data, &extensions));
+        packet
+    }
+
+    #[test]
+    fn vp9_numbers_go_on_whatever_follows_them_and_repeats_have_the_same() {
+        let mut line = video("0", 1_000);
+        line.payloads[0].codec = Codec::Vp9;
+        let mut sink = Sink::new(&line);
+        let mut last = None;
+        for (source, packet) in [(1, keyframe(10, 0x7fff, 255)), (2, keyframe(77, 0x1234, 9))] {
+            assert!(packet.layers.keyframe && packet.layers.start && packet.layers.svc);
+            let source = SourceKey(source);
+            let sent = sink
+                .numbering
+                .forward(source, &packet, 90_000, Part::default());
+            last = sent.map(|sent| (packet, sent));
+        }
+        let (packet, sent) = last.unwrap();
+        let mut expected = packet.payload().to_vec();
+        expected[1..5].copy_from_slice(&[0x80, 0, 0x10, 0]);
+        let stamp = Stamp {
+            send_time: AbsSendTime::from_duration(Duration::ZERO),
+            transport_seq: 0,
+            playout_delay: None,
+        };
+        let mut out = [0; 256];
+        let ((header, len), tail) = sink.write(&packet, &sent, &stamp, &mut out).unwrap();
+        assert_eq!([&out[header..len], tail].concat(), expected);
+        let repeated = sink.numbering.sent(sent.out).unwrap();
+        let (header, len) = sink
+            .write_rtx(&packet, &repeated, 1, &stamp, &mut out)
+            .unwrap();
+        assert_eq!(out[header + 2..len], expected);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use portunus_rtp::codec::Vp8;
 use portunus_rtp::{ExtensionKind, Fields, Pt, Ssrc, header, write_header};
 
 use crate::RouteOptions;
@@ -156,12 +155,8 @@ pub(crate) fn write_packet(
     header::set_sequence(head, taken.sent.out.wire());
     header::set_timestamp(head, timestamp);
     header::set_ssrc(head, ssrc);
-    if let Some(ids) = packet.vp8 {
-        let ids = ids.plus(taken.sent.ids_offset);
-        if let Ok(descriptor) = Vp8::parse(rest) {
-            descriptor.set_picture_id(rest, ids.picture);
-            descriptor.set_tl0_pic_idx(rest, ids.tl0);
-        }
+    if let Some(ids) = packet.ids {
+        ids.plus(taken.sent.ids_offset).write(packet.codec, rest);
     }
     Some((header_len, len))
 }

@@ -91,7 +91,7 @@ impl Tapped {
 ///
 /// Over changes of the simulcast encoding, left-out layers and closed gates, all packets of a tap are one stream:
 /// one SSRC, sequence numbers and VP8 picture ids without gaps but for lost packets, timestamps that go on by the
-/// time that passed.
+/// time that passed. VP9 picture ids go on over changes of the encoding; those of left-out pictures stay gaps.
 #[derive(Debug)]
 pub struct TappedPacket {
     packet: Arc<Packet>,
@@ -153,7 +153,7 @@ impl TappedPacket {
         &self.packet.extensions
     }
 
-    /// The payload as it came: VP8 picture ids are those of the source.
+    /// The payload as it came: picture ids of VP8 and VP9 are those of the source.
     pub fn payload(&self) -> &[u8] {
         self.packet.payload()
     }
