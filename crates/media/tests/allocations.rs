@@ -111,11 +111,11 @@ fn link(kbps: u64) -> BottleneckLink {
 /// Viewers of a simulcast publisher, two with the top layer and two with lower ones: what leaves is recorded and paced,
 /// they report on it every 100 ms, and decisions are made. All of that is counted, and so are the publisher's reports,
 /// RTCP and timers. Only the checks by which ICE keeps consent, one in five seconds a peer, are not.
-fn adapting(workers: usize) {
+fn adapting(workers: usize, codec: Codec) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut simulation = Simulation::of_workers(workers, 1);
     simulation.at_work = |works| IS_AT_WORK.store(works, Ordering::Relaxed);
-    let camera = simulation.publish(Layering::Encodings, &[150, 500, 1_700]);
+    let camera = simulation.publish_as(codec, Layering::Encodings, &[150, 500, 1_700]);
     for (n, kbps) in [3_000, 3_000, 900, 400].into_iter().enumerate() {
         simulation.worker = (n % workers) as u16;
         let down = simulation.link(link(kbps));
@@ -142,10 +142,16 @@ fn adapting(workers: usize) {
 
 #[test]
 fn nothing_is_allocated_for_a_packet_where_links_are_adapted_to() {
-    adapting(1);
+    adapting(1, Codec::Vp8);
 }
 
 #[test]
 fn nothing_is_allocated_for_a_packet_that_another_worker_adapts() {
-    adapting(2);
+    adapting(2, Codec::Vp8);
+}
+
+/// The viewers' streams began with a lower encoding: picture numbers are rewritten.
+#[test]
+fn nothing_is_allocated_for_a_vp9_packet_whose_numbers_are_rewritten() {
+    adapting(1, Codec::Vp9);
 }

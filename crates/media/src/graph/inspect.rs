@@ -5,7 +5,7 @@ use portunus_rtp::extension::{DependencyReader, MandatoryFields};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Header};
 use portunus_sdp::negotiated::Codec;
 
-use super::{Layers, Targets, Vp8Ids};
+use super::{Layers, PictureIds, Targets};
 
 /// Reads one encoding; it keeps the dependency descriptor's structure from packet to packet.
 #[derive(Debug, Default)]
@@ -18,8 +18,8 @@ pub(crate) struct Inspector {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Inspected {
     pub(crate) layers: Layers,
-    /// VP8's picture numbers.
-    pub(crate) vp8: Option<Vp8Ids>,
+    /// The picture numbers of VP8 and VP9.
+    pub(crate) ids: Option<PictureIds>,
     /// The frame number of the dependency descriptor.
     pub(crate) frame: Option<u16>,
     /// The decode targets of the dependency descriptor.
@@ -49,7 +49,7 @@ impl Inspector {
             Codec::Vp8 => vp8(payload),
             Codec::Vp9 => Inspected {
                 frame: descriptor(header, packet, extensions).and_then(frame_number),
-                ..self.vp9(header, payload).into()
+                ..self.vp9(header, payload)
             },
             Codec::Av1 => self.av1(header, packet, extensions),
             Codec::H264 => plain(VideoCodec::H264, header, payload).into(),
@@ -71,14 +71,14 @@ impl Inspector {
         }
     }
 
-    fn vp9(&mut self, header: &Header, payload: &[u8]) -> Layers {
+    fn vp9(&mut self, header: &Header, payload: &[u8]) -> Inspected {
         let Ok(vp9) = Vp9::parse(payload) else {
-            return Layers::default();
+            return Inspected::default();
         };
         let spatial = vp9.spatial();
         let structure = vp9.scalability_structure(payload);
         self.svc = structure.map_or(self.svc, |s| s.spatial_layers > 1) || spatial > 0;
-        Layers {
+        let layers = Layers {
             keyframe: vp9.is_keyframe(),
             spatial,
             temporal: vp9.temporal(),
@@ -86,6 +86,11 @@ impl Inspector {
             switching_point: vp9.layer.is_none_or(|layer| layer.switching_up),
             start: vp9.starts_frame,
             end: vp9.ends_frame || header.marker,
+        };
+        let ids = vp9.picture_id;
+        Inspected {
+            ids: ids.map(|id| PictureIds::new(id, vp9.tl0_pic_idx)),
+            ..layers.into()
         }
     }
 
@@ -118,7 +123,7 @@ impl Inspector {
         };
         Inspected {
             layers,
-            vp8: None,
+            ids: None,
             frame,
             targets: targets.map(|structure| Targets::new(&descriptor, structure)),
         }
@@ -151,15 +156,10 @@ fn vp8(payload: &[u8]) -> Inspected {
         start: vp8.starts_frame(),
         ..Layers::default()
     };
-    let ids = vp8.picture_id.map(|id| Vp8Ids {
-        picture: id.value(),
-        tl0: vp8.tl0_pic_idx.unwrap_or(0),
-    });
+    let ids = vp8.picture_id;
     Inspected {
-        layers,
-        vp8: ids,
-        frame: None,
-        targets: None,
+        ids: ids.map(|id| PictureIds::new(id, vp8.tl0_pic_idx)),
+        ..layers.into()
     }
 }
 
@@ -177,6 +177,7 @@ fn plain(codec: VideoCodec, header: &Header, payload: &[u8]) -> Layers {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+    use portunus_rtp::codec::PictureId;
     use portunus_rtp::{Fields, Pt, Ssrc, write_header};
 
     use super::*;
@@ -224,7 +225,7 @@ mod tests {
         let mut inspect = |layer, frame| {
             let payload = [0x90, 0xe0, 0x92, 0x34, 7, layer, frame];
             let seen = look(&mut inspector, Codec::Vp8, &[], &payload);
-            let ids = seen.vp8.unwrap();
+            let ids = seen.ids.unwrap();
             assert_eq!((ids.picture, ids.tl0), (0x1234, 7));
             let Layers {
                 keyframe,
@@ -262,6 +263,26 @@ mod tests {
             (false, (1, 2), false, true),
             "S1T2"
         );
+    }
+
+    #[test]
+    fn the_picture_numbers_of_vp9_are_those_of_its_descriptor() {
+        let ids = |payload: &[u8]| look(&mut Inspector::default(), Codec::Vp9, &[], payload).ids;
+        let (short, long) = (PictureId::Short(0x12), PictureId::Long(0x1234));
+        assert_eq!(
+            ids(&[0xac, 0x92, 0x34, 0x10, 7]),
+            Some(PictureIds::new(long, Some(7)))
+        );
+        assert_eq!(
+            ids(&[0xac, 0x12, 0x10, 7]),
+            Some(PictureIds::new(short, Some(7)))
+        );
+        assert_eq!(
+            ids(&[0xbc, 0x12, 0x10, 7]),
+            Some(PictureIds::new(short, None)),
+            "flexible"
+        );
+        assert_eq!(ids(&[0x2c, 0x10, 7]), None, "without I");
     }
 
     #[test]

@@ -5,13 +5,16 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use portunus_rtp::SeqNo;
+use portunus_sdp::negotiated::Codec;
 
-use super::{Packet, Part, SourceKey, Vp8Ids};
+use super::{Packet, Part, PictureIds, SourceKey};
 
 /// How far back, in packets, retransmission goes: as many as a source remembers.
 const REMEMBERED: u64 = 1_024;
 /// Ended runs remembered. Where every frame loses its upper layer, each frame ends one.
 const MAX_RUNS: usize = 128;
+/// How many picture ids a reference of VP9 goes back at most (P_DIFF, RFC 9628 section 4.2).
+const VP9_REACH: u16 = 127;
 
 /// What became of a packet when it was sent: enough to write it again, to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +24,7 @@ pub(crate) struct Sent {
     pub(crate) source: SourceKey,
     pub(crate) encoding: u8,
     pub(crate) timestamp_offset: u32,
-    pub(crate) ids_offset: Vp8Ids,
+    pub(crate) ids_offset: PictureIds,
     /// What is added to the frame numbers of dependency descriptors.
     pub(crate) frame_offset: u16,
     pub(crate) part: Part,
@@ -41,7 +44,7 @@ struct Run {
     offset: i64,
     source: SourceKey,
     timestamp_offset: u32,
-    ids_offset: Vp8Ids,
+    ids_offset: PictureIds,
     frame_offset: u16,
     encoding: u8,
     generation: u8,
@@ -97,7 +100,7 @@ pub(crate) struct Numbering {
     current: Option<Run>,
     highest_out: SeqNo,
     last_timestamp: u32,
-    last_ids: Vp8Ids,
+    last_ids: PictureIds,
     last_frame: Option<u16>,
     last_at: Option<Instant>,
     dropped_picture: Option<u32>,
@@ -117,7 +120,7 @@ impl Numbering {
             current: None,
             highest_out: SeqNo(u64::from(start & 0x7fff)),
             last_timestamp: 0,
-            last_ids: Vp8Ids::default(),
+            last_ids: PictureIds::default(),
             last_frame: None,
             last_at: None,
             dropped_picture: None,
@@ -153,7 +156,7 @@ impl Numbering {
         self.highest_out = out;
         self.last_timestamp = packet.header.timestamp.wrapping_add(run.timestamp_offset);
         self.last_at = Some(packet.arrival);
-        if let Some(ids) = packet.vp8 {
+        if let Some(ids) = packet.ids {
             self.last_ids = ids.plus(run.ids_offset);
         }
         if let Some(frame) = packet.frame {
@@ -176,7 +179,9 @@ impl Numbering {
         run.first = SeqNo(packet.seq.0.saturating_add(1));
         run.last = packet.seq;
         run.offset = run.offset.wrapping_sub(1);
-        if packet.vp8.is_some() && self.dropped_picture != Some(packet.header.timestamp) {
+        // VP9 refers to pictures by how many ids they are back: those of pictures that are left out stay theirs.
+        let closes = packet.ids.is_some() && packet.codec != Codec::Vp9;
+        if closes && self.dropped_picture != Some(packet.header.timestamp) {
             self.dropped_picture = Some(packet.header.timestamp);
             run.ids_offset.picture = run.ids_offset.picture.wrapping_sub(1);
         }
@@ -239,9 +244,9 @@ impl Numbering {
             }
             None => packet.header.timestamp,
         };
-        let ids_offset = match (packet.vp8, self.last_at, &self.current) {
-            (Some(ids), Some(_), _) => self.last_ids.next().minus(ids),
-            (Some(_), None, _) | (None, _, None) => Vp8Ids::default(),
+        let ids_offset = match (packet.ids, self.last_at, &self.current) {
+            (Some(ids), Some(_), _) => self.next_ids(packet, ids).minus(ids),
+            (Some(_), None, _) | (None, _, None) => PictureIds::default(),
             (None, _, Some(run)) => run.ids_offset,
         };
         // Receivers take a frame with a lower number to be from before the last one.
@@ -265,6 +270,17 @@ impl Numbering {
         if let Some(ended) = self.current.replace(run) {
             self.end(ended);
         }
+    }
+
+    /// The numbers of the picture that a switch begins with.
+    fn next_ids(&self, packet: &Packet, ids: PictureIds) -> PictureIds {
+        let refers_back = packet.codec == Codec::Vp9
+            && !(packet.layers.keyframe && packet.layers.start)
+            // No id of 7 bits is out of reach.
+            && !(ids.is_short || self.last_ids.is_short);
+        // Without a keyframe, references must not hit what the receiver has of the stream before: it is to wait.
+        self.last_ids
+            .after(if refers_back { VP9_REACH + 1 } else { 1 })
     }
 
     /// Other layers are relayed from here on.

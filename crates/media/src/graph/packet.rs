@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use portunus_rtp::codec::{PictureId, Vp8, Vp9};
 use portunus_rtp::extension::{DependencyDescriptor, TargetsPlace, TemplateStructure};
 use portunus_rtp::header::FIXED_HEADER_LEN;
 use portunus_rtp::{ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, write_header};
@@ -34,8 +35,8 @@ pub(crate) struct Packet {
     pub(crate) layers: Layers,
     /// Bytes of padding behind the payload (RFC 3550 section 5.1), ours; 0: none.
     pub(crate) padding: u8,
-    /// VP8: the numbers that have to stay continuous.
-    pub(crate) vp8: Option<Vp8Ids>,
+    /// VP8 and VP9: the numbers that have to stay continuous.
+    pub(crate) ids: Option<PictureIds>,
     /// AV1 and VP9: the number of its frame in the dependency descriptor, if it has one.
     pub(crate) frame: Option<u16>,
     /// AV1: the decode targets, if there are several.
@@ -101,30 +102,60 @@ pub(crate) struct Part {
     pub(crate) targets: u32,
 }
 
-/// Picture id (15 bits) and TL0PICIDX (8 bits) of VP8 (RFC 7741 section 4.2), or offsets of them.
+/// Picture id and TL0PICIDX of VP8 (RFC 7741 section 4.2) and VP9 (RFC 9628 section 4.2), or offsets of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Vp8Ids {
+pub(crate) struct PictureIds {
     pub(crate) picture: u16,
     pub(crate) tl0: u8,
+    /// The picture id has 7 bits, else 15.
+    pub(crate) is_short: bool,
 }
 
-impl Vp8Ids {
-    pub(crate) fn plus(self, other: Vp8Ids) -> Vp8Ids {
-        Vp8Ids {
-            picture: self.picture.wrapping_add(other.picture) & 0x7fff,
-            tl0: self.tl0.wrapping_add(other.tl0),
+impl PictureIds {
+    pub(crate) fn new(picture: PictureId, tl0: Option<u8>) -> PictureIds {
+        PictureIds {
+            picture: picture.value(),
+            tl0: tl0.unwrap_or(0),
+            is_short: matches!(picture, PictureId::Short(_)),
         }
     }
 
-    pub(crate) fn minus(self, other: Vp8Ids) -> Vp8Ids {
-        Vp8Ids {
+    /// Those of a packet, moved by an offset.
+    pub(crate) fn plus(self, offset: PictureIds) -> PictureIds {
+        let mask = if self.is_short { 0x7f } else { 0x7fff };
+        PictureIds {
+            picture: self.picture.wrapping_add(offset.picture) & mask,
+            tl0: self.tl0.wrapping_add(offset.tl0),
+            ..self
+        }
+    }
+
+    /// The offset from others to these.
+    pub(crate) fn minus(self, other: PictureIds) -> PictureIds {
+        PictureIds {
             picture: self.picture.wrapping_sub(other.picture) & 0x7fff,
             tl0: self.tl0.wrapping_sub(other.tl0),
+            is_short: false,
         }
     }
 
-    pub(crate) fn next(self) -> Vp8Ids {
-        self.plus(Vp8Ids { picture: 1, tl0: 1 })
+    /// Those of a picture so many later, the next of the lowest temporal layer.
+    pub(crate) fn after(self, pictures: u16) -> PictureIds {
+        self.plus(PictureIds {
+            picture: pictures,
+            tl0: 1,
+            is_short: false,
+        })
+    }
+
+    /// Puts them into a payload that has such numbers, or into its start.
+    pub(crate) fn write(self, codec: Codec, payload: &mut [u8]) {
+        if codec == Codec::Vp9 {
+            Vp9::renumber(payload, self.picture, self.tl0);
+        } else if let Ok(descriptor) = Vp8::parse(payload) {
+            descriptor.set_picture_id(payload, self.picture);
+            descriptor.set_tl0_pic_idx(payload, self.tl0);
+        }
     }
 }
 
@@ -143,7 +174,7 @@ impl Packet {
             carried: ExtensionSet::EMPTY,
             layers: Layers::default(),
             padding: 0,
-            vp8: None,
+            ids: None,
             frame: None,
             targets: None,
         }
@@ -196,7 +227,7 @@ impl Packet {
     /// Says what was read in it.
     pub(crate) fn describe(&mut self, inspected: Inspected) {
         self.layers = inspected.layers;
-        self.vp8 = inspected.vp8;
+        self.ids = inspected.ids;
         self.frame = inspected.frame;
         self.targets = inspected.targets;
     }

@@ -3,8 +3,7 @@
 use std::mem;
 use std::time::Duration;
 
-use portunus_rtp::codec::Vp8;
-use portunus_rtp::extension::{AbsSendTime, MandatoryFields, PlayoutDelay, TransportCc};
+use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
 use portunus_rtp::header::HeaderTemplate;
 use portunus_rtp::{
     ExtensionKind, ExtensionMap, ExtensionSet, Fields, Mid, Pt, Ssrc, write_header,
@@ -12,7 +11,7 @@ use portunus_rtp::{
 use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
 use smallvec::SmallVec;
 
-use super::{Numbering, Packet, Sent, Vp8Ids};
+use super::{Numbering, Packet, PictureIds, Rewritten, Sent};
 
 /// What differs from one sending to the next.
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +142,7 @@ impl Sink {
             _ => self.write_header(packet, sent, &fields, stamp, self.repeats_freely(), out)?,
         };
         let payload = packet.padded_payload();
-        let changed = if packet.vp8.is_some() && sent.ids_offset != Vp8Ids::default() {
+        let changed = if packet.ids.is_some() && sent.ids_offset != PictureIds::default() {
             DESCRIPTOR.min(payload.len())
         } else {
             0
@@ -248,52 +247,11 @@ impl Sink {
     }
 }
 
-/// A dependency descriptor with another frame number, or another mask of decode targets.
-struct Rewritten {
-    value: [u8; Self::MAX],
-    len: usize,
-}
-
-impl Rewritten {
-    /// The longest value of a header extension (RFC 8285 section 4.3).
-    const MAX: usize = 255;
-
-    /// None: it stays as it is.
-    fn of(packet: &Packet, sent: &Sent) -> Option<Self> {
-        let (offset, mask) = (sent.frame_offset, sent.part.targets);
-        let frame = packet.frame.filter(|_| offset != 0);
-        let targets = packet.targets.filter(|_| mask != 0);
-        if frame.is_none() && targets.is_none() {
-            return None;
-        }
-        let id = packet.extensions.id(ExtensionKind::DependencyDescriptor)?;
-        let original = packet.header.extension(&packet.data, id)?;
-        let mut value = [0; Self::MAX];
-        // One that is too long for a mask goes without.
-        let with_mask =
-            targets.and_then(|targets| targets.place.write(original, mask, &mut value).ok());
-        let len = match with_mask {
-            Some(len) => len,
-            None => {
-                value.get_mut(..original.len())?.copy_from_slice(original);
-                original.len()
-            }
-        };
-        if let Some(frame) = frame {
-            MandatoryFields::set_frame_number(&mut value, frame.wrapping_add(offset));
-        }
-        Some(Self { value, len })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.value.get(..self.len).unwrap_or_default()
-    }
-}
-
-/// Holds any VP8 descriptor (RFC 7741 section 4.2: 6 bytes), and is a whole block of AES.
+/// Holds any VP8 descriptor (RFC 7741 section 4.2: 6 bytes) and the numbers of any of VP9 (RFC 9628 section 4.2: they
+/// end with byte 5), and is a whole block of AES.
 const DESCRIPTOR: usize = 16;
 
-/// Writes a payload, or its start, with the sink's VP8 numbers; returns where it ends.
+/// Writes a payload, or its start, with the sink's picture numbers; returns where it ends.
 fn write_payload(
     packet: &Packet,
     sent: &Sent,
@@ -303,12 +261,8 @@ fn write_payload(
 ) -> Option<usize> {
     let target = out.get_mut(at..at + payload.len())?;
     target.copy_from_slice(payload);
-    if let Some(ids) = packet.vp8 {
-        let ids = ids.plus(sent.ids_offset);
-        if let Ok(descriptor) = Vp8::parse(target) {
-            descriptor.set_picture_id(target, ids.picture);
-            descriptor.set_tl0_pic_idx(target, ids.tl0);
-        }
+    if let Some(ids) = packet.ids {
+        ids.plus(sent.ids_offset).write(packet.codec, target);
     }
     Some(at + payload.len())
 }
@@ -341,102 +295,72 @@ fn relayed(kind: ExtensionKind, own_playout_delay: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use std::time::Instant;
 
-    use portunus_rtp::Header;
-    use portunus_rtp::extension::DependencyReader;
+    use portunus_rtc::testing::video;
+    use portunus_rtp::{Header, SeqNo};
 
     use super::*;
-    use crate::RouteOptions;
-    use crate::graph::{Inspector, Selection, Selector, SourceKey};
+    use crate::graph::{Inspector, Part, SourceKey};
 
-    const SOURCE: SourceKey = SourceKey(3);
-    /// Frame 1 of AV1 with a structure of two temporal layers and decode targets.
-    const KEYFRAME: &[u8] = &[0xc0, 0, 1, 0x80, 0x01, 0x7a, 0x14, 0x00];
-
-    /// A stream from its source to one sink, as far as layers and descriptors go.
-    struct Stream {
-        inspector: Inspector,
-        selector: Selector,
-        numbering: Numbering,
-        receiver: DependencyReader,
-        options: RouteOptions,
-        sequence: u16,
-    }
-
-    impl Stream {
-        /// Relays a packet with this descriptor, and returns what was sent of it: its record, and the descriptor's mask of
-        /// decode targets with whether that is in it.
-        fn relay(&mut self, descriptor: &[u8]) -> Option<(Sent, u32, bool)> {
-            let mut extensions = ExtensionMap::default();
-            extensions.set(ExtensionKind::DependencyDescriptor, 5);
-            let fields = Fields {
-                marker: true,
-                padding: false,
-                pt: Pt(98),
-                sequence: self.sequence,
-                timestamp: 2,
-                ssrc: Ssrc(3),
-            };
-            self.sequence += 1;
-            let mut data = vec![0; 64];
-            let len = write_header(&mut data, &fields, [(5, descriptor)]).unwrap();
-            data.truncate(len);
-            data.extend_from_slice(&[0x10, 0x30]);
-            let mut packet = Packet::empty(Instant::now());
-            packet.header = Header::parse(&data).unwrap();
-            packet.seq = portunus_rtp::SeqNo(fields.sequence.into());
-            packet.codec = Codec::Av1;
-            let header = &packet.header;
-            let inspected = self
-                .inspector
-                .inspect(Codec::Av1, header, &data, &extensions);
-            packet.describe(inspected);
-            packet.data = data;
-            packet.set_extensions(extensions);
-            let Selection::Forward(part) = self.selector.select(&packet, 1, &self.options) else {
-                self.numbering.skip(SOURCE, &packet);
-                return None;
-            };
-            let sent = self.numbering.forward(SOURCE, &packet, 90_000, part)?;
-            assert_eq!(self.numbering.sent(sent.out), Some(sent), "for repeats");
-            let rewritten = Rewritten::of(&packet, &sent);
-            let value = rewritten.as_ref().map_or(descriptor, Rewritten::bytes);
-            let told = self.receiver.read(value).unwrap();
-            Some((sent, told.active_targets, told.targets_place.is_told))
-        }
+    /// A VP9 packet of a keyframe, whose descriptor has a structure longer than what is copied of a payload.
+    fn keyframe(seq: u16, picture: u16, tl0: u8) -> Packet {
+        let [high, low] = picture.to_be_bytes();
+        let mut payload = vec![0b1010_1010, 0x80 | high, low, 0x10, tl0, 0b1011_1000];
+        // Six sizes, and a group of three pictures.
+        payload.extend_from_slice(&[7; 24]);
+        payload.extend_from_slice(&[3, 0b0000_0100, 3, 0b0010_0100, 1, 0b0010_0100, 1]);
+        payload.extend_from_slice(&[0x82, 0x49, 0x83, 0x42]);
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(98),
+            sequence: seq,
+            timestamp: 2,
+            ssrc: Ssrc(3),
+        };
+        let mut packet = Packet::empty(Instant::now());
+        packet.data = vec![0; 12];
+        write_header(&mut packet.data, &fields, []).unwrap();
+        packet.data.extend_from_slice(&payload);
+        packet.header = Header::parse(&packet.data).unwrap();
+        (packet.seq, packet.codec) = (SeqNo(seq.into()), Codec::Vp9);
+        let mut inspector = Inspector::default();
+        let extensions = ExtensionMap::default();
+        packet.describe(inspector.inspect(Codec::Vp9, &packet.header, &packet.data, &extensions));
+        packet
     }
 
     #[test]
-    fn receivers_are_told_which_decode_targets_they_get() {
-        let mut stream = Stream {
-            inspector: Inspector::default(),
-            selector: Selector::default(),
-            numbering: Numbering::starting_after(0),
-            receiver: DependencyReader::new(),
-            options: RouteOptions::default(),
-            sequence: 1,
+    fn vp9_numbers_go_on_whatever_follows_them_and_repeats_have_the_same() {
+        let mut line = video("0", 1_000);
+        line.payloads[0].codec = Codec::Vp9;
+        let mut sink = Sink::new(&line);
+        let mut last = None;
+        for (source, packet) in [(1, keyframe(10, 0x7fff, 255)), (2, keyframe(77, 0x1234, 9))] {
+            assert!(packet.layers.keyframe && packet.layers.start && packet.layers.svc);
+            let source = SourceKey(source);
+            let sent = sink
+                .numbering
+                .forward(source, &packet, 90_000, Part::default());
+            last = sent.map(|sent| (packet, sent));
+        }
+        let (packet, sent) = last.unwrap();
+        let mut expected = packet.payload().to_vec();
+        expected[1..5].copy_from_slice(&[0x80, 0, 0x10, 0]);
+        let stamp = Stamp {
+            send_time: AbsSendTime::from_duration(Duration::ZERO),
+            transport_seq: 0,
+            playout_delay: None,
         };
-        let mask = |stream: &mut Stream, descriptor: &[u8]| {
-            let (_, mask, is_told) = stream.relay(descriptor)?;
-            Some((mask, is_told))
-        };
-        let (lower, upper) = ([0xc0, 0, 2], [0xc1, 0, 3]);
-        assert_eq!(mask(&mut stream, KEYFRAME), Some((0b11, false)));
-        assert_eq!(mask(&mut stream, &upper), Some((0b11, false)));
-
-        stream.options.temporal = 0;
-        assert_eq!(mask(&mut stream, &lower), Some((0b01, true)));
-        assert_eq!(mask(&mut stream, &upper), None, "left out");
-        assert_eq!(mask(&mut stream, KEYFRAME), Some((0b01, true)));
-        assert_eq!(mask(&mut stream, &lower), Some((0b01, true)));
-
-        // Up again without a keyframe: what was told before is to be taken back.
-        stream.options.temporal = 2;
-        assert_eq!(mask(&mut stream, &upper), Some((0b11, true)));
-        assert_eq!(mask(&mut stream, &lower), Some((0b11, true)));
-        assert_eq!(mask(&mut stream, KEYFRAME), Some((0b11, false)));
-        assert_eq!(mask(&mut stream, &upper), Some((0b11, false)));
+        let mut out = [0; 256];
+        let ((header, len), tail) = sink.write(&packet, &sent, &stamp, &mut out).unwrap();
+        assert_eq!([&out[header..len], tail].concat(), expected);
+        let repeated = sink.numbering.sent(sent.out).unwrap();
+        let (header, len) = sink
+            .write_rtx(&packet, &repeated, 1, &stamp, &mut out)
+            .unwrap();
+        assert_eq!(out[header + 2..len], expected);
     }
 }

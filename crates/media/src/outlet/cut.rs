@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use portunus_rtp::codec::Vp8;
-use portunus_rtp::extension::MandatoryFields;
-use portunus_rtp::{ExtensionKind, Pt, Ssrc, header};
+use portunus_rtp::{ExtensionKind, Fields, Pt, Ssrc, header, write_header};
 
 use crate::RouteOptions;
-use crate::graph::{Numbering, Packet, Part, Selection, Selector, Sent, SourceFormat, SourceKey};
+use crate::graph::{
+    Numbering, Packet, Part, Rewritten, Selection, Selector, Sent, SourceFormat, SourceKey,
+};
 
 /// Which simulcast encodings of a source an outlet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,15 +133,14 @@ pub(crate) fn write_packet(
     padded: bool,
     out: &mut [u8],
 ) -> Option<(usize, usize)> {
-    let header_len = packet.header.header_len();
     let payload = if padded {
         packet.padded_payload()
     } else {
         packet.payload()
     };
+    let header_len = copy_header(packet, taken, out)?;
     let len = header_len + payload.len();
     let (head, rest) = out.get_mut(..len)?.split_at_mut_checked(header_len)?;
-    head.copy_from_slice(packet.data.get(..header_len)?);
     rest.copy_from_slice(payload);
     if let Some(first) = head.first_mut() {
         let padding = padded && packet.padding > 0;
@@ -156,18 +155,38 @@ pub(crate) fn write_packet(
     header::set_sequence(head, taken.sent.out.wire());
     header::set_timestamp(head, timestamp);
     header::set_ssrc(head, ssrc);
-    if let Some(frame) = packet.frame.filter(|_| taken.sent.frame_offset != 0)
-        && let Some(id) = packet.extensions.id(ExtensionKind::DependencyDescriptor)
-        && let Some(value) = packet.header.extension_mut(head, id)
-    {
-        MandatoryFields::set_frame_number(value, frame.wrapping_add(taken.sent.frame_offset));
-    }
-    if let Some(ids) = packet.vp8 {
-        let ids = ids.plus(taken.sent.ids_offset);
-        if let Ok(descriptor) = Vp8::parse(rest) {
-            descriptor.set_picture_id(rest, ids.picture);
-            descriptor.set_tl0_pic_idx(rest, ids.tl0);
-        }
+    if let Some(ids) = packet.ids {
+        ids.plus(taken.sent.ids_offset).write(packet.codec, rest);
     }
     Some((header_len, len))
+}
+
+/// Copies the header of a packet, with the dependency descriptor that the receiver is to see; returns its length, which
+/// is not twice that of the source's.
+fn copy_header(packet: &Packet, taken: &Taken, out: &mut [u8]) -> Option<usize> {
+    let (header, data) = (&packet.header, &packet.data);
+    let original = data.get(..header.header_len())?;
+    let Some(rewritten) = Rewritten::of(packet, &taken.sent) else {
+        out.get_mut(..original.len())?.copy_from_slice(original);
+        return Some(original.len());
+    };
+    let own = packet.extensions.id(ExtensionKind::DependencyDescriptor);
+    let elements = header.extensions(data).map(|(id, value)| match own {
+        Some(own) if own == id => (id, rewritten.bytes()),
+        _ => (id, value),
+    });
+    // Contributing sources are not written with a new header: the room for them is left before it.
+    let sources = header.csrcs(data).count() * 4;
+    let fields = Fields {
+        marker: false,
+        padding: false,
+        pt: header.pt,
+        sequence: 0,
+        timestamp: 0,
+        ssrc: header.ssrc,
+    };
+    let written = write_header(out.get_mut(sources..)?, &fields, elements).ok()?;
+    let kept = original.get(..header::FIXED_HEADER_LEN + sources)?;
+    out.get_mut(..kept.len())?.copy_from_slice(kept);
+    Some(sources + written)
 }

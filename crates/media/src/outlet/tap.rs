@@ -91,7 +91,7 @@ impl Tapped {
 ///
 /// Over changes of the simulcast encoding, left-out layers and closed gates, all packets of a tap are one stream:
 /// one SSRC, sequence numbers and VP8 picture ids without gaps but for lost packets, timestamps that go on by the
-/// time that passed.
+/// time that passed. VP9 picture ids go on over changes of the encoding; those of left-out pictures stay gaps.
 #[derive(Debug)]
 pub struct TappedPacket {
     packet: Arc<Packet>,
@@ -153,7 +153,7 @@ impl TappedPacket {
         &self.packet.extensions
     }
 
-    /// The payload as it came: VP8 picture ids are those of the source.
+    /// The payload as it came: picture ids of VP8 and VP9 are those of the source.
     pub fn payload(&self) -> &[u8] {
         self.packet.payload()
     }
@@ -163,7 +163,9 @@ impl TappedPacket {
     pub fn write_to(&self, pt: Option<Pt>, out: &mut Vec<u8>) {
         let pt = pt.unwrap_or(self.packet.header.pt);
         out.clear();
-        out.resize(self.packet.data.len(), 0);
+        // A dependency descriptor may make the header longer, but not twice as long.
+        let header_len = self.packet.header.header_len();
+        out.resize(self.packet.data.len() + header_len, 0);
         let to = (self.taken.ssrc, pt);
         let written = write_packet(&self.packet, &self.taken, to, false, out);
         out.truncate(written.map_or(0, |(_, len)| len));

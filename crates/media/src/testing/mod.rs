@@ -12,4 +12,4 @@ pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;
 pub use remote::RemotePublisher;
-pub use simulation::{Camera, Simulation, Watcher};
+pub use simulation::{Camera, Seen, Simulation, Watcher};

@@ -185,3 +185,41 @@ impl Prober {
         self.wanted > estimate
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ESTIMATE: DataRate = DataRate::kbps(1_000);
+
+    fn wanting(now: Instant) -> Prober {
+        let mut prober = Prober::new(false);
+        prober.want(ESTIMATE.times(2.0), now);
+        prober
+    }
+
+    #[test]
+    fn after_a_decrease_it_waits_longer_at_the_limit_of_the_link() {
+        let now = Instant::now();
+        for (at_limit, wait) in [(false, AFTER_DECREASE), (true, AT_LIMIT)] {
+            let mut prober = wanting(now);
+            prober.set_at_limit(at_limit, now);
+            prober.decreased(now);
+            assert_eq!(prober.poll_timeout(ESTIMATE), Some(now + wait));
+        }
+    }
+
+    #[test]
+    fn the_long_pause_ends_with_its_reason() {
+        let now = Instant::now();
+        let mut prober = wanting(now);
+        prober.set_at_limit(true, now);
+        prober.decreased(now);
+        let later = now + Duration::from_secs(1);
+        prober.set_at_limit(false, later);
+        let next = Some(later + AFTER_DECREASE);
+        assert_eq!(prober.poll_timeout(ESTIMATE), next);
+        prober.want(ESTIMATE.times(4.0), later);
+        assert_eq!(prober.poll_timeout(ESTIMATE), next, "a queue empties first");
+    }
+}

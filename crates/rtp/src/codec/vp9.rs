@@ -65,9 +65,33 @@ impl Vp9 {
     }
 
     fn read(payload: &[u8]) -> Option<Result<Self, RtpError>> {
-        let (&flags, mut rest) = payload.split_first()?;
+        let (mut this, mut rest) = Self::read_numbers(payload)?;
         // At most nine bytes precede the structure, and it takes at most 34 + 255 * 4.
         let at = |rest: &[u8]| (payload.len() - rest.len()) as u16;
+        if this.flexible && this.inter_picture {
+            // One to three references; the lowest bit says whether another follows.
+            for more in [true, true, false] {
+                if *rest.split_off_first()? & 1 == 0 {
+                    break;
+                }
+                if !more {
+                    return Some(Err(RtpError::Invalid("number of references")));
+                }
+            }
+        }
+        if payload.first()? & 0x02 != 0 {
+            this.structure_at = Some(at(rest) as u8);
+            (_, rest) = ScalabilityStructure::split(rest)?;
+        }
+        this.len = at(rest);
+        Some(Ok(this))
+    }
+
+    /// Reads what stands before references and structure; returns what follows, too.
+    fn read_numbers(payload: &[u8]) -> Option<(Self, &[u8])> {
+        let (&flags, mut rest) = payload.split_first()?;
+        // No more than five bytes are ever taken.
+        let at = |rest: &[u8]| (payload.len() - rest.len()) as u8;
         let mut this = Self {
             picture_id: None,
             inter_picture: flags & 0x40 != 0,
@@ -83,7 +107,7 @@ impl Vp9 {
             len: 0,
         };
         if flags & 0x80 != 0 {
-            this.picture_id_at = at(rest) as u8;
+            this.picture_id_at = at(rest);
             let (picture_id, after) = PictureId::split(rest)?;
             this.picture_id = Some(picture_id);
             rest = after;
@@ -97,27 +121,11 @@ impl Vp9 {
                 inter_layer: byte & 1 != 0,
             });
             if !this.flexible {
-                this.tl0_pic_idx_at = at(rest) as u8;
+                this.tl0_pic_idx_at = at(rest);
                 this.tl0_pic_idx = Some(*rest.split_off_first()?);
             }
         }
-        if this.flexible && this.inter_picture {
-            // One to three references; the lowest bit says whether another follows.
-            for more in [true, true, false] {
-                if *rest.split_off_first()? & 1 == 0 {
-                    break;
-                }
-                if !more {
-                    return Some(Err(RtpError::Invalid("number of references")));
-                }
-            }
-        }
-        if flags & 0x02 != 0 {
-            this.structure_at = Some(at(rest) as u8);
-            (_, rest) = ScalabilityStructure::split(rest)?;
-        }
-        this.len = at(rest);
-        Some(Ok(this))
+        Some((this, rest))
     }
 
     /// Bytes that the descriptor takes.
@@ -148,6 +156,15 @@ impl Vp9 {
     pub fn scalability_structure(&self, payload: &[u8]) -> Option<ScalabilityStructure> {
         let structure = payload.get(usize::from(self.structure_at?)..)?;
         ScalabilityStructure::split(structure).map(|(structure, _)| structure)
+    }
+
+    /// Puts other numbers into a payload, as [`Self::set_picture_id`] and [`Self::set_tl0_pic_idx`] do. What follows
+    /// them in the descriptor, which may be long, need not be there.
+    pub fn renumber(payload: &mut [u8], picture_id: u16, tl0_pic_idx: u8) {
+        if let Some((descriptor, _)) = Self::read_numbers(payload) {
+            descriptor.set_picture_id(payload, picture_id);
+            descriptor.set_tl0_pic_idx(payload, tl0_pic_idx);
+        }
     }
 
     /// Puts another picture number into the payload, in the width that is there. Without a number
@@ -294,6 +311,41 @@ mod tests {
         );
     }
 
+    /// RFC 9628 section 4.2, figures 2 and 3, with a structure behind them that is not there any more.
+    #[test]
+    fn numbers_are_rewritten_in_their_width_and_nothing_else() {
+        let renumbered = |payload: &[u8], id, idx| {
+            let mut payload = payload.to_vec();
+            Vp9::renumber(&mut payload, id, idx);
+            payload
+        };
+        // Not flexible, with I, L and V.
+        let long = [0b1010_1010, 0x81, 0x02, 0x10, 0x07];
+        assert_eq!(
+            renumbered(&long, 0x1bbf, 0xff),
+            [0b1010_1010, 0x9b, 0xbf, 0x10, 0xff]
+        );
+        let short = [0b1010_1010, 0x02, 0x10, 0x07];
+        assert_eq!(
+            renumbered(&short, 0x1bbf, 0xff),
+            [0b1010_1010, 0x3f, 0x10, 0xff]
+        );
+        // Flexible, with I, P and L: after the layer come references, which stay.
+        let flexible = [0b1111_1100, 0x81, 0x02, 0x10, 0x07, 0x02];
+        assert_eq!(
+            renumbered(&flexible, 0x1234, 0xff),
+            [0b1111_1100, 0x92, 0x34, 0x10, 0x07, 0x02]
+        );
+        // Without I, without L, and too short for what it announces.
+        assert_eq!(renumbered(&[0x2c, 0x10, 7], 9, 8), [0x2c, 0x10, 8]);
+        assert_eq!(renumbered(&[0x8c, 0x05, 7], 9, 8), [0x8c, 0x09, 7]);
+        assert_eq!(
+            renumbered(&[0xac, 0x85, 7, 0x10], 9, 8),
+            [0xac, 0x85, 7, 0x10]
+        );
+        assert_eq!(renumbered(&[], 9, 8), []);
+    }
+
     proptest! {
         #[test]
         fn rewriting_keeps_everything_else(
@@ -311,6 +363,12 @@ mod tests {
             prop_assert_eq!(Vp9 { picture_id, tl0_pic_idx, ..after }, before);
             let structure = before.scalability_structure(&payload);
             prop_assert_eq!(structure, after.scalability_structure(&edited));
+            // The same from the numbers alone: the rest of the descriptor may be missing.
+            let mut start = payload.clone();
+            start.truncate(5);
+            Vp9::renumber(&mut start, id, idx);
+            start.extend_from_slice(payload.get(5..).unwrap_or_default());
+            prop_assert_eq!(start, edited);
         }
     }
 }

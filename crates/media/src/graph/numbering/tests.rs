@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use portunus_rtp::codec::PictureId;
 use proptest::prelude::*;
 
 use super::*;
@@ -14,6 +15,10 @@ fn packet(seq: u64, timestamp: u32, arrival: Instant) -> Packet {
     packet.seq = SeqNo(seq);
     packet.header.timestamp = timestamp;
     packet
+}
+
+fn long(picture: u16, tl0: u8) -> PictureIds {
+    PictureIds::new(PictureId::Long(picture), Some(tl0))
 }
 
 fn forward(
@@ -58,29 +63,19 @@ fn a_source_switch_continues_numbers_timestamps_and_picture_ids() {
     let start = Instant::now();
     let mut numbering = Numbering::starting_after(0);
     let mut first = packet(500, 1_000, start);
-    first.vp8 = Some(Vp8Ids {
-        picture: 0x7fff,
-        tl0: 255,
-    });
+    first.ids = Some(long(0x7fff, 255));
     let sent = forward(&mut numbering, A, &first, 90_000).unwrap();
     assert_eq!((sent.out.0, sent.timestamp_offset), (1, 0));
     let mut second = packet(7, 3_000_000, start + Duration::from_millis(100));
-    second.vp8 = Some(Vp8Ids {
-        picture: 12,
-        tl0: 3,
-    });
+    second.ids = Some(long(12, 3));
     let sent = forward(&mut numbering, B, &second, 90_000).unwrap();
     assert_eq!(sent.out.0, 2);
     assert_eq!(
         3_000_000u32.wrapping_add(sent.timestamp_offset),
         1_000 + 9_000
     );
-    let ids = Vp8Ids {
-        picture: 12,
-        tl0: 3,
-    }
-    .plus(sent.ids_offset);
-    assert_eq!(ids, Vp8Ids { picture: 0, tl0: 0 }, "15 and 8 bits wrap");
+    let ids = long(12, 3).plus(sent.ids_offset);
+    assert_eq!(ids, long(0, 0), "15 and 8 bits wrap");
 }
 
 #[test]
@@ -109,7 +104,7 @@ fn a_left_out_vp8_frame_closes_the_picture_ids_once() {
     let mut numbering = Numbering::starting_after(0);
     let vp8 = |seq, timestamp, picture| {
         let mut packet = packet(seq, timestamp, now);
-        packet.vp8 = Some(Vp8Ids { picture, tl0: 0 });
+        packet.ids = Some(long(picture, 0));
         packet
     };
     forward(&mut numbering, A, &vp8(1, 0, 10), 90_000).unwrap();
@@ -117,14 +112,64 @@ fn a_left_out_vp8_frame_closes_the_picture_ids_once() {
     numbering.skip(A, &vp8(3, 3_000, 11));
     let sent = forward(&mut numbering, A, &vp8(4, 6_000, 12), 90_000).unwrap();
     assert_eq!(sent.out.0, 2);
+    assert_eq!(long(12, 0).plus(sent.ids_offset), long(11, 0));
+}
+
+/// A packet of a VP9 picture.
+fn vp9(seq: u64, ids: PictureIds, keyframe: bool) -> Packet {
+    let mut packet = packet(seq, 0, Instant::now());
+    (packet.codec, packet.ids) = (Codec::Vp9, Some(ids));
+    (packet.layers.keyframe, packet.layers.start) = (keyframe, true);
+    packet
+}
+
+/// The picture numbers that a packet leaves with.
+fn ids_out(numbering: &mut Numbering, source: SourceKey, packet: &Packet) -> PictureIds {
+    let sent = forward(numbering, source, packet, 90_000).unwrap();
+    packet.ids.unwrap().plus(sent.ids_offset)
+}
+
+#[test]
+fn a_left_out_vp9_picture_keeps_its_id_as_references_are_distances() {
+    let mut numbering = Numbering::starting_after(0);
+    let first = ids_out(&mut numbering, A, &vp9(1, long(700, 9), true));
+    assert_eq!(first, long(700, 9), "the first stays as it is");
     assert_eq!(
-        Vp8Ids {
-            picture: 12,
-            tl0: 0
-        }
-        .plus(sent.ids_offset)
-        .picture,
-        11
+        ids_out(&mut numbering, B, &vp9(50, long(10, 4), true)),
+        long(701, 10)
+    );
+    numbering.skip(B, &vp9(51, long(11, 4), false));
+    // It refers to the picture two before it, which is the receiver's 701.
+    let third = forward(&mut numbering, B, &vp9(52, long(12, 5), false), 90_000).unwrap();
+    assert_eq!(long(12, 5).plus(third.ids_offset), long(703, 11));
+    assert_eq!(third.out, SeqNo(3));
+}
+
+/// RFC 9628 section 4.2: a picture id that becomes longer is extended by zeros, one that becomes shorter is cut.
+#[test]
+fn picture_ids_of_both_widths_follow_each_other() {
+    let short = |picture, tl0| PictureIds::new(PictureId::Short(picture), Some(tl0));
+    let mut numbering = Numbering::starting_after(0);
+    let mut out = |source, seq, ids| ids_out(&mut numbering, source, &vp9(seq, ids, true));
+    assert_eq!(out(A, 1, long(0x1bbe, 1)), long(0x1bbe, 1));
+    assert_eq!(out(B, 1, short(5, 77)), short(0x3f, 2));
+    assert_eq!(out(B, 2, short(0x7f, 78)), short(0x39, 3));
+    assert_eq!(out(B, 3, short(0, 79)), short(0x3a, 4), "7 bits wrap");
+    assert_eq!(out(A, 5, long(0x7fff, 9)), long(0x3b, 5));
+    assert_eq!(out(A, 6, long(0, 10)), long(0x3c, 6), "15 bits wrap");
+}
+
+#[test]
+fn what_follows_without_a_keyframe_refers_to_nothing_that_was_sent_before() {
+    let mut numbering = Numbering::starting_after(0);
+    ids_out(&mut numbering, A, &vp9(1, long(0x7ff0, 9), true));
+    let first = ids_out(&mut numbering, B, &vp9(50, long(10, 4), false));
+    let farthest = first.picture.wrapping_sub(VP9_REACH) & 0x7fff;
+    assert_eq!(farthest, 0x7ff1);
+    assert_eq!(first.tl0, 10);
+    assert_eq!(
+        ids_out(&mut numbering, B, &vp9(51, long(11, 5), true)),
+        first.after(1)
     );
 }
 
@@ -237,6 +282,64 @@ proptest! {
         }
         for sent in given.iter().rev().take(MAX_RUNS) {
             prop_assert_eq!(numbering.sent(sent.out), Some(*sent));
+        }
+    }
+
+    /// VP9 of two spatial layers from two sources, with switches at keyframes, pictures that are left out or lost, and
+    /// packets that come late: what a receiver gets of a source is as far apart as it was there, all of a picture has one
+    /// id, and the first of a source follows the last of the other.
+    #[test]
+    fn vp9_picture_numbers_go_on_and_keep_their_distances(
+        starts in prop::collection::vec(0u16..0x8000, 2),
+        is_short: bool,
+        steps in prop::collection::vec(0u8..8, 1..300),
+    ) {
+        let number = |picture: u16, tl0| match is_short {
+            true => PictureIds::new(PictureId::Short((picture & 0x7f) as u8), Some(tl0)),
+            false => PictureIds::new(PictureId::Long(picture & 0x7fff), Some(tl0)),
+        };
+        let mut numbering = Numbering::starting_after(7);
+        // Of each source: the next packet, picture and TL0PICIDX.
+        let mut next = [(100u64, starts[0], 250u8), (9_000, starts[1], 17)];
+        let mut source = 0;
+        // What the receiver has to see of a picture that the source numbers as the first is.
+        let mut base: Option<(PictureIds, PictureIds)> = None;
+        let mut last: Option<PictureIds> = None;
+        for step in steps {
+            if step == 0 {
+                (source, base) = (1 - source, None);
+            }
+            let (seq, picture, tl0) = &mut next[source];
+            let is_upper = step >= 6;
+            *tl0 = tl0.wrapping_add(u8::from(!is_upper));
+            let ids = number(*picture, *tl0);
+            let lower = vp9(*seq, ids, base.is_none());
+            let upper = vp9(*seq + 1, ids, false);
+            (*seq, *picture) = (*seq + 2, picture.wrapping_add(1));
+            let key = SourceKey(source);
+            let order = match step {
+                // Lost.
+                1 if base.is_some() => continue,
+                // Left out.
+                6 if base.is_some() => {
+                    numbering.skip(key, &lower);
+                    numbering.skip(key, &upper);
+                    continue;
+                }
+                // The lower layer's packet comes late.
+                2 if base.is_some() => [&upper, &lower],
+                _ => [&lower, &upper],
+            };
+            for packet in order {
+                let sent = forward(&mut numbering, key, packet, 90_000).unwrap();
+                prop_assert_eq!(numbering.sent(sent.out), Some(sent), "for repeats");
+                let out = ids.plus(sent.ids_offset);
+                let (first, first_out) = *base.get_or_insert_with(|| {
+                    (ids, last.map_or(ids, |last| last.after(1)))
+                });
+                prop_assert_eq!(out, ids.plus(first_out.minus(first)));
+                last = Some(out);
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use portunus_rtc::bandwidth::Layering;
 use portunus_rtc::testing::{AUDIO_PT, Frame, Publisher, Side, VIDEO_PT};
 use portunus_rtp::rtcp::{Compound, Packet};
 use portunus_rtp::{Fields, Mid, SeqNo, Ssrc, write_header};
+use portunus_sdp::negotiated::Codec;
 
 use super::picture::Picture;
 
@@ -34,6 +35,7 @@ pub struct Camera {
     /// Keyframes that were asked for.
     pub keyframe_requests: usize,
     pub(super) side: Side,
+    pub(super) codec: Codec,
     ssrc: u32,
     next: [SeqNo; 3],
     next_audio: (Instant, SeqNo),
@@ -41,13 +43,20 @@ pub struct Camera {
 }
 
 impl Camera {
-    pub(super) fn new(side: Side, publisher: Publisher, ssrc: u32, now: Instant) -> Self {
+    pub(super) fn new(
+        side: Side,
+        codec: Codec,
+        publisher: Publisher,
+        ssrc: u32,
+        now: Instant,
+    ) -> Self {
         Self {
             publisher,
             asked: None,
             obeys: None,
             keyframe_requests: 0,
             side,
+            codec,
             ssrc,
             next: [SeqNo(1); 3],
             next_audio: (now, SeqNo(1)),
@@ -151,7 +160,7 @@ impl Camera {
             layer: frame.layer,
             packets: packets as u16,
         };
-        let payload = picture.write(layering, frame, (n, packets), bytes);
+        let payload = picture.write(self.codec, layering, frame, (n, packets), bytes);
         let fields = Fields {
             marker,
             padding: false,

@@ -33,7 +33,7 @@ use crate::plane::{PeerId, RouteId};
 use crate::{Event, PeerStats, RouteOptions, TrackRef};
 
 pub use camera::Camera;
-pub use watcher::Watcher;
+pub use watcher::{Seen, Watcher};
 
 const TICK: Duration = Duration::from_millis(1);
 /// From a client to the server.
@@ -147,9 +147,18 @@ impl Simulation {
 
     /// Somebody publishes video of these layers, in kbit/s, and audio.
     pub fn publish(&mut self, layering: Layering, kbps: &[u64]) -> usize {
+        let codec = match layering {
+            Layering::Encodings => Codec::Vp8,
+            Layering::Spatial => Codec::Vp9,
+        };
+        self.publish_as(codec, layering, kbps)
+    }
+
+    /// The same with a codec: VP8 or VP9.
+    pub fn publish_as(&mut self, codec: Codec, layering: Layering, kbps: &[u64]) -> usize {
         let (peer, address) = self.next_client();
         let ssrc = 1_000 * peer.serial as u32;
-        let mut line = video_line("0", ssrc + 500, layering);
+        let mut line = video_line("0", ssrc + 500, codec);
         (line.send, line.recv) = (false, true);
         let encodings = match layering {
             Layering::Encodings => kbps.len(),
@@ -179,7 +188,7 @@ impl Simulation {
         let seed = self.seed * 100 + index as u64;
         let publisher = Publisher::new(seed, layering, kbps, self.now);
         self.cameras
-            .push(Camera::new(side, publisher, ssrc, self.now));
+            .push(Camera::new(side, codec, publisher, ssrc, self.now));
         index
     }
 
@@ -198,8 +207,8 @@ impl Simulation {
     ) -> usize {
         let (peer, address) = self.next_client();
         let ssrc = 1_000 * peer.serial as u32;
-        let layering = self.cameras[camera].publisher.layering;
-        let mut lines = vec![video_line("0", ssrc, layering), audio("1", ssrc + 600)];
+        let codec = self.cameras[camera].codec;
+        let mut lines = vec![video_line("0", ssrc, codec), audio("1", ssrc + 600)];
         for line in &mut lines {
             (line.send, line.recv) = (true, false);
             change(line);
@@ -484,14 +493,11 @@ fn worker_of(client: SocketAddr) -> usize {
     usize::from(client.port() / PORTS) - 1
 }
 
-/// A line with the codec that has such layers.
-fn video_line(mid: &str, ssrc: u32, layering: Layering) -> NegotiatedMedia {
+fn video_line(mid: &str, ssrc: u32, codec: Codec) -> NegotiatedMedia {
     let mut line = video(mid, ssrc);
     line.extensions.set(ExtensionKind::AbsSendTime, 9);
-    if layering == Layering::Spatial {
-        for payload in &mut line.payloads {
-            payload.codec = Codec::Vp9;
-        }
+    for payload in &mut line.payloads {
+        payload.codec = codec;
     }
     line
 }

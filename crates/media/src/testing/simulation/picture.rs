@@ -6,6 +6,7 @@
 
 use portunus_rtc::bandwidth::Layering;
 use portunus_rtc::testing::Frame;
+use portunus_sdp::negotiated::Codec;
 
 /// Where a payload says what it is of.
 const AT: usize = 24;
@@ -25,15 +26,17 @@ impl Picture {
     /// The payload of packet `n` of so many.
     pub(super) fn write(
         self,
+        codec: Codec,
         layering: Layering,
         frame: &Frame,
         (n, packets): (usize, usize),
         bytes: usize,
     ) -> Vec<u8> {
         let mut payload = vec![0; bytes.max(LEAST)];
-        match layering {
-            Layering::Encodings => vp8(frame, n == 0, &mut payload),
-            Layering::Spatial => vp9(frame, n == 0, n + 1 == packets, &mut payload),
+        if codec == Codec::Vp9 {
+            vp9(frame, layering, (n == 0, n + 1 == packets), &mut payload);
+        } else {
+            vp8(frame, n == 0, &mut payload);
         }
         payload[AT..AT + 4].copy_from_slice(&self.number.to_be_bytes());
         payload[AT + 4] = self.layer;
@@ -68,12 +71,21 @@ fn vp8(frame: &Frame, starts: bool, payload: &mut [u8]) {
     }
 }
 
-/// RFC 9628 section 4.2, not flexible.
-fn vp9(frame: &Frame, starts: bool, ends: bool, payload: &mut [u8]) {
+/// RFC 9628 section 4.2, not flexible. Each encoding has numbers of its own.
+fn vp9(frame: &Frame, layering: Layering, (starts, ends): (bool, bool), payload: &mut [u8]) {
+    let (encoding, spatial) = match layering {
+        Layering::Encodings => (frame.layer, 0),
+        Layering::Spatial => (0, frame.layer),
+    };
     let inter_picture = if frame.keyframe { 0 } else { 0x40 };
     let bounds = if starts { 0x08 } else { 0 } | if ends { 0x04 } else { 0 };
-    payload[0] = 0x20 | inter_picture | bounds;
-    let inter_layer = u8::from(frame.layer > 0);
-    payload[1] = frame.temporal << 5 | 0x10 | frame.layer << 1 | inter_layer;
-    payload[2] = (frame.number / 4) as u8;
+    payload[0] = 0xa0 | inter_picture | bounds;
+    let number = frame.number as u16;
+    let [high, low] = number
+        .wrapping_add(u16::from(encoding) * 11_111)
+        .to_be_bytes();
+    (payload[1], payload[2]) = (0x80 | high, low);
+    let inter_layer = u8::from(spatial > 0);
+    payload[3] = frame.temporal << 5 | 0x10 | spatial << 1 | inter_layer;
+    payload[4] = ((frame.number / 4) as u8).wrapping_add(encoding * 99);
 }

@@ -6,9 +6,23 @@ use std::time::Instant;
 
 use portunus_rtc::Connection;
 use portunus_rtc::connection::Received;
+use portunus_rtp::codec::Vp9;
 
 use super::picture::Picture;
 use crate::{Layer, RouteId};
+
+/// A packet of video at a viewer.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// Its number.
+    pub sequence: u16,
+    /// The publisher's picture.
+    pub number: u32,
+    /// Which encoding or spatial layer it is of.
+    pub layer: u8,
+    /// Its descriptor, if it is VP9's.
+    pub vp9: Option<Vp9>,
+}
 
 /// Somebody who watches one camera.
 #[derive(Debug)]
@@ -19,6 +33,8 @@ pub struct Watcher {
     pub pictures: Vec<(Instant, u8)>,
     /// What the server said of the layers that it relays.
     pub told: Vec<(Instant, Layer)>,
+    /// The packets of the video, as they arrived.
+    pub packets: Vec<Seen>,
     /// What it says is lost on the way.
     pub mute: bool,
     pub(super) connection: Connection,
@@ -33,6 +49,7 @@ impl Watcher {
             received: Vec::new(),
             pictures: Vec::new(),
             told: Vec::new(),
+            packets: Vec::new(),
             mute: false,
             connection,
             address,
@@ -55,6 +72,12 @@ impl Watcher {
         let Some(picture) = Picture::read(incoming.header.payload(packet)) else {
             return;
         };
+        self.packets.push(Seen {
+            sequence: incoming.header.sequence,
+            number: picture.number,
+            layer: picture.layer,
+            vp9: Vp9::parse(incoming.header.payload(packet)).ok(),
+        });
         let key = (picture.number, picture.layer);
         let missing = self.incomplete.entry(key).or_insert(picture.packets);
         *missing = missing.saturating_sub(1);

@@ -129,7 +129,7 @@ fn only_the_client_makes_a_track_black() {
     viewer.run(1, &estimate(1_300));
     assert_eq!(viewer.targets(), [Some(MIDDLE), Some(MIDDLE)]);
     viewer.tracks[1].wanted = false;
-    viewer.run(10, &estimate(2_300));
+    viewer.run(10, &estimate(2_400));
     assert_eq!(viewer.targets(), [Some(Target::ALL), None]);
     assert_eq!(viewer.reasons(), [Reason::Best, Reason::NotWanted]);
 }
@@ -351,4 +351,28 @@ fn a_full_link_says_more_than_what_flowed_before() {
     viewer.tracks[0].most = Target::ALL;
     viewer.run(1, &estimate(200));
     assert_eq!(viewer.target(), LOW);
+}
+
+#[test]
+fn a_viewer_follows_the_estimate_if_all_its_publishers_are_asked_and_we_measure() {
+    let asked = Track {
+        asked: true,
+        ..video(0, USUAL)
+    };
+    let free = video(1, USUAL);
+    let receiver = Estimate {
+        limit: Limit::Receiver,
+        ..estimate(600)
+    };
+    for (tracks, estimate, follows) in [
+        (vec![asked.clone(), audio(2, 40)], estimate(600), true),
+        (vec![asked.clone()], receiver, false),
+        (vec![asked, free.clone()], estimate(600), false),
+        (vec![free], estimate(600), false),
+        (vec![audio(2, 40)], estimate(600), false),
+    ] {
+        let mut viewer = Viewer::new(&tracks);
+        viewer.run(1, &estimate);
+        assert_eq!(viewer.allocator.follows(), follows, "{tracks:?}");
+    }
 }
