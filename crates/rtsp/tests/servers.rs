@@ -145,6 +145,61 @@ async fn udp_is_refused_then_tcp_and_keep_alives_hold_the_session() {
 }
 
 #[tokio::test]
+async fn keep_alives_without_answer_end_nothing_that_plays() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let described = Arc::new(AtomicUsize::new(0));
+    let (counts, descriptions) = (asked.clone(), described.clone());
+    let url = server(move |method, number, text| {
+        match method {
+            // It goes on playing without a word, and then no more.
+            "OPTIONS" => match counts.fetch_add(1, Ordering::SeqCst) {
+                0..3 => return packet(),
+                _ => return Vec::new(),
+            },
+            "DESCRIBE" => drop(descriptions.fetch_add(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        good(method, number, text)
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        transport: Transport::Tcp,
+        reconnect_delay: Duration::from_secs(3),
+        ..config(url)
+    });
+    let is_news = |told: &Told| !matches!(told, Told::Connected(_));
+    for _ in 0..4 {
+        assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
+    }
+    assert_eq!(described.load(Ordering::SeqCst), 1);
+    let lost = Told::Lost("no packet for 3s".to_owned());
+    assert_eq!(pulled.until("news", is_news).await, lost);
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn keep_alives_that_want_a_login_end_nothing_that_plays() {
+    let url = server(|method, number, text| match method {
+        "OPTIONS" => {
+            let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+            let refusal = reply(number, "401 Unauthorized", challenge, "");
+            [refusal, packet()].concat()
+        }
+        _ => good(method, number, text),
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        reconnect_delay: Duration::from_secs(5),
+        ..config(url)
+    });
+    let is_news = |told: &Told| !matches!(told, Told::Connected(_));
+    for _ in 0..3 {
+        assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
+    }
+    pulled.stop().await;
+}
+
+#[tokio::test]
 async fn silence_and_breaks_lead_to_new_sessions() {
     let url = server(good).await;
     let mut pulled = Pull::start(config(url));
