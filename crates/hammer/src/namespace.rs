@@ -16,13 +16,12 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns, unshare};
 use nix::unistd::Pid;
 
+use crate::viewer::Addresses;
+
 /// The server's address.
 pub const SERVER_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// The load's address.
 pub const LOAD_IP: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
-
-/// More addresses of the load's, a network of them: one for each participant.
-pub const LOAD_NETWORK: &str = "10.64.0.0/12";
 
 /// A network namespace.
 #[derive(Debug)]
@@ -100,9 +99,10 @@ impl Link {
             namespace.steering_off()?;
         }
         // All of the network is the load's own, and the server finds it behind the load's address.
-        load.ip(&["route", "add", "local", LOAD_NETWORK, "dev", "lo"])?;
+        let network = Addresses::LAB.to_string();
+        load.ip(&["route", "add", "local", &network, "dev", "lo"])?;
         let gateway = load.ip.to_string();
-        server.ip(&["route", "add", LOAD_NETWORK, "via", &gateway])?;
+        server.ip(&["route", "add", &network, "via", &gateway])?;
         Ok(Self { server, load })
     }
 }

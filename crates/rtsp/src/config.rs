@@ -26,7 +26,7 @@ pub struct Config {
     pub ports: RangeInclusive<u16>,
     /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// How long a request may take.
+    /// How long a request may take. Keep-alives need no answer.
     pub request_timeout: Duration,
     /// How often a keep-alive is sent at least; half of the server's timeout if that is shorter.
     pub keep_alive: Option<Duration>,

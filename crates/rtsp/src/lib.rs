@@ -10,6 +10,7 @@ mod config;
 mod connection;
 mod describe;
 mod error;
+mod keep_alive;
 mod pull;
 mod request;
 mod session;

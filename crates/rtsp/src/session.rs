@@ -14,6 +14,7 @@ use url::Url;
 use crate::channels::{TransportAnswer, UdpPair, poll_any};
 use crate::connection::{Connection, Incoming, header, refused};
 use crate::describe::{Medium, parse_description};
+use crate::keep_alive::KeepAlive;
 use crate::request::Request;
 use crate::{Config, Login, RtspError, Sink, Transport};
 
@@ -167,7 +168,7 @@ impl Session {
         let mut memory = vec![0; MAX_DATAGRAM];
         let mut buffer = ReadBuf::new(&mut memory);
         let mut last = Instant::now();
-        let mut alive = Alive::new(self.keep_alive);
+        let mut alive = KeepAlive::new(self.keep_alive, last);
         let mut turn = 0;
         loop {
             let no_pairs: &[UdpPair] = &[];
@@ -202,9 +203,11 @@ impl Session {
                     Incoming::Response(number, response) => {
                         if alive.is_answered_by(number) {
                             match u16::from(response.status()) {
-                                401 => self.connection.challenge(&response)?,
-                                // Servers that do not know the method know the session all the same.
+                                401 if self.connection.challenge(&response).is_ok() => {
+                                    alive.repeat(Instant::now());
+                                }
                                 454 => return Err(RtspError::Ended),
+                                // Whatever a server thinks of the method: as long as it plays, all is well.
                                 _ => {}
                             }
                         }
@@ -215,12 +218,6 @@ impl Session {
                     let now = Instant::now();
                     if now >= last + self.silence {
                         return Err(RtspError::Silence(self.silence));
-                    }
-                    if alive.is_overdue(now, self.request_timeout) {
-                        return Err(RtspError::Timeout {
-                            what: "OPTIONS",
-                            after: self.request_timeout,
-                        });
                     }
                     if now >= alive.next() {
                         pairs.iter().for_each(|pair| pair.open_way(self.ssrc));
@@ -253,47 +250,6 @@ impl std::fmt::Debug for Session {
             .field("media", &self.media)
             .field("tcp", &self.is_tcp())
             .finish_non_exhaustive()
-    }
-}
-
-/// When keep-alives are due, and whether they are answered.
-struct Alive {
-    every: Duration,
-    next: Instant,
-    waits: Option<(u32, Instant)>,
-}
-
-impl Alive {
-    fn new(every: Duration) -> Self {
-        Self {
-            every,
-            next: Instant::now() + every,
-            waits: None,
-        }
-    }
-
-    fn next(&self) -> Instant {
-        self.next
-    }
-
-    fn sent(&mut self, number: u32, now: Instant) {
-        self.next = now + self.every;
-        // The oldest one counts.
-        self.waits.get_or_insert((number, now));
-    }
-
-    fn is_answered_by(&mut self, number: Option<u32>) -> bool {
-        let answers = self
-            .waits
-            .is_some_and(|(own, _)| number.is_none_or(|number| number >= own));
-        if answers {
-            self.waits = None;
-        }
-        answers
-    }
-
-    fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
-        self.waits.is_some_and(|(_, sent)| now >= sent + limit)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Servers that lie, hang and send garbage, made here; and a real one, gst-rtsp-server.
+//! Servers that lie, hang and send garbage, made here.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,100 +7,17 @@
     clippy::panic
 )]
 
-use std::process::Stdio;
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portunus_rtp::Header;
-use portunus_rtsp::{Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use portunus_rtsp::{Config, Login, MediumKind, RtspError, Session, Transport};
+use support::{PATIENCE, Pull, Told, refusal};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::process::{Child, Command};
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What a sink was told.
-#[derive(Debug, PartialEq)]
-enum Told {
-    Connected(Vec<MediumKind>),
-    Lost(String),
-    Packet(usize, u8),
-    Report(usize),
-}
-
-/// Passes on what it is told, as much as is asked for.
-struct Listener(mpsc::Sender<Told>);
-
-impl Sink for Listener {
-    fn connected(&mut self, media: &[Medium]) {
-        let kinds = media.iter().map(|medium| medium.kind).collect();
-        let _ = self.0.try_send(Told::Connected(kinds));
-    }
-
-    fn lost(&mut self, error: &RtspError) {
-        let _ = self.0.try_send(Told::Lost(error.to_string()));
-    }
-
-    fn packet(&mut self, medium: usize, packet: &[u8]) {
-        let pt = Header::parse(packet).unwrap().pt.0;
-        let _ = self.0.try_send(Told::Packet(medium, pt));
-    }
-
-    fn report(&mut self, medium: usize, _ntp: u64, _timestamp: u32) {
-        let _ = self.0.try_send(Told::Report(medium));
-    }
-}
-
-/// Pulls in the background; what is told, and what stops it.
-struct Pull {
-    told: mpsc::Receiver<Told>,
-    stop: Option<oneshot::Sender<()>>,
-    done: tokio::task::JoinHandle<()>,
-}
-
-impl Pull {
-    fn start(config: Config) -> Self {
-        let (sender, told) = mpsc::channel(100_000);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let done = tokio::spawn(async move {
-            let stopped = async {
-                let _ = stopped.await;
-            };
-            pull(config, None, &mut Listener(sender), stopped).await;
-        });
-        Self {
-            told,
-            stop: Some(stop),
-            done,
-        }
-    }
-
-    /// Waits until `is_it` was told.
-    async fn until(&mut self, what: &str, is_it: impl Fn(&Told) -> bool) -> Told {
-        let mut last_error = String::new();
-        let waiting = async {
-            loop {
-                let told = self.told.recv().await.expect("pulls on");
-                if let Told::Lost(error) = &told {
-                    last_error.clone_from(error);
-                }
-                if is_it(&told) {
-                    return told;
-                }
-            }
-        };
-        let waited = timeout(PATIENCE, waiting).await;
-        waited.unwrap_or_else(|_| panic!("{what} did not come: {last_error}"))
-    }
-
-    async fn stop(mut self) {
-        drop(self.stop.take());
-        timeout(PATIENCE, self.done).await.expect("stops").unwrap();
-    }
-}
 
 fn config(url: String) -> Config {
     Config {
@@ -110,9 +27,6 @@ fn config(url: String) -> Config {
         ..Config::new(url)
     }
 }
-
-// Servers made here.
-
 /// Reads a request; its method, URL, number, and all of it.
 async fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, String, u32, String)> {
     let mut text = String::new();
@@ -194,13 +108,6 @@ fn packet() -> Vec<u8> {
     bytes
 }
 
-async fn refusal(config: &Config) -> RtspError {
-    let opening = timeout(PATIENCE, Session::open(config)).await;
-    opening
-        .expect("every wait has an end")
-        .expect_err("refused")
-}
-
 #[tokio::test]
 async fn udp_is_refused_then_tcp_and_keep_alives_hold_the_session() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -235,6 +142,61 @@ async fn udp_is_refused_then_tcp_and_keep_alives_hold_the_session() {
     assert!(asked.load(Ordering::SeqCst) >= 2);
     pulled.stop().await;
     assert_eq!(torn_down.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn keep_alives_without_answer_end_nothing_that_plays() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let described = Arc::new(AtomicUsize::new(0));
+    let (counts, descriptions) = (asked.clone(), described.clone());
+    let url = server(move |method, number, text| {
+        match method {
+            // It goes on playing without a word, and then no more.
+            "OPTIONS" => match counts.fetch_add(1, Ordering::SeqCst) {
+                0..3 => return packet(),
+                _ => return Vec::new(),
+            },
+            "DESCRIBE" => drop(descriptions.fetch_add(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        good(method, number, text)
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        transport: Transport::Tcp,
+        reconnect_delay: Duration::from_secs(3),
+        ..config(url)
+    });
+    let is_news = |told: &Told| !matches!(told, Told::Connected(_));
+    for _ in 0..4 {
+        assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
+    }
+    assert_eq!(described.load(Ordering::SeqCst), 1);
+    let lost = Told::Lost("no packet for 3s".to_owned());
+    assert_eq!(pulled.until("news", is_news).await, lost);
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn keep_alives_that_want_a_login_end_nothing_that_plays() {
+    let url = server(|method, number, text| match method {
+        "OPTIONS" => {
+            let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+            let refusal = reply(number, "401 Unauthorized", challenge, "");
+            [refusal, packet()].concat()
+        }
+        _ => good(method, number, text),
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        reconnect_delay: Duration::from_secs(5),
+        ..config(url)
+    });
+    let is_news = |told: &Told| !matches!(told, Told::Connected(_));
+    for _ in 0..3 {
+        assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
+    }
+    pulled.stop().await;
 }
 
 #[tokio::test]
@@ -513,139 +475,4 @@ async fn garbage_in_the_stream_ends_the_session() {
         "{error}"
     );
     pulled.stop().await;
-}
-
-// A real server.
-
-struct Gst {
-    child: Child,
-    port: u16,
-}
-
-impl Gst {
-    /// Starts one; `port` 0 picks any.
-    async fn start(port: u16, login: &str) -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gst_server.py");
-        // Debian's Python has Debian's bindings.
-        let mut child = Command::new("/usr/bin/python3")
-            .args([script, &port.to_string(), login])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let reading = timeout(PATIENCE, output.read_line(&mut line)).await;
-        reading.expect("it starts").unwrap();
-        let port = line.trim().parse().expect(
-            "gst-rtsp-server runs (packages python3-gi, gir1.2-gst-rtsp-server-1.0, \
-             gstreamer1.0-plugins-good and -ugly)",
-        );
-        Self { child, port }
-    }
-
-    async fn end(mut self) {
-        drop(self.child.stdin.take());
-        let _ = timeout(PATIENCE, self.child.wait()).await;
-        let mut rest = Vec::new();
-        if let Some(mut output) = self.child.stdout.take() {
-            let _ = output.read_to_end(&mut rest).await;
-        }
-    }
-}
-
-/// GStreamer's encoders make their first frames before it answers, which takes its time on a busy machine.
-fn patient(url: String) -> Config {
-    Config {
-        request_timeout: PATIENCE / 2,
-        reconnect_delay: Duration::from_millis(1_500),
-        ..Config::new(url)
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs gst-rtsp-server; the script for tests runs it"]
-async fn gstreamer_over_udp_and_tcp() {
-    let server = Gst::start(0, "digest").await;
-    for (path, transport, is_tcp) in [
-        ("av", Transport::Udp, false),
-        ("av", Transport::Tcp, true),
-        ("tcp", Transport::UdpThenTcp, true),
-        ("av", Transport::UdpThenTcp, false),
-    ] {
-        let url = format!("rtsp://127.0.0.1:{}/{path}", server.port);
-        let config = Config {
-            transport,
-            ..patient(url)
-        };
-        let session = Session::open(&config).await.unwrap();
-        assert_eq!(session.is_tcp(), is_tcp, "{path} {transport:?}");
-        let [audio, video] = session.media() else {
-            panic!("two media")
-        };
-        assert_eq!((audio.encoding.as_str(), audio.pt), ("PCMA", 8));
-        assert_eq!((video.encoding.as_str(), video.pt), ("H264", 96));
-        assert!(
-            video
-                .fmtp
-                .as_deref()
-                .unwrap()
-                .contains("sprop-parameter-sets")
-        );
-        session.close().await;
-        let mut pulled = Pull::start(config);
-        for (medium, pt) in [(0, 8), (1, 96)] {
-            for _ in 0..10 {
-                let is_it = |told: &Told| *told == Told::Packet(medium, pt);
-                pulled.until("a packet", is_it).await;
-            }
-        }
-        pulled
-            .until("a report", |told| matches!(told, Told::Report(_)))
-            .await;
-        pulled.stop().await;
-    }
-    server.end().await;
-}
-
-#[tokio::test]
-#[ignore = "needs gst-rtsp-server; the script for tests runs it"]
-async fn gstreamer_with_logins() {
-    for login in ["basic", "digest"] {
-        let server = Gst::start(0, login).await;
-        let url = format!("rtsp://127.0.0.1:{}/login", server.port);
-        let error = refusal(&patient(url.clone())).await;
-        assert!(
-            matches!(error, RtspError::Unauthorized(_) | RtspError::Status { .. }),
-            "{error}"
-        );
-        let right = url.replace("rtsp://", "rtsp://user:secret@");
-        let mut pulled = Pull::start(patient(right));
-        let is_packet = |told: &Told| *told == Told::Packet(1, 96);
-        pulled.until("a packet", is_packet).await;
-        pulled.stop().await;
-        server.end().await;
-    }
-}
-
-#[tokio::test]
-#[ignore = "needs gst-rtsp-server; the script for tests runs it"]
-async fn gstreamer_is_killed_and_comes_back() {
-    let server = Gst::start(0, "digest").await;
-    let port = server.port;
-    let mut pulled = Pull::start(patient(format!("rtsp://127.0.0.1:{port}/av")));
-    let is_packet = |told: &Told| *told == Told::Packet(1, 96);
-    pulled.until("a packet", is_packet).await;
-    server.end().await;
-    pulled
-        .until("the loss", |told| matches!(told, Told::Lost(_)))
-        .await;
-    let server = Gst::start(port, "digest").await;
-    pulled
-        .until("a new session", |told| matches!(told, Told::Connected(_)))
-        .await;
-    pulled.until("a packet", is_packet).await;
-    pulled.stop().await;
-    server.end().await;
 }

@@ -23,7 +23,7 @@ pub use cipher::Profile;
 
 use crate::doubts::NOT_OPTIMISED;
 use crate::figures::{bits_per_s, percent};
-use crate::namespace::{LOAD_NETWORK, Link, Namespace, NamespaceError, in_thread, pin};
+use crate::namespace::{Link, Namespace, NamespaceError, in_thread, pin};
 use crate::record::Ceiling;
 use crate::traffic::{Traffic, TrafficError};
 use crate::viewer::Addresses;
@@ -45,8 +45,6 @@ const TRIAL: Duration = Duration::from_millis(300);
 pub(crate) const UNDISTURBED: f64 = 0.97;
 /// Asked of the kernel for each receiving socket.
 const BUFFER_BYTES: usize = 32 << 20;
-/// What the viewers' addresses are of where there is no link; all of it is the loopback interface's.
-const LOOPBACK_NETWORK: &str = "127.64.0.0/12";
 
 /// How to measure.
 #[derive(Debug, Clone, Args)]
@@ -137,9 +135,6 @@ pub enum CeilingError {
     /// Receiving failed.
     #[error("receiving: {0}")]
     Receive(io::Error),
-    /// The viewers' addresses are of no network.
-    #[error("the viewers' addresses: {0}")]
-    Network(String),
     /// The crypto library refused.
     #[error("the crypto library refused to seal")]
     Crypto,
@@ -289,8 +284,7 @@ fn destinations(
     link: Option<&Link>,
     receivers: &[UdpSocket],
 ) -> Result<Vec<SocketAddr>, CeilingError> {
-    let network = link.map_or(LOOPBACK_NETWORK, |_| LOAD_NETWORK);
-    let network: Addresses = network.parse().map_err(CeilingError::Network)?;
+    let network = link.map_or(Addresses::LOOPBACK, |_| Addresses::LAB);
     let ports: Result<Vec<u16>, _> = receivers
         .iter()
         .map(|socket| Ok(socket.local_addr()?.port()))

@@ -22,10 +22,11 @@ use signal_hook::flag;
 
 use crate::ceiling::{self, CeilingError};
 use crate::cli::Cli;
-use crate::namespace::{LOAD_NETWORK, Link, NamespaceError, SERVER_IP};
+use crate::namespace::{Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
 use crate::record::{Ceiling, ReadError, Report, RunRecord};
 use crate::report::{self, ReportError};
+use crate::viewer::Addresses;
 use crate::{doubts, figures};
 use process::{Ended, Process, inside};
 use server::{Server, StartError};
@@ -345,7 +346,7 @@ impl Lab<'_> {
         command.args(["--server-pid", &server.pid().to_string()]);
         command.args(["--link", self.link.load.interface]);
         if !self.options.own_sockets {
-            command.args(["--addresses", LOAD_NETWORK]);
+            command.args(["--addresses", &Addresses::LAB.to_string()]);
         }
         command.arg("--json").arg(figures);
     }

@@ -15,6 +15,18 @@ pub struct Addresses {
 }
 
 impl Addresses {
+    /// Those of a lab's load side: 10.64.0.0/12.
+    pub const LAB: Self = Self {
+        network: Ipv4Addr::new(10, 64, 0, 0),
+        prefix: 12,
+    };
+
+    /// Those that the loopback interface has anyway, its usual ones left out: 127.64.0.0/12.
+    pub const LOOPBACK: Self = Self {
+        network: Ipv4Addr::new(127, 64, 0, 0),
+        prefix: 12,
+    };
+
     /// How many there are. The network's own is not given out.
     fn len(self) -> u32 {
         (1u32 << (32 - self.prefix)) - 1
@@ -76,6 +88,16 @@ mod tests {
             assert_eq!(addresses.place(foreign.parse().unwrap()), None, "{foreign}");
         }
         assert_eq!(addresses.to_string(), "10.64.0.0/12");
+    }
+
+    #[test]
+    fn the_fixed_ones_are_networks() {
+        for (fixed, text) in [
+            (Addresses::LAB, "10.64.0.0/12"),
+            (Addresses::LOOPBACK, "127.64.0.0/12"),
+        ] {
+            assert_eq!(text.parse(), Ok(fixed));
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ struct Stream {
     first: u64,
     highest: u64,
     packets: u64,
+    /// What the last report was about: packets that should have come, and those that did.
+    told: (u64, u64),
 }
 
 impl Count {
@@ -55,18 +57,9 @@ impl Count {
         self.streams.iter().map(|stream| Ssrc(stream.ssrc))
     }
 
-    /// What a receiver report says of each stream.
-    pub(crate) fn report(&self) -> SmallVec<[ReportBlock; 2]> {
-        let block = |stream: &Stream| ReportBlock {
-            ssrc: Ssrc(stream.ssrc),
-            fraction_lost: 0,
-            cumulative_lost: i32::try_from(stream.missing()).unwrap_or(i32::MAX),
-            highest_sequence: (stream.highest - FIRST_CYCLE) as u32,
-            jitter: 0,
-            last_sr: 0,
-            delay_since_last_sr: 0,
-        };
-        self.streams.iter().map(block).collect()
+    /// What the next receiver report says of each stream.
+    pub(crate) fn report(&mut self) -> SmallVec<[ReportBlock; 2]> {
+        self.streams.iter_mut().map(Stream::report).collect()
     }
 }
 
@@ -78,11 +71,28 @@ impl Stream {
             first,
             highest: first,
             packets: 1,
+            told: (0, 0),
         }
     }
 
-    fn missing(&self) -> u64 {
-        (self.highest + 1 - self.first).saturating_sub(self.packets)
+    /// As RFC 3550 appendix A.3 counts: what comes twice makes up for a loss.
+    fn report(&mut self) -> ReportBlock {
+        let (expected, packets) = (self.highest + 1 - self.first, self.packets);
+        let (told_expected, told_packets) = std::mem::replace(&mut self.told, (expected, packets));
+        let lost = expected.cast_signed() - packets.cast_signed();
+        let expected = expected - told_expected;
+        let lost_since = expected.saturating_sub(packets - told_packets);
+        let fraction = (lost_since << 8).checked_div(expected).unwrap_or(0);
+        let most = if lost < 0 { i32::MIN } else { i32::MAX };
+        ReportBlock {
+            ssrc: Ssrc(self.ssrc),
+            fraction_lost: u8::try_from(fraction).unwrap_or(u8::MAX),
+            cumulative_lost: i32::try_from(lost).unwrap_or(most),
+            highest_sequence: (self.highest - FIRST_CYCLE) as u32,
+            jitter: 0,
+            last_sr: 0,
+            delay_since_last_sr: 0,
+        }
     }
 
     #[inline]
@@ -118,5 +128,30 @@ mod tests {
             .iter()
             .map(|b| (b.ssrc.0, b.highest_sequence, b.cumulative_lost));
         assert!(said.eq([(1, 0x1_0002, 1), (2, 12, 2)]));
+    }
+
+    #[test]
+    fn each_report_tells_the_losses_since_the_last_one() {
+        let mut count = Count::default();
+        let mut told = |numbers: &[u16]| {
+            for number in numbers {
+                count.take(&packet(1, *number));
+            }
+            let report = count.report();
+            let block = report.first().copied();
+            block.map(|block| (block.fraction_lost, block.cumulative_lost))
+        };
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[10, 11, 12, 13]), Some((0, 0)));
+        // One of four, then three of four.
+        assert_eq!(told(&[14, 15, 17]), Some((64, 1)));
+        assert_eq!(told(&[21]), Some((192, 4)));
+        // Nothing should have come, so nothing is lost.
+        assert_eq!(told(&[]), Some((0, 4)));
+        // Late ones make up for what was told, and so do repetitions.
+        assert_eq!(told(&[16, 18, 19, 20, 22]), Some((0, 0)));
+        assert_eq!(told(&[22, 22]), Some((0, -2)));
+        // Nearly all: less than all in 1/256.
+        assert_eq!(told(&[10_022]), Some((255, 9_997)));
     }
 }

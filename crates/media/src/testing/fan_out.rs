@@ -7,35 +7,31 @@
     reason = "a test or benchmark that cannot be set up has failed"
 )]
 
+mod joining;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portunus_rtc::testing::{Side, credentials};
-use portunus_rtc::{LocalCandidate, Received, TransportEvent, candidate_lines};
-use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Mid, Pt, SeqNo, Ssrc, write_header};
-use portunus_sdp::negotiated::{
-    Codec, DtlsRole, Feedback, Kind, Negotiated, NegotiatedMedia, Payload, RemoteTransport,
-};
+use portunus_rtc::testing::Side;
+use portunus_rtp::{Fields, Pt, SeqNo, Ssrc, write_header};
+use portunus_sdp::negotiated::DtlsRole;
 use tokio::sync::mpsc;
 
 use super::bare::{Bare, bare};
 use crate::command::{Command, NewIngest};
 use crate::ingest::ParameterSets;
 use crate::outlet::{NewOutlet, OutletEnd, channel};
-use crate::plane::{Inbox, PeerId, RouteId};
+use crate::plane::{Inbox, RouteId};
 use crate::worker::Worker;
 use crate::{
     IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef, Tap,
-    TapOptions, TrackRef,
+    TapOptions,
 };
+use joining::{client, track};
 
 /// Between two frames.
 const FRAME: Duration = Duration::from_millis(33);
-
-/// Of virtual time, while somebody connects: so little that thousands connect before the first of them
-/// would have had to show that it is still there.
-const STEP: Duration = Duration::from_micros(250);
 
 /// A worker with one publisher and many viewers of it.
 pub struct FanOut {
@@ -210,25 +206,6 @@ impl FanOut {
         }
     }
 
-    fn add_viewers(&mut self, viewers: usize, from: SourceRef) {
-        for viewer in 1..=viewers {
-            self.connect(viewer, false);
-            let route = RouteId {
-                worker: 0,
-                serial: 1_000_000 + viewer as u64,
-            };
-            let options = RouteOptions::default();
-            self.inbox.send(Command::AddRoute {
-                route,
-                from,
-                to: track(viewer),
-                options,
-            });
-        }
-        self.worker.drop_datagrams();
-        self.settle();
-    }
-
     /// The datagrams of one frame, as they come to an ingest.
     pub fn plain_frame(&mut self, keyframe: bool, packets: usize, bytes: usize) -> Vec<Vec<u8>> {
         self.timestamp = self.timestamp.wrapping_add(3_000);
@@ -336,159 +313,13 @@ impl FanOut {
     pub fn sent(&self) -> u64 {
         self.worker.sent()
     }
-
-    fn media(&self, index: usize, publishes: bool) -> Vec<NegotiatedMedia> {
-        let video = media(index, publishes);
-        let audio = NegotiatedMedia {
-            mid: audio_mid(),
-            kind: Kind::Audio,
-            payloads: vec![Payload {
-                pt: Pt(111),
-                codec: Codec::Opus,
-                clock_rate: 48_000,
-                rtx: None,
-                feedback: Feedback::default(),
-            }],
-            local_ssrc: Ssrc(3_000_000 + index as u32),
-            local_rtx_ssrc: None,
-            ..video.clone()
-        };
-        let audio = self.has_audio.then_some(audio);
-        [video].into_iter().chain(audio).collect()
-    }
-
-    /// Makes a peer, and a client that knows it.
-    fn meet(&mut self, index: usize, publishes: bool) -> Side {
-        let mut side = Side::new(
-            &format!("client{index}"),
-            client(index),
-            true,
-            DtlsRole::Client,
-        );
-        let ice = credentials(&format!("server{index}"), 1);
-        let peer = peer(index);
-        self.inbox.send(Command::CreatePeer {
-            peer,
-            ice: ice.clone(),
-            controlling: false,
-        });
-        let negotiated = Box::new(Negotiated {
-            transport: side.describe(),
-            media: self.media(index, publishes),
-        });
-        self.inbox.send(Command::Negotiate { peer, negotiated });
-        let server = RemoteTransport {
-            ice,
-            ice_lite: true,
-            fingerprints: side.describe().fingerprints,
-            dtls_role: DtlsRole::Client,
-            candidates: candidate_lines(&[LocalCandidate {
-                address: self.local,
-                base: self.local,
-            }]),
-        };
-        side.transport
-            .set_remote(&server, self.now)
-            .expect("a valid description");
-        side
-    }
-
-    /// The same, and brings both to the end of the handshake.
-    fn connect(&mut self, index: usize, publishes: bool) -> Side {
-        let mut side = self.meet(index, publishes);
-        let mut buffer = vec![0; 2_048];
-        for _ in 0..20_000 {
-            self.worker.take_commands(self.now);
-            self.worker.take_handshakes(self.now);
-            self.worker.run_timers(self.now);
-            self.worker.poll_touched(self.now);
-            while let Some(transmit) = side.transport.poll_transmit(&mut buffer) {
-                let datagram = &mut buffer[..transmit.len];
-                self.worker
-                    .take_datagram(self.now, self.local, transmit.source, datagram);
-            }
-            self.worker.poll_touched(self.now);
-            for (to, mut datagram) in self.worker.take_kept() {
-                if to == client(index) {
-                    let received = side
-                        .transport
-                        .receive(self.now, to, self.local, &mut datagram);
-                    debug_assert!(!matches!(received, Received::Rtp { .. }));
-                }
-            }
-            while let Some(event) = side.transport.poll_event() {
-                if matches!(event, TransportEvent::Connected { .. }) {
-                    return side;
-                }
-            }
-            self.now += STEP;
-            side.transport.handle_timeout(self.now);
-        }
-        panic!("client {index} does not connect");
-    }
-}
-
-fn client(index: usize) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 20_000 + index as u16))
-}
-
-fn peer(index: usize) -> PeerId {
-    PeerId {
-        worker: 0,
-        serial: index as u64 + 1,
-    }
-}
-
-fn track(index: usize) -> TrackRef {
-    TrackRef {
-        peer: peer(index),
-        mid: mid(),
-    }
-}
-
-fn mid() -> Mid {
-    Mid::new("0").expect("a valid mid")
-}
-
-fn audio_mid() -> Mid {
-    Mid::new("1").expect("a valid mid")
-}
-
-fn media(index: usize, publishes: bool) -> NegotiatedMedia {
-    let mut extensions = ExtensionMap::default();
-    extensions.set(ExtensionKind::Mid, 1);
-    extensions.set(ExtensionKind::AbsSendTime, 2);
-    extensions.set(ExtensionKind::TransportCc, 3);
-    NegotiatedMedia {
-        mid: mid(),
-        kind: Kind::Video,
-        disabled: false,
-        send: !publishes,
-        recv: publishes,
-        payloads: vec![Payload {
-            pt: Pt(96),
-            codec: Codec::Vp8,
-            clock_rate: 90_000,
-            rtx: Some(Pt(97)),
-            feedback: Feedback {
-                nack: true,
-                pli: true,
-                ..Feedback::default()
-            },
-        }],
-        extensions,
-        remote_ssrcs: Vec::new(),
-        rids: Vec::new(),
-        local_ssrc: Ssrc(1_000 + index as u32),
-        local_rtx_ssrc: Some(Ssrc(2_000_000 + index as u32)),
-        sctp_port: 0,
-        max_message_size: 0,
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::joining::{audio_mid, peer};
     use super::*;
+    use crate::TrackRef;
 
     /// Viewers of a publisher's video and audio.
     fn with_audio(viewers: usize) -> FanOut {

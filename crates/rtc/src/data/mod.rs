@@ -2,28 +2,26 @@
 
 mod channel;
 mod dcep;
+mod sctp;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use portunus_sdp::negotiated::DtlsRole;
 use sctp_proto::{
-    Association, AssociationHandle, ClientConfig, DatagramEvent, Endpoint, EndpointConfig,
-    EndpointEvent, Event, Payload, PayloadProtocolIdentifier, ReliabilityType, ServerConfig,
-    StreamEvent, StreamId, TransportConfig,
+    Association, AssociationHandle, DatagramEvent, Endpoint, EndpointEvent, Event,
+    PayloadProtocolIdentifier, ReliabilityType, StreamEvent, StreamId,
 };
 
-use crate::dtls::MAX_DATA;
 use channel::{Channel, State};
 pub use channel::{DataMessage, DataOptions, DataPayload, Reliability};
 pub use dcep::{MAX_LABEL, MAX_PROTOCOL};
 use dcep::{Message, milliseconds};
+use sctp::NOWHERE;
 
 /// Channels open at a time.
 pub const MAX_CHANNELS: usize = 150;
@@ -37,19 +35,6 @@ const LOW_BUFFERED: usize = MAX_BUFFERED / 2;
 /// Streams that are tried for a new channel: those being reset are no more than there were channels, and an association that
 /// cannot open one at all is not asked for each.
 const MAX_TRIES: usize = 2 * MAX_CHANNELS;
-
-/// SCTP's headers before a DATA chunk's payload.
-const SCTP_HEADERS: usize = SCTP_COMMON_HEADER + 16;
-const SCTP_COMMON_HEADER: usize = 12;
-const CHUNK_INIT: u8 = 1;
-
-/// As libwebrtc has them; the defaults of RFC 9260 are for paths unlike ours.
-const RTO_INITIAL_MS: u64 = 500;
-const RTO_MIN_MS: u64 = 400;
-const RTO_MAX_MS: u64 = 10_000;
-
-/// SCTP wants addresses, though DTLS is below it.
-const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
 
 /// What the remote side's SDP says of data channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +126,7 @@ impl Data {
         let mut data = Self {
             role,
             config,
-            endpoint: endpoint(config),
+            endpoint: sctp::endpoint(config),
             association: None,
             established: false,
             unread: Vec::new(),
@@ -151,8 +136,7 @@ impl Data {
             malformed: 0,
         };
         if role == DtlsRole::Client {
-            let mut client = ClientConfig::new();
-            client.transport = Arc::new(transport_config(config));
+            let client = sctp::client(config);
             data.association = data.endpoint.connect(client, NOWHERE).ok();
             data.endpoint.reject_new_associations();
         }
@@ -236,7 +220,7 @@ impl Data {
     /// Takes an SCTP packet.
     pub(crate) fn receive(&mut self, now: Instant, packet: &[u8]) {
         // An INIT sent again may come after all that followed the first one: it changes nothing (RFC 9260 section 5.2.2).
-        if self.established && packet.get(SCTP_COMMON_HEADER) == Some(&CHUNK_INIT) {
+        if self.established && sctp::begins_association(packet) {
             return;
         }
         let packet = Bytes::copy_from_slice(packet);
@@ -262,11 +246,11 @@ impl Data {
     /// Hands the SCTP packets that are to be sent to `send`.
     pub(crate) fn transmit(&mut self, now: Instant, mut send: impl FnMut(&[u8])) {
         while let Some(transmit) = self.endpoint.poll_transmit() {
-            encode(&transmit.payload, &mut send);
+            sctp::encode(&transmit.payload, &mut send);
         }
         if let Some((_, association)) = &mut self.association {
             while let Some(transmit) = association.poll_transmit(now) {
-                encode(&transmit.payload, &mut send);
+                sctp::encode(&transmit.payload, &mut send);
             }
         }
     }
@@ -331,7 +315,7 @@ impl Data {
         if let Some((handle, _)) = self.association.take() {
             self.endpoint.handle_event(handle, EndpointEvent::drained());
         }
-        self.endpoint = endpoint(self.config);
+        self.endpoint = sctp::endpoint(self.config);
         self.established = false;
         self.unread = Vec::new();
         for channel in std::mem::take(&mut self.channels) {
@@ -579,34 +563,5 @@ impl fmt::Debug for Data {
             .field("channels", &self.channels)
             .field("malformed", &self.malformed)
             .finish_non_exhaustive()
-    }
-}
-
-fn endpoint(config: DataConfig) -> Endpoint {
-    let mut endpoint = EndpointConfig::new();
-    // Whole words, so that no chunk needs padding.
-    endpoint.max_payload_size(((MAX_DATA - SCTP_HEADERS) & !3) as u32);
-    let mut server = ServerConfig::new();
-    server.transport = Arc::new(transport_config(config));
-    Endpoint::new(Arc::new(endpoint), Some(Arc::new(server)))
-}
-
-fn transport_config(config: DataConfig) -> TransportConfig {
-    TransportConfig::default()
-        .with_max_send_message_size(MAX_MESSAGE as u32)
-        .with_max_receive_message_size(MAX_MESSAGE as u32)
-        .with_rto_initial_ms(RTO_INITIAL_MS)
-        .with_rto_min_ms(RTO_MIN_MS)
-        .with_rto_max_ms(RTO_MAX_MS)
-        // Whether the peer is there is for ICE to say.
-        .with_max_init_retransmits(None)
-        .with_max_data_retransmits(None)
-        .with_remote_port(config.remote_port.max(1))
-}
-
-fn encode(payload: &Payload, send: &mut impl FnMut(&[u8])) {
-    match payload {
-        Payload::RawEncode(packets) => packets.iter().for_each(|packet| send(packet)),
-        Payload::PartialDecode(_) => {}
     }
 }

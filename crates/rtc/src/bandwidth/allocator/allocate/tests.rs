@@ -365,9 +365,9 @@ fn a_viewer_follows_the_estimate_if_all_its_publishers_are_asked_and_we_measure(
         ..estimate(600)
     };
     for (tracks, estimate, follows) in [
-        (vec![asked.clone(), audio(2, 40)], estimate(600), true),
-        (vec![asked.clone()], receiver, false),
-        (vec![asked, free.clone()], estimate(600), false),
+        (vec![asked, audio(2, 40)], estimate(600), true),
+        (vec![asked], receiver, false),
+        (vec![asked, free], estimate(600), false),
         (vec![free], estimate(600), false),
         (vec![audio(2, 40)], estimate(600), false),
     ] {

@@ -1,0 +1,299 @@
+//! Requests: whom each is for, and what is answered.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::{Credentials, Gateway};
+use crate::counters::add;
+use crate::handle::{self, Command, Inbox, Responder};
+use crate::request::{Address, Refusal, Request};
+use crate::session::Session;
+use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, id};
+
+/// A request that has no reply yet.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    session: Option<SessionId>,
+    transaction: String,
+}
+
+/// What becomes of a request.
+pub(super) enum Answer {
+    Now(Value),
+    /// A handle has it; it gives the reply, or none if it has put it into the client's queue itself.
+    Later(Unanswered, oneshot::Receiver<Option<Value>>),
+}
+
+/// What became of a request that makes sense.
+enum Dispatched {
+    Done(Value),
+    Handed(oneshot::Receiver<Option<Value>>),
+}
+
+impl Gateway {
+    pub(super) async fn answer_now(
+        &self,
+        client: &Client,
+        request: Result<Request, Refusal>,
+    ) -> Value {
+        match self.answer(client, None, request).await {
+            Answer::Now(reply) => reply,
+            // Without a queue to put it into, the reply always comes back.
+            Answer::Later(request, reply) => {
+                self.reply_of(reply.await, &request).unwrap_or_default()
+            }
+        }
+    }
+
+    pub(super) async fn answer(
+        &self,
+        client: &Client,
+        queue: Option<&Client>,
+        request: Result<Request, Refusal>,
+    ) -> Answer {
+        add(&self.inner.context.counters.requests);
+        let request = match request {
+            Ok(request) => request,
+            Err(Refusal {
+                error,
+                session,
+                transaction,
+            }) => {
+                return Answer::Now(self.refuse(&error, session, transaction.as_deref()));
+            }
+        };
+        let unanswered = Unanswered {
+            session: request.session(),
+            transaction: request.transaction.clone(),
+        };
+        match self.dispatch(client, queue, request).await {
+            Ok(Dispatched::Done(reply)) => Answer::Now(reply),
+            Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
+            Err(error) => Answer::Now(self.refuse_unanswered(&error, &unanswered)),
+        }
+    }
+
+    /// What is left to be said to a request that a handle had: the reply, if it is not in the client's queue already.
+    pub(crate) fn reply_of(
+        &self,
+        reply: Result<Option<Value>, oneshot::error::RecvError>,
+        request: &Unanswered,
+    ) -> Option<Value> {
+        reply.unwrap_or_else(|_| {
+            let error = ApiError::PluginMessage("No plugin to handle this message".to_owned());
+            Some(self.refuse_unanswered(&error, request))
+        })
+    }
+
+    fn refuse_unanswered(&self, error: &ApiError, request: &Unanswered) -> Value {
+        self.refuse(error, request.session, Some(&request.transaction))
+    }
+
+    async fn dispatch(
+        &self,
+        client: &Client,
+        queue: Option<&Client>,
+        request: Request,
+    ) -> Result<Dispatched, ApiError> {
+        let (id, handle) = match request.address {
+            Address::Server => {
+                return self.server_request(client, &request).map(Dispatched::Done);
+            }
+            Address::Session(id) => (id, None),
+            Address::Handle(id, handle) => (id, Some(handle)),
+        };
+        self.authorize_client(client, &request)?;
+        let session = self.session(id)?;
+        session.touch();
+        let handle = match handle {
+            None => None,
+            Some(handle) => Some(
+                session
+                    .handle(handle)
+                    .ok_or(ApiError::HandleNotFound(handle, id))?,
+            ),
+        };
+        match (request.verb.as_str(), handle) {
+            ("keepalive", _) => Ok(Dispatched::Done(self.reply("ack", &session, &request))),
+            ("claim", _) => {
+                session.claim(client);
+                Ok(Dispatched::Done(self.reply("success", &session, &request)))
+            }
+            ("attach", None) => self
+                .attach(client, &session, &request)
+                .map(Dispatched::Done),
+            ("destroy", None) => {
+                self.inner.remove(&session);
+                Ok(Dispatched::Done(self.reply("success", &session, &request)))
+            }
+            ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
+                let reply = self.hand(&session, &handle, queue, request).await;
+                Ok(Dispatched::Handed(reply))
+            }
+            ("attach" | "destroy", Some(_))
+            | ("message" | "trickle" | "hangup" | "detach", None) => {
+                Err(ApiError::InvalidPath(request.verb))
+            }
+            _ => Err(ApiError::UnknownRequest(request.verb)),
+        }
+    }
+
+    fn server_request(&self, client: &Client, request: &Request) -> Result<Value, ApiError> {
+        let transaction = &request.transaction;
+        match request.verb.as_str() {
+            "info" => Ok(self.info(Some(transaction))),
+            "ping" => Ok(json!({ "janus": "pong", "transaction": transaction })),
+            "create" => self.create(client, request),
+            _ => Err(ApiError::InvalidPath(request.verb.clone())),
+        }
+    }
+
+    fn create(&self, client: &Client, request: &Request) -> Result<Value, ApiError> {
+        let inner = &self.inner;
+        if !inner.accepting.load(Ordering::Relaxed) {
+            return Err(ApiError::NotAcceptingSessions);
+        }
+        self.authorize_client(client, request)?;
+        let config = &inner.context.config;
+        let mut sessions = inner.sessions();
+        if reached(config.max_sessions, sessions.len())
+            || (!client.is_polled()
+                && reached(config.max_sessions_per_connection, client.session_count()))
+        {
+            return Err(ApiError::NotAcceptingSessions);
+        }
+        let id = match id::read(request.members.get("id"), inner.context.config.string_ids) {
+            0 => SessionId::random(|id| sessions.contains_key(&id)),
+            wanted if sessions.contains_key(&SessionId(wanted)) => {
+                return Err(ApiError::SessionConflict);
+            }
+            wanted => SessionId(wanted),
+        };
+        let session = Session::new(id, client.clone(), inner.context.counters.clone());
+        sessions.insert(id, Arc::new(session));
+        add(&inner.context.counters.sessions);
+        Ok(json!({
+            "janus": "success",
+            "transaction": request.transaction,
+            "data": { "id": id.to_json(inner.context.config.string_ids) },
+        }))
+    }
+
+    fn attach(
+        &self,
+        client: &Client,
+        session: &Arc<Session>,
+        request: &Request,
+    ) -> Result<Value, ApiError> {
+        let context = &self.inner.context;
+        let package = Fields(&request.members).required_string("plugin")?;
+        let opaque_id = Fields(&request.members).string("opaque_id")?;
+        let plugin = self
+            .inner
+            .plugins
+            .iter()
+            .find(|plugin| plugin.info().package == package)
+            .ok_or_else(|| ApiError::PluginNotFound(package.to_owned()))?;
+        let may_attach =
+            client.is_internal() || context.config.token_opens(request.text("token"), package);
+        if !may_attach {
+            return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
+        }
+        if reached(
+            context.config.max_handles_per_session,
+            session.handle_count(),
+        ) {
+            return Err(ApiError::PluginAttach("too many handles"));
+        }
+        let id = HandleId::random(|id| session.has_handle(id));
+        let opaque_id = opaque_id.map(str::to_owned);
+        handle::start(id, session.clone(), &**plugin, opaque_id, context.clone())
+            .map_err(|()| ApiError::SessionNotFound(session.id))?;
+        let data = json!({ "id": id.to_json(context.config.string_ids) });
+        let reply = Object::new().with_all(self.reply("success", session, request));
+        Ok(reply.with("data", data).into())
+    }
+
+    /// Lets the handle's task answer. No reply ever comes if it has ended, or ends before.
+    async fn hand(
+        &self,
+        session: &Arc<Session>,
+        handle: &Inbox,
+        queue: Option<&Client>,
+        request: Request,
+    ) -> oneshot::Receiver<Option<Value>> {
+        let (responder, reply) = Responder::new(queue.cloned());
+        let Request {
+            transaction,
+            verb,
+            members,
+            address,
+        } = request;
+        let command = match verb.as_str() {
+            "message" => Command::Message {
+                transaction,
+                members,
+                responder,
+            },
+            "trickle" => Command::Trickle {
+                transaction,
+                members,
+                responder,
+            },
+            "hangup" => {
+                let reason = "Janus API".to_owned();
+                Command::Hangup {
+                    reason,
+                    responder: Some((transaction, responder)),
+                }
+            }
+            _ => Command::Detach {
+                responder: Some((transaction, responder)),
+            },
+        };
+        match (&command, address) {
+            (Command::Detach { .. }, Address::Handle(_, id)) => {
+                session.remove_handle(id);
+                // Nobody finds the handle any more: it has to end even if the client goes away while it waits.
+                handle.deliver(command);
+            }
+            _ => {
+                // If there is no task any more, the responder goes with the command.
+                handle.send(command).await;
+            }
+        }
+        reply
+    }
+
+    fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {
+        json!({
+            "janus": janus,
+            "session_id": session.id.to_json(self.inner.context.config.string_ids),
+            "transaction": request.transaction,
+        })
+    }
+
+    fn authorize_client(&self, client: &Client, request: &Request) -> Result<(), ApiError> {
+        match client.is_internal() {
+            true => Ok(()),
+            false => self.authorize(request.into()),
+        }
+    }
+}
+
+impl<'a> From<&'a Request> for Credentials<'a> {
+    fn from(request: &'a Request) -> Self {
+        Credentials {
+            api_secret: request.text("apisecret"),
+            token: request.text("token"),
+        }
+    }
+}
+
+/// Whether there is no room for another; a limit of 0 is none.
+fn reached(limit: usize, count: usize) -> bool {
+    limit > 0 && count >= limit
+}

@@ -1,0 +1,91 @@
+//! When a server is told that somebody is still there.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// When keep-alives are due, and which answers are to them. There need not be any: many cameras give none, and play on.
+#[derive(Debug)]
+pub(crate) struct KeepAlive {
+    every: Duration,
+    next: Instant,
+    /// The number of the first one.
+    first: Option<u32>,
+    /// From when on one may be repeated.
+    repeats_from: Instant,
+}
+
+impl KeepAlive {
+    pub fn new(every: Duration, now: Instant) -> Self {
+        Self {
+            every,
+            next: now + every,
+            first: None,
+            repeats_from: now,
+        }
+    }
+
+    /// When one is due.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// One went out under this number.
+    pub fn sent(&mut self, number: u32, now: Instant) {
+        self.next = now + self.every;
+        self.first.get_or_insert(number);
+    }
+
+    /// Whether an answer with this number, or without any, is to one of them.
+    pub fn is_answered_by(&self, number: Option<u32>) -> bool {
+        self.first
+            .is_some_and(|first| number.is_none_or(|number| number >= first))
+    }
+
+    /// The server wanted other credentials, which it now gets: it may count only what it accepts. Refused again, the
+    /// next one is soon enough.
+    pub fn repeat(&mut self, now: Instant) {
+        if now >= self.repeats_from {
+            self.repeats_from = now + self.every;
+            self.next = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn answers_are_told_from_those_to_earlier_requests() {
+        let now = Instant::now();
+        let mut alive = KeepAlive::new(EVERY, now);
+        assert!(!alive.is_answered_by(None));
+        for number in [5, 6] {
+            alive.sent(number, now);
+        }
+        let numbers = [None, Some(4), Some(5), Some(6)];
+        assert_eq!(
+            numbers.map(|number| alive.is_answered_by(number)),
+            [true, false, true, true]
+        );
+    }
+
+    #[test]
+    fn one_with_stale_credentials_is_repeated_at_once_but_not_for_ever() {
+        let start = Instant::now();
+        let mut alive = KeepAlive::new(EVERY, start);
+        for turn in 1..3 {
+            let now = start + turn * EVERY;
+            assert_eq!(alive.next(), now);
+            alive.sent(5, now);
+            alive.repeat(now);
+            assert_eq!(alive.next(), now);
+            alive.sent(6, now);
+            alive.repeat(now);
+            assert_eq!(alive.next(), now + EVERY);
+        }
+    }
+}
