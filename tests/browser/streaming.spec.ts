@@ -1,7 +1,8 @@
 // Mountpoints that ffmpeg, GStreamer, files and cameras feed, watched in browsers.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import type { Server } from '../server/portunus.mjs';
@@ -124,12 +125,13 @@ test('ffmpeg feeds VP8 as SRTP', async ({ page, server, clientScript }) => {
   await mediaFlows(page, { video: 'VP8' });
 });
 
-test('ffmpeg encodes AV1, and GStreamer packetizes it, beside Opus', FIREFOX, async ({ page, server, clientScript }, info) => {
+test('ffmpeg encodes AV1, and GStreamer packetizes it, beside Opus', FIREFOX, async ({ page, server, clientScript }) => {
   needsGstreamer();
   await open(page, server, clientScript);
   const ports = await mountpoint(page, 7, [AUDIO, video('av1')]);
   // Debian's ffmpeg cannot put AV1 into RTP: "[rtp] Unsupported codec av1".
-  const pipe = info.outputPath('av1.ivf');
+  const folder = mkdtempSync(join(tmpdir(), 'portunus-'));
+  const pipe = join(folder, 'av1.ivf');
   execFileSync('mkfifo', [pipe]);
   try {
     feed('ffmpeg', `-v error -y ${PICTURE} -pix_fmt yuv420p -c:v libaom-av1 -usage realtime -cpu-used 8 -g 50 -b:v 300k -flush_packets 1 -f ivf ${pipe}`);
@@ -138,7 +140,7 @@ test('ffmpeg encodes AV1, and GStreamer packetizes it, beside Opus', FIREFOX, as
     await client(page, 'client.watch({ id: 7 })');
     await mediaFlows(page, { audio: 'opus', video: 'AV1' });
   } finally {
-    rmSync(pipe);
+    rmSync(folder, { recursive: true });
   }
 });
 

@@ -195,6 +195,9 @@ impl Output {
                 .collect();
         });
         packet.write_to(Some(pt), &mut self.packet);
+        if self.packet.is_empty() {
+            return None;
+        }
         let at = self.clock.at(packet.arrival());
         let put = self.writer.packet(at, &self.packet, &mut self.buffer);
         Some(put.map_err(drop))

@@ -4,9 +4,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When keep-alives are due, and which answers are to them. There need not be any: many cameras give none, and play on.
+/// What is sent, in turn while it is not accepted: servers know the one, the other or both (RFC 2326 sections 10.1 and 10.8).
+const METHODS: [&str; 2] = ["OPTIONS", "GET_PARAMETER"];
+
+/// When keep-alives are due, which they are, and which answers are to them. There need not be any: many cameras give
+/// none, and play on.
 #[derive(Debug)]
 pub(crate) struct KeepAlive {
+    method: &'static str,
+    /// The next one is of the same method: the last one was accepted, or is repeated.
+    stays: bool,
     every: Duration,
     next: Instant,
     /// The number of the first one.
@@ -17,7 +24,10 @@ pub(crate) struct KeepAlive {
 
 impl KeepAlive {
     pub fn new(every: Duration, now: Instant) -> Self {
+        let [method, _] = METHODS;
         Self {
+            method,
+            stays: true,
             every,
             next: now + every,
             first: None,
@@ -28,6 +38,20 @@ impl KeepAlive {
     /// When one is due.
     pub fn next(&self) -> Instant {
         self.next
+    }
+
+    /// The method of the one that is due.
+    pub fn method(&mut self) -> &'static str {
+        let [usual, other] = METHODS;
+        if !std::mem::take(&mut self.stays) {
+            self.method = if self.method == usual { other } else { usual };
+        }
+        self.method
+    }
+
+    /// The last one was accepted.
+    pub fn accepted(&mut self) {
+        self.stays = true;
     }
 
     /// One went out under this number.
@@ -48,6 +72,7 @@ impl KeepAlive {
         if now >= self.repeats_from {
             self.repeats_from = now + self.every;
             self.next = now;
+            self.stays = true;
         }
     }
 }
@@ -71,6 +96,20 @@ mod tests {
             numbers.map(|number| alive.is_answered_by(number)),
             [true, false, true, true]
         );
+    }
+
+    #[test]
+    fn what_is_not_accepted_is_followed_by_the_other_method() {
+        let mut alive = KeepAlive::new(EVERY, Instant::now());
+        assert_eq!(
+            [(); 3].map(|()| alive.method()),
+            ["OPTIONS", "GET_PARAMETER", "OPTIONS"]
+        );
+        alive.accepted();
+        assert_eq!(alive.method(), "OPTIONS");
+        alive.repeat(Instant::now());
+        assert_eq!(alive.method(), "OPTIONS");
+        assert_eq!(alive.method(), "GET_PARAMETER");
     }
 
     #[test]

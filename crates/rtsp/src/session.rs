@@ -203,12 +203,13 @@ impl Session {
                     Incoming::Response(number, response) => {
                         if alive.is_answered_by(number) {
                             match u16::from(response.status()) {
+                                200..300 => alive.accepted(),
                                 401 if self.connection.challenge(&response).is_ok() => {
                                     alive.repeat(Instant::now());
                                 }
                                 454 => return Err(RtspError::Ended),
-                                // Whatever a server thinks of the method: as long as it plays, all is well.
-                                _ => {}
+                                // Whatever a server thinks of it: as long as it plays, all is well.
+                                status => tracing::debug!(status, "keep-alive refused"),
                             }
                         }
                     }
@@ -221,11 +222,11 @@ impl Session {
                     }
                     if now >= alive.next() {
                         pairs.iter().for_each(|pair| pair.open_way(self.ssrc));
-                        let request = Request::new("OPTIONS", &self.whole);
+                        let request = Request::new(alive.method(), &self.whole);
                         let sending = self.connection.send(&request);
                         let number = timeout(self.request_timeout, sending).await;
                         let number = number.map_err(|_| RtspError::Timeout {
-                            what: "OPTIONS",
+                            what: "a keep-alive",
                             after: self.request_timeout,
                         })??;
                         alive.sent(number, now);

@@ -152,7 +152,7 @@ async fn keep_alives_without_answer_end_nothing_that_plays() {
     let url = server(move |method, number, text| {
         match method {
             // It goes on playing without a word, and then no more.
-            "OPTIONS" => match counts.fetch_add(1, Ordering::SeqCst) {
+            "OPTIONS" | "GET_PARAMETER" => match counts.fetch_add(1, Ordering::SeqCst) {
                 0..3 => return packet(),
                 _ => return Vec::new(),
             },
@@ -180,7 +180,7 @@ async fn keep_alives_without_answer_end_nothing_that_plays() {
 #[tokio::test]
 async fn keep_alives_that_want_a_login_end_nothing_that_plays() {
     let url = server(|method, number, text| match method {
-        "OPTIONS" => {
+        "OPTIONS" | "GET_PARAMETER" => {
             let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
             let refusal = reply(number, "401 Unauthorized", challenge, "");
             [refusal, packet()].concat()
@@ -194,6 +194,67 @@ async fn keep_alives_that_want_a_login_end_nothing_that_plays() {
     });
     let is_news = |told: &Told| !matches!(told, Told::Connected(_));
     for _ in 0..3 {
+        assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
+    }
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_knows_but_the_other_keep_alive_gets_that() {
+    // It plays on for who keeps the session alive.
+    let url = server(|method, number, text| match method {
+        "OPTIONS" => reply(number, "501 Not Implemented", "", ""),
+        "GET_PARAMETER" => [reply(number, "200 OK", "", ""), packet()].concat(),
+        _ => good(method, number, text),
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        reconnect_delay: Duration::from_secs(4),
+        ..config(url)
+    });
+    let is_news = |told: &Told| !matches!(told, Told::Connected(_));
+    for _ in 0..4 {
+        assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
+    }
+    pulled.stop().await;
+}
+
+#[tokio::test]
+async fn keep_alives_with_a_stale_nonce_are_sent_again_at_once() {
+    // Each nonce is good for one keep-alive, and only those that are accepted bring packets.
+    let nonces = Arc::new(AtomicUsize::new(0));
+    let url = server(move |method, number, text| match method {
+        "SETUP" => {
+            let lines =
+                "Session: abc;timeout=4\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
+            reply(number, "200 OK", lines, "")
+        }
+        "OPTIONS" => {
+            let nonce = nonces.load(Ordering::SeqCst);
+            if nonce > 0 && text.contains(&format!("nonce=\"n{nonce}\"")) {
+                nonces.fetch_add(1, Ordering::SeqCst);
+                return [reply(number, "200 OK", "", ""), packet()].concat();
+            }
+            let nonce = nonce.max(1);
+            nonces.store(nonce, Ordering::SeqCst);
+            let challenge = format!("WWW-Authenticate: Digest realm=\"x\", nonce=\"n{nonce}\"\r\n");
+            reply(number, "401 Unauthorized", &challenge, "")
+        }
+        _ => good(method, number, text),
+    })
+    .await;
+    let mut pulled = Pull::start(Config {
+        transport: Transport::Tcp,
+        login: Some(Login {
+            user: "me".to_owned(),
+            password: "secret".to_owned(),
+        }),
+        // Keep-alives are due every 2 s.
+        reconnect_delay: Duration::from_secs(3),
+        ..config(url)
+    });
+    let is_news = |told: &Told| !matches!(told, Told::Connected(_));
+    for _ in 0..5 {
         assert_eq!(pulled.until("news", is_news).await, Told::Packet(0, 96));
     }
     pulled.stop().await;

@@ -137,7 +137,8 @@ impl SendBatch {
         if self.is_full() {
             self.flush(socket);
         }
-        self.arena.get_mut(self.used..).unwrap_or_default()
+        let end = self.used + DATAGRAM_BYTES;
+        self.arena.get_mut(self.used..end).unwrap_or_default()
     }
 
     /// Whether it has to be flushed before there is room again.

@@ -32,8 +32,8 @@ const PACKAGE: &str = "janus.plugin.streaming";
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What a packet may take on a machine that is busy with other tests. What holds the server up shows: hanging servers are
 /// waited for longer.
-const GAP: Duration = Duration::from_millis(500);
-const HANGS: u64 = 2;
+const GAP: Duration = Duration::from_secs(3);
+const HANGS: u64 = 5;
 /// Ends the payload of the source that is watched, behind a number.
 const OURS: [u8; 4] = *b"ours";
 
@@ -203,7 +203,8 @@ async fn http(to: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> (u16
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     stream.write_all(head.as_bytes()).await.unwrap();
-    stream.write_all(body).await.unwrap();
+    // A server that has refused it already need not read it all.
+    let _ = stream.write_all(body).await;
     let mut answer = String::new();
     let reading = timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
     reading.expect("an answer").unwrap();
@@ -421,7 +422,8 @@ async fn foreign_rtp_and_a_flood_elsewhere_cost_a_viewer_nothing() {
         let mut foreign = Sender::new(port, 1_234);
         let mut rng = StdRng::seed_from_u64(5);
         while !stopped.load(Ordering::Relaxed) {
-            for _ in 0..50 {
+            // So few go to the port that is watched that its buffer has room for all: no one repeats what is lost there.
+            for _ in 0..200 {
                 flood.picture(true, 1);
             }
             // What is no RTP, and what is, of somebody else.
@@ -456,7 +458,7 @@ async fn viewers_that_vanish_cost_another_nothing() {
     let viewer = server.attach(PACKAGE).await;
     let watched = Watched::start(viewer, port).await;
     let mut others = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..10 {
         let mut caller = server.attach(PACKAGE).await;
         let mut peer = watch(&mut caller).await;
         peer.run_until(|peer| !peer.packets.is_empty()).await;
@@ -464,9 +466,9 @@ async fn viewers_that_vanish_cost_another_nothing() {
         drop(peer);
         others.push(caller);
     }
-    watched.go_on(400).await;
+    watched.go_on(200).await;
     let info = json!({ "request": "info", "id": 7 });
-    assert_eq!(admin.manage(info).await["info"]["viewers"], 21);
+    assert_eq!(admin.manage(info).await["info"]["viewers"], 11);
     watched.assert_undisturbed().await;
 }
 

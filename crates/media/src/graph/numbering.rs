@@ -13,8 +13,10 @@ use super::{Packet, Part, PictureIds, SourceKey};
 const REMEMBERED: u64 = 1_024;
 /// Ended runs remembered. Where every frame loses its upper layer, each frame ends one.
 const MAX_RUNS: usize = 128;
-/// How many picture ids a reference of VP9 goes back at most (P_DIFF, RFC 9628 section 4.2).
-const VP9_REACH: u16 = 127;
+/// How many picture ids a reference of VP9 goes back at most (P_DIFF of a scalability structure, RFC 9628 section 4.2), and
+/// how many at most in practice, where ids have 7 bits and none is out of reach.
+const VP9_REACH: u16 = 255;
+const VP9_REACH_SHORT: u16 = 63;
 
 /// What became of a packet when it was sent: enough to write it again, to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -274,13 +276,15 @@ impl Numbering {
 
     /// The numbers of the picture that a switch begins with.
     fn next_ids(&self, packet: &Packet, ids: PictureIds) -> PictureIds {
-        let refers_back = packet.codec == Codec::Vp9
-            && !(packet.layers.keyframe && packet.layers.start)
-            // No id of 7 bits is out of reach.
-            && !(ids.is_short || self.last_ids.is_short);
+        let refers_back =
+            packet.codec == Codec::Vp9 && !(packet.layers.keyframe && packet.layers.start);
         // Without a keyframe, references must not hit what the receiver has of the stream before: it is to wait.
-        self.last_ids
-            .after(if refers_back { VP9_REACH + 1 } else { 1 })
+        let reach = match refers_back {
+            false => 0,
+            true if ids.is_short || self.last_ids.is_short => VP9_REACH_SHORT,
+            true => VP9_REACH,
+        };
+        self.last_ids.after(reach + 1)
     }
 
     /// Other layers are relayed from here on.

@@ -239,7 +239,8 @@ impl Sink {
                 (Some(descriptor), ExtensionKind::DependencyDescriptor) => descriptor.bytes(),
                 _ => value,
             };
-            if let Some(id) = number(kind) {
+            // Once each, however often a hostile source repeats one: some are longer than they came.
+            if let Some(id) = number(kind).filter(|id| list.iter().all(|(other, _)| other != id)) {
                 list.push((id, value));
             }
         }
@@ -362,5 +363,54 @@ mod tests {
             .write_rtx(&packet, &repeated, 1, &stamp, &mut out)
             .unwrap();
         assert_eq!(out[header + 2..len], expected);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_repeated_leaves_once() {
+        let mut line = video("0", 1_000);
+        line.extensions.set(ExtensionKind::DependencyDescriptor, 12);
+        let mut sink = Sink::new(&line);
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(98),
+            sequence: 1,
+            timestamp: 2,
+            ssrc: Ssrc(3),
+        };
+        let long = [0xc0; 200];
+        let repeated = std::iter::repeat_n((5, &[][..]), 100);
+        let elements = std::iter::once((5, &long[..])).chain(repeated);
+        let mut packet = Packet::empty(Instant::now());
+        packet.data = vec![0; 1_200];
+        let len = write_header(&mut packet.data, &fields, elements).unwrap();
+        packet.data.truncate(len);
+        packet.data.extend_from_slice(&[1, 2, 3]);
+        packet.header = Header::parse(&packet.data).unwrap();
+        let mut numbers = ExtensionMap::default();
+        numbers.set(ExtensionKind::DependencyDescriptor, 5);
+        packet.set_extensions(numbers);
+        packet.codec = line.payloads[0].codec;
+        packet.frame = Some(7);
+        let sent = sink
+            .numbering
+            .forward(SourceKey(1), &packet, 90_000, Part::default());
+        let sent = Sent {
+            frame_offset: 9,
+            ..sent.unwrap()
+        };
+        let stamp = Stamp {
+            send_time: AbsSendTime::from_duration(Duration::ZERO),
+            transport_seq: 0,
+            playout_delay: None,
+        };
+        let mut out = [0; 2_048];
+        sink.write(&packet, &sent, &stamp, &mut out).unwrap();
+        let written = Header::parse(&out).unwrap();
+        let descriptors = written.extensions(&out).filter(|(id, _)| *id == 12);
+        let descriptors: Vec<&[u8]> = descriptors.map(|(_, value)| value).collect();
+        assert_eq!(descriptors.len(), 1);
+        assert_eq!(descriptors[0].len(), long.len());
+        assert_eq!(descriptors[0][1..3], [0, 16]);
     }
 }

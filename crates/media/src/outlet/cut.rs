@@ -162,15 +162,18 @@ pub(crate) fn write_packet(
 }
 
 /// Copies the header of a packet, with the dependency descriptor that the receiver is to see; returns its length, which
-/// is not twice that of the source's.
+/// is not twice that of the source's. One with several descriptors is copied as it is.
 fn copy_header(packet: &Packet, taken: &Taken, out: &mut [u8]) -> Option<usize> {
     let (header, data) = (&packet.header, &packet.data);
     let original = data.get(..header.header_len())?;
-    let Some(rewritten) = Rewritten::of(packet, &taken.sent) else {
+    let own = packet.extensions.id(ExtensionKind::DependencyDescriptor);
+    let is_own = |(id, _): &(u8, &[u8])| Some(*id) == own;
+    let rewritten = Rewritten::of(packet, &taken.sent);
+    let is_single = || header.extensions(data).filter(is_own).nth(1).is_none();
+    let Some(rewritten) = rewritten.filter(|_| is_single()) else {
         out.get_mut(..original.len())?.copy_from_slice(original);
         return Some(original.len());
     };
-    let own = packet.extensions.id(ExtensionKind::DependencyDescriptor);
     let elements = header.extensions(data).map(|(id, value)| match own {
         Some(own) if own == id => (id, rewritten.bytes()),
         _ => (id, value),
@@ -189,4 +192,58 @@ fn copy_header(packet: &Packet, taken: &Taken, out: &mut [u8]) -> Option<usize> 
     let kept = original.get(..header::FIXED_HEADER_LEN + sources)?;
     out.get_mut(..kept.len())?.copy_from_slice(kept);
     Some(sources + written)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Instant;
+
+    use portunus_rtp::Header;
+
+    use super::*;
+
+    #[test]
+    fn a_header_with_several_descriptors_is_copied_as_it_is() {
+        let fields = Fields {
+            marker: true,
+            padding: false,
+            pt: Pt(98),
+            sequence: 1,
+            timestamp: 2,
+            ssrc: Ssrc(3),
+        };
+        let long = [0xc0; 200];
+        for repeated in [0, 100] {
+            let repeated = std::iter::repeat_n((5, &[][..]), repeated);
+            let elements = std::iter::once((5, &long[..])).chain(repeated);
+            let mut packet = Packet::empty(Instant::now());
+            packet.data = vec![0; 1_200];
+            let len = write_header(&mut packet.data, &fields, elements).unwrap();
+            packet.data.truncate(len);
+            packet.data.extend_from_slice(&[1, 2, 3]);
+            packet.header = Header::parse(&packet.data).unwrap();
+            packet
+                .extensions
+                .set(ExtensionKind::DependencyDescriptor, 5);
+            packet.frame = Some(7);
+            let sent = Numbering::starting_after(0).forward(
+                SourceKey(1),
+                &packet,
+                90_000,
+                Part::default(),
+            );
+            let taken = Taken {
+                sent: Sent {
+                    frame_offset: 9,
+                    ..sent.unwrap()
+                },
+                ssrc: Ssrc(3),
+            };
+            let mut out = [0; 2_048];
+            let to = (Ssrc(3), Pt(98));
+            let (_, written) = write_packet(&packet, &taken, to, false, &mut out).unwrap();
+            assert_eq!(written, packet.data.len());
+        }
+    }
 }

@@ -159,7 +159,8 @@ impl TappedPacket {
     }
 
     /// Writes the RTP packet in place of what `out` holds: the header with its extensions and the numbers of the
-    /// tap's stream, with another payload type if one is given, and the payload without padding.
+    /// tap's stream, with another payload type if one is given, and the payload without padding. `out` is left empty if
+    /// that is no packet.
     pub fn write_to(&self, pt: Option<Pt>, out: &mut Vec<u8>) {
         let pt = pt.unwrap_or(self.packet.header.pt);
         out.clear();

@@ -109,6 +109,7 @@ impl Simulation {
         let mut workers = together(count, now);
         for bare in &mut workers {
             bare.worker.keep_datagrams();
+            bare.worker.take_time_for_handshakes();
         }
         let mut this = Self {
             start: now,

@@ -19,7 +19,7 @@ const FOR_TRACKS: f64 = 0.95;
 const MARGIN: f64 = 1.25;
 /// Who is asked for less because pictures are left out is asked for so much less than there is that they fit
 /// again: with the margin, and what headers and the rates of encoders have on top.
-const LEFT_OUT: f64 = 1.3;
+const LEFT_OUT: f64 = 1.08 * MARGIN;
 /// What a video track is taken to want before it was measured.
 const UNMEASURED: DataRate = DataRate::kbps(1_500);
 /// The publisher of a single layer may send this much more than it does, and this much at least.
