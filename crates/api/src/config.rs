@@ -104,8 +104,8 @@ impl Default for WhipConfig {
             ice_servers: Vec::new(),
             allow_origins: vec!["*".into()],
             max_sessions: 100_000,
-            // Chromium's largest offers have some 10 KiB; simulcast and SVC make them no larger than 20.
-            max_body: 64 << 10,
+            // A browser that watches 50 speakers of a room offers some 250 KiB.
+            max_body: 1 << 20,
             connect_timeout: Duration::from_secs(30),
         }
     }

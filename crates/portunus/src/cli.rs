@@ -60,7 +60,9 @@ impl Cli {
 
     /// The configuration's file; none: the defaults are used.
     pub(crate) fn file(&self) -> Option<PathBuf> {
-        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists());
+        // One that cannot be looked at is there: without its secrets nobody wants to run.
+        let may_exist = |file: &PathBuf| !matches!(file.try_exists(), Ok(false));
+        let default = || Some(PathBuf::from(DEFAULT_FILE)).filter(may_exist);
         self.config.clone().or_else(default)
     }
 }

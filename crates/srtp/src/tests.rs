@@ -169,13 +169,13 @@ fn counter_mode_with_either_tag() {
 fn a_packet_is_taken_once_and_late_ones_within_the_window() {
     for profile in ALL {
         let (sealer, mut opener) = pair(profile);
-        for index in [10, 12, 11, 300, 173] {
+        for index in [10, 12, 11, 700, 189] {
             let packet = seal(&sealer, SSRC, index);
             assert_eq!(open(&mut opener, &packet), Ok(index));
             assert_eq!(open(&mut opener, &packet), Err(OpenError::Replayed));
         }
         assert_eq!(
-            open(&mut opener, &seal(&sealer, SSRC, 172)),
+            open(&mut opener, &seal(&sealer, SSRC, 188)),
             Err(OpenError::Replayed)
         );
     }

@@ -1,23 +1,27 @@
 //! The replay window (RFC 3711 section 3.3.2).
 
-/// How far behind the highest index a packet may come, in packets.
-const WINDOW: u64 = 128;
+/// How far behind the highest index a packet may come, in packets: so long that retransmissions that were asked for still
+/// fit, since publishers without a repair stream send those under their old numbers.
+const WINDOW: u64 = 64 * WORDS as u64;
+const WORDS: usize = 8;
 
-/// Which of the last 128 packet indices have been received. DTLS numbers its records alike.
+/// Which of the last 512 packet indices have been received. DTLS numbers its records alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayWindow {
     highest: u64,
-    /// Bit `i` stands for the index `highest - i`.
-    seen: u128,
+    /// A bit for each index, at the place of its remainder; those ahead of the highest are not set.
+    seen: [u64; WORDS],
 }
 
 impl ReplayWindow {
     /// A window in which `first` has been received.
-    pub const fn starting_with(first: u64) -> Self {
-        Self {
+    pub fn starting_with(first: u64) -> Self {
+        let mut window = Self {
             highest: first,
-            seen: 1,
-        }
+            seen: [0; WORDS],
+        };
+        window.set(first, true);
+        window
     }
 
     /// The highest index received.
@@ -29,26 +33,42 @@ impl ReplayWindow {
     pub fn is_fresh(&self, index: u64) -> bool {
         match self.highest.checked_sub(index) {
             None => true,
-            Some(age) => age < WINDOW && self.seen & (1 << age) == 0,
+            Some(age) => age < WINDOW && !self.is_set(index),
         }
     }
 
     /// Takes note that `index`, which was fresh, has been received.
     pub fn accept(&mut self, index: u64) {
         match self.highest.checked_sub(index) {
-            Some(age) if age < WINDOW => self.seen |= 1 << age,
+            Some(age) if age < WINDOW => self.set(index, true),
             Some(_) => {}
-            None => {
-                let ahead = index - self.highest;
-                self.seen = if ahead < WINDOW {
-                    self.seen << ahead
-                } else {
-                    0
-                } | 1;
+            None if index - self.highest < WINDOW => {
+                for between in self.highest + 1..index {
+                    self.set(between, false);
+                }
                 self.highest = index;
+                self.set(index, true);
             }
+            None => *self = Self::starting_with(index),
         }
     }
+
+    fn is_set(&self, index: u64) -> bool {
+        let (word, bit) = place(index);
+        self.seen.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    fn set(&mut self, index: u64, seen: bool) {
+        let (place, bit) = place(index);
+        if let Some(word) = self.seen.get_mut(place) {
+            *word = if seen { *word | bit } else { *word & !bit };
+        }
+    }
+}
+
+/// The word of an index, and its bit.
+fn place(index: u64) -> (usize, u64) {
+    (index as usize / 64 % WORDS, 1 << (index % 64))
 }
 
 #[cfg(test)]
@@ -71,9 +91,18 @@ mod tests {
         assert!(!window.is_fresh(0) && window.is_fresh(u64::MAX - 1));
     }
 
+    #[test]
+    fn what_was_asked_for_again_during_a_keyframe_is_taken() {
+        let mut window = ReplayWindow::starting_with(0);
+        (2..400).for_each(|index| window.accept(index));
+        assert!(window.is_fresh(1));
+        window.accept(1);
+        assert!(!window.is_fresh(1));
+    }
+
     proptest! {
         #[test]
-        fn agrees_with_a_set(indices in proptest::collection::vec(0u64..600, 1..400)) {
+        fn agrees_with_a_set(indices in proptest::collection::vec(0u64..3_000, 1..600)) {
             let mut seen = HashSet::from([0]);
             let mut highest = 0;
             let mut window = ReplayWindow::starting_with(0);

@@ -12,13 +12,16 @@ impl Broadcast for Streaming {
 
     fn publish(&self, stream: &Stream<'_>) -> Option<Value> {
         let request = self.about(stream, "publish")?;
-        Some(request.with_some("token", stream.token).into())
+        // The bearer token may be what opens the API.
+        let token = stream.parameter("token").or(stream.token);
+        Some(request.with_some("token", token).into())
     }
 
     fn watch(&self, stream: &Stream<'_>) -> Option<Value> {
         // There is no way to offer again.
         let request = self.about(stream, "watch")?.with("renegotiate", false);
-        Some(request.with_some("pin", stream.token).into())
+        let pin = stream.parameter("pin").or(stream.token);
+        Some(request.with_some("pin", pin).into())
     }
 
     fn start(&self) -> Value {

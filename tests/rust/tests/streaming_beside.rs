@@ -254,7 +254,7 @@ async fn whip_requests_that_cannot_be_cost_a_viewer_nothing() {
     let right = bearer(&valid);
     let mut peer = Peer::offering().await;
     let good = offer(&mut peer);
-    let large = "v".repeat(1 << 20);
+    let large = "v".repeat(2 << 20);
     for _ in 0..100 {
         for (status, body) in [
             (400, ""),

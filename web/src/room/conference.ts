@@ -27,6 +27,8 @@ export class Conference {
   private subscription: Subscription | null = null;
   private ownName = '';
   private readonly others = new Map<string, Person>();
+  /** What a lost connection carried, and what brings it back. */
+  private readonly lost = new Map<string, () => void>();
   private moderationSecret: string | null = null;
   /** Who has the floor, in rooms that tell. */
   private dominant: Id | null = null;
@@ -111,7 +113,7 @@ export class Conference {
         layers: (feed, mid, event) => this.grid.layers(keyOf(feed, mid), event),
         said: (feed, text) => this.chat.said(this.others.get(String(feed))?.name ?? 'Somebody', text),
         connected: (up, reason) => {
-          if (!up && this.subscription) this.offerAgain('Pictures and sounds of the others', reason, () => this.resubscribe());
+          if (!up && this.subscription) this.offerAgain('pictures and sounds of the others', reason, () => this.resubscribe());
         },
         failed: (error) => notice('error', `The others cannot be received: ${explain(error)}`),
       },
@@ -135,6 +137,7 @@ export class Conference {
     clearInterval(this.timer);
     this.figures.stop();
     this.others.clear();
+    this.lost.clear();
     this.moderationSecret = null;
     // The next room has another.
     element<HTMLInputElement>('secret').value = '';
@@ -183,8 +186,8 @@ export class Conference {
     },
     connected: (up, reason) => {
       if (up || !this.participant) return;
-      this.sending.stop();
-      this.offerAgain('What you send', reason, () => void this.sending.start());
+      this.sending.lost();
+      this.offerAgain('what you send', reason, () => void this.sending.start());
     },
   };
 
@@ -303,9 +306,17 @@ export class Conference {
     this.timer = setInterval(() => void tick(), READING);
   }
 
+  /** There is one notice, which brings back all that was lost. */
   private offerAgain(what: string, reason: string | undefined, run: () => void): void {
-    notice('warning', `The connection was lost (${reason ?? 'no reason given'}). ${what} can be connected again.`, [
-      { label: 'Connect again', id: 'again', run: () => { clearNotice(); run(); } },
+    this.lost.set(what, run);
+    const connectAgain = (): void => {
+      clearNotice();
+      const runs = [...this.lost.values()];
+      this.lost.clear();
+      for (const run of runs) run();
+    };
+    notice('warning', `The connection was lost (${reason ?? 'no reason given'}): ${[...this.lost.keys()].join(', ')}.`, [
+      { label: 'Connect again', id: 'again', run: connectAgain },
     ]);
   }
 

@@ -38,6 +38,7 @@ export class Participant {
   private readonly descriptions = new Map<string, string>();
   private last: Promise<unknown> = Promise.resolve();
   private cameUp = () => {};
+  private failed = (_: Error) => {};
   private wordsReady: Promise<void> | null = null;
 
   private constructor(private readonly exchange: Exchange, readonly room: Id) {}
@@ -48,6 +49,7 @@ export class Participant {
       message: (data) => tell(data, events),
       connected: (up, reason) => {
         if (up) participant?.cameUp();
+        else participant?.wentDown();
         events.connected(up, reason);
       },
       data: () => {},
@@ -167,11 +169,21 @@ export class Participant {
   }
 
   private async openForWords(): Promise<void> {
-    const settled = new Promise<void>((done) => {
+    const settled = new Promise<void>((done, failed) => {
       this.cameUp = () => setTimeout(done, SETTLING);
+      this.failed = failed;
     });
+    // Whoever waits for it hears of a failure; nobody does yet while there is no answer.
+    settled.catch(() => {});
     await this.negotiate([], {});
     await settled;
+  }
+
+  /** What was agreed on the connection is gone with it. */
+  private wentDown(): void {
+    this.wordsReady = null;
+    this.descriptions.clear();
+    this.failed(new Error('the connection was lost'));
   }
 
   private async offer(tracks: Track[], body: Record<string, unknown>, { svc = '', described }: Offered): Promise<void> {

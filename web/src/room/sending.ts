@@ -1,6 +1,6 @@
 // What is sent to a room: microphone, camera, screen; muted, changed and ended while it goes on.
 import { openDevice, openScreen, type Capture } from '../capture';
-import { element, notice } from '../page';
+import { clearNotice, element, notice } from '../page';
 import type { Setup } from '../setup';
 import { explain } from './api';
 import type { Participant } from './participant';
@@ -10,6 +10,11 @@ export type Slot = 'audio' | 'video' | 'screen';
 export class Sending {
   private capture: Capture | null = null;
   private readonly tracks = new Map<Slot, MediaStreamTrack>();
+  /** For whom camera and microphone are being opened. */
+  private opening: Participant | null = null;
+  /** What was muted when the connection was lost. */
+  private readonly muted = new Set<string>();
+  private changing: Promise<void> = Promise.resolve();
   private readonly publish = element<HTMLButtonElement>('publish');
   private readonly buttons = {
     audio: element<HTMLButtonElement>('mute-audio'),
@@ -26,7 +31,7 @@ export class Sending {
     }
     this.buttons.screen.addEventListener('click', () => this.run(this.tracks.has('screen') ? this.endScreen() : this.shareScreen()));
     this.bitrate.addEventListener('change', () => this.run(this.participant()?.configure({ bitrate: this.bitrateCap })));
-    setup.onDevice((kind) => this.run(this.changeDevice(kind)));
+    setup.onDevice((kind) => this.run(this.change(kind)));
     this.show();
   }
 
@@ -38,18 +43,27 @@ export class Sending {
     return this.tracks.get(slot)?.enabled === false;
   }
 
-  /** Opens what the form says and sends it. */
+  /** Opens what the form says and sends it, once. */
   async start(): Promise<void> {
-    const capture = await this.setup.capture(() => void this.start());
     const participant = this.participant();
-    if (!capture || !participant) return stopAll(capture);
+    if (!participant || this.opening === participant || this.tracks.has('audio') || this.tracks.has('video')) return;
+    this.opening = participant;
+    let capture: Capture | null = null;
+    try {
+      capture = await this.setup.capture(() => void this.start());
+    } finally {
+      if (this.opening === participant) this.opening = null;
+    }
+    if (!capture || participant !== this.participant()) return stopAll(capture);
     this.show();
     // Nothing to send: a connection is made when there is.
     if (capture.stream.getTracks().length === 0) return;
     this.capture = capture;
-    for (const track of capture.stream.getTracks()) this.tracks.set(track.kind as 'audio' | 'video', track);
+    const tracks = capture.stream.getTracks();
+    for (const track of tracks) this.take(track.kind as 'audio' | 'video', track, this.muted.has(track.kind));
     try {
       await participant.publish(capture.stream, this.setup.sendOptions, this.setup.videoCodec, this.bitrateCap);
+      for (const track of tracks.filter(({ enabled }) => !enabled)) await participant.send(track, false);
     } catch (error) {
       this.stop();
       notice('warning', explain(error));
@@ -57,8 +71,16 @@ export class Sending {
     this.update();
   }
 
+  /** The connection was lost: the same, but what is muted stays muted when it is started again. */
+  lost(): void {
+    const muted = (['audio', 'video'] as const).filter((slot) => this.isMuted(slot));
+    this.stop();
+    for (const slot of muted) this.muted.add(slot);
+  }
+
   /** Frees camera, microphone and screen; the connection is closed by who made it. */
   stop(): void {
+    this.muted.clear();
     stopAll(this.capture);
     this.capture = null;
     for (const track of this.tracks.values()) track.stop();
@@ -105,16 +127,36 @@ export class Sending {
     track.stop();
   }
 
+  /** One device after the other: each takes the place of the one before. */
+  private change(kind: 'audio' | 'video'): Promise<void> {
+    const changed = this.changing.then(() => this.changeDevice(kind));
+    this.changing = changed.catch(() => {});
+    return changed;
+  }
+
   private async changeDevice(kind: 'audio' | 'video'): Promise<void> {
     const old = this.tracks.get(kind);
     const participant = this.participant();
     if (!old || !participant) return;
     const track = await openDevice(kind, this.setup.captureOptions);
-    track.enabled = old.enabled;
-    this.tracks.set(kind, track);
+    // Left, or lost, while the browser asked.
+    if (this.tracks.get(kind) !== old) return track.stop();
+    this.take(kind, track, !old.enabled);
     await participant.replace(old, track);
     old.stop();
     this.update();
+  }
+
+  private take(slot: 'audio' | 'video', track: MediaStreamTrack, muted: boolean): void {
+    track.enabled = !muted;
+    this.tracks.set(slot, track);
+    // Not by us: that raises no event.
+    track.addEventListener('ended', () => {
+      if (this.tracks.get(slot) !== track) return;
+      notice('warning', slot === 'audio' ? 'The microphone is gone: nobody hears you.' : 'The camera is gone: nobody sees you.', [
+        { label: 'Use another', id: 'another', run: () => { clearNotice(); this.run(this.change(slot)); } },
+      ]);
+    });
   }
 
   private update(): void {

@@ -53,7 +53,9 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(AUTHORIZATION) else {
         return Ok(None);
     };
-    let token = value.to_str().ok().and_then(|value| {
+    // Clients send names and words as they are, in UTF-8.
+    let token = std::str::from_utf8(value.as_bytes());
+    let token = token.ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         let token = token.trim();
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)

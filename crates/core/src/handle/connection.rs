@@ -252,7 +252,7 @@ impl Connections {
             return None;
         }
         let mut negotiated = connection.negotiated.clone()?;
-        let mid = negotiated.media.first()?.mid;
+        let mid = negotiated.media.iter().find(|media| !media.disabled)?.mid;
         connection.session.set_remote_ice(remote.clone());
         self.context.renew_ice(connection);
         let local = connection.session.local_transport();
@@ -386,11 +386,11 @@ impl Connections {
         let Some(connection) = &self.current else {
             return;
         };
-        let first = connection
-            .negotiated
-            .as_ref()
-            .and_then(|negotiated| negotiated.media.first());
-        let first = first.map(|media| media.mid.as_str());
+        let first = connection.negotiated.as_ref().and_then(|negotiated| {
+            let mut media = negotiated.media.iter().enumerate();
+            media.find(|(_, media)| !media.disabled)
+        });
+        let first = first.map(|(place, media)| (place, media.mid.as_str()));
         for candidate in candidates {
             // An empty line says that there are no more.
             if candidate.text.is_empty() || !candidate.is_for_bundle(first) {

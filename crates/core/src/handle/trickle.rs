@@ -25,13 +25,16 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it is for the transport that all m-lines share: the one of the first.
-    pub(crate) fn is_for_bundle(&self, first_mid: Option<&str>) -> bool {
-        let other_mid = match (first_mid, &self.mid) {
-            (Some(first), Some(mid)) => first != mid,
-            _ => false,
-        };
-        self.index.unwrap_or(0) == 0 && !other_mid
+    /// Whether it is for the transport that all m-lines share: the one of the first that is in use, at this place and
+    /// with this mid. The mid says more than the place.
+    pub(crate) fn is_for_bundle(&self, first: Option<(usize, &str)>) -> bool {
+        match (first, &self.mid) {
+            (Some((_, first)), Some(mid)) => first == mid,
+            (first, _) => {
+                let place = first.map_or(0, |(place, _)| place as u64);
+                self.index.is_none_or(|index| index == place)
+            }
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::Instant;
 use portunus_rtc::connection::{Incoming, Received, Refusal};
 use portunus_rtc::data::DataMessage as RtcData;
 use portunus_rtc::{
-    DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, TransportEvent, stun_username,
+    DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, SelectedPair, TransportEvent,
+    stun_username,
 };
 
 use smallvec::SmallVec;
@@ -77,7 +78,7 @@ impl Worker {
             return;
         };
         match peer.connection.receive(now, local, remote, datagram) {
-            Received::Consumed => {}
+            Received::Consumed => self.learn_again(slot, remote, datagram),
             Received::Refused(refusal) => {
                 peer.refused += 1;
                 self.counters.refuse(refusal);
@@ -243,8 +244,10 @@ impl Worker {
                 }
             }
             TransportEvent::SelectedPair(pair) => {
-                // By now it has answered from there: whoever had the address before is gone.
-                self.learn_address(slot, pair.remote, true);
+                // By now it has answered from there: whoever had the address before is gone. A lite agent asks nobody, and
+                // takes a forged check's word.
+                let sure = !self.parts.ice_lite;
+                self.learn_address(slot, pair.remote, sure);
                 self.emit(
                     id,
                     Event::SelectedPair {
@@ -303,13 +306,25 @@ impl Worker {
         }
     }
 
+    /// An authentic check came from an address that was another's when it came first: that one may be gone.
+    fn learn_again(&mut self, slot: usize, remote: SocketAddr, datagram: &[u8]) {
+        let is_stun = datagram.first().is_some_and(|first| *first < 4);
+        if is_stun && self.by_address.get(&remote) != Some(&slot) {
+            self.learn_address(slot, remote, false);
+        }
+    }
+
     /// A peer's datagrams may come from `address`. A check may come with a forged one: the address of a peer that is
     /// connected stays with it, unless this one is `sure` to be there.
     fn learn_address(&mut self, slot: usize, address: SocketAddr, sure: bool) {
         let owner = self.by_address.get(&address);
         let owner = owner.filter(|owner| **owner != slot && !sure);
         let owner = owner.and_then(|owner| self.peers.get(*owner));
-        let is_taken = owner.is_some_and(|owner| owner.connection.transport.is_connected());
+        let is_taken = owner.is_some_and(|owner| {
+            let transport = &owner.connection.transport;
+            let is_used = |pair: &SelectedPair| pair.remote == address;
+            transport.is_connected() || transport.selected_pair().is_some_and(is_used)
+        });
         let Some(peer) = self.peers.get_mut(slot).filter(|_| !is_taken) else {
             return;
         };

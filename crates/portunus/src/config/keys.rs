@@ -9,6 +9,9 @@ pub(crate) trait Keys: Sized {
     /// A section; sections may hold sections.
     fn section(&mut self, name: &'static str, keys: impl FnOnce(&mut Self));
 
+    /// Whether a key of the present section is given, and was not taken yet.
+    fn gives(&self, name: &'static str) -> bool;
+
     /// A key whose value has to pass a check.
     fn checked<T: ConfigValue>(
         &mut self,

@@ -223,7 +223,12 @@ fn visit_media(media: &mut MediaConfig, announced: &mut Vec<Announced>, keys: &m
     keys.key("ipv6", &mut media.ipv6);
     keys.key("ice_lite", &mut media.ice_lite);
     let (mut certificate, mut key) = media.certificate.clone().unzip();
-    keys.key("certificate", &mut certificate);
+    let has_key = keys.gives("key");
+    let checked = |file: &Option<PathBuf>| match file.is_none() || has_key {
+        true => Ok(()),
+        false => Err("needs media.key".into()),
+    };
+    keys.checked("certificate", &mut certificate, checked);
     keys.checked("key", &mut key, |key: &Option<PathBuf>| {
         match key.is_some() == certificate.is_some() {
             true => Ok(()),

@@ -28,6 +28,10 @@ impl Keys for Printer {
         self.path.pop();
     }
 
+    fn gives(&self, _: &'static str) -> bool {
+        true
+    }
+
     fn checked<T: ConfigValue>(
         &mut self,
         name: &'static str,

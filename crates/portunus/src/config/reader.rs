@@ -132,6 +132,12 @@ impl Keys for Reader<'_> {
         self.enter(format!("{path}."), table, keys);
     }
 
+    fn gives(&self, name: &'static str) -> bool {
+        let section = self.open.last();
+        let table = section.and_then(|section| section.table.as_ref());
+        table.is_some_and(|table| table.contains_key(name))
+    }
+
     fn checked<T: ConfigValue>(
         &mut self,
         name: &'static str,

@@ -202,6 +202,10 @@ fn values_out_of_range_are_mistakes() {
             "media.key: needs media.certificate",
         ),
         (
+            "[media]\ncertificate = \"c.pem\"",
+            "media.certificate: needs media.key",
+        ),
+        (
             "[media]\nannounced = [\"1.2.3\"]",
             "media.announced: \"1.2.3\" is neither",
         ),

@@ -42,6 +42,8 @@ const PACE: Duration = Duration::from_millis(20);
 
 /// Remote candidates taken from signalling; more are ignored.
 const MAX_REMOTE_CANDIDATES: usize = 32;
+/// Local candidates beyond which none is learnt from answers: all of a machine's addresses, and what NATs make of them.
+const MAX_LOCAL_CANDIDATES: usize = 64;
 /// Checks that the agent keeps for the time when the remote side is known.
 const MAX_EARLY: usize = 100;
 /// Remote addresses from which authentic checks are taken; more are ignored.
@@ -288,6 +290,16 @@ impl Ice {
         Ok(Some(ignored))
     }
 
+    /// Whether an answer's address is known as ours, or few of those were learnt from answers: a check may be answered
+    /// again and again, each time with another.
+    fn has_room_for(&self, mapped: Option<SocketAddr>) -> bool {
+        let ours = self.agent.local_candidates();
+        ours.clone().nth(MAX_LOCAL_CANDIDATES).is_none()
+            || ours
+                .clone()
+                .any(|candidate| Some(candidate.addr()) == mapped)
+    }
+
     /// Takes a STUN datagram.
     pub(crate) fn receive(
         &mut self,
@@ -313,6 +325,10 @@ impl Ice {
             }
         };
         if self.sources.len() >= MAX_SOURCES && !self.is_source(remote) {
+            return StunOutcome::Refused;
+        }
+        if message.is_successful_binding_response() && !self.has_room_for(message.mapped_address())
+        {
             return StunOutcome::Refused;
         }
         let packet = StunPacket {

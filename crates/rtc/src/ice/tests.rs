@@ -10,7 +10,7 @@ use portunus_sdp::negotiated::{DtlsRole, IceCredentials, RemoteTransport};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{Ice, LocalCandidate, MAX_SOURCES, StunOutcome};
+use super::{Ice, LocalCandidate, MAX_LOCAL_CANDIDATES, MAX_SOURCES, StunOutcome};
 
 const PASSWORD: &str = "a password of twenty-two";
 
@@ -170,4 +170,28 @@ fn who_checks_before_its_answer_comes_is_checked_in_turn() {
         }
         assert!(asked, "after {checks} checks");
     }
+}
+
+#[test]
+fn a_check_that_is_answered_again_and_again_teaches_few_addresses() {
+    let now = Instant::now();
+    let mut ice = ice(false, false, now);
+    let from: SocketAddr = ([10, 0, 0, 2], 7).into();
+    ice.receive(now, here(), from, &request([9; 12]));
+    ice.handle_timeout(now + Duration::from_millis(100));
+    let mut sent = std::iter::from_fn(|| ice.poll_transmit());
+    let check = sent.find(|datagram| datagram.bytes[0] == 0 && datagram.bytes[1] == 1);
+    let transaction: [u8; 12] = check.unwrap().bytes[8..20].try_into().unwrap();
+    let mut accepted = 0;
+    for n in 0..10_000_u16 {
+        // XOR-MAPPED-ADDRESS, another each time.
+        let [high, low] = n.to_be_bytes();
+        let mapped = vec![0, 1, high, low, 1, 2, 3, 4];
+        let answer = message(0x0101, transaction, &[(0x0020, mapped)]);
+        let outcome = ice.receive(now, here(), from, &answer);
+        accepted += usize::from(outcome == StunOutcome::Accepted);
+    }
+    assert!(accepted > 1, "{accepted}");
+    let known = ice.agent.local_candidates().count();
+    assert!(known <= MAX_LOCAL_CANDIDATES + 1, "{known}");
 }
