@@ -215,6 +215,19 @@ mod tests {
     }
 
     #[test]
+    fn tokens_may_have_any_characters() {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_bytes("bearer grün".as_bytes()).unwrap();
+        headers.insert(AUTHORIZATION, value);
+        assert_eq!(bearer(&headers).ok(), Some(Some("grün")));
+        for wrong in [&b"Bearer \xff"[..], b"Bearer ", b"Basic abc"] {
+            let value = HeaderValue::from_bytes(wrong).unwrap();
+            headers.insert(AUTHORIZATION, value);
+            assert!(bearer(&headers).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_is_refused_only_to_those_who_say_so() {
         for (accept, taken) in [
             (&[][..], true),

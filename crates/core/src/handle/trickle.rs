@@ -139,3 +139,29 @@ impl EarlyCandidates {
         fresh.map(|(_, candidate)| candidate).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_for_the_first_line_in_use_by_its_mid_or_else_by_its_place() {
+        let second = Some((1, "v"));
+        for (mid, index, first, is_for) in [
+            (Some("v"), Some(0), second, true),
+            (Some("a"), Some(1), second, false),
+            (None, Some(1), second, true),
+            (None, Some(0), second, false),
+            (None, None, second, true),
+            (Some("v"), Some(0), None, true),
+            (Some("v"), Some(1), None, false),
+        ] {
+            let candidate = Candidate {
+                mid: mid.map(str::to_owned),
+                index,
+                text: String::new(),
+            };
+            assert_eq!(candidate.is_for_bundle(first), is_for, "{candidate:?}");
+        }
+    }
+}

@@ -436,5 +436,13 @@ mod tests {
             rig.worker.poll_touched(now);
             assert_eq!(rig.worker.owner(from), Some(owner));
         }
+        // Once the first is gone the address may well be the second's.
+        let first = peer(1);
+        rig.inbox.send(Command::ClosePeer { peer: first });
+        rig.worker.take_commands(now);
+        let mut datagram = buffer[..check.len].to_vec();
+        rig.worker
+            .take_datagram(now, local, client(1), &mut datagram);
+        assert_eq!(rig.worker.owner(client(1)), Some(peer(2)));
     }
 }
