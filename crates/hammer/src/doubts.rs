@@ -1,13 +1,16 @@
 //! What makes the figures of a run doubtful, beside hammer's own limits, which the scenarios know.
 
 use crate::ceiling::UNDISTURBED;
-use crate::figures::percent;
+use crate::figures::{percent, time_us};
 use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample};
 
 /// How much of a core the hypervisor may take.
 const STOLEN: f64 = 0.02;
 /// How idle a server's cores are when something else than them was the limit.
 const SPARE: f64 = 0.85;
+
+/// A core that by itself answers a hundredth of all moments later than this spoils the delays, in microseconds.
+const LATE_US: f64 = 200.0;
 
 /// Said of hammer itself.
 pub(crate) const NOT_OPTIMISED: &str =
@@ -39,6 +42,14 @@ fn of(run: &RunRecord) -> Vec<String> {
             doubts.push(format!(
                 "the ceiling's loop had its core for only {} of the time",
                 percent(share)
+            ));
+        }
+    }
+    for late in &run.lateness {
+        if late.p99_us >= LATE_US {
+            let (core, p99) = (late.core, time_us(late.p99_us));
+            doubts.push(format!(
+                "core {core} without any load answers 1 % of the time after more than {p99}: so late are packets too"
             ));
         }
     }
@@ -75,7 +86,7 @@ fn highest(shares: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{LoadUse, ServerUse};
+    use crate::record::{Lateness, LoadUse, ServerUse};
     use crate::report::example;
 
     #[test]
@@ -102,11 +113,20 @@ mod tests {
             ceiling.cpu_share = Some(0.5);
             ceiling.delivered_share = 0.9;
         }
+        run.lateness = [100.0, 1_500.0]
+            .into_iter()
+            .enumerate()
+            .map(|(core, p99_us)| Lateness {
+                core,
+                p99_us,
+                max_us: 20_000.0,
+            })
+            .collect();
         add(&mut run);
         add(&mut run);
         assert_eq!(
             run.summary.warnings.len(),
-            4 + own.len(),
+            5 + own.len(),
             "{:?}",
             run.summary.warnings
         );

@@ -11,6 +11,7 @@ pub mod doubts;
 pub mod figures;
 pub mod inside;
 pub mod lab;
+mod lateness;
 pub mod namespace;
 pub mod progress;
 pub mod record;

@@ -50,6 +50,9 @@ pub struct RunRecord {
     /// What the server's core can do at most with such packets, measured in the same call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
+    /// How late the cores of server and load answered before the load was there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lateness: Vec<Lateness>,
     /// One a second.
     pub samples: Vec<Sample>,
     /// The times of constant load; a scenario without such has one for all of it.
@@ -123,6 +126,17 @@ pub struct Ceiling {
     /// How much of the time the loop had its core; what is missing went to something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_share: Option<f64>,
+}
+
+/// How late a core answers by itself: the least delay that anything on it can have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Which core.
+    pub core: usize,
+    /// 99 % of all moments are answered earlier.
+    pub p99_us: f64,
+    /// The latest.
+    pub max_us: f64,
 }
 
 /// One second.

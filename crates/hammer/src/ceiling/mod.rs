@@ -302,7 +302,8 @@ fn bind(namespace: Option<&Namespace>, ip: IpAddr) -> Result<UdpSocket, CeilingE
     socket.map_err(|source| CeilingError::Socket { ip, source })
 }
 
-fn pinned(core: usize) -> Result<(), CeilingError> {
+/// Keeps the calling thread on `core`.
+pub(crate) fn pinned(core: usize) -> Result<(), CeilingError> {
     pin(core).map_err(|source| CeilingError::Core { core, source })
 }
 

@@ -1,7 +1,7 @@
 //! Runs one scenario against several servers in turn, on this machine, so that their figures compare.
 //!
 //! Server and load are in network namespaces of their own, on cores of their own; the ceiling is measured
-//! before each round, over the same link.
+//! before each round, over the same link, and how late the cores answer without any load.
 
 mod config;
 mod process;
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::{Args, Parser};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -24,14 +25,17 @@ use crate::ceiling::{self, CeilingError};
 use crate::cli::Cli;
 use crate::namespace::{Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
-use crate::record::{Ceiling, ReadError, Report, RunRecord};
+use crate::record::{Ceiling, Lateness, ReadError, Report, RunRecord};
 use crate::report::{self, ReportError};
 use crate::viewer::Addresses;
-use crate::{doubts, figures};
+use crate::{doubts, figures, lateness};
 use process::{Ended, Process, inside};
 use server::{Server, StartError};
 pub use spec::{Named, SpecError};
 use variants::variants;
+
+/// How long the cores are watched before a round.
+const WATCHED: Duration = Duration::from_secs(2);
 
 /// What to run against what.
 #[derive(Debug, Args)]
@@ -52,7 +56,7 @@ pub struct Options {
     /// The cores that the load comes from
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
     load_cores: Vec<usize>,
-    /// How long the ceiling is measured before each round, in seconds; 0: not at all
+    /// How long the ceiling is measured before each round, in seconds; 0: neither it nor how late the cores answer
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = ceiling::seconds_or_none)]
     ceiling: f64,
     /// Each participant has a socket, instead of an address of its own and a socket with the others
@@ -242,6 +246,13 @@ fn heading(scenario: &[String]) -> String {
     first.into_iter().chain(letters).collect()
 }
 
+/// The bare machine, as a server finds it.
+#[derive(Clone)]
+struct Bare {
+    ceiling: Ceiling,
+    lateness: Vec<Lateness>,
+}
+
 struct Lab<'a> {
     options: &'a Options,
     link: Link,
@@ -257,13 +268,13 @@ impl Lab<'_> {
         })?;
         for round in 1..=self.options.rounds {
             for scenario in &plan.scenarios {
-                let ceiling = self.ceiling(scenario)?;
+                let machine = self.machine(scenario)?;
                 for spec in &plan.servers {
                     self.check()?;
                     let log = logs.join(scenario.log(&spec.name, round));
                     let mut runs = self.run(spec, scenario, &log)?;
                     for run in &mut runs {
-                        complete(run, round, ceiling.clone());
+                        complete(run, round, machine.clone());
                     }
                     report.runs.extend(runs);
                     // What is there stays, whatever happens to the rest.
@@ -277,12 +288,19 @@ impl Lab<'_> {
         Ok(())
     }
 
-    fn ceiling(&self, scenario: &PlannedScenario) -> Result<Option<Ceiling>, LabError> {
+    /// What the machine can do, before a server uses it.
+    fn machine(&self, scenario: &PlannedScenario) -> Result<Option<Bare>, LabError> {
         let Some(options) = &scenario.ceiling else {
             return Ok(None);
         };
         self.check()?;
         let progress = Progress::start("ceiling");
+        progress.note("watching how late the cores answer by themselves");
+        let cores = [
+            self.options.server_cores.as_slice(),
+            &self.options.load_cores,
+        ];
+        let lateness = lateness::measure(&cores.concat(), WATCHED)?;
         progress.note("measuring what the core can do at most");
         let ceiling = ceiling::measure(options, Some(&self.link))?;
         let rate = figures::bits_per_s(ceiling.delivered_bps);
@@ -290,7 +308,7 @@ impl Lab<'_> {
             "{rate}, enough for {} viewers",
             figures::count(ceiling.viewers)
         ));
-        Ok(Some(ceiling))
+        Ok(Some(Bare { ceiling, lateness }))
     }
 
     /// Starts a server, runs the scenario against it, and stops it.
@@ -360,9 +378,10 @@ impl Lab<'_> {
 }
 
 /// Adds what only the lab knows.
-fn complete(run: &mut RunRecord, round: u32, ceiling: Option<Ceiling>) {
+fn complete(run: &mut RunRecord, round: u32, machine: Option<Bare>) {
     run.round = round;
-    if let Some(ceiling) = ceiling {
+    if let Some(Bare { ceiling, lateness }) = machine {
+        run.lateness = lateness;
         run.summary.ceiling_share = Some(run.summary.carried_pps / ceiling.delivered_pps.max(1.0));
         run.ceiling = Some(ceiling);
     }

@@ -90,6 +90,7 @@ pub(super) async fn run(
         started_unix_s: started.as_secs_f64(),
         round: 1,
         ceiling: None,
+        lateness: Vec::new(),
         samples,
         steps,
         summary,

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use portunus_rtc::{DropReason, Protocol, Received, Transport, TransportEvent};
-use portunus_rtp::rtcp::{Compound, CompoundWriter, Packet, ReceiverReportWriter, RembWriter};
+use portunus_rtp::rtcp::{
+    Compound, CompoundWriter, Packet, ReceiverReportWriter, RembWriter, ReportBlock,
+};
 use portunus_rtp::{Pt, Ssrc};
 use portunus_srtp::Profile;
 use portunus_udp::{Received as Arrival, SendBatch};
@@ -271,8 +273,19 @@ impl Peer {
         }
     }
 
-    /// Sends a receiver report, as browsers do each second.
+    /// Sends receiver reports, as browsers do each second, and the limit with the first.
     fn report(&mut self, batch: &mut SendBatch) {
+        let blocks = self.count.report();
+        let mut reports = blocks.chunks(MAX_BLOCKS);
+        let first = reports.next().unwrap_or_default();
+        self.send_report(batch, first, self.limit_bps);
+        for blocks in reports {
+            self.send_report(batch, blocks, None);
+        }
+    }
+
+    /// Sends a datagram with what is given of a report and a limit.
+    fn send_report(&mut self, batch: &mut SendBatch, blocks: &[ReportBlock], limit: Option<u64>) {
         let Some(to) = self.transport.selected_pair().map(|pair| pair.remote) else {
             return;
         };
@@ -280,20 +293,16 @@ impl Peer {
         let Some(buf) = batch.room(&self.way).get_mut(..MAX_DATAGRAM) else {
             return;
         };
-        let blocks = self.count.report();
         let mut out = CompoundWriter::new(buf);
-        let reports = blocks
-            .chunks(MAX_BLOCKS)
-            .map(|blocks| ReceiverReportWriter {
-                ssrc: RECEIVER,
-                blocks,
-            });
-        for report in reports {
-            if out.push(&report).is_err() {
-                break;
-            }
+        let report = ReceiverReportWriter {
+            ssrc: RECEIVER,
+            blocks,
+        };
+        if !blocks.is_empty() {
+            // So many blocks always have room.
+            let _ = out.push(&report);
         }
-        if let Some(bitrate) = self.limit_bps {
+        if let Some(bitrate) = limit {
             let ssrcs: Vec<Ssrc> = self.count.ssrcs().take(MAX_BLOCKS).collect();
             let remb = RembWriter {
                 sender: RECEIVER,
