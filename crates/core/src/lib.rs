@@ -23,6 +23,7 @@ mod object;
 mod outbox;
 mod plugin;
 mod recording;
+mod replaced;
 pub mod request;
 mod session;
 mod signed_token;
@@ -49,6 +50,7 @@ pub use plugin::{
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use recording::{ClientRecording, SentMedia};
+pub use replaced::replace_file;
 
 /// The media graph's words: routes, layers, data messages.
 pub use portunus_media as media;

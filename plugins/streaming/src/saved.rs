@@ -5,12 +5,10 @@
 //! is in `removed` is left out. Names of mountpoints that are not permanent may be anything, so those here are told
 //! apart by their ids.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use portunus_core::replace_file;
 use serde_json::{Map, Value, json};
 
 use crate::config::ConfiguredMountpoint;
@@ -183,7 +181,9 @@ impl Saved {
         let mut content = self.content();
         let mut changed = content.clone();
         change(&mut changed)?;
-        write(&self.path, changed.to_toml()).map_err(|error| SavedError::Write {
+        let text = changed.to_toml().map_err(std::io::Error::other);
+        let written = text.and_then(|text| replace_file(&self.path, &text));
+        written.map_err(|error| SavedError::Write {
             path: self.path.clone(),
             error,
         })?;
@@ -260,19 +260,4 @@ impl Content {
         let content = json!({ "removed": self.removed, "mountpoint": mountpoints });
         Ok(format!("{HEAD}{}", toml::to_string(&content)?))
     }
-}
-
-/// Replaces the file at once: a reader sees the old or the new one, whatever happens.
-fn write(path: &Path, text: Result<String, toml::ser::Error>) -> std::io::Result<()> {
-    let text = text.map_err(std::io::Error::other)?;
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".new");
-    let aside = PathBuf::from(aside);
-    // There are secrets in it.
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(&aside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&aside, path)
 }

@@ -5,12 +5,10 @@
 //! `removed` is left out.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use portunus_core::replace_file;
 use serde_json::{Map, Value, json};
 
 use crate::config::ConfiguredRoom;
@@ -178,7 +176,7 @@ impl Turn {
         let mut changed = content.clone();
         change(&mut changed);
         let text = changed.to_toml().map_err(std::io::Error::other);
-        let written = text.and_then(|text| write(&saved.path, &text));
+        let written = text.and_then(|text| replace_file(&saved.path, &text));
         written.map_err(|error| SavedError::Write {
             path: saved.path.clone(),
             error,
@@ -231,23 +229,11 @@ impl Content {
     }
 }
 
-/// Replaces the file at once: a reader sees the old or the new one, whatever happens.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".new");
-    let aside = PathBuf::from(aside);
-    // There are secrets in it.
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(&aside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&aside, path)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
     use super::*;
 
     fn open(folder: &Path) -> Arc<Saved> {

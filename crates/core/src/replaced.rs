@@ -1,0 +1,42 @@
+//! Files that the server writes to be read again at its next start.
+
+use std::fs::{OpenOptions, rename};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Writes `text` in the place of the file, at once: a reader sees the old or the new one, whatever happens. Only its
+/// owner may read it, since secrets may be in it.
+pub fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".new");
+    let aside = PathBuf::from(aside);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&aside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    rename(&aside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs::{metadata, read_dir, read_to_string};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_the_new_one_alone_and_for_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("saved.toml");
+        for text in ["a longer text", "a text"] {
+            replace_file(&path, text).unwrap();
+            assert_eq!(read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(read_dir(folder.path()).unwrap().count(), 1);
+        assert!(replace_file(&folder.path().join("none/saved.toml"), "").is_err());
+    }
+}
