@@ -181,7 +181,10 @@ fn a_cap_is_told_at_once_and_each_second() {
     pair.right.connection.set_bitrate(None, pair.now);
     talk(&mut pair, 631, 300);
     assert_eq!(told(&pair, 500_000), 6);
-    assert_eq!(told(&pair, 10_000_000), 1, "lifted once");
+    assert_eq!(told(&pair, 1 << 30), 1, "lifted once");
+    pair.right.connection.set_bitrate(None, pair.now);
+    talk(&mut pair, 931, 130);
+    assert_eq!(told(&pair, 1 << 30), 1, "there is none any more");
 }
 
 #[test]
@@ -363,7 +366,7 @@ fn a_connection_that_has_ended_waits_for_nothing() {
     talk(&mut pair, 1, 100);
     let connection = &mut pair.right.connection;
     connection.set_bitrate(Some(1), pair.now);
-    connection.request_keyframe(VIDEO, 0);
+    connection.request_keyframe(VIDEO, 0, pair.now);
     connection.transport.close();
     pair.run(SECOND);
     assert_eq!(pair.right.connection.poll_timeout(), None);

@@ -155,3 +155,21 @@ pub enum Codec {
     H265,
     Av1,
 }
+
+impl Codec {
+    /// Whether it is video.
+    pub const fn is_video(self) -> bool {
+        match self {
+            Codec::Vp8 | Codec::Vp9 | Codec::H264 | Codec::H265 | Codec::Av1 => true,
+            Codec::Opus
+            | Codec::MultiOpus
+            | Codec::G722
+            | Codec::Pcmu
+            | Codec::Pcma
+            | Codec::L16
+            | Codec::Isac
+            | Codec::Red
+            | Codec::TelephoneEvent => false,
+        }
+    }
+}

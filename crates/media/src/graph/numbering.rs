@@ -193,6 +193,11 @@ impl Numbering {
         }
     }
 
+    /// Whether anything was relayed to the sink yet, whatever it was of.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.last_at.is_some()
+    }
+
     /// A source no longer feeds the sink, and its key may be given to another: nothing of it is
     /// remembered, and what comes next is a switch.
     pub(crate) fn forget(&mut self, source: SourceKey) {

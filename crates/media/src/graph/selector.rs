@@ -11,6 +11,11 @@ use crate::{Layer, LayerReason, RouteOptions};
 pub(crate) const ENCODINGS: usize = 3;
 /// How often a keyframe of an encoding that is waited for is asked for.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// An encoding is not silent before so many frames of others came since its last packet: slow streams have long pauses.
+const MISSED_FRAMES: u8 = 4;
+/// How long a picture stays until a keyframe of what follows it comes. Then the stream has none that can be told, such as
+/// one that is encrypted end to end.
+const LONGEST_STILL: Duration = Duration::from_secs(1);
 
 /// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +39,12 @@ pub(crate) struct Selector {
     /// The highest layers that the stream has shown.
     seen: (u8, u8),
     last_packet: [Option<Instant>; ENCODINGS],
+    /// Frames of other encodings since the last packet of each.
+    missed: [u8; ENCODINGS],
+    /// The receiver has the picture of another stream: what refers to pictures that it lacks is not for it.
+    awaits_keyframe: bool,
+    /// When the first such packet came.
+    awaiting_since: Option<Instant>,
     asked: Option<Instant>,
     svc: bool,
     /// The receiver lacks decode targets, or has lacked some since the last keyframe.
@@ -50,10 +61,12 @@ impl Selector {
         options: &RouteOptions,
     ) -> Selection {
         let now = packet.arrival;
-        if let Some(last) = self.last_packet.get_mut(usize::from(packet.encoding)) {
-            *last = Some(now);
-        }
-        if encodings > 1 && !self.choose_encoding(packet, options, now) {
+        if encodings > 1 {
+            self.note_arrival(packet);
+            if !self.choose_encoding(packet, options, now) {
+                return Selection::Other;
+            }
+        } else if self.awaits_keyframe && !self.may_begin(packet) {
             return Selection::Other;
         }
         self.encoding = Some(packet.encoding);
@@ -165,12 +178,44 @@ impl Selector {
         above
     }
 
-    /// The source of the route changed, or its gate was opened.
+    /// The gate was opened, or the sink is another.
     pub(crate) fn restart(&mut self) {
         *self = Self {
             announced: self.announced,
+            awaits_keyframe: self.awaits_keyframe || self.encoding.is_some(),
             ..Self::default()
         };
+    }
+
+    /// The receiver has the picture of another source.
+    pub(crate) fn await_keyframe(&mut self) {
+        self.awaits_keyframe = true;
+    }
+
+    /// Whether a stream without encodings to choose from can begin with the packet.
+    fn may_begin(&mut self, packet: &Packet) -> bool {
+        let now = packet.arrival;
+        let since = *self.awaiting_since.get_or_insert(now);
+        let begins = packet.layers.keyframe && packet.layers.start
+            || !packet.codec.is_video()
+            || now.saturating_duration_since(since) >= LONGEST_STILL;
+        if begins {
+            (self.awaits_keyframe, self.awaiting_since) = (false, None);
+        }
+        begins
+    }
+
+    fn note_arrival(&mut self, packet: &Packet) {
+        let of = usize::from(packet.encoding);
+        if let Some(last) = self.last_packet.get_mut(of) {
+            *last = Some(packet.arrival);
+        }
+        for (encoding, missed) in self.missed.iter_mut().enumerate() {
+            *missed = match encoding == of {
+                true => 0,
+                false => missed.saturating_add(u8::from(packet.layers.start)),
+            };
+        }
     }
 
     /// Says whether the packet's encoding is (now) the one to relay.
@@ -207,15 +252,14 @@ impl Selector {
             .find(|encoding| !self.silent(*encoding, options.fallback, now))
     }
 
+    /// Whether nothing of an encoding came for long, while others went on.
     fn silent(&self, encoding: u8, fallback: Duration, now: Instant) -> bool {
-        match self
-            .last_packet
-            .get(usize::from(encoding))
-            .copied()
-            .flatten()
-        {
+        let of = usize::from(encoding);
+        let missed = self.missed.get(of).copied().unwrap_or_default();
+        match self.last_packet.get(of).copied().flatten() {
             Some(last) => {
-                now.saturating_duration_since(last) > fallback.max(Duration::from_millis(1))
+                missed >= MISSED_FRAMES
+                    && now.saturating_duration_since(last) > fallback.max(Duration::from_millis(1))
             }
             None => true,
         }

@@ -270,25 +270,23 @@ impl Source {
     }
 }
 
-/// Keyframe requests to a source: merged, and at most one in a time an encoding.
+/// Keyframe requests to a source of another worker, which itself puts off what comes too often: merged where all viewers
+/// ask at once.
 #[derive(Debug, Default)]
 pub(crate) struct KeyframeRequests {
     last: [Option<Instant>; ENCODINGS],
 }
 
 impl KeyframeRequests {
-    /// For peers, which are asked at once.
-    pub(crate) const TO_PEERS: Duration = Duration::from_millis(300);
-    /// On the way to an ingest of another worker, which itself puts off what comes too often: less than
-    /// a keyframe takes to come.
-    pub(crate) const TO_INGESTS: Duration = Duration::from_millis(2);
+    /// Less than a keyframe takes to come.
+    const APART: Duration = Duration::from_millis(2);
 
     /// Somebody wants a keyframe; says whether it is to be asked for now.
-    pub(crate) fn ask(&mut self, encoding: u8, spacing: Duration, now: Instant) -> bool {
+    pub(crate) fn ask(&mut self, encoding: u8, now: Instant) -> bool {
         let Some(last) = self.last.get_mut(usize::from(encoding)) else {
             return false;
         };
-        if last.is_some_and(|last| now.saturating_duration_since(last) < spacing) {
+        if last.is_some_and(|last| now.saturating_duration_since(last) < Self::APART) {
             return false;
         }
         *last = Some(now);
@@ -337,14 +335,14 @@ mod tests {
     fn keyframe_requests_are_merged() {
         let start = Instant::now();
         let mut requests = KeyframeRequests::default();
-        let mut ask = |encoding, ms| {
-            let now = start + Duration::from_millis(ms);
-            requests.ask(encoding, KeyframeRequests::TO_PEERS, now)
+        let mut ask = |encoding, us| {
+            let now = start + Duration::from_micros(us);
+            requests.ask(encoding, now)
         };
         assert!(ask(0, 0));
-        assert!(!ask(0, 299));
-        assert!(ask(1, 299));
-        assert!(ask(0, 300));
-        assert!(!ask(9, 300));
+        assert!(!ask(0, 1_999));
+        assert!(ask(1, 1_999));
+        assert!(ask(0, 2_000));
+        assert!(!ask(9, 2_000));
     }
 }

@@ -114,18 +114,7 @@ impl RtpIngest {
 
     /// Whether it is video.
     pub fn is_video(&self) -> bool {
-        match self.codec {
-            Codec::Vp8 | Codec::Vp9 | Codec::H264 | Codec::H265 | Codec::Av1 => true,
-            Codec::Opus
-            | Codec::MultiOpus
-            | Codec::G722
-            | Codec::Pcmu
-            | Codec::Pcma
-            | Codec::L16
-            | Codec::Isac
-            | Codec::Red
-            | Codec::TelephoneEvent => false,
-        }
+        self.codec.is_video()
     }
 }
 

@@ -12,7 +12,7 @@ use super::limits::{MANY, note_limited};
 use super::peer::{Peer, Route, Track};
 use super::peers::guarded;
 use crate::command::Command;
-use crate::graph::{Messages, Selector, Sink, Source, SourceFormat, SourceKey};
+use crate::graph::{Messages, Selector, Sink, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{CloseReason, DataMessage, DataPayload, IceState, RouteOptions, SourceRef, TrackRef};
 
@@ -353,9 +353,8 @@ impl Worker {
         if let Some(peer) = self.slot(to.peer) {
             self.adapt_soon(peer, now);
         }
-        if !self.sources.get(source.0).is_some_and(Source::has_picture) {
-            self.want_keyframes(source, now);
-        }
+        // Asks for a keyframe if it can be relayed now: one that comes before the viewer is connected would only put off
+        // the one that it needs.
         self.prime_route(slot, now);
     }
 
@@ -381,14 +380,18 @@ impl Worker {
         let mut media = peer.connection.media().iter();
         let index = media.position(|media| media.mid == to.mid);
         let track = index.and_then(|index| peer.tracks.get_mut(index));
+        let mut follows = false;
         if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
             let fed = sink.route.and_then(|other| self.routes.get(other));
             if fed.is_none_or(|other| other.id <= id || other.to != to) {
-                sink.route = Some(slot);
+                follows = sink.route.replace(slot) != Some(slot) && sink.numbering.has_begun();
             }
         }
         if let Some(route) = self.routes.get_mut(slot) {
             route.sink = index.map(|index| (of, index));
+            if follows {
+                route.selector.await_keyframe();
+            }
         }
     }
 
@@ -424,9 +427,6 @@ impl Worker {
             // What was not relayed meanwhile leaves no gap.
             if let Some(sink) = sink {
                 sink.numbering.forget(source);
-            }
-            if !self.sources.get(source.0).is_some_and(Source::has_picture) {
-                self.want_keyframes(source, now);
             }
             self.prime_route(slot, now);
         }

@@ -137,6 +137,10 @@ impl Worker {
         packet.arrival = now;
         packet.set_extensions(extensions);
         packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
+        if packet.layers.keyframe && packet.layers.start {
+            peer.connection
+                .keyframe_came(incoming.media, incoming.encoding);
+        }
         source.even_out(packet);
         if source.fresh.is_empty() {
             self.fresh_sources.push(key);

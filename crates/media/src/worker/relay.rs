@@ -21,7 +21,7 @@ use super::Worker;
 use super::counters::Counters;
 use super::peer::{Peer, Route};
 use crate::command::Command;
-use crate::graph::{KeyframeRequests, Packet, Part, Selection, Source, SourceKey, Stamp};
+use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
 use crate::sys::{Destination, MediaSocket, SendBatch};
 use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
 
@@ -228,29 +228,19 @@ impl Worker {
         if !source.format.is_video {
             return;
         }
-        let (is, requests) = (source.is, &mut source.keyframes);
-        match is {
-            SourceRef::Ingest(_) if is.worker() != self.parts.index => {
-                if !requests.ask(encoding, KeyframeRequests::TO_INGESTS, now) {
-                    return;
-                }
+        let is = source.is;
+        if is.worker() != self.parts.index {
+            if source.keyframes.ask(encoding, now) {
+                let source = is;
+                self.send_to(is.worker(), Command::SourceKeyframe { source, encoding });
             }
-            // It puts off what comes too often.
-            SourceRef::Ingest(ingest) => return self.ask_ingest(ingest, encoding),
-            SourceRef::Track(track) => {
-                if !requests.ask(encoding, KeyframeRequests::TO_PEERS, now) {
-                    return;
-                }
-                if is.worker() == self.parts.index {
-                    return self.ask_peer(track, encoding);
-                }
-            }
+            return;
         }
-        let source = is;
-        self.send_to(
-            source.worker(),
-            Command::SourceKeyframe { source, encoding },
-        );
+        // Both put off what comes too often.
+        match is {
+            SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
+            SourceRef::Track(track) => self.ask_peer(track, encoding, now),
+        }
     }
 
     /// Somebody needs keyframes of whatever the source has.
@@ -264,7 +254,7 @@ impl Worker {
         }
     }
 
-    fn ask_peer(&mut self, track: TrackRef, encoding: u8) {
+    fn ask_peer(&mut self, track: TrackRef, encoding: u8, now: Instant) {
         let Some(slot) = self.by_id.get(&track.peer).copied() else {
             return;
         };
@@ -277,7 +267,7 @@ impl Worker {
             .iter()
             .position(|media| media.mid == track.mid);
         if let Some(media) = media {
-            peer.connection.request_keyframe(media, encoding);
+            peer.connection.request_keyframe(media, encoding, now);
         }
         self.touch(slot);
     }

@@ -149,7 +149,7 @@ impl Connection {
         let succession = media.succession(key.encoding)?;
         let (number, generation) = (succession.number(seq), succession.generation());
         if (accepted == Accepted::AfterLongGap || changed) && is_video {
-            self.request_keyframe(index, key.encoding);
+            self.request_keyframe(index, key.encoding, now);
         }
         if woke {
             if is_video && (self.limit.is_some() || !matches!(self.bitrate, Bitrate::Unset)) {

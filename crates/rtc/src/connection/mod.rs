@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod incoming;
+mod keyframes;
 mod media;
 mod reports;
 
@@ -20,6 +21,7 @@ use crate::streams::{ArrivalLog, Burst, Demux, NtpClock, SenderClock, StreamKey}
 use crate::transport::{Transmit, Transport, TransportConfig, TransportError};
 
 pub use incoming::{Incoming, Received, Refusal};
+use keyframes::KeyframeRequests;
 pub use media::Media;
 
 /// How streams are watched and reported on.
@@ -120,8 +122,7 @@ pub struct Connection {
     /// Bytes of padding that are to leave now.
     padding_due: usize,
     feedback: VecDeque<Feedback>,
-    /// m-lines and encodings to be asked for a keyframe.
-    keyframes: Vec<(usize, u8)>,
+    keyframes: KeyframeRequests,
     fir_sequence: u8,
     /// The cap of what the peer sends, and whether it has been told.
     bitrate: Bitrate,
@@ -140,8 +141,8 @@ enum Bitrate {
     Lifted,
 }
 
-/// What is told to a peer when its cap is lifted, in bit/s.
-const NO_CAP: u64 = 10_000_000;
+/// What is told to a peer when its cap is lifted, in bit/s: more than it sends.
+const NO_CAP: u64 = 1 << 30;
 /// Between two reports (RFC 3550 section 6.2 allows less than 5 s for busy sessions).
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -168,7 +169,7 @@ impl Connection {
             padding: None,
             padding_due: 0,
             feedback: VecDeque::new(),
-            keyframes: Vec::new(),
+            keyframes: KeyframeRequests::default(),
             fir_sequence: 0,
             bitrate: Bitrate::Unset,
             limit: None,
@@ -343,16 +344,25 @@ impl Connection {
         self.transport.seal_rtp(seq, header_len, len, buf)
     }
 
-    /// Asks the peer for a keyframe (PLI, or FIR where only that was agreed).
-    pub fn request_keyframe(&mut self, media: usize, encoding: u8) {
-        if !self.keyframes.contains(&(media, encoding)) {
-            self.keyframes.push((media, encoding));
-        }
+    /// Asks the peer for a keyframe (PLI, or FIR where only that was agreed): at once, or 300 ms after the request before,
+    /// and up to twice again if none comes within a second.
+    pub fn request_keyframe(&mut self, media: usize, encoding: u8, now: Instant) {
+        self.keyframes.want((media, encoding), now);
+    }
+
+    /// A keyframe of an encoding came: who waited for one has it.
+    pub fn keyframe_came(&mut self, media: usize, encoding: u8) {
+        self.keyframes.came((media, encoding));
     }
 
     /// Caps what the peer sends, in bit/s; none lifts the cap. It is told at once and once a second.
     pub fn set_bitrate(&mut self, bitrate: Option<u64>, now: Instant) {
-        self.bitrate = bitrate.map_or(Bitrate::Lifted, Bitrate::Cap);
+        self.bitrate = match (bitrate, self.bitrate) {
+            (Some(cap), _) => Bitrate::Cap(cap),
+            // There was none: nothing is to be told.
+            (None, Bitrate::Unset) => return,
+            (None, _) => Bitrate::Lifted,
+        };
         self.next_report = Some(now);
     }
 
@@ -422,6 +432,7 @@ impl Connection {
             streams,
             self.next_report,
             self.next_twcc,
+            self.keyframes.next(),
             bandwidth,
         ]
         .into_iter()

@@ -10,6 +10,7 @@ use portunus_rtp::rtcp::{
 use portunus_sdp::negotiated::Kind;
 use smallvec::SmallVec;
 
+use super::keyframes::Asked;
 use super::media::Encoding;
 use super::{Bitrate, Connection, Feedback, Media, NO_CAP, REPORT_INTERVAL};
 use crate::streams::ReportFigures;
@@ -41,7 +42,7 @@ impl Connection {
             self.write_reports(now, sender, &mut out);
         }
         self.write_nacks(now, sender, &mut out);
-        self.write_keyframe_requests(sender, &mut out);
+        self.write_keyframe_requests(now, sender, &mut out);
         self.write_feedback(now, sender, &mut out);
         (!out.is_empty()).then(|| out.len())
     }
@@ -205,9 +206,7 @@ impl Connection {
                 .is_some_and(|at| now.saturating_duration_since(at) < GIVE_UP_INTERVAL);
             if given_up > 0 && kind == Kind::Video && !lately {
                 encoding.gave_up = Some(now);
-                if !keyframes.contains(&key) {
-                    keyframes.push(key);
-                }
+                keyframes.want(key, now);
             }
             for lost in scratch.chunks(64) {
                 let lost = lost.iter().copied();
@@ -221,12 +220,17 @@ impl Connection {
         }
     }
 
-    fn write_keyframe_requests(&mut self, sender: Ssrc, out: &mut CompoundWriter<'_>) {
+    fn write_keyframe_requests(
+        &mut self,
+        now: Instant,
+        sender: Ssrc,
+        out: &mut CompoundWriter<'_>,
+    ) {
         let media = &mut self.media;
         let fir_sequence = &mut self.fir_sequence;
-        self.keyframes.retain(|(index, encoding)| {
-            let Some(media) = media.get_mut(*index) else {
-                return false;
+        self.keyframes.ask(now, |(index, encoding)| {
+            let Some(media) = media.get_mut(index) else {
+                return Asked::NotThere;
             };
             let feedback = media
                 .main_payload()
@@ -234,10 +238,10 @@ impl Connection {
                 .unwrap_or_default();
             let stream = media
                 .receiving
-                .get_mut(usize::from(*encoding))
+                .get_mut(usize::from(encoding))
                 .and_then(Option::as_mut);
             let Some(stream) = stream.map(|encoding| &mut encoding.stream) else {
-                return false;
+                return Asked::NotThere;
             };
             let ssrc = stream.ssrc();
             let written = if feedback.fir && !feedback.pli {
@@ -256,10 +260,11 @@ impl Connection {
                     media: ssrc,
                 })
             };
-            if written.is_ok() {
-                stream.count_keyframe_request();
+            if written.is_err() {
+                return Asked::NoRoom;
             }
-            written.is_err()
+            stream.count_keyframe_request();
+            Asked::Yes
         });
     }
 

@@ -79,6 +79,82 @@ fn a_route_begins_with_any_keyframe_and_rises_at_one() {
 }
 
 #[test]
+fn a_slow_simulcast_is_not_taken_for_a_silent_one() {
+    let start = Instant::now();
+    let mut selector = Selector::default();
+    let wanted = options(2, 2, 2);
+    let mut asked = Vec::new();
+    // Three frames a second, the lowest encoding first; who is asked for a keyframe sends one with the next frame.
+    for frame in 0..30_u64 {
+        for encoding in 0..3_u8 {
+            let at = start + Duration::from_millis(333 * frame + 5 * u64::from(encoding));
+            let keyframe = frame == 0 || asked.contains(&encoding);
+            asked.retain(|asked| *asked != encoding);
+            let relayed = selector.select(&simulcast(encoding, keyframe, at), 3, &wanted);
+            let best = frame > 0 || encoding == 2;
+            if best {
+                assert_eq!(relayed == FORWARD, encoding == 2, "frame {frame}");
+                assert_eq!(selector.keyframe_wanted(3, &wanted, at), None);
+            }
+            asked.extend(selector.keyframe_wanted(3, &wanted, at));
+        }
+    }
+    // The highest ends, and is left after two frames of both others.
+    let at = |frame: u64| start + Duration::from_millis(333 * frame);
+    let mut left = None;
+    for frame in 30..40_u64 {
+        for encoding in 0..2 {
+            let packet = simulcast(encoding, true, at(frame));
+            if selector.select(&packet, 3, &wanted) == FORWARD {
+                left = left.or(Some((frame, encoding)));
+            }
+        }
+    }
+    assert_eq!(left, Some((31, 1)));
+}
+
+#[test]
+fn another_source_and_an_opened_gate_begin_with_a_keyframe_if_one_comes() {
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let wanted = options(2, 2, 2);
+    let video = |keyframe, at| {
+        let mut packet = simulcast(0, keyframe, at);
+        packet.codec = portunus_sdp::negotiated::Codec::Vp8;
+        packet
+    };
+    let mut selector = Selector::default();
+    assert_eq!(
+        selector.select(&video(false, start), 1, &wanted),
+        FORWARD,
+        "there is no picture that it could spoil"
+    );
+    selector.restart();
+    assert_eq!(
+        selector.select(&video(false, at(100)), 1, &wanted),
+        Selection::Other
+    );
+    selector.restart();
+    assert_eq!(
+        selector.select(&video(false, at(200)), 1, &wanted),
+        Selection::Other
+    );
+    assert_eq!(selector.select(&video(true, at(300)), 1, &wanted), FORWARD);
+    assert_eq!(selector.select(&video(false, at(400)), 1, &wanted), FORWARD);
+    let mut selector = Selector::default();
+    selector.await_keyframe();
+    let mut begun = (0..3_000).step_by(10).filter(|ms| {
+        let packet = video(false, at(*ms));
+        selector.select(&packet, 1, &wanted) == FORWARD
+    });
+    assert_eq!(begun.next(), Some(1_000), "none can be told in the stream");
+    let mut selector = Selector::default();
+    selector.await_keyframe();
+    let sound = Packet::empty(start);
+    assert_eq!(selector.select(&sound, 1, &wanted), FORWARD, "no picture");
+}
+
+#[test]
 fn a_silent_encoding_is_left_for_a_lower_one() {
     let start = Instant::now();
     let mut selector = Selector::default();
@@ -90,6 +166,14 @@ fn a_silent_encoding_is_left_for_a_lower_one() {
         Selection::Other
     );
     let late = start + Duration::from_millis(300);
+    assert_eq!(
+        selector.keyframe_wanted(3, &wanted, late),
+        None,
+        "all may be slow"
+    );
+    for _ in 0..3 {
+        selector.select(&simulcast(1, false, late), 3, &wanted);
+    }
     assert_eq!(selector.keyframe_wanted(3, &wanted, late), Some(1));
     assert_eq!(
         selector.select(&simulcast(1, true, late), 3, &wanted),
@@ -203,6 +287,9 @@ fn it_says_why_no_more_is_relayed() {
     assert_eq!(why(&selector, &top, &low, start), "bandwidth");
     assert_eq!(why(&selector, &low, &low, start), "client-bound");
     let later = start + Duration::from_secs(1);
+    for _ in 0..4 {
+        selector.select(&simulcast(0, false, later), 3, &low);
+    }
     assert_eq!(why(&selector, &top, &top, later), "silent");
 }
 
