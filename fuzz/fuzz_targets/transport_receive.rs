@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use libfuzzer_sys::fuzz_target;
-use portunus_rtc::stun_username;
 use portunus_rtc::testing::{Link, Pair};
+use portunus_rtc::{stun_answer, stun_username};
 
 /// Datagrams after which a transport is replaced, so that no input depends on too long a past.
 const FRESH: u32 = 10_000;
@@ -26,7 +26,7 @@ thread_local! {
 // A transport that has heard nothing and one that is connected: both take anything, and the connected
 // one stays so, for nothing here can be authentic.
 fuzz_target!(|datagram: &[u8]| {
-    let _ = stun_username(datagram);
+    let _ = (stun_username(datagram), stun_answer(datagram));
     PAIRS.with_borrow_mut(|state| {
         let (used, waiting, connected) = state.get_or_insert_with(|| (0, waiting(), connected()));
         for pair in [waiting, &mut *connected] {

@@ -28,16 +28,37 @@ const STUN_HEADER: usize = 20;
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
 const USERNAME: u16 = 0x0006;
 
+/// The id of a STUN transaction (RFC 8489 section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Transaction([u8; 12]);
+
+/// The transaction that a connectivity check (a STUN binding request) begins.
+pub fn stun_check(datagram: &[u8]) -> Option<Transaction> {
+    let (kind, transaction, _) = stun(datagram)?;
+    (kind == [0, 1]).then_some(transaction)
+}
+
+/// The transaction that an answer to a connectivity check ends, be it a success or an error: tells whose check it was.
+/// Nothing is verified here.
+pub fn stun_answer(datagram: &[u8]) -> Option<Transaction> {
+    let (kind, transaction, _) = stun(datagram)?;
+    matches!(kind, [1, 0x01 | 0x11]).then_some(transaction)
+}
+
+/// Type, transaction and attributes of a STUN message.
+fn stun(datagram: &[u8]) -> Option<([u8; 2], Transaction, &[u8])> {
+    let (header, attributes) = datagram.split_first_chunk::<STUN_HEADER>()?;
+    let [k0, k1, _, _, c0, c1, c2, c3, transaction @ ..] = *header;
+    let is_stun = [c0, c1, c2, c3] == MAGIC_COOKIE;
+    is_stun.then_some(([k0, k1], Transaction(transaction), attributes))
+}
+
 /// The receiver's user fragment in a STUN binding request: tells whose transport a datagram from an
 /// unknown address is for. Nothing is verified here.
 pub fn stun_username(datagram: &[u8]) -> Option<&str> {
-    let (header, mut attributes) = datagram.split_first_chunk::<STUN_HEADER>()?;
-    let [0, 1, _, _, c0, c1, c2, c3, ..] = *header else {
+    let ([0, 1], _, mut attributes) = stun(datagram)? else {
         return None;
     };
-    if [c0, c1, c2, c3] != MAGIC_COOKIE {
-        return None;
-    }
     loop {
         let ([k0, k1, l0, l1], rest) = attributes.split_first_chunk::<4>()?;
         let len = usize::from(u16::from_be_bytes([*l0, *l1]));
@@ -82,14 +103,38 @@ mod tests {
         assert_eq!(stun_username(&datagram), None);
     }
 
+    #[test]
+    fn the_transaction_of_a_check_and_of_its_answers() {
+        let mut datagram = vec![0, 1, 0, 0];
+        datagram.extend(MAGIC_COOKIE);
+        datagram.extend([7; 12]);
+        let transaction = Some(Transaction([7; 12]));
+        for (kind, check, answer) in [
+            ([0x00, 0x01], transaction, None),
+            ([0x01, 0x01], None, transaction),
+            ([0x01, 0x11], None, transaction),
+            // An indication, and an answer of TURN.
+            ([0x00, 0x11], None, None),
+            ([0x01, 0x03], None, None),
+        ] {
+            datagram[..2].copy_from_slice(&kind);
+            assert_eq!(stun_check(&datagram), check);
+            assert_eq!(stun_answer(&datagram), answer);
+        }
+        datagram[..2].copy_from_slice(&[1, 1]);
+        assert_eq!(stun_answer(&datagram[..19]), None);
+        datagram[7] = 0;
+        assert_eq!(stun_answer(&datagram), None);
+    }
+
     proptest! {
         #[test]
         fn anything_may_come(mut bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            let _ = stun_username(&bytes);
+            let _ = (stun_username(&bytes), stun_check(&bytes), stun_answer(&bytes));
             if let Some(head) = bytes.first_chunk_mut::<8>() {
                 *head = [0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42];
             }
-            let _ = stun_username(&bytes);
+            let _ = (stun_username(&bytes), stun_check(&bytes), stun_answer(&bytes));
         }
     }
 }

@@ -20,10 +20,10 @@ mod transport;
 pub mod testing;
 
 pub use connection::{Connection, Feedback, StreamConfig};
-pub use demux::{Protocol, stun_username};
+pub use demux::{Protocol, Transaction, stun_answer, stun_check, stun_username};
 pub use dtls::DtlsError;
 pub use ice::{
-    CandidateError, IceFailure, IceState, LocalCandidate, SelectedPair, candidate_lines,
+    ANSWERABLE, CandidateError, IceFailure, IceState, LocalCandidate, SelectedPair, candidate_lines,
 };
 pub use identity::{Identity, IdentityError};
 pub use transport::{

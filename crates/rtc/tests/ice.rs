@@ -158,6 +158,43 @@ fn a_lite_agent_answers_only_and_notices_silence() {
 }
 
 #[test]
+fn a_peer_that_is_lite_is_found_even_by_a_server_that_is() {
+    for (left_is_lite, left_role) in [
+        (false, DtlsRole::Server),
+        (false, DtlsRole::Client),
+        (true, DtlsRole::Server),
+    ] {
+        let right_role = match left_role {
+            DtlsRole::Server => DtlsRole::Client,
+            DtlsRole::Client => DtlsRole::Server,
+        };
+        let mut left = side("left", &["10.0.0.1:1001"], false);
+        left.config.ice_lite = left_is_lite;
+        let mut right = side("right", &["10.0.0.2:1002"], false);
+        right.config.ice_lite = true;
+        let (left, right) = (
+            Side::with(left.config, left_role),
+            Side::with(right.config, right_role),
+        );
+        let mut pair = Pair::of(1, Link::GOOD, left, right);
+        assert!(pair.connect(), "{left_is_lite} {left_role:?}: {pair:#?}");
+        pair.run(120 * SECOND);
+        assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
+        // The role is for the peer's sake, and is so after a restart, too.
+        pair.left.config.local_ice = credentials("left", 2);
+        let (ice, now) = (credentials("left", 2), pair.now);
+        pair.left.transport.restart_ice(ice, false, now);
+        pair.negotiate();
+        pair.run(120 * SECOND);
+        assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
+        pair.network.link.loss = 1.0;
+        pair.run(60 * SECOND);
+        let text = failure(&pair.left).unwrap().to_string();
+        assert!(text.contains("no consent"), "{text}");
+    }
+}
+
+#[test]
 fn a_conflict_of_roles_is_settled() {
     let (left, right) = (
         side("left", &["10.0.0.1:1001"], true),
@@ -302,6 +339,63 @@ fn a_peer_whose_address_changes_is_followed_within_seconds() {
             let took = pair.now - start;
             assert!(took <= 15 * SECOND, "{port}: {took:?}");
             pair.run(60 * SECOND);
+            assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
+        }
+    }
+}
+
+/// Behind a NAT, where each port stands for a network that the right side comes to.
+fn roaming(left_controls: bool) -> (Pair, impl Fn(u16) -> SocketAddr) {
+    let inner: SocketAddr = "10.0.0.2:1002".parse().unwrap();
+    let outer = |port| SocketAddr::from(([203, 0, 113, 2], port));
+    let left = side("left", &["10.0.0.1:1001"], left_controls);
+    let mut right = side("right", &["10.0.0.2:1002"], !left_controls);
+    right.config.candidates = vec![LocalCandidate {
+        address: outer(5_000),
+        base: inner,
+    }];
+    let right = Side::with(right.config, right.role);
+    let mut pair = Pair::of(1, Link::GOOD, left, right);
+    pair.network.nat = vec![(inner, outer(5_000))];
+    assert!(pair.connect(), "{pair:#?}");
+    (pair, outer)
+}
+
+/// Goes to another network; how long it takes until the left side follows.
+fn roam(pair: &mut Pair, to: SocketAddr) -> Duration {
+    pair.network.nat[0].1 = to;
+    let start = pair.now;
+    let followed = |pair: &Pair| {
+        let selected = pair.left.transport.selected_pair();
+        selected.is_some_and(|at| at.remote == to)
+    };
+    assert!(pair.run_until(40 * SECOND, followed), "{to}");
+    pair.now - start
+}
+
+#[test]
+fn a_signalled_address_is_given_up_as_soon_the_second_time_as_the_first() {
+    for left_controls in [true, false] {
+        let (mut pair, outer) = roaming(left_controls);
+        pair.run(60 * SECOND);
+        let kind = pair.left.transport.selected_pair().unwrap().remote_kind;
+        assert_eq!(kind, "host");
+        for port in [6_000, 5_000, 7_000, 5_000, 6_000, 5_000, 8_000] {
+            let took = roam(&mut pair, outer(port));
+            assert!(took <= 15 * SECOND, "{port}: {took:?}");
+            pair.run(60 * SECOND);
+            assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
+        }
+    }
+}
+
+#[test]
+fn a_peer_may_roam_for_long() {
+    for left_controls in [true, false] {
+        let (mut pair, outer) = roaming(left_controls);
+        for network in 0..80 {
+            roam(&mut pair, outer(10_000 + network));
+            pair.run(400 * SECOND);
             assert!(pair.left.transport.is_connected() && pair.right.transport.is_connected());
         }
     }

@@ -1,4 +1,4 @@
-//! Answers to connectivity checks that lack XOR-MAPPED-ADDRESS.
+//! Answers to connectivity checks that lack XOR-MAPPED-ADDRESS, or have one that is not to be known.
 //!
 //! RFC 8489 section 7.3.1.1 demands it, and ffmpeg's WHIP muxer leaves it out. What it would say is not needed to know
 //! that the pair works: with host candidates it is the address that the check was sent from, as the peer knows it.
@@ -15,14 +15,38 @@ const MESSAGE_INTEGRITY: u16 = 0x0008;
 /// MESSAGE-INTEGRITY with its head.
 const INTEGRITY_LEN: usize = 24;
 
+/// Makes another answer of one, with the password that it is signed with, and the mapped address that it is to have.
+pub(super) type Rewrite = fn(&[u8], &str, SocketAddr) -> Option<Vec<u8>>;
+
 /// The answer with the attribute that it lacks, signed anew; none if it is anything else, or not authentic.
 pub(super) fn complete(datagram: &[u8], password: &str, mapped: SocketAddr) -> Option<Vec<u8>> {
+    rewrite(datagram, password, mapped, Mapped::Missing)
+}
+
+/// The answer with another mapped address, signed anew; none if it is anything else, or not authentic.
+pub(super) fn replace(datagram: &[u8], password: &str, mapped: SocketAddr) -> Option<Vec<u8>> {
+    rewrite(datagram, password, mapped, Mapped::There)
+}
+
+/// Whether an answer has XOR-MAPPED-ADDRESS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mapped {
+    Missing,
+    There,
+}
+
+fn rewrite(
+    datagram: &[u8],
+    password: &str,
+    mapped: SocketAddr,
+    expected: Mapped,
+) -> Option<Vec<u8>> {
     let (head, attributes) = datagram.split_at_checked(HEADER)?;
     if !head.starts_with(&SUCCESS) || head.get(4..8)? != MAGIC {
         return None;
     }
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
-    verify(&key, head, attributes)?;
+    verify(&key, head, attributes, expected)?;
     let mapped = xor(mapped, head.get(4..HEADER)?);
     let mut answer = Vec::with_capacity(HEADER + 4 + mapped.len() + INTEGRITY_LEN);
     answer.extend(SUCCESS);
@@ -42,31 +66,33 @@ pub(super) fn complete(datagram: &[u8], password: &str, mapped: SocketAddr) -> O
     Some(answer)
 }
 
-/// None unless the attributes have an authentic MESSAGE-INTEGRITY, and no mapped address before it.
-fn verify(key: &hmac::Key, head: &[u8], attributes: &[u8]) -> Option<()> {
+/// None unless the attributes have an authentic MESSAGE-INTEGRITY, and the mapped address is before it as `expected`.
+fn verify(key: &hmac::Key, head: &[u8], attributes: &[u8], expected: Mapped) -> Option<()> {
     let mut offset = 0_usize;
+    let mut found = Mapped::Missing;
     loop {
         let rest = attributes.get(offset..)?;
         let (kind, len) = (rest.first_chunk::<2>()?, rest.get(2..4)?.first_chunk()?);
         let len = usize::from(u16::from_be_bytes(*len));
-        match u16::from_be_bytes(*kind) {
-            XOR_MAPPED_ADDRESS => return None,
-            MESSAGE_INTEGRITY => {
-                let claimed = rest.get(4..4 + 20).filter(|_| len == 20)?;
-                // The length in the head is the one up to here (RFC 8489 section 14.5).
-                let covered = u16::try_from(offset.checked_add(INTEGRITY_LEN)?).ok()?;
-                let mut signed = head.get(..2)?.to_vec();
-                signed.extend(covered.to_be_bytes());
-                signed.extend(head.get(4..)?);
-                signed.extend(attributes.get(..offset)?);
-                return hmac::verify(key, &signed, claimed).ok();
-            }
-            _ => {
-                offset = offset
-                    .checked_add(4)?
-                    .checked_add(len.next_multiple_of(4))?
-            }
+        let kind = u16::from_be_bytes(*kind);
+        if kind == MESSAGE_INTEGRITY {
+            let claimed = rest
+                .get(4..4 + 20)
+                .filter(|_| len == 20 && found == expected)?;
+            // The length in the head is the one up to here (RFC 8489 section 14.5).
+            let covered = u16::try_from(offset.checked_add(INTEGRITY_LEN)?).ok()?;
+            let mut signed = head.get(..2)?.to_vec();
+            signed.extend(covered.to_be_bytes());
+            signed.extend(head.get(4..)?);
+            signed.extend(attributes.get(..offset)?);
+            return hmac::verify(key, &signed, claimed).ok();
         }
+        if kind == XOR_MAPPED_ADDRESS {
+            found = Mapped::There;
+        }
+        offset = offset
+            .checked_add(4)?
+            .checked_add(len.next_multiple_of(4))?;
     }
 }
 
@@ -129,5 +155,17 @@ mod tests {
         }
         let whole = complete(&bare(), PASSWORD, mapped).unwrap();
         assert_eq!(complete(&whole, PASSWORD, mapped), None, "it lacks nothing");
+    }
+
+    #[test]
+    fn a_mapped_address_is_replaced() {
+        let (one, other) = (([192, 0, 2, 7], 1).into(), ([192, 0, 2, 8], 2).into());
+        assert_eq!(replace(&bare(), PASSWORD, other), None, "it has none");
+        let whole = complete(&bare(), PASSWORD, one).unwrap();
+        assert_eq!(replace(&whole, "another password of peer", other), None);
+        let replaced = replace(&whole, PASSWORD, other).unwrap();
+        let message = StunMessage::parse(&replaced).unwrap();
+        assert_eq!(message.mapped_address(), Some(other));
+        assert_eq!(replaced, complete(&bare(), PASSWORD, other).unwrap());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use is::{Candidate, Protocol};
+use is::{Candidate, CandidateKind, Protocol};
 
 /// A host candidate of this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,7 +79,34 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, CandidateError> {
     if !is_reachable(candidate.addr()) {
         return Ok(Parsed::Ignored(Ignored::Address));
     }
+    if candidate.kind() == CandidateKind::PeerReflexive {
+        let mut same = peer_reflexive(candidate.addr(), candidate.prio());
+        if let Some(ufrag) = candidate.ufrag() {
+            same.set_ufrag(ufrag);
+        }
+        return Ok(Parsed::Usable(same));
+    }
     Ok(Parsed::Usable(candidate))
+}
+
+/// A remote candidate that the peer's checks, and no signalling, tell of.
+///
+/// The agent takes the first of the candidates with the same address and kind for the one that is meant. By this
+/// foundation it knows those that were not signalled, and puts one in the place of another at the same address: there is
+/// never a second one.
+pub(super) fn peer_reflexive(address: SocketAddr, priority: u32) -> Candidate {
+    let (kind, foundation) = (CandidateKind::PeerReflexive, "tmp_prflx".into());
+    Candidate::from_parts(
+        foundation,
+        1,
+        Protocol::Udp,
+        priority,
+        address,
+        kind,
+        None,
+        None,
+        None,
+    )
 }
 
 fn is_reachable(address: SocketAddr) -> bool {

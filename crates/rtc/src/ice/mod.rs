@@ -3,7 +3,10 @@
 
 mod bare_answer;
 mod candidate;
+mod checks;
+mod leave;
 mod report;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -16,11 +19,17 @@ use is::stun::{StunMessage, StunPacket};
 use is::{Candidate, IceAgent, IceAgentEvent, IceConnectionState, IceCreds, Protocol};
 use portunus_sdp::negotiated::{IceCredentials, RemoteTransport};
 
+use crate::demux::{stun_answer, stun_check};
+
 pub(crate) use candidate::Ignored;
 pub use candidate::{CandidateError, LocalCandidate, candidate_lines};
 use candidate::{Parsed, parse};
+pub use checks::ANSWERABLE;
+use checks::Checks;
+use leave::Nominations;
 pub use report::IceFailure;
 use report::kind_name;
+use sources::Sources;
 
 /// Consent: how long a pair may stay without an answer to our checks (RFC 7675 section 5.1). A new
 /// negotiation has as long to find a pair.
@@ -28,10 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Interval of checks on a pair that works; RFC 7675 asks for 5 s.
 const CONSENT_INTERVAL: Duration = Duration::from_secs(5);
-
-/// A pair that has not answered for this long is left if the peer is heard from elsewhere: its address
-/// has changed. Without such a sign the pair is kept, for what is lost may come back.
-const DOUBT: Duration = Duration::from_secs(8);
 
 /// Unanswered checks after which a pair is given up. With the intervals above that takes less time
 /// than [`PATIENCE`], so that another pair may take over.
@@ -46,8 +51,6 @@ const MAX_REMOTE_CANDIDATES: usize = 32;
 const MAX_LOCAL_CANDIDATES: usize = 64;
 /// Checks that the agent keeps for the time when the remote side is known.
 const MAX_EARLY: usize = 100;
-/// Remote addresses from which authentic checks are taken; more are ignored.
-const MAX_SOURCES: usize = 64;
 /// Pairs under check.
 const MAX_PAIRS: usize = 100;
 
@@ -105,19 +108,14 @@ pub(crate) enum StunOutcome {
     Refused,
 }
 
-/// An address from which authentic checks have come.
-#[derive(Debug, Clone, Copy)]
-struct Source {
-    address: SocketAddr,
-    heard: Instant,
-}
-
 /// The ICE agent of one transport.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Ice {
     selected: Option<SelectedPair>,
     agent: IceAgent,
+    /// Only checks of the peer are answered, unless it is lite, too.
+    lite: bool,
     /// One candidate for each bound address and IP version: the agent knows them as announced.
     locals: Vec<LocalCandidate>,
     remote: Option<IceCredentials>,
@@ -130,10 +128,13 @@ pub(crate) struct Ice {
     receive_only: bool,
     /// When authentic media last came on the pair in use; noted only if `receive_only`.
     media_heard: Option<Instant>,
-    sources: Vec<Source>,
-    /// Remote candidates at addresses that the peer has left.
-    left: Vec<Candidate>,
-    remote_candidates: usize,
+    sources: Sources,
+    /// Addresses of the remote candidates that were signalled.
+    signalled: Vec<SocketAddr>,
+    checks: Checks,
+    nominations: Nominations,
+    /// What leaves before anything that the agent has to send.
+    out: VecDeque<Datagram>,
     /// Checks that came before the remote side was known, which the agent keeps.
     early: usize,
     ignored_mdns: u32,
@@ -178,6 +179,7 @@ impl Ice {
         }
         Self {
             agent,
+            lite,
             locals,
             remote: None,
             selected: None,
@@ -185,9 +187,11 @@ impl Ice {
             answers: 0,
             receive_only: false,
             media_heard: None,
-            sources: Vec::new(),
-            left: Vec::new(),
-            remote_candidates: 0,
+            sources: Sources::default(),
+            signalled: Vec::new(),
+            checks: Checks::default(),
+            nominations: Nominations::default(),
+            out: VecDeque::new(),
             early: 0,
             ignored_mdns: 0,
             ignored_tcp: 0,
@@ -209,8 +213,9 @@ impl Ice {
         {
             self.restart(None, now);
         }
-        if remote.ice_lite && !self.agent.ice_lite() {
-            // A lite peer makes no checks: we have to (RFC 8445 section 6.1.1).
+        // A lite peer makes no checks: we have to (RFC 8445 section 6.1.1), or else nobody would.
+        self.agent.set_ice_lite(self.lite && !remote.ice_lite);
+        if remote.ice_lite {
             self.agent.set_controlling(true);
         }
         if self.remote.is_none() {
@@ -232,9 +237,10 @@ impl Ice {
         let local = local.map_or_else(|| self.agent.local_credentials().clone(), credentials);
         self.agent.ice_restart(local, true);
         self.remote = None;
-        self.remote_candidates = 0;
+        self.signalled.clear();
         self.sources.clear();
-        self.left.clear();
+        self.checks.clear();
+        self.out.clear();
         self.answers = 0;
         self.alive = self.alive.map(|_| now);
         self.refresh();
@@ -260,11 +266,10 @@ impl Ice {
 
     /// Sets the role for the negotiation to come.
     pub(crate) fn set_controlling(&mut self, controlling: bool) {
-        self.agent
-            .set_controlling(controlling && !self.agent.ice_lite());
+        self.agent.set_controlling(controlling && !self.lite);
     }
 
-    /// Takes a remote candidate; which ones are of no use is counted.
+    /// Takes a remote candidate; which ones are of no use is counted. Each negotiation may name those that are known.
     pub(crate) fn add_remote_candidate(
         &mut self,
         text: &str,
@@ -272,11 +277,13 @@ impl Ice {
         let ignored = match parse(text)? {
             Parsed::End => return Ok(None),
             Parsed::Ignored(why) => why,
-            Parsed::Usable(_) if self.remote_candidates >= MAX_REMOTE_CANDIDATES => {
-                Ignored::Address
+            Parsed::Usable(candidate) if self.signalled.contains(&candidate.addr()) => {
+                return Ok(None);
             }
+            Parsed::Usable(candidate) if self.is_of_another_session(&candidate) => Ignored::Address,
+            Parsed::Usable(_) if self.signalled.len() >= MAX_REMOTE_CANDIDATES => Ignored::Address,
             Parsed::Usable(candidate) => {
-                self.remote_candidates += 1;
+                self.signalled.push(candidate.addr());
                 self.agent.add_remote_candidate(candidate);
                 self.refresh();
                 return Ok(None);
@@ -290,10 +297,19 @@ impl Ice {
         Ok(Some(ignored))
     }
 
-    /// Whether an answer's address is known as ours, or few of those were learnt from answers: a check may be answered
+    /// Whether a candidate was gathered before a restart, or for one that is to come (RFC 8838 section 4.1).
+    fn is_of_another_session(&self, candidate: &Candidate) -> bool {
+        let of = candidate.ufrag().zip(self.remote.as_ref());
+        of.is_some_and(|(ufrag, remote)| ufrag != remote.ufrag)
+    }
+
+    /// Whether the address in an answer is known as ours, or few of those were learnt from answers: a check may be answered
     /// again and again, each time with another.
-    fn has_room_for(&self, mapped: Option<SocketAddr>) -> bool {
-        let ours = self.agent.local_candidates();
+    fn has_room_for(&self, message: &StunMessage<'_>) -> bool {
+        if !message.is_successful_binding_response() {
+            return true;
+        }
+        let (ours, mapped) = (self.agent.local_candidates(), message.mapped_address());
         ours.clone().nth(MAX_LOCAL_CANDIDATES).is_none()
             || ours
                 .clone()
@@ -308,44 +324,50 @@ impl Ice {
         remote: SocketAddr,
         datagram: &[u8],
     ) -> StunOutcome {
+        self.checks.tell_time(now);
         let Some(destination) = self.announced(local, remote) else {
             return StunOutcome::Refused;
         };
-        let completed;
-        let message = match StunMessage::parse(datagram) {
-            Ok(message) => message,
-            Err(_) => {
-                let password = self.remote.as_ref().map(|remote| remote.pwd.as_str());
-                completed = password
-                    .and_then(|password| bare_answer::complete(datagram, password, destination));
-                match completed.as_deref().map(StunMessage::parse) {
-                    Some(Ok(message)) => message,
-                    Some(Err(_)) | None => return StunOutcome::Malformed,
-                }
-            }
-        };
-        if self.sources.len() >= MAX_SOURCES && !self.is_source(remote) {
-            return StunOutcome::Refused;
-        }
-        if message.is_successful_binding_response() && !self.has_room_for(message.mapped_address())
+        if let Some(transaction) = stun_answer(datagram)
+            && !self.checks.is_symmetric(transaction, local, remote)
         {
             return StunOutcome::Refused;
         }
+        let rewritten;
+        let message = match StunMessage::parse(datagram) {
+            Ok(message) if self.has_room_for(&message) => message,
+            parsed => {
+                let (rewrite, outcome): (bare_answer::Rewrite, _) = match parsed {
+                    Ok(_) => (bare_answer::replace, StunOutcome::Refused),
+                    Err(_) => (bare_answer::complete, StunOutcome::Malformed),
+                };
+                let password = self.remote.as_ref().map(|remote| remote.pwd.as_str());
+                rewritten = password.and_then(|password| rewrite(datagram, password, destination));
+                match rewritten.as_deref().map(StunMessage::parse) {
+                    Some(Ok(message)) => message,
+                    Some(Err(_)) | None => return outcome,
+                }
+            }
+        };
+        let kept = never_forgotten(self.selected, &self.signalled);
+        if !self.sources.has_room_for(now, remote, kept) {
+            return StunOutcome::Refused;
+        }
+        let nominates = message.is_binding_request() && message.use_candidate();
         let packet = StunPacket {
             proto: Protocol::Udp,
             source: remote,
             destination,
             message,
         };
-        if self.left.iter().any(|c| c.addr() == remote)
-            && self.agent.accepts_message(&packet.message)
-        {
-            self.come_back(remote);
-        }
         if !self.agent.handle_packet(now, packet) {
             return StunOutcome::Refused;
         }
-        self.hear(remote, now);
+        let kept = never_forgotten(self.selected, &self.signalled);
+        self.sources.hear(now, remote, kept);
+        if nominates {
+            self.note_nomination(remote, now);
+        }
         if self.remote.is_none() {
             self.early = MAX_EARLY.min(self.early + 1);
         }
@@ -363,7 +385,7 @@ impl Ice {
 
     /// Whether authentic checks came from `remote`.
     pub(crate) fn is_source(&self, remote: SocketAddr) -> bool {
-        self.sources.iter().any(|source| source.address == remote)
+        self.sources.contains(remote)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -374,6 +396,7 @@ impl Ice {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.checks.tell_time(now);
         if self.remote.is_some() {
             // The agent takes one of these at a time, and does not look at its clock then: it would not ask for another turn.
             for _ in 0..mem::take(&mut self.early) {
@@ -383,18 +406,28 @@ impl Ice {
         if self.remote.is_some() || self.selected.is_some() {
             self.agent.handle_timeout(now);
         }
-        self.take_events();
+        self.take_events(now);
         self.check_consent(now);
+        self.follow_nomination(now);
         self.leave_dead_pair(now);
         self.refresh();
     }
 
     pub(crate) fn poll_transmit(&mut self) -> Option<Datagram> {
+        self.out.pop_front().or_else(|| self.next_of_agent())
+    }
+
+    fn next_of_agent(&mut self) -> Option<Datagram> {
         let transmit = self.agent.poll_transmit()?;
         self.refresh();
+        let source = self.base(transmit.source);
+        let destination = transmit.destination;
+        if let Some(transaction) = stun_check(&transmit.contents) {
+            self.checks.note(transaction, source, destination);
+        }
         Some(Datagram {
-            source: self.base(transmit.source),
-            destination: transmit.destination,
+            source,
+            destination,
             bytes: transmit.contents.into(),
         })
     }
@@ -416,7 +449,7 @@ impl Ice {
         self.agent.nominated_pair_rtt()
     }
 
-    fn take_events(&mut self) {
+    fn take_events(&mut self, now: Instant) {
         while let Some(event) = self.agent.poll_event() {
             match event {
                 IceAgentEvent::IceRestart(_) => {}
@@ -444,6 +477,7 @@ impl Ice {
                     };
                     if self.selected != Some(pair) {
                         self.selected = Some(pair);
+                        self.nominations.begin(now);
                         self.events.push_back(IceEvent::Selected(pair));
                     }
                 }
@@ -478,62 +512,6 @@ impl Ice {
             let failure = self.failure(now.saturating_duration_since(alive));
             self.events.push_back(IceEvent::Failed(failure));
         }
-    }
-
-    /// Takes note of an authentic message from `remote`.
-    fn hear(&mut self, remote: SocketAddr, now: Instant) {
-        let known = self
-            .sources
-            .iter_mut()
-            .find(|source| source.address == remote);
-        match known {
-            Some(source) => source.heard = now,
-            None => self.sources.push(Source {
-                address: remote,
-                heard: now,
-            }),
-        }
-    }
-
-    /// The peer is back at an address that it had left.
-    fn come_back(&mut self, remote: SocketAddr) {
-        while let Some(at) = self.left.iter().position(|c| c.addr() == remote) {
-            let mut candidate = self.left.swap_remove(at);
-            if let Some(peer) = &self.remote {
-                candidate.set_ufrag(&peer.ufrag);
-            }
-            self.agent.add_remote_candidate(candidate);
-        }
-    }
-
-    /// Leaves the pair in use if it is dead and the peer lives elsewhere.
-    fn leave_dead_pair(&mut self, now: Instant) {
-        let (Some(pair), Some(alive)) = (self.selected, self.alive) else {
-            return;
-        };
-        let recent = |at: Instant| now.saturating_duration_since(at) < DOUBT;
-        let lives_elsewhere = || {
-            self.sources.iter().any(|source| {
-                source.address != pair.remote
-                    && recent(source.heard)
-                    && self.agent.has_viable_remote_candidate(source.address)
-            })
-        };
-        if self.agent.ice_lite() || recent(alive) || !lives_elsewhere() {
-            return;
-        }
-        let dead: Vec<Candidate> = self
-            .agent
-            .remote_candidates()
-            .filter(|candidate| candidate.addr() == pair.remote)
-            .collect();
-        for candidate in dead {
-            if self.agent.invalidate_candidate(&candidate) {
-                self.left.push(candidate);
-            }
-        }
-        self.agent.handle_timeout(now);
-        self.take_events();
     }
 
     fn failure(&self, after: Duration) -> IceFailure {
@@ -575,6 +553,16 @@ impl Ice {
             .iter()
             .find(|candidate| candidate.address == announced);
         found.map_or(announced, |candidate| candidate.base)
+    }
+}
+
+/// Which addresses of a peer are not forgotten, however long it is not heard from there.
+fn never_forgotten(
+    selected: Option<SelectedPair>,
+    signalled: &[SocketAddr],
+) -> impl Fn(SocketAddr) -> bool {
+    move |address| {
+        selected.is_some_and(|pair| pair.remote == address) || signalled.contains(&address)
     }
 }
 

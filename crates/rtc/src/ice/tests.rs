@@ -2,6 +2,8 @@
 //! remember.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod moving;
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -10,7 +12,7 @@ use portunus_sdp::negotiated::{DtlsRole, IceCredentials, RemoteTransport};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{Ice, LocalCandidate, MAX_LOCAL_CANDIDATES, MAX_SOURCES, StunOutcome};
+use super::{Ice, LocalCandidate, MAX_LOCAL_CANDIDATES, StunOutcome, sources};
 
 const PASSWORD: &str = "a password of twenty-two";
 
@@ -79,6 +81,65 @@ fn request(transaction: [u8; 12]) -> Vec<u8> {
     message(1, transaction, &attributes)
 }
 
+/// The answer to a check of ours from [`here`].
+fn answer(check: &[u8]) -> Vec<u8> {
+    let [a, b, c, d] = [10, 0, 0, 1];
+    let [high, low] = 1_000_u16.to_be_bytes();
+    let mapped = vec![
+        0,
+        1,
+        high ^ 0x21,
+        low ^ 0x12,
+        a ^ 0x21,
+        b ^ 0x12,
+        c ^ 0xA4,
+        d ^ 0x42,
+    ];
+    let transaction = check[8..20].try_into().unwrap();
+    message(0x0101, transaction, &[(0x0020, mapped)])
+}
+
+#[test]
+fn an_answer_from_elsewhere_than_its_check_went_to_verifies_nothing() {
+    let now = Instant::now();
+    let mut ice = ice(true, false, now);
+    let there: SocketAddr = ([10, 0, 0, 2], 7).into();
+    let elsewhere: SocketAddr = ([10, 0, 0, 3], 7).into();
+    ice.add_remote_candidate("candidate:1 1 udp 2113937151 10.0.0.2 7 typ host")
+        .unwrap();
+    ice.handle_timeout(now);
+    let check = ice.poll_transmit().unwrap();
+    assert_eq!(check.destination, there);
+    let answer = answer(&check.bytes);
+    let refused = ice.receive(now, here(), elsewhere, &answer);
+    assert_eq!(refused, StunOutcome::Refused);
+    assert!(!ice.is_verified(there) && !ice.is_verified(elsewhere));
+    assert!(!ice.is_source(elsewhere));
+    let accepted = ice.receive(now, here(), there, &answer);
+    assert_eq!(accepted, StunOutcome::Accepted);
+    assert!(ice.is_verified(there) && ice.selected().is_some());
+}
+
+#[test]
+fn candidates_that_are_named_again_take_no_place_from_others() {
+    let now = Instant::now();
+    let mut ice = ice(true, false, now);
+    let line = |n: u16| format!("candidate:{n} 1 udp 2113937151 10.0.0.2 {n} typ host");
+    let mut described = remote();
+    described.candidates = (1..=8).map(line).collect();
+    for _ in 0..10 {
+        ice.set_remote(&described, now).unwrap();
+    }
+    assert_eq!(ice.agent.remote_candidates().count(), 8);
+    ice.add_remote_candidate(&line(9)).unwrap();
+    assert_eq!(ice.agent.remote_candidates().count(), 9);
+    // Of another session: it may be one of this session later.
+    let text = format!("{} ufrag other", line(10));
+    assert!(ice.add_remote_candidate(&text).unwrap().is_some());
+    ice.add_remote_candidate(&line(10)).unwrap();
+    assert_eq!(ice.agent.remote_candidates().count(), 10);
+}
+
 #[test]
 fn nonsense_with_authentic_integrity_does_no_harm() {
     let mut rng = StdRng::seed_from_u64(1);
@@ -135,7 +196,7 @@ fn the_number_of_addresses_is_bounded() {
         let outcome = ice.receive(now, here(), from, &request(transaction));
         accepted += usize::from(outcome == StunOutcome::Accepted);
     }
-    assert_eq!(accepted, MAX_SOURCES);
+    assert_eq!(accepted, sources::MOST);
 }
 
 /// As Firefox does whose candidates are names: it checks each pair once, often before its answer is here, and waits to be

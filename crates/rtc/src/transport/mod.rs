@@ -394,6 +394,11 @@ impl Transport {
         self.ice.selected()
     }
 
+    /// Whether the peer has answered a check on the pair in use within seconds. A lite agent makes none.
+    pub fn is_answered(&self, now: Instant) -> bool {
+        self.ice.is_answered(now)
+    }
+
     /// This side's ICE user fragment: what [`crate::stun_username`] finds in the peer's checks.
     pub fn local_ufrag(&self) -> &str {
         self.ice.local_ufrag()

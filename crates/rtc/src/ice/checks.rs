@@ -1,0 +1,134 @@
+//! Checks under way: between which addresses each of them went.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::demux::Transaction;
+
+/// How long a check can be answered; what comes later is as good as lost.
+pub const ANSWERABLE: Duration = Duration::from_secs(10);
+
+/// Checks kept at most: with the intervals between them, more than all pairs have under way.
+const MOST: usize = 512;
+/// Room that is kept for as many.
+const FEW: usize = 16;
+
+#[derive(Debug, Clone, Copy)]
+struct Check {
+    sent: Instant,
+    transaction: Transaction,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+/// The checks that can be answered.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    in_order: VecDeque<Check>,
+    now: Option<Instant>,
+}
+
+impl Checks {
+    /// It is `now`: what is too old is forgotten.
+    pub(super) fn tell_time(&mut self, now: Instant) {
+        self.now = Some(now);
+        let is_over = |check: &Check| now.saturating_duration_since(check.sent) >= ANSWERABLE;
+        while self.in_order.front().is_some_and(is_over) {
+            self.in_order.pop_front();
+        }
+        if self.in_order.capacity() > FEW && self.in_order.len() <= FEW / 4 {
+            self.in_order.shrink_to(FEW / 4);
+        }
+    }
+
+    /// A check leaves from `local`, a bound address, for `remote`.
+    pub(super) fn note(&mut self, transaction: Transaction, local: SocketAddr, remote: SocketAddr) {
+        let Some(sent) = self.now else { return };
+        if self.in_order.len() >= MOST {
+            self.in_order.pop_front();
+        }
+        self.in_order.push_back(Check {
+            sent,
+            transaction,
+            local,
+            remote,
+        });
+    }
+
+    /// Whether an answer that came from `remote` to `local` took the way of the check, back (RFC 8445 section
+    /// 7.2.5.2.1).
+    pub(super) fn is_symmetric(
+        &self,
+        transaction: Transaction,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> bool {
+        self.in_order.iter().rev().any(|check| {
+            check.transaction == transaction
+                && is_same(check.local, local)
+                && is_same(check.remote, remote)
+        })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.in_order.clear();
+    }
+}
+
+/// Whether two addresses are one. The kernel tells more of IPv6 addresses than candidates do.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() == other.port() && one.ip() == other.ip()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::demux::stun_check;
+
+    fn transaction(n: u16) -> Transaction {
+        let mut check = vec![0, 1, 0, 0, 0x21, 0x12, 0xA4, 0x42];
+        check.extend([0; 10]);
+        check.extend(n.to_be_bytes());
+        stun_check(&check).unwrap()
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_answer_comes_from_where_its_check_went_to_where_it_left() {
+        let (here, there) = (address("10.0.0.1:1"), address("10.0.0.2:2"));
+        let mut checks = Checks::default();
+        checks.tell_time(Instant::now());
+        checks.note(transaction(1), here, there);
+        assert!(checks.is_symmetric(transaction(1), here, there));
+        assert!(!checks.is_symmetric(transaction(2), here, there));
+        for elsewhere in ["10.0.0.2:3", "10.0.0.3:2"] {
+            assert!(!checks.is_symmetric(transaction(1), here, address(elsewhere)));
+            assert!(!checks.is_symmetric(transaction(1), address(elsewhere), there));
+        }
+        let (named, told) = (address("[fe80::2]:2"), address("[fe80::2%7]:2"));
+        checks.note(transaction(3), here, named);
+        assert!(checks.is_symmetric(transaction(3), here, told));
+    }
+
+    #[test]
+    fn checks_are_few_and_short_lived() {
+        let (here, there) = (address("10.0.0.1:1"), address("10.0.0.2:2"));
+        let mut now = Instant::now();
+        let mut checks = Checks::default();
+        checks.tell_time(now);
+        for n in 0..2_000 {
+            checks.note(transaction(n), here, there);
+        }
+        assert_eq!(checks.in_order.len(), MOST);
+        assert!(checks.is_symmetric(transaction(1_999), here, there));
+        now += ANSWERABLE;
+        checks.tell_time(now);
+        assert!(!checks.is_symmetric(transaction(1_999), here, there));
+        assert!(checks.in_order.capacity() <= FEW);
+    }
+}

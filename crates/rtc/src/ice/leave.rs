@@ -1,0 +1,129 @@
+//! When the pair in use is left: the peer has moved to another address, or wants another pair.
+//!
+//! The agent keeps a pair that was nominated until it has been unanswered for long. Here it is taken from it earlier,
+//! so that it nominates another.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use is::Candidate;
+
+use super::Ice;
+use super::candidate::peer_reflexive;
+
+/// A pair that has not answered for this long is left if the peer is heard from elsewhere: its address
+/// has changed. Without such a sign the pair is kept, for what is lost may come back.
+const DOUBT: Duration = Duration::from_secs(8);
+
+/// A pair that the peer has not nominated for this long is left if it nominates another, again and again: more than the
+/// interval between two checks on a pair that works. Who nominates all that work does not mean that.
+const REPEAL: Duration = Duration::from_secs(3);
+/// How often it has to have nominated the other.
+const NOMINATIONS: u32 = 2;
+
+/// What the peer, if it controls, nominates since there is a pair in use.
+#[derive(Debug, Default)]
+pub(super) struct Nominations {
+    /// When it last nominated that pair, or when that came into use.
+    here: Option<Instant>,
+    /// Another address that it nominated since then, and how often in a row.
+    elsewhere: Option<(SocketAddr, u32)>,
+}
+
+impl Nominations {
+    /// The pair in use is another since `now`.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.here = Some(now);
+        self.elsewhere = None;
+    }
+}
+
+impl Ice {
+    /// The peer has nominated the pair to `remote`.
+    pub(super) fn note_nomination(&mut self, remote: SocketAddr, now: Instant) {
+        let Some(pair) = self.selected.filter(|_| !self.agent.controlling()) else {
+            return;
+        };
+        if remote == pair.remote {
+            return self.nominations.begin(now);
+        }
+        let count = match self.nominations.elsewhere {
+            Some((address, count)) if address == remote => count.saturating_add(1),
+            _ => 1,
+        };
+        self.nominations.elsewhere = Some((remote, count));
+    }
+
+    /// Leaves the pair in use if the peer wants another. The agent would use the one of the highest priority of all that
+    /// were ever nominated; browsers go to another network and expect to be followed.
+    pub(super) fn follow_nomination(&mut self, now: Instant) {
+        let (Some(pair), Some((address, count))) = (self.selected, self.nominations.elsewhere)
+        else {
+            return;
+        };
+        let is_valid = |address| self.agent.has_viable_remote_candidate(address);
+        let here = self.nominations.here;
+        let is_repealed = here.is_none_or(|at| now.saturating_duration_since(at) >= REPEAL);
+        let is_wanted = is_repealed && count >= NOMINATIONS && !self.agent.ice_lite();
+        if is_wanted && is_valid(address) && is_valid(pair.remote) {
+            self.leave(pair.remote, now);
+        }
+    }
+
+    /// Whether there is a pair in use and no doubt that it works. A lite agent does not know.
+    pub(crate) fn is_answered(&self, now: Instant) -> bool {
+        let alive = self.alive.filter(|_| self.selected.is_some());
+        let is_recent = |alive| now.saturating_duration_since(alive) < DOUBT;
+        !self.agent.ice_lite() && alive.is_some_and(is_recent)
+    }
+
+    /// Leaves the pair in use if it is dead and the peer lives elsewhere.
+    pub(super) fn leave_dead_pair(&mut self, now: Instant) {
+        let (Some(pair), Some(alive)) = (self.selected, self.alive) else {
+            return;
+        };
+        if self.agent.ice_lite() || now.saturating_duration_since(alive) < DOUBT {
+            return;
+        }
+        let is_valid = |address| self.agent.has_viable_remote_candidate(address);
+        let lives_at = |address| address != pair.remote && is_valid(address);
+        let lives_elsewhere = self.sources.heard_within(DOUBT, now).any(lives_at);
+        // Once it is left it is not valid: it is not left again and again while no other is nominated.
+        if lives_elsewhere && is_valid(pair.remote) {
+            self.leave(pair.remote, now);
+        }
+    }
+
+    /// Nominates a pair in the place of the peer: many do that once and for all, and never learn that a NAT has given
+    /// them another address.
+    fn nominate(&mut self, now: Instant) {
+        while let Some(datagram) = self.next_of_agent() {
+            self.out.push_back(datagram);
+        }
+        self.agent.set_controlling(true);
+        self.agent.handle_timeout(now);
+        self.agent.set_controlling(false);
+        // The peer would not understand a check that says so.
+        while self.agent.poll_transmit().is_some() {}
+        self.take_events(now);
+    }
+
+    /// Has the agent nominate another pair than those to `address`, and check that anew.
+    fn leave(&mut self, address: SocketAddr, now: Instant) {
+        let candidates = self.agent.remote_candidates();
+        let left: Vec<Candidate> = candidates.filter(|c| c.addr() == address).collect();
+        for candidate in &left {
+            self.agent.invalidate_candidate(candidate);
+        }
+        self.agent.handle_timeout(now);
+        self.take_events(now);
+        if self.selected.is_some_and(|pair| pair.remote == address) && !self.agent.controlling() {
+            self.nominate(now);
+        }
+        // The agent would take nothing more that comes from there.
+        if let Some(priority) = left.iter().map(Candidate::prio).max() {
+            let again = peer_reflexive(address, priority);
+            self.agent.add_remote_candidate(again);
+        }
+    }
+}

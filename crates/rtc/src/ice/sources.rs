@@ -1,0 +1,142 @@
+//! Addresses from which a peer has been heard.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Addresses kept at most.
+pub(super) const MOST: usize = 64;
+/// An address that was silent for so long gives its place to another.
+pub(super) const FORGETTABLE: Duration = Duration::from_secs(300);
+/// Addresses that are noted between two restarts: the agent keeps some hundred bytes of each until then.
+const MOST_EVER: usize = 2_048;
+
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    address: SocketAddr,
+    heard: Instant,
+}
+
+/// The addresses from which authentic messages have come.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    known: Vec<Source>,
+    ever: usize,
+}
+
+impl Sources {
+    pub(super) fn contains(&self, address: SocketAddr) -> bool {
+        self.known.iter().any(|source| source.address == address)
+    }
+
+    /// Whether `address` is known or can be noted, where those that are `kept` are never forgotten.
+    pub(super) fn has_room_for(
+        &self,
+        now: Instant,
+        address: SocketAddr,
+        kept: impl Fn(SocketAddr) -> bool,
+    ) -> bool {
+        self.contains(address)
+            || self.ever < MOST_EVER
+                && (self.known.len() < MOST || self.forgettable(now, kept).is_some())
+    }
+
+    /// Takes note of an authentic message from `address`, for which there is room.
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+        kept: impl Fn(SocketAddr) -> bool,
+    ) {
+        let heard = Source {
+            address,
+            heard: now,
+        };
+        let mut known = self.known.iter_mut();
+        if let Some(source) = known.find(|source| source.address == address) {
+            *source = heard;
+            return;
+        }
+        if self.known.len() >= MOST
+            && let Some(at) = self.forgettable(now, kept)
+        {
+            self.known.swap_remove(at);
+        }
+        self.ever += 1;
+        self.known.push(heard);
+    }
+
+    /// Addresses that were heard from less than `time` ago.
+    pub(super) fn heard_within(
+        &self,
+        time: Duration,
+        now: Instant,
+    ) -> impl Iterator<Item = SocketAddr> {
+        let recent = move |source: &&Source| now.saturating_duration_since(source.heard) < time;
+        self.known
+            .iter()
+            .filter(recent)
+            .map(|source| source.address)
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The one that was silent for the longest time, if that is long.
+    fn forgettable(&self, now: Instant, kept: impl Fn(SocketAddr) -> bool) -> Option<usize> {
+        let silent = |source: &Source| now.saturating_duration_since(source.heard);
+        let sources = self.known.iter().enumerate();
+        let (at, _) = sources
+            .filter(|(_, source)| silent(source) >= FORGETTABLE && !kept(source.address))
+            .max_by_key(|(_, source)| silent(source))?;
+        Some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(n: u16) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 2], n))
+    }
+
+    #[test]
+    fn the_one_that_was_silent_longest_is_forgotten() {
+        let start = Instant::now();
+        let mut sources = Sources::default();
+        let kept = |at: SocketAddr| at.port() < 2;
+        for n in 0..MOST as u16 {
+            let now = start + Duration::from_secs(n.into());
+            assert!(sources.has_room_for(now, address(n), kept));
+            sources.hear(now, address(n), kept);
+        }
+        let now = start + FORGETTABLE + Duration::from_secs(1);
+        assert!(
+            !sources.has_room_for(now, address(1_000), kept),
+            "0 and 1 are kept"
+        );
+        assert!(sources.has_room_for(now, address(5), kept), "it is known");
+        let now = start + FORGETTABLE + Duration::from_secs(3);
+        assert!(sources.has_room_for(now, address(1_000), kept));
+        sources.hear(now, address(1_000), kept);
+        assert!(sources.contains(address(1_000)) && !sources.contains(address(2)));
+        assert!(sources.contains(address(0)) && sources.contains(address(3)));
+        assert_eq!(sources.known.len(), MOST);
+    }
+
+    #[test]
+    fn the_number_ever_noted_is_bounded() {
+        let mut now = Instant::now();
+        let mut sources = Sources::default();
+        for n in 0..5_000 {
+            now += FORGETTABLE;
+            if sources.has_room_for(now, address(n), |_| false) {
+                sources.hear(now, address(n), |_| false);
+            }
+        }
+        assert_eq!(sources.ever, MOST_EVER);
+        sources.clear();
+        assert!(sources.has_room_for(now, address(1), |_| false));
+    }
+}
