@@ -36,8 +36,19 @@ pub(crate) fn bare(now: Instant) -> Bare {
     all.pop().expect("one worker")
 }
 
-/// Workers that work together.
+/// A worker of its own that makes connectivity checks.
+#[cfg(test)]
+pub(crate) fn checking(now: Instant) -> Bare {
+    let mut all = connected(1, false, now);
+    all.pop().expect("one worker")
+}
+
+/// Workers that work together. They only answer connectivity checks.
 pub(crate) fn together(count: usize, now: Instant) -> Vec<Bare> {
+    connected(count, true, now)
+}
+
+fn connected(count: usize, ice_lite: bool, now: Instant) -> Vec<Bare> {
     let polls: Vec<Poll> = (0..count).map(|_| Poll::new().expect("a poll")).collect();
     let inbox = |poll: &Poll| {
         let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
@@ -48,11 +59,16 @@ pub(crate) fn together(count: usize, now: Instant) -> Vec<Bare> {
     let parts = polls.into_iter().zip(Rings::connect(count));
     (0..)
         .zip(parts)
-        .map(|(index, (poll, rings))| one_of(index, (poll, rings), &inboxes, now))
+        .map(|(index, parts)| one_of(index, parts, (&inboxes, ice_lite), now))
         .collect()
 }
 
-fn one_of(index: u16, (poll, rings): (Poll, Rings), inboxes: &[Arc<Inbox>], now: Instant) -> Bare {
+fn one_of(
+    index: u16,
+    (poll, rings): (Poll, Rings),
+    (inboxes, ice_lite): (&[Arc<Inbox>], bool),
+    now: Instant,
+) -> Bare {
     let socket = MediaSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a socket");
     let local = socket.local();
     let inbox = Arc::clone(inboxes.get(usize::from(index)).expect("an inbox"));
@@ -69,7 +85,7 @@ fn one_of(index: u16, (poll, rings): (Poll, Rings), inboxes: &[Arc<Inbox>], now:
             address: local,
             base: local,
         }],
-        ice_lite: true,
+        ice_lite,
         bandwidth_adaptation: true,
         streams: StreamConfig::default(),
         clock: NtpClock::new(now, Duration::ZERO),

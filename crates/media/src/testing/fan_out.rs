@@ -423,6 +423,26 @@ mod tests {
     }
 
     #[test]
+    fn an_address_in_use_is_not_forgotten_for_others() {
+        let mut rig = FanOut::new(1);
+        let (publisher, mut buffer) = (client(0), vec![0; 2_048]);
+        rig.now += Duration::from_secs(6);
+        let (now, local) = (rig.now, rig.local);
+        rig.publisher.transport.handle_timeout(now);
+        let check = rig.publisher.transport.poll_transmit(&mut buffer);
+        let len = check.expect("a check").len;
+        assert_eq!(rig.worker.owner(publisher), Some(peer(0)));
+        for port in 0..40 {
+            let mut datagram = buffer[..len].to_vec();
+            let from = SocketAddr::from(([127, 0, 0, 2], 1 + port));
+            rig.worker.take_datagram(now, local, from, &mut datagram);
+            rig.worker.poll_touched(now);
+            assert_eq!(rig.worker.owner(from), Some(peer(0)));
+            assert_eq!(rig.worker.owner(publisher), Some(peer(0)));
+        }
+    }
+
+    #[test]
     fn a_forged_address_takes_no_peer_away() {
         let mut rig = FanOut::new(1);
         let mut side = rig.meet(2, false);

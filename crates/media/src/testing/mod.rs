@@ -7,7 +7,7 @@ mod remote;
 mod simulation;
 
 #[cfg(test)]
-pub(crate) use bare::{Bare, bare};
+pub(crate) use bare::{Bare, bare, checking};
 pub(crate) use detached::{Detached, Notes, note};
 pub use detached::{Requested, RequestedIngest, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;

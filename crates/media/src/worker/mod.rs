@@ -5,6 +5,7 @@
 
 mod adaptation;
 mod arrivals;
+mod checks;
 mod commands;
 mod counters;
 mod figures;
@@ -51,6 +52,7 @@ use crate::waiting::Waiting;
 use crate::worker::talk::Heard;
 use crate::{Event, PeerEvent, SourceRef};
 
+use checks::Checks;
 pub(crate) use counters::Counters;
 use forwarding::Forwarding;
 use handshakes::Handshakes;
@@ -103,6 +105,7 @@ pub(crate) struct Worker {
     by_id: HashMap<PeerId, usize>,
     by_address: HashMap<SocketAddr, usize>,
     by_ufrag: HashMap<String, usize>,
+    checks: Checks,
     sources: Slab<Source>,
     by_source: HashMap<SourceRef, SourceKey>,
     routes: Slots<Route>,
@@ -144,6 +147,7 @@ impl Worker {
             by_id: HashMap::new(),
             by_address: HashMap::new(),
             by_ufrag: HashMap::new(),
+            checks: Checks::default(),
             sources: Slab::new(),
             by_source: HashMap::new(),
             routes: Slots::new(),

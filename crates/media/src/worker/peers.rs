@@ -9,8 +9,8 @@ use std::time::Instant;
 use portunus_rtc::connection::{Incoming, Received, Refusal};
 use portunus_rtc::data::DataMessage as RtcData;
 use portunus_rtc::{
-    DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, SelectedPair, TransportEvent,
-    stun_username,
+    DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, Protocol, SelectedPair,
+    TransportEvent, stun_answer, stun_check, stun_username,
 };
 
 use smallvec::SmallVec;
@@ -35,10 +35,10 @@ impl Worker {
         datagram: &mut [u8],
     ) {
         let known = self.by_address.get(&remote).copied();
-        let slot = match stun_username(datagram) {
-            // A user fragment says more than an address: a NAT may give one to two peers in turn.
-            Some(ufrag) => self.by_ufrag.get(ufrag).copied().or(known),
-            None => known,
+        let slot = match Protocol::of(datagram) {
+            // What it says is more than an address: a NAT may give one to two peers in turn.
+            Some(Protocol::Stun) => self.named_by_stun(remote, datagram).or(known),
+            _ => known,
         };
         match slot {
             None => self.counters.unknown_peer(),
@@ -47,6 +47,14 @@ impl Worker {
             }
             Some(slot) => self.give_datagram(now, slot, (local, remote), datagram),
         }
+    }
+
+    /// The peer whose user fragment a check has, or whose own check is answered.
+    fn named_by_stun(&self, remote: SocketAddr, datagram: &[u8]) -> Option<usize> {
+        if let Some(ufrag) = stun_username(datagram) {
+            return self.by_ufrag.get(ufrag).copied();
+        }
+        self.slot(self.checks.peer(stun_answer(datagram)?, remote)?)
     }
 
     /// Gives a datagram to its peer.
@@ -78,7 +86,7 @@ impl Worker {
             return;
         };
         match peer.connection.receive(now, local, remote, datagram) {
-            Received::Consumed => self.learn_again(slot, remote, datagram),
+            Received::Consumed => self.learn_again(now, slot, remote, datagram),
             Received::Refused(refusal) => {
                 peer.refused += 1;
                 self.counters.refuse(refusal);
@@ -150,6 +158,7 @@ impl Worker {
 
     /// Peers whose deadline has come.
     pub(crate) fn run_timers(&mut self, now: Instant) {
+        self.checks.expire(now);
         while let Some((at, slot)) = self.timers.pop_due(now) {
             let Some(peer) = self
                 .peers
@@ -227,6 +236,14 @@ impl Worker {
             let Some(transmit) = peer.connection.poll_transmit(now, room) else {
                 break;
             };
+            let check = room.get(..transmit.len).and_then(stun_check);
+            // What comes from where the peer is known finds it by the address.
+            if let Some(check) = check
+                && self.by_address.get(&transmit.destination) != Some(&slot)
+            {
+                let (checks, to) = (&mut self.checks, transmit.destination);
+                checks.note(now, check, peer.id, to);
+            }
             let destination = self
                 .out
                 .destination(transmit.source.ip(), transmit.destination);
@@ -248,10 +265,7 @@ impl Worker {
                 }
             }
             TransportEvent::SelectedPair(pair) => {
-                // By now it has answered from there: whoever had the address before is gone. A lite agent asks nobody, and
-                // takes a forged check's word.
-                let sure = !self.parts.ice_lite;
-                self.learn_address(slot, pair.remote, sure);
+                self.learn_address(now, slot, pair.remote);
                 self.emit(
                     id,
                     Event::SelectedPair {
@@ -260,7 +274,7 @@ impl Worker {
                     },
                 );
             }
-            TransportEvent::RemoteAddress(address) => self.learn_address(slot, address, false),
+            TransportEvent::RemoteAddress(address) => self.learn_address(now, slot, address),
             TransportEvent::Dtls(state) => {
                 let state = match state {
                     RtcDtls::Trying => DtlsState::Trying,
@@ -311,30 +325,44 @@ impl Worker {
     }
 
     /// An authentic check came from an address that was another's when it came first: that one may be gone.
-    fn learn_again(&mut self, slot: usize, remote: SocketAddr, datagram: &[u8]) {
+    fn learn_again(&mut self, now: Instant, slot: usize, remote: SocketAddr, datagram: &[u8]) {
         let is_stun = datagram.first().is_some_and(|first| *first < 4);
         if is_stun && self.by_address.get(&remote) != Some(&slot) {
-            self.learn_address(slot, remote, false);
+            self.learn_address(now, slot, remote);
         }
     }
 
     /// A peer's datagrams may come from `address`. A check may come with a forged one: the address of a peer that is
-    /// connected stays with it, unless this one is `sure` to be there.
-    fn learn_address(&mut self, slot: usize, address: SocketAddr, sure: bool) {
+    /// connected stays with it, until another has answered from there and it does not.
+    fn learn_address(&mut self, now: Instant, slot: usize, address: SocketAddr) {
+        let is_used = |pair: &SelectedPair| pair.remote == address;
+        // A lite agent asks nobody, and takes a forged check's word.
+        let asks = !self.parts.ice_lite;
+        let newcomer = self.peers.get(slot).map(|peer| &peer.connection.transport);
+        let answered = newcomer.and_then(|new| new.selected_pair().filter(|_| asks));
+        let is_sure = answered.is_some_and(is_used);
         let owner = self.by_address.get(&address);
-        let owner = owner.filter(|owner| **owner != slot && !sure);
+        let owner = owner.filter(|owner| **owner != slot);
         let owner = owner.and_then(|owner| self.peers.get(*owner));
         let is_taken = owner.is_some_and(|owner| {
             let transport = &owner.connection.transport;
-            let is_used = |pair: &SelectedPair| pair.remote == address;
-            transport.is_connected() || transport.selected_pair().is_some_and(is_used)
+            let uses = transport.selected_pair().is_some_and(is_used);
+            if is_sure {
+                // Both can be there, on a server that is lite. Only one can be told from the other.
+                uses && transport.is_answered(now)
+            } else {
+                uses || transport.is_connected()
+            }
         });
         let Some(peer) = self.peers.get_mut(slot).filter(|_| !is_taken) else {
             return;
         };
         if !peer.addresses.contains(&address) {
             if peer.addresses.len() >= MAX_ADDRESSES {
-                let oldest = peer.addresses.remove(0);
+                let selected = peer.connection.transport.selected_pair();
+                let used = selected.map(|pair| pair.remote);
+                let oldest = peer.addresses.iter().position(|at| Some(*at) != used);
+                let oldest = peer.addresses.remove(oldest.unwrap_or_default());
                 if self.by_address.get(&oldest) == Some(&slot) {
                     self.by_address.remove(&oldest);
                 }

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod lite;
+
 use std::net::SocketAddr;
 use std::time::Instant;
 
