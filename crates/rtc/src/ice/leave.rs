@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use is::Candidate;
 
-use super::Ice;
 use super::candidate::peer_reflexive;
+use super::{Ice, SelectedPair};
 
 /// A pair that has not answered for this long is left if the peer is heard from elsewhere: its address
 /// has changed. Without such a sign the pair is kept, for what is lost may come back.
@@ -66,7 +66,7 @@ impl Ice {
         let is_repealed = here.is_none_or(|at| now.saturating_duration_since(at) >= REPEAL);
         let is_wanted = is_repealed && count >= NOMINATIONS && !self.agent.ice_lite();
         if is_wanted && is_valid(address) && is_valid(pair.remote) {
-            self.leave(pair.remote, now);
+            self.leave(&[pair.remote], now);
         }
     }
 
@@ -86,12 +86,18 @@ impl Ice {
             return;
         }
         let is_valid = |address| self.agent.has_viable_remote_candidate(address);
-        let lives_at = |address| address != pair.remote && is_valid(address);
-        let lives_elsewhere = self.sources.heard_within(DOUBT, now).any(lives_at);
+        let heard: Vec<SocketAddr> = self.sources.heard_within(DOUBT, now).collect();
+        let lives_at = |address: &SocketAddr| *address != pair.remote && is_valid(*address);
         // Once it is left it is not valid: it is not left again and again while no other is nominated.
-        if lives_elsewhere && is_valid(pair.remote) {
-            self.leave(pair.remote, now);
+        if !is_valid(pair.remote) || !heard.iter().any(lives_at) {
+            return;
         }
+        // What died with it is not tried one after the other.
+        let is_dead = |address: &SocketAddr| !heard.contains(address) && is_valid(*address);
+        let remotes = self.agent.remote_candidates().map(|c| c.addr());
+        let mut dead: Vec<SocketAddr> = remotes.filter(is_dead).collect();
+        dead.push(pair.remote);
+        self.leave(&dead, now);
     }
 
     /// Nominates a pair in the place of the peer: many do that once and for all, and never learn that a NAT has given
@@ -108,21 +114,23 @@ impl Ice {
         self.take_events(now);
     }
 
-    /// Has the agent nominate another pair than those to `address`, and check that anew.
-    fn leave(&mut self, address: SocketAddr, now: Instant) {
+    /// Has the agent nominate another pair than those to these addresses, and check those anew.
+    fn leave(&mut self, addresses: &[SocketAddr], now: Instant) {
         let candidates = self.agent.remote_candidates();
-        let left: Vec<Candidate> = candidates.filter(|c| c.addr() == address).collect();
+        let is_left = |candidate: &Candidate| addresses.contains(&candidate.addr());
+        let left: Vec<Candidate> = candidates.filter(is_left).collect();
         for candidate in &left {
             self.agent.invalidate_candidate(candidate);
         }
         self.agent.handle_timeout(now);
         self.take_events(now);
-        if self.selected.is_some_and(|pair| pair.remote == address) && !self.agent.controlling() {
+        let is_in_use = |pair: SelectedPair| addresses.contains(&pair.remote);
+        if self.selected.is_some_and(is_in_use) && !self.agent.controlling() {
             self.nominate(now);
         }
         // The agent would take nothing more that comes from there.
-        if let Some(priority) = left.iter().map(Candidate::prio).max() {
-            let again = peer_reflexive(address, priority);
+        for candidate in left {
+            let again = peer_reflexive(candidate.addr(), candidate.prio());
             self.agent.add_remote_candidate(again);
         }
     }

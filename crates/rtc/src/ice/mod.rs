@@ -477,6 +477,7 @@ impl Ice {
                     };
                     if self.selected != Some(pair) {
                         self.selected = Some(pair);
+                        self.answers = 0;
                         self.nominations.begin(now);
                         self.events.push_back(IceEvent::Selected(pair));
                     }

@@ -136,6 +136,21 @@ fn a_peer_that_nominates_once_is_followed_when_its_address_changes() {
 }
 
 #[test]
+fn of_addresses_that_die_together_none_holds_up_what_is_alive() {
+    let mut peer = Peer::new();
+    // Of less priority than the others.
+    peer.answers = vec![A, B, 1_000];
+    peer.checks = vec![(A, true), (1_000, false)];
+    peer.run(63 * SECOND);
+    assert_eq!(peer.selected(), A);
+    (peer.answers, peer.checks) = (vec![1_000], vec![(1_000, false)]);
+    let took = peer.run_until(25 * SECOND, |peer| peer.selected() == 1_000);
+    assert!(took <= 15 * SECOND, "{took:?}");
+    peer.run(120 * SECOND);
+    assert!(!peer.failed && peer.selected() == 1_000);
+}
+
+#[test]
 fn the_peer_chooses_among_pairs_that_work() {
     let mut peer = Peer::new();
     peer.checks = vec![(A, true), (B, false)];
