@@ -57,6 +57,8 @@ pub enum Refusal {
     Conflict,
     /// The offer is no SDP (400).
     Malformed,
+    /// An id in the path or a value in the query is none that can be, such as a word for a number (400).
+    Parameter,
     /// The offer is in order, but nothing in it can be used (422; for a viewer 406 with an offer of ours).
     Unusable,
     /// It could work later (503).

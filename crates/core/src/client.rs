@@ -47,7 +47,8 @@ impl Client {
 
     /// A part of the server that speaks for others, such as WHIP clients. It has let them in itself (see
     /// [`crate::Gateway::admits`]): no secret and no token is asked of it. It is there as long as this process,
-    /// so that its sessions do not time out. Our candidates are always in the descriptions that it gets.
+    /// so that its sessions do not time out, and nobody else can claim them. Whoever knows their ids can end them: it is told
+    /// so by an event `destroyed`. Our candidates are always in the descriptions that it gets.
     pub fn internal(transport: &'static str) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));

@@ -59,6 +59,11 @@ pub(crate) fn detached() -> Value {
     json!({ "janus": "detached" })
 }
 
+/// For a part of the server whose session somebody else has ended; clients of the API are told nothing of that.
+pub(crate) fn destroyed() -> Value {
+    json!({ "janus": "destroyed" })
+}
+
 /// One of our candidates; none says that there are no more.
 pub(crate) fn trickle(mid: &str, candidate: Option<&str>) -> Value {
     let candidate = match candidate {

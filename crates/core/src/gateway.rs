@@ -219,6 +219,12 @@ impl Gateway {
         restarted.await.ok().flatten()
     }
 
+    /// Whether a handle is attached: from the moment on that it or its session is being ended, it is not.
+    pub fn has_handle(&self, session: SessionId, handle: HandleId) -> bool {
+        let session = self.session(session);
+        session.is_ok_and(|session| session.has_handle(handle))
+    }
+
     /// The counters of this core.
     pub fn counters(&self) -> &Counters {
         &self.inner.context.counters

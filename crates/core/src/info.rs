@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
+use portunus_media::MediaConfig;
 use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
 
 use crate::{CoreConfig, Object, PluginInfo};
 
 /// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ServerFacts {
     /// The commit that the server was built from.
     pub commit: &'static str,
@@ -24,7 +25,7 @@ pub struct ServerFacts {
     pub ice_lite: bool,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
-    /// How long a medium may be silent before clients are told, in ms; 0: never.
+    /// How long a medium may be silent before clients are told, in ms; 0: they never are, and plugins still.
     pub no_media_ms: u32,
     /// The library that DTLS and SRTP use, with its version.
     pub crypto: String,
@@ -32,6 +33,26 @@ pub struct ServerFacts {
     pub transports: Vec<TransportInfo>,
     /// What plugins record with.
     pub recorder: Recorder,
+}
+
+/// As far as the defaults of the configuration go.
+impl Default for ServerFacts {
+    fn default() -> Self {
+        let media = MediaConfig::default();
+        ServerFacts {
+            commit: "",
+            build_time: "",
+            local_ip: None,
+            public_ips: Vec::new(),
+            ipv6: false,
+            ice_lite: false,
+            twcc_period_ms: media.twcc_period_ms,
+            no_media_ms: media.no_media_ms,
+            crypto: String::new(),
+            transports: Vec::new(),
+            recorder: Recorder::default(),
+        }
+    }
 }
 
 /// A transport, as `info` shows it.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::counters::add;
 use crate::handle::Inbox;
-use crate::{Client, CoreConfig, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId};
+use crate::{Client, CoreConfig, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, event};
 
 /// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
 const QUEUE: usize = 512;
@@ -74,9 +74,13 @@ impl Session {
         self.state().owner.is_internal()
     }
 
-    /// Makes `client` the owner; the former one gets nothing more.
-    pub(crate) fn claim(&self, client: &Client) {
+    /// Makes `client` the owner; the former one gets nothing more. False: a part of the server owns it, which needs its
+    /// events and keeps it.
+    pub(crate) fn claim(&self, client: &Client) -> bool {
         let mut state = self.state();
+        if state.owner.is_internal() && state.owner.id() != client.id() {
+            return false;
+        }
         state.orphaned = false;
         if state.owner.id() != client.id() {
             state.owner.owns_no_more(self.id);
@@ -90,6 +94,7 @@ impl Session {
             drop(state);
             self.changed.notify_waiters();
         }
+        true
     }
 
     /// The connection of `owner` is gone; false if another has claimed the session a moment ago.
@@ -174,7 +179,7 @@ impl Session {
         std::mem::take(&mut state.handles).into_values().collect()
     }
 
-    /// Ends the session: nothing is sent any more. Gives its handles back; none if it had ended before.
+    /// Ends the session: nothing is sent any more, but that it has ended to a part of the server. Gives its handles back; none if it had ended before.
     pub(crate) fn end(&self) -> Option<Vec<Attached>> {
         let handles = {
             let mut state = self.state();
@@ -183,6 +188,9 @@ impl Session {
             }
             state.owner.owns_no_more(self.id);
             state.owner.loses_handles(state.handles.len());
+            if state.owner.is_internal() {
+                state.owner.push(event::destroyed());
+            }
             std::mem::take(&mut state.handles)
         };
         self.changed.notify_waiters();

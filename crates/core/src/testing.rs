@@ -73,6 +73,17 @@ impl TestServer {
         Self::on(config, media, sender, events, made)
     }
 
+    /// A server that was started with `facts`.
+    pub fn knowing(facts: ServerFacts, config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        let (media, events, news) = MediaPlane::detached();
+        let gateway = Gateway::new(config, media.clone(), news, plugins, facts);
+        TestServer {
+            gateway,
+            media,
+            events,
+        }
+    }
+
     fn on(
         config: CoreConfig,
         media: MediaPlane,

@@ -53,7 +53,7 @@ pub struct MediaConfig {
     pub bandwidth_adaptation: bool,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
-    /// How long a medium may be silent before that is reported, in ms; 0 never.
+    /// How long a medium may be silent before that is reported, in ms; 0: a second.
     pub no_media_ms: u32,
     /// Lost packets a second that are reported as a slow link; 0 never.
     pub slow_link_threshold: u32,

@@ -163,11 +163,18 @@ fn go_first(worker: u16) {
     }
 }
 
+/// How long a medium may be silent before plugins are told, in ms, where clients are not to be.
+const UNTOLD_SILENCE: u32 = 1_000;
+
 fn streams(config: &MediaConfig) -> StreamConfig {
     let millis = |ms: u32| Duration::from_millis(u64::from(ms));
+    let no_media_ms = match config.no_media_ms {
+        0 => UNTOLD_SILENCE,
+        ms => ms,
+    };
     StreamConfig {
         twcc_period: millis(config.twcc_period_ms.max(10)),
-        no_media: (config.no_media_ms > 0).then(|| millis(config.no_media_ms)),
+        no_media: Some(millis(no_media_ms)),
         slow_link_threshold: config.slow_link_threshold,
     }
 }
@@ -242,6 +249,18 @@ fn candidates(reachable: &[Reachable], local: SocketAddr, index: usize) -> Vec<L
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
+
+    #[test]
+    fn silence_is_always_watched_for() {
+        for (configured, limit) in [(0, 1_000), (300, 300), (60_000, 60_000)] {
+            let config = MediaConfig {
+                no_media_ms: configured,
+                ..MediaConfig::default()
+            };
+            let limit = Duration::from_millis(limit);
+            assert_eq!(streams(&config).no_media, Some(limit));
+        }
+    }
 
     #[test]
     fn a_worker_that_panics_is_lost_and_one_that_ends_is_not() {

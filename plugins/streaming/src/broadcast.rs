@@ -30,8 +30,8 @@ impl Broadcast for Streaming {
 
     fn refusal(&self, error_code: u64) -> Refusal {
         match error_code {
-            // An id that is no number where ids are numbers is nobody's.
-            454 | 455 => Refusal::NotFound,
+            454 => Refusal::Parameter,
+            455 => Refusal::NotFound,
             // What can be missing is a token or pin.
             453 | 457 => Refusal::Unauthorized,
             452 => Refusal::Unusable,
@@ -49,7 +49,8 @@ impl Streaming {
             return None;
         }
         let number = stream.id.parse::<u64>().ok();
-        let id = match number.filter(|_| !self.has_string_ids()) {
+        // What is no id, as 0 is none, is left for the request to refuse.
+        let id = match number.filter(|number| *number > 0 && !self.has_string_ids()) {
             Some(number) => Value::from(number),
             None => Value::from(stream.id),
         };

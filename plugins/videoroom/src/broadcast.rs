@@ -38,8 +38,8 @@ impl Broadcast for VideoRoom {
 
     fn refusal(&self, error_code: u64) -> Refusal {
         match error_code {
-            // An id that is no number where ids are numbers is nobody's.
-            426 | 430 => Refusal::NotFound,
+            426 => Refusal::NotFound,
+            430 => Refusal::Parameter,
             // What can be missing is a pin or token.
             429 | 433 => Refusal::Unauthorized,
             // Nobody publishes it now, too many do, somebody of that name does, or it is encrypted end to end.
@@ -64,10 +64,11 @@ impl VideoRoom {
             .with_some("secret", shown("secret"))
     }
 
+    /// An id of the path; what is none, as 0 is none, is left for the request to refuse.
     fn id(&self, id: &str) -> Value {
         match (self.shared.ids, id.parse::<u64>()) {
-            (Ids::Numbers, Ok(number)) => number.into(),
-            (Ids::Numbers, Err(_)) | (Ids::Texts, _) => id.into(),
+            (Ids::Numbers, Ok(number @ 1..)) => number.into(),
+            (Ids::Numbers, Ok(0) | Err(_)) | (Ids::Texts, _) => id.into(),
         }
     }
 }

@@ -8,11 +8,13 @@
     reason = "a test fails by a panic"
 )]
 
+mod http;
 pub mod janus_tools;
 mod peer;
 mod server;
 mod stage;
 
+pub use http::{header, http, serve};
 pub use peer::{Packet, Peer};
 pub use server::{Caller, Server};
 pub use stage::{Sender, Stage, Viewer, listen, vp8, vp8_ingest};

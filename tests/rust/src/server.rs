@@ -70,13 +70,39 @@ impl Server {
         Self::on(core, media, events, plugin, Recorder::default())
     }
 
+    /// As [`Server::start_with`], with one worker, whose clients are not told of silence (`media.no_media_ms`).
+    pub async fn untold<P>(plugin: impl FnOnce(MediaPlane) -> P) -> Self
+    where
+        P: Future<Output = Arc<dyn Plugin>>,
+    {
+        let (media, events) = Self::media_on(MediaConfig {
+            workers: 1,
+            no_media_ms: 0,
+            ..MediaConfig::default()
+        });
+        let plugin = plugin(media.clone()).await;
+        let facts = ServerFacts {
+            no_media_ms: 0,
+            ..ServerFacts::default()
+        };
+        let core = CoreConfig::default();
+        let gateway = Gateway::new(core, media.clone(), events, vec![plugin], facts);
+        Server { gateway, media }
+    }
+
     fn media(workers: usize) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {
-        let config = MediaConfig {
+        Self::media_on(MediaConfig {
             workers,
+            ..MediaConfig::default()
+        })
+    }
+
+    fn media_on(config: MediaConfig) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {
+        let config = MediaConfig {
             pin: false,
             port: 0,
             bind: vec!["127.0.0.1".parse().unwrap()],
-            ..MediaConfig::default()
+            ..config
         };
         MediaPlane::start(config).expect("a media plane")
     }

@@ -13,18 +13,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use portunus_api::{ApiConfig, Transports};
 use portunus_core::record::Recorder;
 use portunus_core::testing::signed_token;
 use portunus_core::{CoreConfig, Plugin};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_streaming::{Streaming, StreamingConfig};
-use portunus_tests::{Caller, Peer, Sender, Server};
+use portunus_tests::{Caller, Peer, Sender, Server, header, http, serve};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -194,23 +193,6 @@ impl Watched {
     }
 }
 
-/// A request over HTTP: its status and all of its answer.
-async fn http(to: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
-    let mut stream = TcpStream::connect(to).await.unwrap();
-    let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
-    for header in headers {
-        head.push_str(&format!("{header}\r\n"));
-    }
-    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-    stream.write_all(head.as_bytes()).await.unwrap();
-    // A server that has refused it already need not read it all.
-    let _ = stream.write_all(body).await;
-    let mut answer = String::new();
-    let reading = timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
-    reading.expect("an answer").unwrap();
-    (answer[9..12].parse().unwrap(), answer)
-}
-
 fn offer(peer: &mut Peer) -> String {
     let mut line = MediaOffer::new(Kind::Video, Direction::SendOnly);
     line.add_codec(CodecName::Vp8, None, None);
@@ -229,13 +211,7 @@ async fn whip_requests_that_cannot_be_cost_a_viewer_nothing() {
         ..CoreConfig::default()
     })
     .await;
-    let mut config = ApiConfig::default();
-    config.http.bind = vec![Ipv4Addr::LOCALHOST.into()];
-    config.http.port = 0;
-    config.websocket.enabled = false;
-    let transports = Transports::start(config, server.gateway.clone()).await;
-    let transports = transports.unwrap();
-    let to = transports.http()[0];
+    let (_transports, to) = serve(&server.gateway).await;
 
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let token = |end: u64, secret: &str| signed_token(&format!("{end},janus,{PACKAGE}"), secret);
@@ -279,11 +255,7 @@ async fn whip_requests_that_cannot_be_cost_a_viewer_nothing() {
         // A resource that was, and ended.
         let (status, all) = http(to, "POST /whip/9", &[SDP, &right], good.as_bytes()).await;
         assert_eq!(status, 201, "{all}");
-        let location = all.lines().find_map(|line| {
-            let (name, value) = line.split_once(": ")?;
-            name.eq_ignore_ascii_case("location").then_some(value)
-        });
-        let location = location.unwrap();
+        let location = header(&all, "location").unwrap();
         let delete = format!("DELETE {location}");
         assert_eq!(http(to, &delete, &[&right], b"").await.0, 200);
         for path in [location, "/whip/resource/0123456789abcdef0123456789abcdef"] {

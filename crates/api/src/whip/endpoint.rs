@@ -314,6 +314,10 @@ impl Asked<'_> {
                 "try again later, or use another stream",
             ),
             Refusal::Malformed => (StatusCode::BAD_REQUEST, "see the offer that was sent"),
+            Refusal::Parameter => (
+                StatusCode::BAD_REQUEST,
+                "see the ids in the path and the values in the query",
+            ),
             Refusal::Unusable => (
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "see which media and codecs the stream has",

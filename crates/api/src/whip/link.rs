@@ -157,8 +157,10 @@ impl Link {
         self.session
     }
 
+    /// Whether the PeerConnection, the handle or the session has ended, by whomever.
     pub(super) fn has_ended(&self) -> bool {
-        *self.state.borrow() == State::Ended
+        let ended = *self.state.borrow() == State::Ended;
+        ended || !self.gateway.has_handle(self.session, self.handle)
     }
 
     async fn on_handle(&self, mut message: Value) -> Result<Value, Failure> {
@@ -223,7 +225,7 @@ async fn pump(mut messages: Outbox, waiting: Arc<Waiting>, state: watch::Sender<
             Some("webrtcup") => {
                 state.send_replace(State::Up);
             }
-            Some("hangup" | "detached" | "timeout") => break,
+            Some("hangup" | "detached" | "destroyed" | "timeout") => break,
             // Media, slow links and the like: there is nobody to tell.
             _ => {}
         }

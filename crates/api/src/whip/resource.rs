@@ -1,5 +1,6 @@
 //! A publisher's or viewer's resource: candidates and restarts by PATCH, its end by DELETE.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +33,7 @@ pub(super) struct Resource {
     /// Held by whoever changes it: requests to one resource come one after the other.
     turn: tokio::sync::Mutex<()>,
     ice: Mutex<Ice>,
-    /// The request that goes with the viewer's answer to our offer, until it came.
-    start: Mutex<Option<Value>>,
+    offer: Mutex<Offer>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -43,6 +43,17 @@ struct Ice {
     tag: String,
     /// The client's credentials, once they are known.
     remote: Option<IceCredentials>,
+}
+
+/// What has become of an offer of ours.
+#[derive(Debug)]
+enum Offer {
+    /// There is none: the client has offered.
+    None,
+    /// The viewer has to answer it; the request goes with the answer to the plugin.
+    Open(Value),
+    /// It is answered, by the description with this hash.
+    Answered(u64),
 }
 
 impl Resource {
@@ -64,14 +75,14 @@ impl Resource {
                 tag: new_tag(),
                 remote,
             }),
-            start: Mutex::default(),
+            offer: Mutex::new(Offer::None),
             _place: place,
         }
     }
 
     /// The viewer has to answer our offer, which goes to the plugin with `start`.
     pub(super) fn awaiting_answer(self, start: Value) -> Self {
-        *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(start);
+        *self.offer() = Offer::Open(start);
         self
     }
 
@@ -129,20 +140,22 @@ impl Resource {
 
     /// Takes the viewer's answer to our offer.
     async fn answer(&self, sdp: &str) -> Result<Response, Problem> {
-        let start = self
-            .start
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let Some(start) = start else {
-            let detail = format!(
-                "there is no offer to answer: descriptions cannot be changed; candidates are {FRAGMENT}"
-            );
-            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        let start = match &*self.offer() {
+            Offer::Open(start) => start.clone(),
+            // The viewer may not have got our word on it.
+            Offer::Answered(hash) if *hash == hash_of(sdp) => {
+                return Ok(status(StatusCode::NO_CONTENT));
+            }
+            Offer::Answered(_) | Offer::None => {
+                let detail = format!(
+                    "there is no offer to answer: descriptions cannot be changed; candidates are {FRAGMENT}"
+                );
+                return Err(Problem::new(StatusCode::CONFLICT, detail));
+            }
         };
         match self.link.ask(&start, Some(("answer", sdp))).await {
             Ok(_) => {
-                *self.start.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                *self.offer() = Offer::Answered(hash_of(sdp));
                 self.ice().remote = credentials(sdp);
                 Ok(status(StatusCode::NO_CONTENT))
             }
@@ -150,10 +163,17 @@ impl Resource {
                 let detail = format!("the answer does not fit the offer: {text}");
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
             }
+            // Half of it is done, and an answer cannot be taken back: the viewer has to begin anew.
             Err(Failure::Plugin(code, text)) => {
-                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text).with_code(code))
+                self.link.close().await;
+                let detail = format!("{text}; POST to the endpoint to make another");
+                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with_code(code))
             }
-            Err(failure) => Err(lost(&failure)),
+            Err(Failure::Silence) => {
+                self.link.close().await;
+                Err(gone())
+            }
+            Err(failure) => Err(self.lost(&failure)),
         }
     }
 
@@ -198,7 +218,7 @@ impl Resource {
         fragment: IceFragment,
     ) -> Result<Response, Problem> {
         let restarted = self.link.restart_ice(remote.clone()).await;
-        let local = restarted.ok_or_else(|| lost(&Failure::Ended))?;
+        let local = restarted.ok_or_else(|| self.lost(&Failure::Ended))?;
         let tag = new_tag();
         *self.ice() = Ice {
             tag: tag.clone(),
@@ -245,7 +265,21 @@ impl Resource {
         self.link
             .trickle(candidates.collect())
             .await
-            .map_err(|failure| lost(&failure))
+            .map_err(|failure| self.lost(&failure))
+    }
+
+    /// There is no connection for the request.
+    fn lost(&self, failure: &Failure) -> Problem {
+        tracing::debug!(?failure, "a request to a resource that cannot take it");
+        if self.link.has_ended() {
+            return gone();
+        }
+        let detail = "the connection is not set up yet, or is just ending; try again later, or POST to the endpoint to make another";
+        Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    fn offer(&self) -> MutexGuard<'_, Offer> {
+        self.offer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ice(&self) -> MutexGuard<'_, Ice> {
@@ -271,13 +305,19 @@ impl Whip {
                 .with_header(accept, HeaderValue::from_static(ACCEPT_PATCH)));
         }
         let body = self.read(body).await?;
-        let text = std::str::from_utf8(&body)
+        let text = String::from_utf8(body.into())
             .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
-        let _turn = resource.turn.lock().await;
-        match declared == SDP {
-            true => resource.answer(text).await,
-            false => resource.fragment(text, headers).await,
-        }
+        let (is_answer, headers) = (declared == SDP, headers.clone());
+        // In a task of its own: what has come as a whole is done, even if the client goes before it has our answer.
+        let done = tokio::spawn(async move {
+            let _turn = resource.turn.lock().await;
+            match is_answer {
+                true => resource.answer(&text).await,
+                false => resource.fragment(&text, &headers).await,
+            }
+        });
+        // It fails only if the runtime ends, which ends the resource too.
+        done.await.unwrap_or_else(|_| Err(gone()))
     }
 
     /// Answers a DELETE.
@@ -300,11 +340,7 @@ impl Whip {
     fn find(&self, kind: Kind, id: &str, headers: &HeaderMap) -> Result<Arc<Resource>, Problem> {
         let resource = self.registry.find(id);
         let alive = resource.filter(|resource| resource.kind == kind && !resource.link.has_ended());
-        let resource = alive.ok_or_else(|| {
-            let detail =
-                "this resource does not exist, or has ended; POST to the endpoint to make another";
-            Problem::new(StatusCode::NOT_FOUND, detail)
-        })?;
+        let resource = alive.ok_or_else(gone)?;
         resource.check_token(headers::bearer(headers)?)?;
         Ok(resource)
     }
@@ -320,12 +356,15 @@ pub(super) fn credentials(sdp: &str) -> Option<IceCredentials> {
     Some(IceCredentials { ufrag, pwd })
 }
 
-/// The connection is gone under the request.
-fn lost(failure: &Failure) -> Problem {
-    tracing::debug!(?failure, "a request to a resource that ends");
-    let detail =
-        "the connection has ended, or is not set up yet; POST to the endpoint to make another";
-    Problem::new(StatusCode::CONFLICT, detail)
+fn gone() -> Problem {
+    let detail = "this resource does not exist, or has ended; POST to the endpoint to make another";
+    Problem::new(StatusCode::NOT_FOUND, detail)
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn new_tag() -> String {

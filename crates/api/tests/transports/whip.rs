@@ -22,7 +22,12 @@ pub async fn start() -> Server {
 }
 
 pub async fn start_with(core: CoreConfig, config: ApiConfig) -> Server {
-    let core = TestServer::new(core, vec![Arc::new(Stage::default())]);
+    start_on(Arc::default(), core, config).await
+}
+
+/// The same, with the plugin at hand.
+pub async fn start_on(stage: Arc<Stage>, core: CoreConfig, config: ApiConfig) -> Server {
+    let core = TestServer::new(core, vec![stage]);
     let transports = Transports::start(config, core.gateway.clone())
         .await
         .unwrap();

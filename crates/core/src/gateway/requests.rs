@@ -118,10 +118,13 @@ impl Gateway {
         };
         match (request.verb.as_str(), handle) {
             ("keepalive", _) => Ok(Dispatched::Done(self.reply("ack", &session, &request))),
-            ("claim", _) => {
-                session.claim(client);
-                Ok(Dispatched::Done(self.reply("success", &session, &request)))
-            }
+            ("claim", _) => match session.claim(client) {
+                true => Ok(Dispatched::Done(self.reply("success", &session, &request))),
+                false => {
+                    let reason = "This session belongs to the server itself and cannot be claimed";
+                    Err(ApiError::Transport(reason.to_owned()))
+                }
+            },
             ("attach", None) => self
                 .attach(client, &session, &request)
                 .map(Dispatched::Done),

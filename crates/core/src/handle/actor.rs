@@ -190,8 +190,8 @@ impl Actor {
     }
 
     fn peer_event(&mut self, event: Event) {
-        let context = &self.handle.shared.context;
-        let told = event::of_peer(&event, context.facts.no_media_ms);
+        let no_media_ms = self.handle.shared.context.facts.no_media_ms;
+        let told = event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
         let event = match event {
             Event::Connected { srtp_profile } => {
                 tracing::debug!(handle = %self.handle.id(), srtp_profile, "PeerConnection up");
@@ -248,6 +248,21 @@ impl Actor {
         self.plugin.event(event);
         if let Some(told) = told {
             self.handle.emit(told);
+        }
+    }
+
+    /// Whether the client is told. One that is not to be told of silence is told of each medium once, when it comes.
+    fn is_told(&self, event: &Event) -> bool {
+        match event {
+            Event::Media {
+                mid,
+                receiving,
+                substream,
+                ..
+            } if self.handle.shared.context.facts.no_media_ms == 0 => {
+                *receiving && self.handle.connections().comes_first(*mid, *substream)
+            }
+            _ => true,
         }
     }
 

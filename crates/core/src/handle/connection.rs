@@ -102,6 +102,8 @@ struct Connection {
     restart: Option<IceCredentials>,
     up: bool,
     e2ee: bool,
+    /// The media, and their encodings, that have come at some time.
+    came: Vec<(Mid, Option<u8>)>,
 }
 
 impl Connections {
@@ -302,6 +304,18 @@ impl Connections {
         }
     }
 
+    /// Notes that a medium comes; true if it never did before.
+    pub(super) fn comes_first(&mut self, mid: Mid, substream: Option<u8>) -> bool {
+        let Some(connection) = &mut self.current else {
+            return false;
+        };
+        let is_new = !connection.came.contains(&(mid, substream));
+        if is_new {
+            connection.came.push((mid, substream));
+        }
+        is_new
+    }
+
     /// Ends the PeerConnection; false if there is none.
     pub(super) fn close(&mut self) -> bool {
         self.early = EarlyCandidates::default();
@@ -363,6 +377,7 @@ impl Connections {
             restart: None,
             up: false,
             e2ee: false,
+            came: Vec::new(),
         }
     }
 

@@ -39,6 +39,30 @@ async fn it_is_let_in_and_does_not_time_out() {
 }
 
 #[tokio::test]
+async fn its_sessions_are_ended_by_others_but_not_claimed() {
+    let world = World::new();
+    let (client, mut messages) = Client::internal("test");
+    let (session, handle) = attach(&world, &client).await;
+    let ids = (SessionId(session), HandleId(handle));
+    let mut other = world.connect();
+    let mut ask = async |verb: &str| {
+        let request = json!({ "janus": verb, "transaction": "t", "session_id": session });
+        other.ask(request).await
+    };
+    let claimed = ask("claim").await;
+    assert_eq!(claimed["error"]["code"], 450, "{claimed}");
+    assert!(world.gateway.has_handle(ids.0, ids.1));
+    assert_eq!(ask("destroy").await["janus"], "success");
+    assert!(!world.gateway.has_handle(ids.0, ids.1));
+    assert_eq!(messages.recv().await, Some(json!({ "janus": "destroyed" })));
+    // What ends by its own hand is no news.
+    attach(&world, &client).await;
+    world.gateway.client_gone(&client);
+    assert_eq!(world.gateway.counters().snapshot().sessions, 0);
+    assert_eq!(messages.recv().await, None);
+}
+
+#[tokio::test]
 async fn others_can_be_checked_as_the_api_would() {
     let world = World::with(CoreConfig {
         token_auth: true,

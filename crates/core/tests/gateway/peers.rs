@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use portunus_core::CoreConfig;
-use portunus_core::Mid;
 use portunus_core::media::{CloseReason, DataMessage, DataPayload, Event};
 use portunus_core::testing::{Line, TestClient, jsep};
+use portunus_core::{CoreConfig, Mid, ServerFacts};
 use serde_json::{Value, json};
 
 use crate::world::{PROBE, World};
@@ -165,6 +164,41 @@ async fn bad_sdp_is_refused_and_leaves_nothing_behind() {
     }
     assert_eq!(world.server.peers().len(), 0);
     client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn clients_that_are_told_of_no_silence_hear_of_each_medium_once() {
+    let world = World::knowing(ServerFacts {
+        no_media_ms: 0,
+        ..ServerFacts::default()
+    });
+    let mut client = connected(&world).await;
+    let peer = world.server.peers()[0];
+    let media = |substream, receiving| Event::Media {
+        mid: Mid::new("1").unwrap(),
+        audio: false,
+        receiving,
+        substream: Some(substream),
+    };
+    for substream in [0, 1] {
+        for receiving in [true, false, true, false] {
+            world.server.happen(peer, media(substream, receiving)).await;
+        }
+        let told = client.next().await;
+        assert_eq!(told["janus"], "media", "{told}");
+        assert_eq!(
+            (&told["substream"], &told["receiving"]),
+            (&json!(substream), &json!(true))
+        );
+        client.expect_silence().await;
+    }
+    // The plugin is told of all.
+    let log = world.plugin.log();
+    let told = |receiving| {
+        let part = format!("receiving: {receiving}");
+        log.iter().filter(|line| line.contains(&part)).count()
+    };
+    assert_eq!((told(true), told(false)), (4, 4), "{log:?}");
 }
 
 #[tokio::test]

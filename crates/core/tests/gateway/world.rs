@@ -8,7 +8,7 @@ use portunus_core::sdp::{
 use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{
     CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Later, Message, Plugin,
-    PluginHandle, PluginInfo, Reply,
+    PluginHandle, PluginInfo, Reply, ServerFacts,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -30,6 +30,17 @@ impl World {
     pub fn with(config: CoreConfig) -> Self {
         let plugin = Arc::new(Probe::default());
         let server = TestServer::new(config, vec![plugin.clone()]);
+        World {
+            gateway: server.gateway.clone(),
+            plugin,
+            server,
+        }
+    }
+
+    /// One that was started with these facts.
+    pub fn knowing(facts: ServerFacts) -> Self {
+        let plugin = Arc::new(Probe::default());
+        let server = TestServer::knowing(facts, CoreConfig::default(), vec![plugin.clone()]);
         World {
             gateway: server.gateway.clone(),
             plugin,

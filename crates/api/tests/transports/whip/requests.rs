@@ -85,6 +85,17 @@ async fn what_does_not_exist_is_404() {
 }
 
 #[tokio::test]
+async fn what_is_no_id_is_400() {
+    let server = start().await;
+    let offer = offer("ufrag1", &[Line::Video]);
+    for path in ["/whip/stage/misspelt", "/whep/stage/misspelt"] {
+        let answer = server.offer(path, &offer, &[]).await;
+        assert!(answer.problem(400).contains("ids in the path"));
+    }
+    server.until_idle().await;
+}
+
+#[tokio::test]
 async fn other_methods_are_405() {
     let server = start().await;
     for method in ["GET", "HEAD", "PUT", "DELETE", "PATCH"] {

@@ -1,13 +1,17 @@
 //! What resources answer, and when they end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::CoreConfig;
 use portunus_core::testing::{Line, jsep};
+use portunus_core::{CoreConfig, HandleId, SessionId};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
-use super::stage::TOKEN;
-use super::{FRAGMENT, SDP, offer, start, start_with, viewer_offer};
-use crate::server::{Answer, Server, config};
+use super::stage::{Stage, TOKEN};
+use super::{FRAGMENT, SDP, offer, start, start_on, start_with, viewer_offer};
+use crate::server::{Answer, PATIENCE, Server, config};
 
 /// A fragment with one candidate.
 fn fragment(ufrag: &str) -> String {
@@ -227,7 +231,10 @@ async fn a_viewer_may_ask_for_an_offer() {
     };
     assert!(patch("v=0").await.problem(422).contains("does not fit"));
     assert_eq!(patch(&answer).await.status, 204);
-    assert!(patch(&answer).await.problem(409).contains("no offer"));
+    // Nobody knows whether the word on it has come.
+    assert_eq!(patch(&answer).await.status, 204);
+    let other = answer.replace("viewer", "other");
+    assert!(patch(&other).await.problem(409).contains("no offer"));
     server.connect_peer().await;
     let restarted = server
         .patch(&resource, Some("*"), &fragment("viewer2"))
@@ -248,4 +255,113 @@ async fn a_viewer_whose_offer_fits_nothing_gets_one_that_does() {
         .request("PATCH", resource.location(), &[SDP], answer.as_bytes())
         .await;
     assert_eq!(answer.status, 204, "{}", answer.body);
+}
+
+/// A session that is ended over the Janus API.
+async fn ended_by(request: impl Fn(SessionId, HandleId) -> Value) {
+    let stage = Arc::<Stage>::default();
+    let mut config = config();
+    config.whip.max_sessions = 1;
+    let server = start_on(stage.clone(), CoreConfig::default(), config).await;
+    for connected in [false, true, false] {
+        // The place of the one before is free again.
+        let freed = async {
+            loop {
+                let offer = offer("ufrag1", &[Line::Video]);
+                let next = server.offer("/whip/stage/7", &offer, &[]).await;
+                match next.status {
+                    201 => break next,
+                    status => assert_eq!(status, 503, "{}", next.body),
+                }
+            }
+        };
+        let resource = tokio::time::timeout(PATIENCE, freed).await.unwrap();
+        if connected {
+            server.connect_peer().await;
+        }
+        let (session, handle) = *stage.guests.lock().unwrap().last().unwrap();
+        let ended = server.post("/janus", &request(session, handle)).await;
+        assert_eq!(ended["janus"], "success", "{ended}");
+        let patch = server
+            .patch(&resource, Some("*"), &fragment("ufrag1"))
+            .await;
+        assert!(patch.problem(404).contains("has ended"));
+        let delete = server
+            .request("DELETE", resource.location(), &[], b"")
+            .await;
+        delete.problem(404);
+        server.until_idle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_somebody_else_destroys_ends_its_resource() {
+    ended_by(
+        |session, _| json!({ "janus": "destroy", "transaction": "d", "session_id": session.0 }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_handle_that_somebody_else_detaches_ends_its_resource() {
+    ended_by(|session, handle| {
+        json!({
+            "janus": "detach", "transaction": "d", "session_id": session.0, "handle_id": handle.0,
+        })
+    })
+    .await;
+}
+
+/// Makes a resource of an offer of ours; gives it with an answer.
+async fn offered(server: &Server, path: &str) -> (Answer, String) {
+    let resource = server.request("POST", path, &[], b"").await;
+    assert_eq!(resource.status, 201, "{}", resource.body);
+    let answer = jsep("answer", "viewer", &[Line::Video]);
+    let answer = answer["sdp"].as_str().unwrap();
+    (resource, answer.replace("a=sendrecv", "a=recvonly"))
+}
+
+#[tokio::test]
+async fn an_answer_whose_request_is_cut_off_is_taken() {
+    let stage = Arc::<Stage>::default();
+    let server = start_on(stage.clone(), CoreConfig::default(), config()).await;
+    let (resource, answer) = offered(&server, "/whep/stage/slow").await;
+    let (location, length) = (resource.location(), answer.len());
+    let head = format!(
+        "PATCH {location} HTTP/1.1\r\nHost: test\r\n{SDP}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    // Before it has come as a whole, nothing has happened.
+    let mut stream = TcpStream::connect(server.http()).await.unwrap();
+    let half = format!("{head}{}", &answer[..length / 2]);
+    stream.write_all(half.as_bytes()).await.unwrap();
+    drop(stream);
+
+    let mut stream = TcpStream::connect(server.http()).await.unwrap();
+    let whole = format!("{head}{answer}");
+    stream.write_all(whole.as_bytes()).await.unwrap();
+    stage.answers.notified().await;
+    drop(stream);
+    let again = server.request("PATCH", location, &[SDP], answer.as_bytes());
+    let (again, ()) = tokio::join!(again, async { stage.release.notify_one() });
+    assert_eq!(again.status, 204, "{}", again.body);
+    server.connect_peer().await;
+    let restarted = server
+        .patch(&resource, Some("*"), &fragment("viewer2"))
+        .await;
+    assert_eq!(restarted.status, 200, "{}", restarted.body);
+}
+
+#[tokio::test]
+async fn an_answer_that_the_plugin_refuses_ends_the_resource() {
+    let server = start().await;
+    let (resource, answer) = offered(&server, "/whep/stage/fickle").await;
+    let patch = async || {
+        let location = resource.location();
+        server
+            .request("PATCH", location, &[SDP], answer.as_bytes())
+            .await
+    };
+    assert!(patch().await.problem(422).contains("POST to the endpoint"));
+    patch().await.problem(404);
+    server.until_idle().await;
 }

@@ -7,10 +7,11 @@ use portunus_core::sdp::{
     AnswerOptions, CodecName, Description, Direction, Kind, MediaOffer, OfferOptions,
 };
 use portunus_core::{
-    Broadcast, Fields, Handle, HandleEvent, LocalJsep, Message, Plugin, PluginHandle, PluginInfo,
-    Refusal, Reply, Stream,
+    Broadcast, Fields, Handle, HandleEvent, HandleId, LocalJsep, Message, Plugin, PluginHandle,
+    PluginInfo, Refusal, Reply, SessionId, Stream,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// The token of stream 9, which has one.
 pub const TOKEN: &str = "let-me-in";
@@ -18,6 +19,12 @@ pub const TOKEN: &str = "let-me-in";
 #[derive(Default)]
 pub struct Stage {
     published: Arc<AtomicBool>,
+    /// Whoever attached, in their order.
+    pub guests: Mutex<Vec<(SessionId, HandleId)>>,
+    /// Answers of viewers of the slow stream that have come.
+    pub answers: Arc<Notify>,
+    /// Lets the slow stream take one.
+    pub release: Arc<Notify>,
 }
 
 impl Plugin for Stage {
@@ -32,10 +39,15 @@ impl Plugin for Stage {
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        let guest = (handle.session_id(), handle.id());
+        self.guests.lock().unwrap().push(guest);
         Box::new(Guest {
             handle,
             published: self.published.clone(),
             publishes: Mutex::new(false),
+            watched: String::new(),
+            answers: self.answers.clone(),
+            release: self.release.clone(),
         })
     }
 
@@ -68,6 +80,7 @@ impl Broadcast for Stage {
             3 => Refusal::Conflict,
             4 => Refusal::Unusable,
             5 => Refusal::Unavailable,
+            7 => Refusal::Parameter,
             _ => Refusal::Internal,
         }
     }
@@ -77,10 +90,26 @@ struct Guest {
     handle: Handle,
     published: Arc<AtomicBool>,
     publishes: Mutex<bool>,
+    watched: String,
+    answers: Arc<Notify>,
+    release: Arc<Notify>,
 }
 
 impl PluginHandle for Guest {
     fn message(&mut self, message: Message) -> Reply {
+        if message.body["request"] == "watch" {
+            self.watched = message.body["id"].as_str().unwrap().to_owned();
+        }
+        if message.body["request"] == "start" && self.watched == "slow" {
+            self.answers.notify_one();
+            let (handle, release) = (self.handle.clone(), self.release.clone());
+            tokio::spawn(async move {
+                release.notified().await;
+                let data = json!({ "stage": "ok" });
+                handle.push(Some(&message.transaction), data, None);
+            });
+            return Reply::Ack(None);
+        }
         let (data, jsep) = match self.outcome(&message) {
             Ok(jsep) => (json!({ "stage": "ok" }), jsep),
             Err(0) => return Reply::Ack(None),
@@ -108,16 +137,21 @@ impl Guest {
         let fields = Fields(&message.body);
         let request = fields.required_string("request").unwrap();
         if request == "start" {
-            return Ok(None);
+            return match self.watched.as_str() {
+                "fickle" => Err(6),
+                _ => Ok(None),
+            };
         }
         let token = message.body["token"].as_str();
         match fields.required_string("id").unwrap() {
             "7" => {}
+            "slow" | "fickle" if request == "watch" => {}
             "9" if token == Some(TOKEN) => {}
             "9" => return Err(2),
             "busy" => return Err(5),
             "broken" => return Err(6),
             "silent" => return Err(0),
+            "misspelt" => return Err(7),
             _ => return Err(1),
         }
         if request == "publish" {

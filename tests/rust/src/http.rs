@@ -1,0 +1,49 @@
+//! HTTP as a client writes it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use portunus_api::{ApiConfig, Transports};
+use portunus_core::Gateway;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// How long a test waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Serves HTTP on a port that the kernel chooses; gives what serves it, and where.
+pub async fn serve(gateway: &Gateway) -> (Transports, SocketAddr) {
+    let mut config = ApiConfig::default();
+    config.http.bind = vec![Ipv4Addr::LOCALHOST.into()];
+    config.http.port = 0;
+    config.websocket.enabled = false;
+    let transports = Transports::start(config, gateway.clone()).await.unwrap();
+    let to = transports.http()[0];
+    (transports, to)
+}
+
+/// A request, such as `POST /whip/7`: the status and all of the answer.
+pub async fn http(to: SocketAddr, line: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    let mut head = format!("{line} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+    for header in headers {
+        head.push_str(&format!("{header}\r\n"));
+    }
+    head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // A server that has refused it already need not read it all.
+    let _ = stream.write_all(body).await;
+    let mut answer = String::new();
+    let reading = timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
+    reading.expect("an answer").unwrap();
+    (answer[9..12].parse().unwrap(), answer)
+}
+
+/// The first value of a header in an answer.
+pub fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    answer.lines().find_map(|line| {
+        let (key, value) = line.split_once(": ")?;
+        key.eq_ignore_ascii_case(name).then_some(value)
+    })
+}
