@@ -25,17 +25,17 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
 /**
  * Starts the binary named by PORTUNUS_BIN, or the one that `cargo build` made.
- * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string }} [options]
+ * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string, basePath?: string }} [options]
  * @returns {Promise<Server>}
  */
-export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
+export async function startPortunus({ workers = 2, unix, config = '', basePath = '/janus' } = {}) {
   const binary = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/portunus');
   const folder = mkdtempSync(join(tmpdir(), 'portunus-test-'));
   const [http, websocket] = [await freeTcpPort(), await freeTcpPort()];
   const media = await freeUdpPorts(workers);
   const socket = unix ? join(folder, 'api.sock') : null;
   const file = join(folder, 'portunus.toml');
-  writeFileSync(file, configuration({ http, websocket, media, socket, unix, extra: config }));
+  writeFileSync(file, configuration({ http, websocket, media, socket, unix, basePath, extra: config }));
 
   const child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -49,7 +49,7 @@ export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
   const exited = once(child, 'exit');
   const base = `http://127.0.0.1:${http}`;
   try {
-    await Promise.race([failed, ready(`${base}/janus/info`, child)]);
+    await Promise.race([failed, ready(`${base}${basePath}/info`, child)]);
   } catch (error) {
     child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
@@ -57,7 +57,7 @@ export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
   }
   return {
     base,
-    http: `${base}/janus`,
+    http: base + basePath,
     ws: `ws://127.0.0.1:${websocket}`,
     unix: socket,
     log: () => output,
@@ -74,11 +74,12 @@ export async function startPortunus({ workers = 2, unix, config = '' } = {}) {
   };
 }
 
-function configuration({ http, websocket, media, socket, unix, extra }) {
+function configuration({ http, websocket, media, socket, unix, basePath, extra }) {
   return `
 [http]
 bind = ["127.0.0.1"]
 port = ${http}
+base_path = "${basePath}"
 
 [websocket]
 bind = ["127.0.0.1"]

@@ -1,7 +1,8 @@
 // The first page: what this server is and what it offers.
 import { element, notice, serverAway } from './page';
-import { serverInfo, type ServerInfo } from './session';
+import { apiPath, serverInfo, type ServerInfo } from './session';
 
+element<HTMLAnchorElement>('api-info').href = `${apiPath()}/info`;
 serverInfo().then(show, (error: unknown) => notice('error', serverAway(error)));
 
 function show(info: ServerInfo): void {
@@ -27,5 +28,5 @@ function show(info: ServerInfo): void {
     }),
   );
   const { hostname, port, protocol } = window.location;
-  element('api-http').textContent = `${protocol}//${hostname}${port ? `:${port}` : ''}/janus`;
+  element('api-http').textContent = `${protocol}//${hostname}${port ? `:${port}` : ''}${apiPath()}`;
 }

@@ -1,4 +1,5 @@
 // What all pages share: finding elements, showing notices, reading options from the address.
+import { AccessDenied } from './access';
 import type { SourceKind } from './capture';
 import type { Transport } from './session';
 
@@ -80,6 +81,7 @@ export function choose(select: HTMLSelectElement, value: string): void {
 
 /** Why the API cannot be reached, in words for the user. */
 export function serverAway(reason: unknown): string {
+  if (reason instanceof AccessDenied) return reason.message;
   const detail = reason instanceof Error ? reason.message : String(reason);
   return `The server cannot be reached. Is it running? (${detail})`;
 }

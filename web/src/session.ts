@@ -1,6 +1,7 @@
 // A Janus API session with this server, by janus.js: over WebSocket where it can be had, else over HTTP long poll.
 import Janus, { type JanusJS } from 'janus-gateway';
 import adapter from 'webrtc-adapter';
+import { access, AccessDenied, askAccess, forgetAccess, keepAccess, type Access } from './access';
 
 export type Transport = 'auto' | 'ws' | 'http';
 export type Jsep = JanusJS.JSEP;
@@ -19,35 +20,74 @@ export interface ServerInfo {
   transports?: Record<string, { name: string }>;
 }
 
+/** The path of the Janus API, which the server writes into its pages. */
+export function apiPath(): string {
+  return document.querySelector<HTMLMetaElement>('meta[name="portunus-api"]')?.content ?? '/janus';
+}
+
 /** Addresses of the Janus API on the host that served this page, in the order in which they are tried. */
 function servers(transport: Transport): string[] {
   const { protocol, host } = window.location;
-  const ws = `${protocol === 'https:' ? 'wss:' : 'ws:'}//${host}/janus`;
-  const http = `${protocol}//${host}/janus`;
+  const ws = `${protocol === 'https:' ? 'wss:' : 'ws:'}//${host}${apiPath()}`;
+  const http = `${protocol}//${host}${apiPath()}`;
   if (transport === 'ws') return [ws];
   return transport === 'http' ? [http] : [ws, http];
 }
 
 /** What the server says about itself, without a session. */
 export async function serverInfo(): Promise<ServerInfo> {
-  const response = await fetch('/janus/info', { cache: 'no-store' });
+  const response = await fetch(`${apiPath()}/info`, { cache: 'no-store' });
   if (!response.ok) throw new Error(`The server answered with status ${response.status}`);
   return response.json() as Promise<ServerInfo>;
 }
 
-/** Opens a session; `lost` is called once if it goes away later. */
-export async function connect(transport: Transport, lost: (why: string) => void): Promise<Session> {
-  await new Promise<void>((done) => {
-    Janus.init({
-      debug: [],
-      dependencies: Janus.useDefaultDependencies({ adapter }),
-      callback: () => done(),
-    });
+/** The server answered 403. */
+class Unauthorized extends Error {}
+
+let connecting: Promise<Session> | null = null;
+/** Of the connection that is being opened. */
+let socket: WebSocket | null = null;
+
+/**
+ * Opens a session, as soon as the user has entered what the server asks for; `lost` is called once if it goes away later.
+ * One that is being opened is shared.
+ */
+export function connect(transport: Transport, lost: (why: string) => void): Promise<Session> {
+  connecting ??= open(transport, lost).finally(() => (connecting = null));
+  return connecting;
+}
+
+async function open(transport: Transport, lost: (why: string) => void): Promise<Session> {
+  await initialised();
+  let shown = access();
+  for (let asked = false; ; asked = true) {
+    try {
+      const session = await create(transport, shown, lost);
+      if (asked) keepAccess(shown);
+      return session;
+    } catch (error) {
+      if (!(error instanceof Unauthorized)) throw error;
+    }
+    forgetAccess();
+    shown = await askAccess(asked);
+  }
+}
+
+function initialised(): Promise<void> {
+  const dependencies = Janus.useDefaultDependencies({ adapter });
+  const { newWebSocket } = dependencies;
+  dependencies.newWebSocket = (server, protocol) => (socket = newWebSocket(server, protocol));
+  return new Promise((done) => {
+    Janus.init({ debug: [], dependencies, callback: () => done() });
   });
+}
+
+function create(transport: Transport, shown: Access, lost: (why: string) => void): Promise<Session> {
   return new Promise((resolve, reject) => {
     let settled = false;
     const janus = new Janus({
       server: servers(transport),
+      ...shown,
       // janus.js destroys the session when the page goes away, so that the server need not wait for the time-out.
       destroyOnUnload: true,
       success: () => {
@@ -55,9 +95,12 @@ export async function connect(transport: Transport, lost: (why: string) => void)
         resolve(new Session(janus));
       },
       error: (reason: unknown) => {
-        if (settled) lost(String(reason));
-        else reject(new Error(String(reason)));
+        const text = String(reason);
+        if (settled) return lost(text);
         settled = true;
+        // janus.js leaves it open, and passes on the text of an error but not its code.
+        socket?.close();
+        reject(text.startsWith('Unauthorized') ? new Unauthorized(text) : new Error(text));
       },
     });
   });
@@ -72,7 +115,7 @@ export class Session {
 
   attach(plugin: string, callbacks: JanusJS.PluginCallbacks): Promise<Handle> {
     return new Promise((success, reject) => {
-      this.janus.attach({ ...callbacks, plugin, success, error: (reason) => reject(new Error(reason)) });
+      this.janus.attach({ ...callbacks, plugin, success, error: (reason) => reject(attachError(reason)) });
     });
   }
 
@@ -81,4 +124,11 @@ export class Session {
       this.janus.destroy({ cleanupHandles: true, success: done, error: () => done() });
     });
   }
+}
+
+function attachError(reason: string): Error {
+  if (!/^Ooops: 40[35] /.test(reason)) return new Error(reason);
+  // Whoever reloads the page can enter another.
+  forgetAccess();
+  return new AccessDenied('What you entered does not open this page on this server. Reload it to enter another token.');
 }
