@@ -1,4 +1,5 @@
 // The video room page, driven as users do: several tabs in one room.
+import type { Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
 import { FIREFOX } from './fixtures';
 import { ask, enter, expect, growth, open, PIN, ROOMS, SECRET, seen, streams, test, tile, widthOf } from './room';
@@ -134,6 +135,84 @@ test('sound and picture are muted and come back, and another microphone takes ov
   await expect.poll(label).toBe(chosen);
   await expect(ann.getByTestId('notice')).toBeHidden();
 });
+
+/** Breaks all connections of a page, as far as the server can tell. */
+function breakAll(page: Page): Promise<void> {
+  return page.evaluate(() => ((window as any).peerConnections as RTCPeerConnection[]).forEach((one) => one.close()));
+}
+
+/** The packets of sound that a page has got, of all connections. */
+async function sounds(page: Page): Promise<number> {
+  return (await streams(page, 'inbound-rtp', 'audio')).reduce((sum, one) => sum + (one.packetsReceived as number), 0);
+}
+
+test('lost connections are made anew at the press of a button, and what is muted stays muted', async ({ context }) => {
+  const ann = await enter(context, ROOMS.demo, 'Ann');
+  const ben = await enter(context, ROOMS.demo, 'Ben');
+  await seen(ann, 'Ben');
+  await seen(ben, 'Ann');
+  await ann.getByTestId('mute-audio').click();
+  await expect.poll(() => growth(() => sounds(ben))).toBe(0);
+
+  for (const round of ['first', 'second']) {
+    await breakAll(ann);
+    const notice = ann.getByTestId('notice');
+    await expect(notice, round).toContainText('what you send');
+    await expect(notice, round).toContainText('pictures and sounds of the others');
+    await expect(tile(ben, 'Ann')).toHaveCount(0);
+    await expect(ben.getByTestId('person-Ann')).toContainText('watching');
+    await ann.getByTestId('again').click();
+    await expect(notice).toBeHidden();
+    await seen(ben, 'Ann');
+    await seen(ann, 'Ben');
+    expect(await open(ann)).toBe(2);
+    await expect(ann.getByTestId('mute-audio')).toHaveAttribute('aria-pressed', 'true');
+    await expect(ann.getByTestId('mute-video')).toHaveAttribute('aria-pressed', 'false');
+    await expect.poll(() => growth(() => sounds(ben))).toBe(0);
+  }
+  const before = await sounds(ben);
+  await ann.getByTestId('mute-audio').click();
+  await expect.poll(() => sounds(ben)).toBeGreaterThan(before + 10);
+
+  // Who leaves and comes back begins anew.
+  await ann.getByTestId('mute-video').click();
+  await ann.getByTestId('leave').click();
+  await ann.getByTestId('join').click();
+  await seen(ben, 'Ann');
+  await expect(ann.getByTestId('mute-video')).toHaveAttribute('aria-pressed', 'false');
+});
+
+for (const [kind, said] of [['audio', 'The microphone is gone'], ['video', 'The camera is gone']] as const) {
+  test(`${said.toLowerCase()}: that is told, and another takes its place`, async ({ context }) => {
+    const ann = await enter(context, ROOMS.demo, 'Ann');
+    const ben = await enter(context, ROOMS.demo, 'Ben', 'source=none');
+    await seen(ben, 'Ann');
+    /** What is sent of this kind. */
+    const track = (vanishes: boolean) =>
+      ann.evaluate(
+        ([kind, vanishes]) => {
+          const senders = ((window as any).peerConnections as RTCPeerConnection[]).flatMap((one) => one.getSenders());
+          const track = senders.find((one) => one.track?.kind === kind)?.track;
+          if (vanishes) {
+            track?.stop();
+            track?.dispatchEvent(new Event('ended'));
+          }
+          return track?.id;
+        },
+        [kind, vanishes] as const,
+      );
+    const gone = await track(true);
+    const notice = ann.getByTestId('notice');
+    await expect(notice).toContainText(said);
+    await ann.getByTestId('another').click();
+    await expect(notice).toBeHidden();
+    await expect.poll(() => track(false)).not.toBe(gone);
+    await seen(ben, 'Ann');
+    const before = await sounds(ben);
+    await expect.poll(() => sounds(ben)).toBeGreaterThan(before + 10);
+    expect(await open(ann)).toBe(1);
+  });
+}
 
 test('a server that goes away is told of, and the room is left', async ({ page }) => {
   test.skip(isReference, 'stops the server');

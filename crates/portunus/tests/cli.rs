@@ -112,6 +112,39 @@ fn a_file_that_is_not_there_is_an_error() {
     assert!(stderr(&output).contains("cannot read the configuration /no/such/portunus.toml"));
 }
 
+/// What the program says where `make` has made the default configuration; none where nobody may have a `/etc` of their own.
+fn run_with_default(make: &str, arguments: &str) -> Option<Output> {
+    let script = format!(
+        "mount -t tmpfs none /etc && mkdir /etc/portunus && cd /etc/portunus && {make} && echo made && exec \"$0\" {arguments}"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+    command.arg(env!("CARGO_BIN_EXE_portunus"));
+    let output = command.env_remove("PORTUNUS_LOG").output().ok()?;
+    stdout(&output).starts_with("made\n").then_some(output)
+}
+
+#[test]
+fn a_default_configuration_that_cannot_be_read_stops_the_start() {
+    let looped = "ln -s portunus.toml portunus.toml";
+    for make in ["mkdir portunus.toml", looped] {
+        for arguments in ["", "--check-config", "--workers 1"] {
+            let Some(output) = run_with_default(make, arguments) else {
+                eprintln!("skipped: no mount namespaces here");
+                return;
+            };
+            assert_eq!(output.status.code(), Some(2), "{make}: {arguments}");
+            let text = stderr(&output);
+            let expected = "cannot read the configuration /etc/portunus/portunus.toml: ";
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+    // One that can be read is taken.
+    let make = "echo '[server]' >portunus.toml && echo 'server_name = \"Mine\"' >>portunus.toml";
+    let output = run_with_default(make, "--print-config").unwrap();
+    assert!(stdout(&output).contains("server_name = \"Mine\""));
+}
+
 #[test]
 fn a_configuration_without_mistakes_is_told_so_and_printed_whole() {
     let (_folder, path) = file("[media]\nport = 20000\n");
