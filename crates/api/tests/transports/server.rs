@@ -162,6 +162,18 @@ pub async fn request<S: AsyncRead + AsyncWrite + Unpin>(
     headers: &[&str],
     body: &[u8],
 ) -> Answer {
+    send(&mut stream, method, path, headers, body).await;
+    read_answer(stream).await
+}
+
+/// Writes a request whose answer closes the connection.
+pub async fn send<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &[u8],
+) {
     let mut head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
     head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     for header in headers {
@@ -173,7 +185,6 @@ pub async fn request<S: AsyncRead + AsyncWrite + Unpin>(
         .unwrap();
     // A server may answer and close before it has read everything.
     let _ = stream.write_all(body).await;
-    read_answer(stream).await
 }
 
 /// Reads until the server closes the connection.

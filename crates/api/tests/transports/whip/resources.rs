@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::stage::{Stage, TOKEN};
 use super::{FRAGMENT, SDP, offer, start, start_on, start_with, viewer_offer};
-use crate::server::{Answer, PATIENCE, Server, config};
+use crate::server::{Answer, PATIENCE, Server, config, read_answer, send};
 
 /// A fragment with one candidate.
 fn fragment(ufrag: &str) -> String {
@@ -324,31 +324,67 @@ async fn offered(server: &Server, path: &str) -> (Answer, String) {
 #[tokio::test]
 async fn an_answer_whose_request_is_cut_off_is_taken() {
     let stage = Arc::<Stage>::default();
-    let server = start_on(stage.clone(), CoreConfig::default(), config()).await;
-    let (resource, answer) = offered(&server, "/whep/stage/slow").await;
-    let (location, length) = (resource.location(), answer.len());
-    let head = format!(
-        "PATCH {location} HTTP/1.1\r\nHost: test\r\n{SDP}\r\nContent-Length: {length}\r\n\r\n"
-    );
+    let mut config = config();
+    // Whoever is let in comes after the one before has gone, and what was done for it.
+    config.http.max_connections = 1;
+    let server = start_on(stage.clone(), CoreConfig::default(), config).await;
+    let (resource, sdp) = offered(&server, "/whep/stage/slow").await;
+    let location = resource.location();
     // Before it has come as a whole, nothing has happened.
+    let half = format!(
+        "PATCH {location} HTTP/1.1\r\nHost: test\r\n{SDP}\r\nContent-Length: {}\r\n\r\n{}",
+        sdp.len(),
+        &sdp[..sdp.len() / 2],
+    );
     let mut stream = TcpStream::connect(server.http()).await.unwrap();
-    let half = format!("{head}{}", &answer[..length / 2]);
     stream.write_all(half.as_bytes()).await.unwrap();
     drop(stream);
 
-    let mut stream = TcpStream::connect(server.http()).await.unwrap();
-    let whole = format!("{head}{answer}");
-    stream.write_all(whole.as_bytes()).await.unwrap();
-    stage.answers.notified().await;
+    let taken = async {
+        loop {
+            let mut byte = [0];
+            let mut stream = TcpStream::connect(server.http()).await.unwrap();
+            send(&mut stream, "PATCH", location, &[SDP], sdp.as_bytes()).await;
+            tokio::select! {
+                () = stage.answers.notified() => break stream,
+                // There is no place yet.
+                _ = stream.peek(&mut byte) => {}
+            }
+        }
+    };
+    let stream = tokio::time::timeout(PATIENCE, taken).await.unwrap();
     drop(stream);
-    let again = server.request("PATCH", location, &[SDP], answer.as_bytes());
-    let (again, ()) = tokio::join!(again, async { stage.release.notify_one() });
+    let gone = insist(&server, "GET", "/healthz", &[], b"").await;
+    assert_eq!(gone.status, 200);
+    stage.release.notify_one();
+    let again = insist(&server, "PATCH", location, &[SDP], sdp.as_bytes()).await;
     assert_eq!(again.status, 204, "{}", again.body);
     server.connect_peer().await;
-    let restarted = server
-        .patch(&resource, Some("*"), &fragment("viewer2"))
-        .await;
+    let fragment = fragment("viewer2");
+    let headers = [FRAGMENT, "If-Match: *"];
+    let restarted = insist(&server, "PATCH", location, &headers, fragment.as_bytes()).await;
     assert_eq!(restarted.status, 200, "{}", restarted.body);
+}
+
+/// Asks until there is a place for a connection.
+async fn insist(
+    server: &Server,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &[u8],
+) -> Answer {
+    let asked = async {
+        loop {
+            let mut stream = TcpStream::connect(server.http()).await.unwrap();
+            send(&mut stream, method, path, headers, body).await;
+            if let Ok(1) = stream.peek(&mut [0]).await {
+                return read_answer(stream).await;
+            }
+        }
+    };
+    let answer = tokio::time::timeout(PATIENCE, asked).await;
+    answer.expect("a place for a connection")
 }
 
 #[tokio::test]
