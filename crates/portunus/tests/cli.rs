@@ -115,7 +115,7 @@ fn a_file_that_is_not_there_is_an_error() {
 /// What the program says where `make` has made the default configuration; none where nobody may have a `/etc` of their own.
 fn run_with_default(make: &str, arguments: &str) -> Option<Output> {
     let script = format!(
-        "mount -t tmpfs none /etc && mkdir /etc/portunus && cd /etc/portunus && {make} && echo made && exec \"$0\" {arguments}"
+        "mount -t tmpfs none /etc && mkdir /etc/portunus && cd /etc/portunus && {make} && echo made && exec timeout 30 \"$0\" {arguments}"
     );
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
