@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use portunus_files::mjr::{FrameWriter, UnixMicros};
 use portunus_media::{DataPayload, Tapped, TappedMessage, TappedPacket};
-use portunus_rtp::ExtensionKind;
+use portunus_rtp::{ExtensionKind, Ssrc};
 
 use crate::{RecordError, RecordedMedia, RecorderConfig, RecordingSpec};
 
@@ -197,6 +197,10 @@ impl Output {
         packet.write_to(Some(pt), &mut self.packet);
         if self.packet.is_empty() {
             return None;
+        }
+        // RFC 3550 section 5.1.
+        if let (Some(Ssrc(ssrc)), Some(field)) = (self.media.ssrc(), self.packet.get_mut(8..12)) {
+            field.copy_from_slice(&ssrc.to_be_bytes());
         }
         let at = self.clock.at(packet.arrival());
         let put = self.writer.packet(at, &self.packet, &mut self.buffer);

@@ -1,7 +1,7 @@
 //! What is to be recorded, and under which name.
 
 use portunus_files::mjr::{Info, Medium, UnixMicros};
-use portunus_rtp::Pt;
+use portunus_rtp::{Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use portunus_sdp::{CodecName, Kind, Media};
 
@@ -27,6 +27,7 @@ pub struct RecordedMedia {
     description: Option<String>,
     red: bool,
     encrypted: bool,
+    ssrc: Option<Ssrc>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,7 @@ impl RecordedMedia {
             description: None,
             red: false,
             encrypted: false,
+            ssrc: None,
         }
     }
 
@@ -99,6 +101,12 @@ impl RecordedMedia {
         Self { encrypted, ..self }
     }
 
+    /// Packets have this SSRC in the file; none: the source's own.
+    #[must_use]
+    pub fn with_ssrc(self, ssrc: Option<Ssrc>) -> Self {
+        Self { ssrc, ..self }
+    }
+
     /// What kind it is.
     pub fn medium(&self) -> Medium {
         match self.content {
@@ -111,6 +119,11 @@ impl RecordedMedia {
     /// Whether a recording has to begin with a keyframe, as far as one can tell them.
     pub(crate) fn has_keyframes(&self) -> bool {
         self.medium() == Medium::Video && !self.encrypted
+    }
+
+    /// The SSRC that packets have in the file, where it is not the source's.
+    pub(crate) fn ssrc(&self) -> Option<Ssrc> {
+        self.ssrc
     }
 
     /// The payload type that packets of this codec have in the file; none: they do not belong into it.
