@@ -4,8 +4,8 @@ use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId
 use portunus_core::record::{RecordError, RecordedMedia, stamped};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
-    ClientRecording, ExtensionKind, Handle, HandleEvent, Jsep, LocalJsep, Message, Mid, Object,
-    PluginHandle, Reply, SentMedia,
+    ClientRecording, ExtensionKind, Handle, HandleEvent, Jsep, JsepKind, LocalJsep, Message, Mid,
+    Object, PluginHandle, Reply, SentMedia,
 };
 use serde_json::{Value, json};
 
@@ -323,6 +323,11 @@ impl PluginHandle for Echo {
         match self.request(&message) {
             Ok(jsep) => self.push(transaction, json!({ "result": "ok" }), jsep),
             Err(refusal) => {
+                // An offer that is not answered leaves nothing behind.
+                let offers = |jsep: &Jsep| jsep.kind == JsepKind::Offer;
+                if message.jsep.as_ref().is_some_and(offers) {
+                    self.handle.discard_offer();
+                }
                 let error = json!({ "error_code": refusal.code(), "error": refusal.to_string() });
                 self.push(transaction, error, None);
             }

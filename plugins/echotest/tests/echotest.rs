@@ -595,3 +595,27 @@ async fn an_administrator_gets_an_echo_too() {
     let reply = EchoTest.admin(json!({ "a": 1 }));
     assert!(matches!(reply, Some(Reply::Success(echo)) if echo == json!({ "a": 1 })));
 }
+
+#[tokio::test]
+async fn an_offer_that_is_refused_leaves_nothing_behind() {
+    let server = server();
+    let mut client = server.attach(PACKAGE).await;
+    let refused = async |client: &mut TestClient| {
+        let offer = jsep("offer", "abcd", &LINES);
+        client.message(json!({ "audio": 1 }), Some(offer)).await;
+        let (data, answer) = client.event_with_jsep().await;
+        assert!(data["error_code"].is_u64(), "{data}");
+        assert_eq!(answer, None);
+    };
+    refused(&mut client).await;
+    assert!(server.peers().is_empty());
+    call(&mut client, json!({}), &LINES).await;
+    refused(&mut client).await;
+    // What was agreed on before stays, and candidates are for that again.
+    assert_eq!(server.peers().len(), 1);
+    let candidate = "candidate:1 1 udp 1 192.0.2.1 9 typ host";
+    let trickle =
+        json!({ "candidate": { "candidate": candidate, "sdpMid": "0", "sdpMLineIndex": 0 } });
+    client.on_handle("trickle", trickle).await;
+    assert_eq!(server.requested().candidates.len(), 1);
+}

@@ -37,8 +37,12 @@ impl Attached {
         message: &Message,
     ) -> Result<Value, Refusal> {
         match request {
-            Request::List => Ok(json!({ "list": users.names().collect::<Vec<_>>() })),
+            Request::List => {
+                self.discard_offer(message.jsep.as_ref());
+                Ok(json!({ "list": users.names().collect::<Vec<_>>() }))
+            }
             Request::Register => {
+                self.discard_offer(message.jsep.as_ref());
                 let name = Fields(&message.body).required_string("username")?;
                 users.register(self.id, name)?;
                 Ok(json!({ "event": "registered", "username": name }))
@@ -160,14 +164,24 @@ impl Attached {
                 me.push_layer("temporal", same(now.temporal, changes.temporal), None);
             }
         }
-        if let Some(peer) = peer {
-            users.apply_settings(self.id, peer);
-            if let Some(jsep) = jsep {
-                self.update(users, peer, jsep)?;
+        match peer {
+            Some(peer) => {
+                users.apply_settings(self.id, peer);
+                if let Some(jsep) = jsep {
+                    self.update(users, peer, jsep)?;
+                }
             }
+            None => self.discard_offer(jsep),
         }
         users.record(self.id, changes);
         Ok(json!({ "event": "set" }))
+    }
+
+    /// An offer that nobody gets leaves nothing behind.
+    fn discard_offer(&self, jsep: Option<&Jsep>) {
+        if jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer) {
+            self.handle.discard_offer();
+        }
     }
 
     /// Passes a renegotiation on to the other side.
@@ -274,6 +288,9 @@ impl PluginHandle for Attached {
                 self.handle.push(transaction, data, None);
             }
             Err(refusal) => {
+                if !closes {
+                    self.discard_offer(message.jsep.as_ref());
+                }
                 let data = json!({
                     "videocall": "event",
                     "error_code": refusal.code(),

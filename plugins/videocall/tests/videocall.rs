@@ -257,3 +257,37 @@ async fn losing_a_side_ends_the_call() {
     assert_eq!(call.bo.next().await["reason"], "Close PC");
     assert!(call.server.peers().is_empty());
 }
+
+#[tokio::test]
+async fn an_offer_that_is_refused_leaves_nothing_behind() {
+    let mut call = Call::new(&LINES).await;
+    let offer = |ufrag: &str| Some(jsep("offer", ufrag, &LINES));
+    // The other side can still offer anew.
+    for (body, code) in [
+        (json!({ "request": "set", "audio": 1 }), 474),
+        (json!({ "request": "dance" }), 472),
+        (json!({ "request": "accept" }), 481),
+    ] {
+        let refused = ask(&mut call.al, body, offer("alal")).await;
+        assert_eq!(refused["error_code"], code);
+        let listed = ask(&mut call.al, json!({ "request": "list" }), offer("alal")).await;
+        assert!(listed["result"]["list"].is_array());
+        let set = ask(&mut call.bo, json!({ "request": "set" }), offer("bobo")).await;
+        assert_eq!(set, result(json!({ "event": "set" })));
+        let (update, offered) = call.al.event_with_jsep().await;
+        assert_eq!(update, result(json!({ "event": "update" })));
+        assert_eq!(offered.unwrap()["type"], "offer");
+        let answer = Some(jsep("answer", "alal", &LINES));
+        ask(&mut call.al, json!({ "request": "set" }), answer).await;
+        assert_eq!(call.bo.event().await, update);
+    }
+    let mut cy = user(&call.server, "cy").await;
+    let before = call.server.peers().len();
+    for body in [
+        json!({ "request": "set" }),
+        json!({ "request": "set", "audio": 1 }),
+    ] {
+        ask(&mut cy, body, offer("cycy")).await;
+        assert_eq!(call.server.peers().len(), before);
+    }
+}
