@@ -13,7 +13,7 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// Which mountpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MountpointId {
-    /// The usual kind; never 0.
+    /// The usual kind; no mountpoint has 0.
     Number(u64),
     /// With `string_ids`.
     Text(String),
@@ -29,7 +29,8 @@ impl MountpointId {
         }
     }
 
-    /// Reads member `name`; none if it is not there. A number of 0 and an empty text stand for any id.
+    /// Reads member `name` of a mountpoint to be; none if it is not there. A number of 0 and an empty text stand for
+    /// any id.
     pub(crate) fn read(
         fields: Fields<'_>,
         name: &str,
@@ -43,6 +44,17 @@ impl MountpointId {
             number.map(MountpointId::Number)
         };
         Ok(id)
+    }
+
+    /// Reads member `id` of a request about a mountpoint that there is. 0 and an empty text are nobody's.
+    pub(crate) fn of_request(fields: Fields<'_>, string_ids: bool) -> Result<Self, FieldError> {
+        let id = match string_ids {
+            true => fields
+                .string("id")?
+                .map(|id| MountpointId::Text(id.to_owned())),
+            false => fields.positive("id")?.map(MountpointId::Number),
+        };
+        id.ok_or_else(|| FieldError::Missing("id".to_owned()))
     }
 
     /// As it stands in JSON.

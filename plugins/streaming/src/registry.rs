@@ -80,11 +80,15 @@ impl Registry {
     }
 
     /// Forgets a mountpoint; an error if it is gone already.
-    pub(crate) fn remove(&self, id: &MountpointId) -> Result<(), Refusal> {
-        let removed = self.entries().by_id.remove(id);
-        removed
-            .map(drop)
-            .ok_or_else(|| Refusal::NoSuchMountpoint(id.clone()))
+    pub(crate) fn remove(&self, mountpoint: &Arc<Mountpoint>) -> Result<(), Refusal> {
+        let mut entries = self.entries();
+        let known = entries.by_id.get(&mountpoint.id);
+        let known = known.and_then(|entry| entry.mountpoint.as_ref());
+        if !known.is_some_and(|known| Arc::ptr_eq(known, mountpoint)) {
+            return Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()));
+        }
+        entries.by_id.remove(&mountpoint.id);
+        Ok(())
     }
 
     /// All mountpoints, in the order of their creation.

@@ -135,7 +135,7 @@ impl Saved {
         &self,
         spec: impl FnOnce() -> Option<MountpointSpec>,
     ) -> Result<(), SavedError> {
-        self.change(|content| {
+        let change = |content: &mut Content| {
             let Some(spec) = spec() else {
                 return Ok(());
             };
@@ -157,12 +157,19 @@ impl Saved {
                 content.removed.retain(|removed| *removed != name);
             }
             Ok(())
-        })
+        };
+        self.change(change, || ())
     }
 
-    /// Removes the mountpoint `id`, also if the configuration has it; not another one of its name.
-    pub(crate) fn remove(&self, name: &str, id: &MountpointId) -> Result<(), SavedError> {
-        self.change(|content| {
+    /// Removes the mountpoint `id`, also if the configuration has it; not another one of its name. Once that is written
+    /// it is forgotten by `forget`, before anybody can keep it again.
+    pub(crate) fn remove<T>(
+        &self,
+        name: &str,
+        id: &MountpointId,
+        forget: impl FnOnce() -> T,
+    ) -> Result<T, SavedError> {
+        let change = |content: &mut Content| {
             let is_it =
                 |known: &MountpointSpec| known.is_named(name) && known.id.as_ref() == Some(id);
             content.mountpoints.retain(|known| !is_it(known));
@@ -170,14 +177,16 @@ impl Saved {
                 content.removed.push(name.to_owned());
             }
             Ok(())
-        })
+        };
+        self.change(change, forget)
     }
 
-    /// Changes the content, if that can be written.
-    fn change(
+    /// Changes the content, if that can be written, and then does `after`.
+    fn change<T>(
         &self,
         change: impl FnOnce(&mut Content) -> Result<(), SavedError>,
-    ) -> Result<(), SavedError> {
+        after: impl FnOnce() -> T,
+    ) -> Result<T, SavedError> {
         let mut content = self.content();
         let mut changed = content.clone();
         change(&mut changed)?;
@@ -188,7 +197,7 @@ impl Saved {
             error,
         })?;
         *content = changed;
-        Ok(())
+        Ok(after())
     }
 
     fn content(&self) -> std::sync::MutexGuard<'_, Content> {

@@ -37,7 +37,7 @@ pub(super) async fn create(
         let spec = mountpoint.to_spec();
         if let Err(refusal) = write(move || saved.keep(|| Some(spec))).await {
             // What was asked for is a mountpoint that stays: without that there is none.
-            let _ = shared.mountpoints.remove(&mountpoint.id);
+            let _ = shared.mountpoints.remove(&mountpoint);
             mountpoint.close();
             return Err(refusal);
         }

@@ -6,7 +6,7 @@ mod recording;
 
 use std::sync::Arc;
 
-use portunus_core::{FieldError, Fields, Later, Reply};
+use portunus_core::{Fields, Later, Reply};
 use serde_json::{Map, Value, json};
 
 use crate::id::MountpointId;
@@ -93,17 +93,23 @@ fn info(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
     Ok(json!({ "streaming": "info", "info": mountpoint.info(admin) }))
 }
 
-async fn destroy(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
+async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     let permanent = fields.boolean("permanent")?.unwrap_or(false);
-    let saved = saved(shared, permanent)?;
-    shared.mountpoints.remove(&mountpoint.id)?;
+    match saved(shared, permanent)? {
+        // What cannot be removed for good stays.
+        Some(saved) => {
+            let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
+            let forget = move || {
+                let Mountpoint { name, id, .. } = &*mountpoint;
+                saved.remove(name, id, || shared.mountpoints.remove(&mountpoint))
+            };
+            write(forget).await??;
+        }
+        None => shared.mountpoints.remove(&mountpoint)?,
+    }
     mountpoint.close();
     tracing::info!(id = %mountpoint.id, name = mountpoint.name, "mountpoint destroyed");
-    if let Some(saved) = saved {
-        let mountpoint = mountpoint.clone();
-        write(move || saved.remove(&mountpoint.name, &mountpoint.id)).await?;
-    }
     Ok(json!({ "streaming": "destroyed", "destroyed": mountpoint.id.to_json() }))
 }
 
@@ -121,8 +127,7 @@ fn switch(shared: &Shared, fields: Fields<'_>, enabled: bool) -> Result<Value, R
 
 /// The mountpoint that the request names.
 fn named(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
-    let id = MountpointId::read(fields, "id", shared.string_ids())?
-        .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+    let id = MountpointId::of_request(fields, shared.string_ids())?;
     shared.mountpoints.get(&id)
 }
 
@@ -146,9 +151,9 @@ fn saved(shared: &Shared, permanent: bool) -> Result<Option<Arc<Saved>>, Refusal
 }
 
 /// Writes to the file beside what else the server does.
-async fn write(
-    change: impl FnOnce() -> Result<(), SavedError> + Send + 'static,
-) -> Result<(), Refusal> {
+async fn write<T: Send + 'static>(
+    change: impl FnOnce() -> Result<T, SavedError> + Send + 'static,
+) -> Result<T, Refusal> {
     let written = tokio::task::spawn_blocking(change).await;
     let written = written.map_err(|error| Refusal::Unknown(error.to_string()))?;
     written.map_err(|error| {

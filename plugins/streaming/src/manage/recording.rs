@@ -64,6 +64,8 @@ async fn start(
             }
         }
     }
+    // What is recorded comes in, also where it is kept from viewers.
+    mountpoint.enable(mountpoint.is_enabled());
     for (_, outcome) in &started {
         if let Err(error) = outcome.clone().opened().await {
             let reason = error.to_string();
@@ -76,6 +78,7 @@ async fn start(
     for (stream, _) in started {
         mountpoint.stop_recording(stream);
     }
+    mountpoint.enable(mountpoint.is_enabled());
     Err(refusal)
 }
 

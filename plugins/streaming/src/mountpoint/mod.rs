@@ -17,7 +17,7 @@ use portunus_core::media::MediaPlane;
 use serde_json::Value;
 
 use crate::id::MountpointId;
-use crate::spec::{MountpointSpec, SourceSpec};
+use crate::spec::{MountpointSpec, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
@@ -40,6 +40,8 @@ pub(crate) struct Mountpoint {
     details: Mutex<Details>,
     enabled: AtomicBool,
     watched: Mutex<Watched>,
+    /// The server that it is pulled from has said what it has.
+    described: AtomicBool,
     /// Whose media it is, if a client publishes it.
     publisher: Mutex<Option<Publisher>>,
     feeding: Feeding,
@@ -119,6 +121,31 @@ impl Mountpoint {
             SourceSpec::Whip(whip) => whip.e2ee,
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => false,
         }
+    }
+
+    /// Whether a stream whose codec nobody has said is not there, as far as one can know.
+    pub(crate) fn is_described(&self) -> bool {
+        self.is_published() || self.described.load(Ordering::Acquire)
+    }
+
+    /// The payload type that viewers are offered for `codec` as stream number `index`: `wanted`, unless another stream
+    /// has it for another codec. All of them share a transport.
+    fn payload_type(&self, index: usize, codec: StreamCodec, wanted: u8) -> u8 {
+        let others = self.streams.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != index);
+        let taken: Vec<_> = others
+            .filter_map(|(_, other)| {
+                let live = other.live();
+                let pt = other.spec.pt.or(live.codec.map(|_| live.pt));
+                Some((pt?, live.codec))
+            })
+            .collect();
+        let is_free = |pt: &u8| {
+            let mut taken = taken.iter().filter(|(taken, _)| taken == pt);
+            taken.all(|(_, other)| *other == Some(codec))
+        };
+        let mut candidates = [wanted, codec.default_pt()].into_iter().chain(96..=127);
+        candidates.find(is_free).unwrap_or(wanted)
     }
 
     /// Counts `viewer`; false if there is nothing to watch any more.

@@ -63,6 +63,13 @@ impl Feeding {
         ingests.is_some()
     }
 
+    /// One less.
+    pub(super) fn remove(&self, ingest: IngestId) {
+        if let Some(ingests) = &mut *lock(&self.ingests) {
+            ingests.retain(|known| *known != ingest);
+        }
+    }
+
     pub(super) fn pull_later(&self, pulling: Pulling) {
         *lock(&self.pulling) = Some(pulling);
     }
@@ -130,6 +137,7 @@ pub(crate) async fn open(
         details: Mutex::new(details),
         enabled: AtomicBool::new(true),
         watched: Mutex::new(Watched::default()),
+        described: AtomicBool::new(false),
         publisher: Mutex::default(),
         feeding,
         duration,

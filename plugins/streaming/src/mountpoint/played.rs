@@ -132,15 +132,16 @@ fn streams_of(file: &MediaFile, spec: &FileSpec) -> Result<Vec<Stream>, Refusal>
     }
     file.tracks()
         .iter()
-        .map(|track| stream_of(track, spec))
+        .enumerate()
+        .map(|(place, track)| stream_of(track, place, spec))
         .collect()
 }
 
-fn stream_of(track: &Track, spec: &FileSpec) -> Result<Stream, Refusal> {
+fn stream_of(track: &Track, place: usize, spec: &FileSpec) -> Result<Stream, Refusal> {
     let [audio, video] = &spec.offer;
-    let (kind, media, mid, offer) = match track.codec.kind() {
-        TrackKind::Audio => (Kind::Audio, MediaKind::Audio, "a", audio),
-        TrackKind::Video => (Kind::Video, MediaKind::Video, "v", video),
+    let (kind, media, offer) = match track.codec.kind() {
+        TrackKind::Audio => (Kind::Audio, MediaKind::Audio, audio),
+        TrackKind::Video => (Kind::Video, MediaKind::Video, video),
     };
     let refuse = |reason: String| Refusal::CannotCreate(format!("{}: {reason}", spec.filename));
     let name = track.codec.name().to_ascii_lowercase();
@@ -150,7 +151,7 @@ fn stream_of(track: &Track, spec: &FileSpec) -> Result<Stream, Refusal> {
         let wanted = wanted.name();
         return Err(refuse(format!("the {kind:?} is {name}, not {wanted}")));
     }
-    let mid = Mid::new(mid).ok_or_else(|| refuse("no mid".to_owned()))?;
+    let mid = Mid::new(&place.to_string()).ok_or_else(|| refuse("no mid".to_owned()))?;
     let fmtp = offer.fmtp.clone().or_else(|| track.fmtp.clone());
     let mut stream = MediaSpec::new(media, mid);
     stream.pt = offer.pt.or(track.codec.static_pt());

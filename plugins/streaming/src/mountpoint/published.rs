@@ -42,23 +42,40 @@ impl Mountpoint {
         known && !lock(&self.watched).over
     }
 
-    /// Makes `viewer` the publisher; false if there is another one. One that has been silent for [`VANISHED`] gives
-    /// way: most likely it has crashed, and who comes is the same client again.
+    /// Whether `viewer` can be the publisher. One that has been silent for [`VANISHED`] gives way: most likely it has
+    /// crashed, and who comes is the same client again.
+    pub(crate) fn admits_publisher(&self, viewer: ViewerId) -> bool {
+        let over = lock(&self.watched).over;
+        self.admits(lock(&self.publisher).as_ref(), over, viewer)
+    }
+
+    fn admits(&self, publisher: Option<&Publisher>, over: bool, viewer: ViewerId) -> bool {
+        match publisher {
+            Some(known) if known.viewer.id == viewer => true,
+            Some(known) if known.since.elapsed() < VANISHED => false,
+            Some(_) => !over && self.is_silent(VANISHED),
+            None => !over,
+        }
+    }
+
+    /// Makes `viewer` the publisher; false unless it is [admitted](Self::admits_publisher).
     pub(crate) fn take_publisher(&self, viewer: &Arc<Viewer>) -> bool {
         let over = lock(&self.watched).over;
         let former = {
             let mut publisher = lock(&self.publisher);
-            match &*publisher {
-                Some(known) if known.viewer.id == viewer.id => return true,
-                Some(known) if known.since.elapsed() < VANISHED || !self.is_silent(VANISHED) => {
-                    return false;
-                }
-                Some(_) | None if over => return false,
-                Some(_) | None => publisher.replace(Publisher {
-                    viewer: viewer.clone(),
-                    since: Instant::now(),
-                }),
+            if !self.admits(publisher.as_ref(), over, viewer.id) {
+                return false;
             }
+            if publisher
+                .as_ref()
+                .is_some_and(|known| known.viewer.id == viewer.id)
+            {
+                return true;
+            }
+            publisher.replace(Publisher {
+                viewer: viewer.clone(),
+                since: Instant::now(),
+            })
         };
         if let Some(former) = former {
             info!(id = %self.id, "a publisher that fell silent is replaced");
@@ -88,6 +105,9 @@ impl Mountpoint {
             self.media
                 .keep_keyframe(source, self.keyframes(published.simulcast));
         }
+        let codec = published.codec.codec_name().map(StreamCodec::Plain);
+        let pt = published.codec.pt.0;
+        let pt = codec.map_or(pt, |codec| self.payload_type(index, codec, pt));
         let mut live = stream.live();
         if live.source != source {
             live.age = Age::Since(Instant::now());
@@ -96,9 +116,8 @@ impl Mountpoint {
         live.simulcast = published.simulcast;
         live.svc = published.svc;
         if stream.spec.codec.is_none() {
-            let name = published.codec.codec_name();
-            live.codec = name.map(StreamCodec::Plain);
-            live.pt = stream.spec.pt.unwrap_or(published.codec.pt.0);
+            live.codec = codec;
+            live.pt = stream.spec.pt.unwrap_or(pt);
         }
         if stream.spec.fmtp.is_none() {
             live.fmtp = published.codec.fmtp;

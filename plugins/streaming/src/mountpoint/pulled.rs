@@ -1,5 +1,6 @@
 //! Mountpoints whose media is pulled from an RTSP server.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use portunus_core::media::IngestStatus;
@@ -164,7 +165,7 @@ impl Mountpoint {
 /// Takes what comes from the server for a mountpoint.
 struct Pulled {
     mountpoint: Weak<Mountpoint>,
-    /// Where the packets of each medium go; those that changed their codec go nowhere.
+    /// Where the packets of each medium go; those that viewers cannot be offered go nowhere.
     feeds: Vec<Option<PacketFeed>>,
     /// The streams that have had packets.
     known: Vec<Known>,
@@ -182,7 +183,7 @@ struct Known {
 }
 
 impl Pulled {
-    /// Makes sources of media that have none yet.
+    /// Makes sources of media that have none yet, or came of another codec.
     fn take(&mut self, media: &[Medium]) {
         let Some(mountpoint) = self.mountpoint.upgrade() else {
             return;
@@ -192,6 +193,7 @@ impl Pulled {
             let feed = self.feed(medium, &mountpoint);
             self.feeds.push(feed);
         }
+        mountpoint.described.store(true, Ordering::Release);
         mountpoint.connect_viewers();
     }
 
@@ -203,17 +205,21 @@ impl Pulled {
             MediumKind::Audio => MediaKind::Audio,
             MediumKind::Video => MediaKind::Video,
         };
-        let stream = mountpoint.streams.iter().find(|it| it.kind() == kind)?;
+        let mut streams = mountpoint.streams.iter().enumerate();
+        let (index, stream) = streams.find(|(_, it)| it.kind() == kind)?;
         let Some(codec) = codec_of(medium, spec) else {
             warn!(id = %mountpoint.id, codec = medium.encoding, "viewers cannot be offered this");
             return None;
         };
+        let other = |known: &mut Known| known.kind == medium.kind && known.codec != codec;
+        for known in self.known.extract_if(.., other) {
+            let (was, is) = (known.codec.name(), codec.name());
+            info!(id = %mountpoint.id, was, is, "the RTSP server sends another codec now");
+            mountpoint.forget_sources(|stream, _| stream != index);
+            mountpoint.feeding.remove(known.ingest);
+            mountpoint.media.remove_ingest(known.ingest);
+        }
         if let Some(known) = self.known.iter().find(|known| known.kind == medium.kind) {
-            if known.codec != codec {
-                let (was, is) = (known.codec.name(), codec.name());
-                warn!(id = %mountpoint.id, was, is, "the RTSP server sends another codec now");
-                return None;
-            }
             // The camera may have other settings by now.
             let sets = sprop(medium);
             mountpoint
@@ -245,9 +251,10 @@ impl Pulled {
             let cache = keyframe_cache(spec.keyframes);
             mountpoint.media.keep_keyframe(ingest.id, cache);
         }
+        let pt = mountpoint.payload_type(index, codec, medium.pt);
         let mut live = stream.live();
         live.codec = Some(codec);
-        live.pt = stream.spec.pt.unwrap_or(medium.pt);
+        live.pt = stream.spec.pt.unwrap_or(pt);
         if stream.spec.fmtp.is_none() {
             live.fmtp.clone_from(&medium.fmtp);
         }

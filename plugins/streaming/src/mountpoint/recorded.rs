@@ -1,10 +1,12 @@
 //! Recordings of a mountpoint's streams.
 
+use portunus_core::Ssrc;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::{Outcome, RecordedMedia, Recorder, Recording, RecordingSpec};
 use portunus_core::sdp::CodecName;
 
 use super::{Mountpoint, Stream, lock};
+use crate::id::MountpointId;
 use crate::refusal::Refusal;
 use crate::spec::{DataType, MediaKind, StreamCodec};
 
@@ -19,7 +21,13 @@ impl Mountpoint {
         let Some(stream) = self.streams.get(index) else {
             return Err(Refusal::CannotRecord("there is no such stream".to_owned()));
         };
-        stream.record(recorder, &self.media, name, self.is_e2ee())
+        // As Janus has it, files of a mountpoint tell whose they are; an id that is text has no number.
+        let ssrc = match self.id {
+            MountpointId::Number(id) => Some(Ssrc(id as u32)),
+            MountpointId::Text(_) => None,
+        };
+        let marked = |media: RecordedMedia| media.with_encryption(self.is_e2ee()).with_ssrc(ssrc);
+        stream.record(recorder, &self.media, name, marked)
     }
 
     /// Ends the recording of stream number `index`, if there is one.
@@ -57,7 +65,7 @@ impl Stream {
         recorder: &Recorder,
         media: &MediaPlane,
         name: String,
-        e2ee: bool,
+        marked: impl FnOnce(RecordedMedia) -> RecordedMedia,
     ) -> Result<Outcome, Refusal> {
         let mid = self.mid();
         let mut slot = lock(&self.recording);
@@ -74,9 +82,7 @@ impl Stream {
         let spec = RecordingSpec {
             dir: None,
             name,
-            media: content
-                .with_description(label.cloned())
-                .with_encryption(e2ee),
+            media: marked(content.with_description(label.cloned())),
         };
         let recording = recorder.start(media, source, true, spec);
         let recording = recording.map_err(|error| Refusal::CannotRecord(error.to_string()))?;

@@ -6,6 +6,7 @@ use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::{HandleEvent, Mid, Object};
 use serde_json::{Value, json};
 
+use super::subscription::Subscription;
 use super::{Phase, Session, Viewer, Watching};
 use crate::mountpoint::Mountpoint;
 
@@ -90,7 +91,9 @@ impl Viewer {
             && std::ptr::eq(&*watching.mountpoint, mountpoint)
         {
             let subscriptions = watching.subscriptions.iter_mut();
-            for subscription in subscriptions.filter(|s| streams.contains(&s.stream)) {
+            let concerned =
+                |s: &&mut Subscription| s.stream.is_some_and(|it| streams.contains(&it));
+            for subscription in subscriptions.filter(concerned) {
                 subscription.disconnect(&self.handle);
             }
         }

@@ -15,7 +15,9 @@ mod whep;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portunus_core::{Fields, Handle, HandleEvent, LocalJsep, Message, Object, PluginHandle, Reply};
+use portunus_core::{
+    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
+};
 use serde_json::{Value, json};
 
 use crate::manage;
@@ -63,8 +65,27 @@ struct Watching {
     wish: Wish,
     /// Whether an offer of ours can be made when the streams change: with WHEP it cannot, nor where the client offers.
     renewable: bool,
-    /// An offer of ours waits for its answer.
-    offering: bool,
+    /// The offer of ours that waits for its answer.
+    offering: Option<Offering>,
+}
+
+/// Why there is an offer of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offering {
+    /// The client asked to watch.
+    Preparing,
+    /// The streams changed, or ICE restarts: what the client does with its media stays as it is.
+    Updating,
+}
+
+impl Offering {
+    /// Its `status` on the wire.
+    const fn name(self) -> &'static str {
+        match self {
+            Offering::Preparing => "preparing",
+            Offering::Updating => "updating",
+        }
+    }
 }
 
 /// How far the PeerConnection is.
@@ -95,8 +116,8 @@ impl Attached {
     }
 }
 
-impl PluginHandle for Attached {
-    fn message(&mut self, message: Message) -> Reply {
+impl Attached {
+    fn request(&self, message: Message) -> Reply {
         let request = Fields(&message.body).required_string("request");
         let name = match request {
             Ok(name) => name.to_ascii_lowercase(),
@@ -120,6 +141,18 @@ impl PluginHandle for Attached {
         };
         viewer.respond(&message.transaction, &name, answered);
         Reply::Ack(None)
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let jsep = message.jsep.as_ref();
+        let offers = jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer);
+        let reply = self.request(message);
+        if offers {
+            self.0.discard_offer();
+        }
+        reply
     }
 
     fn event(&mut self, event: HandleEvent) {
@@ -150,13 +183,42 @@ impl Viewer {
                 let data = json!({ "streaming": "event", "result": result });
                 self.handle.push(Some(transaction), data, jsep);
                 match request {
-                    "stop" | "unpublish" => self.handle.close_pc(),
+                    "stop" | "unpublish" => self.close_if_idle(),
                     // The streams may have changed while the client made its answer.
                     "start" => self.renew(),
                     _ => {}
                 }
             }
             Err(refusal) => self.handle.push(Some(transaction), refusal.to_json(), None),
+        }
+    }
+
+    /// Closes the PeerConnection of who neither watches nor publishes any more.
+    fn close_if_idle(&self) {
+        let session = self.session();
+        if let Session::Idle = &*session {
+            drop(session);
+            self.handle.close_pc();
+        }
+    }
+
+    /// An offer of the client that was not answered leaves nothing behind, but that one of ours which it took the
+    /// place of is lost.
+    fn discard_offer(&self) {
+        let mut session = self.session();
+        match &mut *session {
+            Session::Watching(watching) if watching.phase == Phase::Offered => {
+                drop(session);
+                self.leave();
+                self.handle.close_pc();
+            }
+            Session::Watching(watching) => {
+                self.handle.discard_offer();
+                if watching.offering.take().is_some() && watching.renewable {
+                    watching.push_offer(&self.handle);
+                }
+            }
+            Session::Idle | Session::Publishing(_) => self.handle.discard_offer(),
         }
     }
 

@@ -6,7 +6,7 @@ use portunus_core::{ExtensionKind, Pt};
 use super::Watching;
 use super::subscription::Subscription;
 use crate::mountpoint::Mountpoint;
-use crate::spec::{MediaKind, SourceSpec, StreamCodec};
+use crate::spec::{MediaKind, SourceSpec};
 
 /// The numbers of header extensions that viewers of Janus know.
 const ABS_SEND_TIME: u8 = 2;
@@ -48,14 +48,14 @@ impl Watching {
 
 impl Subscription {
     fn offer(&self, mountpoint: &Mountpoint) -> Option<MediaOffer> {
-        let stream = self.stream_of(mountpoint)?;
+        let stream = self.stream_of(mountpoint);
         let direction = match self.wanted {
             true => Direction::SendOnly,
             false => Direction::Inactive,
         };
         let mut media = MediaOffer::new(self.kind.into(), direction);
         media.mid = Some(self.line);
-        let msid = stream.spec.msid.as_ref();
+        let msid = stream.and_then(|stream| stream.spec.msid.as_ref());
         media.msid = msid.map(|(stream, track)| Msid {
             stream: stream.clone(),
             track: track.clone(),
@@ -63,10 +63,12 @@ impl Subscription {
         if self.kind == MediaKind::Data {
             return Some(media);
         }
-        let live = stream.live();
-        let codec = live.codec?;
-        let spec = codec.spec(live.pt, live.fmtp.as_deref());
-        if let StreamCodec::Red = codec {
+        let format = match stream {
+            Some(stream) => stream.format(),
+            None => self.format.clone(),
+        };
+        let spec = format?.spec()?;
+        if spec.is_red() {
             // Redundant audio needs the codec that it is made of beside it.
             let made_of = spec.fmtp.as_deref().and_then(|fmtp| fmtp.split('/').next());
             let pt = made_of.and_then(|pt| pt.trim().parse().ok()).map(Pt);
@@ -77,7 +79,7 @@ impl Subscription {
             (ExtensionKind::AbsSendTime, ABS_SEND_TIME),
             (ExtensionKind::Mid, MID),
         ];
-        if live.has_layers() {
+        if stream.is_some_and(|stream| stream.live().has_layers()) {
             let extension = (ExtensionKind::TransportCc, TRANSPORT_CC);
             media.extensions.push(extension);
         }

@@ -18,6 +18,8 @@ use crate::mountpoint::{Age, Mountpoint, Published, Stream};
 use crate::refusal::Refusal;
 use crate::spec::{SourceSpec, StreamCodec};
 
+const ANOTHER_PUBLISHES: Refusal = Refusal::State("Somebody else publishes to the mountpoint");
+
 /// A handle that publishes.
 pub(super) struct Publishing {
     pub(super) mountpoint: Arc<Mountpoint>,
@@ -60,8 +62,7 @@ impl Publishing {
 impl Viewer {
     pub(super) fn publish(self: &Arc<Self>, message: &Message) -> Answered {
         let fields = Fields(&message.body);
-        let id = MountpointId::read(fields, "id", self.shared.string_ids())?
-            .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+        let id = MountpointId::of_request(fields, self.shared.string_ids())?;
         let mountpoint = self.shared.mountpoints.get(&id)?;
         check_publisher(fields, &mountpoint)?;
         let jsep = message.jsep.as_ref().filter(|j| j.kind == JsepKind::Offer);
@@ -75,27 +76,23 @@ impl Viewer {
             Session::Idle => None,
         };
         let again = former.is_some();
+        // Nobody gives way to an offer that is of no use.
+        let (answer, taken) = answer(&mountpoint, &jsep.description)?;
+        if !mountpoint.admits_publisher(self.id) {
+            return Err(ANOTHER_PUBLISHES);
+        }
+        let local = self.handle.answer(answer)?;
         if !mountpoint.take_publisher(self) {
-            let reason = "Somebody else publishes to the mountpoint";
-            return Err(Refusal::State(reason));
+            self.handle.close_pc();
+            return Err(ANOTHER_PUBLISHES);
         }
-        let former = former.unwrap_or_default();
-        let answered = self.answer_publisher(&mountpoint, jsep, &former);
-        match answered {
-            Ok((publishing, local)) => {
-                self.begin_publishing(publishing)?;
-                if again {
-                    mountpoint.connect_viewers();
-                }
-                Ok((json!({ "status": "publishing" }), Some(local)))
-            }
-            Err(refusal) => {
-                if !again {
-                    mountpoint.unpublish(self.id);
-                }
-                Err(refusal)
-            }
+        let publishing = self.published_by(&mountpoint, jsep, taken, &former.unwrap_or_default());
+        self.begin_publishing(publishing)?;
+        if again {
+            mountpoint.connect_viewers();
         }
+        let local = local.with_e2ee(mountpoint.is_e2ee());
+        Ok((json!({ "status": "publishing" }), Some(local)))
     }
 
     /// Publishes from now on, unless the mountpoint ended meanwhile: that found nobody to tell.
@@ -119,15 +116,14 @@ impl Viewer {
         Ok((json!({ "status": "unpublished" }), None))
     }
 
-    fn answer_publisher(
+    /// The m-lines that were agreed on are the mountpoint's streams from now on.
+    fn published_by(
         &self,
         mountpoint: &Arc<Mountpoint>,
         jsep: &Jsep,
+        taken: Vec<Taken>,
         former: &[Line],
-    ) -> Result<(Publishing, portunus_core::LocalJsep), Refusal> {
-        let (answer, taken) = answer(mountpoint, &jsep.description)?;
-        let e2ee = mountpoint.is_e2ee();
-        let local = self.handle.answer(answer)?.with_e2ee(e2ee);
+    ) -> Publishing {
         let sends = |stream: usize, source: SourceRef| {
             let of_stream = taken.iter().find(|taken| taken.stream == stream);
             of_stream.and_then(|taken| self.handle.track(taken.line)) == source.track()
@@ -159,11 +155,10 @@ impl Viewer {
                 receiving: if simulcast { receiving } else { receiving & 1 },
             });
         }
-        let publishing = Publishing {
+        Publishing {
             mountpoint: mountpoint.clone(),
             lines,
-        };
-        Ok((publishing, local))
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl Subscription {
         let delay = self.delay.min.zip(self.delay.max);
         Object::new()
             .with("type", self.kind.name())
-            .with("mindex", self.stream)
+            .with_some("mindex", self.stream)
             .with("mid", self.line.as_str())
             .with("send", self.send)
             .with_some("simulcast", simulcast)

@@ -2,18 +2,20 @@
 //! is reached late.
 
 use portunus_core::Handle;
+use portunus_core::sdp::CodecSpec;
 use serde_json::json;
 use tracing::debug;
 
-use super::{Phase, Session, Viewer, Watching};
+use super::{Offering, Phase, Session, Viewer, Watching};
 use crate::mountpoint::{Live, Mountpoint, Stream};
 use crate::spec::{MediaKind, StreamCodec};
 
 /// What was agreed on for an m-line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Format {
     pub(super) codec: Option<StreamCodec>,
     fmtp: Option<String>,
+    pt: u8,
 }
 
 impl Format {
@@ -21,7 +23,18 @@ impl Format {
         Format {
             codec: live.codec,
             fmtp: live.fmtp.clone(),
+            pt: live.pt,
         }
+    }
+
+    /// As it stands in an offer; none as long as nobody has said the codec.
+    pub(super) fn spec(&self) -> Option<CodecSpec> {
+        Some(self.codec?.spec(self.pt, self.fmtp.as_deref()))
+    }
+
+    /// Whether a receiver needs to be told nothing: payload types stay what was agreed on.
+    fn is_same(&self, other: &Self) -> bool {
+        (self.codec, &self.fmtp) == (other.codec, &other.fmtp)
     }
 }
 
@@ -42,13 +55,7 @@ impl Viewer {
         };
         match watching.need() {
             Need::Nothing => {}
-            Need::Offer => match watching.offer_again(&self.handle) {
-                Ok(offer) => {
-                    let data = json!({ "streaming": "event", "result": { "status": "updating" } });
-                    self.handle.push(None, data, Some(offer));
-                }
-                Err(refusal) => debug!(%refusal, "a viewer is offered nothing new"),
-            },
+            Need::Offer => watching.push_offer(&self.handle),
             Need::Leave => {
                 let mountpoint = watching.mountpoint.clone();
                 drop(session);
@@ -61,17 +68,17 @@ impl Viewer {
 
 impl Watching {
     fn need(&self) -> Need {
-        if self.phase != Phase::Up || self.offering {
+        if self.phase != Phase::Up || self.offering.is_some() {
             return Need::Nothing;
         }
         let streams = || self.mountpoint.streams.iter().enumerate();
         let taken = |index: usize| {
-            let of_stream = |s: &&super::Subscription| s.stream == index && s.wanted;
+            let of_stream = |s: &&super::Subscription| s.stream == Some(index) && s.wanted;
             self.subscriptions.iter().find(of_stream)
         };
         if self.renewable {
             let outdated = streams().any(|(index, stream)| match taken(index) {
-                Some(taken) => taken.format != stream.format(),
+                Some(taken) => taken.is_outdated(stream),
                 None => stream.is_offerable() && self.wish.wants(stream),
             });
             return if outdated { Need::Offer } else { Need::Nothing };
@@ -83,6 +90,18 @@ impl Watching {
         if lost { Need::Leave } else { Need::Nothing }
     }
 
+    /// Offers what there is now without being asked.
+    pub(super) fn push_offer(&mut self, handle: &Handle) {
+        match self.offer_again(handle) {
+            Ok(offer) => {
+                let result = json!({ "status": Offering::Updating.name() });
+                let data = json!({ "streaming": "event", "result": result });
+                handle.push(None, data, Some(offer));
+            }
+            Err(refusal) => debug!(%refusal, "a viewer is offered nothing new"),
+        }
+    }
+
     fn offer_again(
         &mut self,
         handle: &Handle,
@@ -92,15 +111,15 @@ impl Watching {
         self.disconnect_unwanted(handle);
         self.connect(handle);
         let offer = handle.offer(self.offer(), false)?;
-        self.offering = true;
+        self.offering = Some(Offering::Updating);
         Ok(offer.with_e2ee(self.is_e2ee()))
     }
 
     /// What is offered from now on; what was agreed on for something else counts no more.
     pub(super) fn note_formats(&mut self) {
-        let streams = &self.mountpoint.streams;
+        let mountpoint = &self.mountpoint;
         for subscription in self.subscriptions.iter_mut().filter(|s| s.wanted) {
-            let format = streams.get(subscription.stream).and_then(Stream::format);
+            let format = subscription.stream_of(mountpoint).and_then(Stream::format);
             let codec = |format: &Option<Format>| format.as_ref().map(|format| format.codec);
             // Another codec waits for the answer; with other parameters, media goes on meanwhile.
             subscription.accepted &= codec(&subscription.format) == codec(&format);
@@ -110,7 +129,16 @@ impl Watching {
 }
 
 impl super::Subscription {
-    /// Whether what the stream has now is what was agreed on.
+    /// Whether the viewer has to be told that the stream is another one now.
+    fn is_outdated(&self, stream: &Stream) -> bool {
+        match (&self.format, stream.format()) {
+            (Some(agreed), Some(now)) => !agreed.is_same(&now),
+            (None, None) => false,
+            (Some(_), None) | (None, Some(_)) => true,
+        }
+    }
+
+    /// Whether what the stream has now is of the codec that was agreed on.
     pub(super) fn carries(&self, stream: &Stream) -> bool {
         let agreed = self.format.as_ref().map(|format| format.codec);
         agreed == stream.format().map(|format| format.codec)
@@ -125,9 +153,9 @@ impl Stream {
 }
 
 impl Mountpoint {
-    /// Whether a stream that is wanted cannot be offered, because nothing of it has ever come.
+    /// Whether a stream that is wanted cannot be offered, because nobody has said yet what there is.
     pub(super) fn awaits_codec(&self, wanted: impl Fn(&Stream) -> bool) -> bool {
         let unknown = |stream: &Stream| !stream.is_offerable() && wanted(stream);
-        !self.is_published() && self.streams.iter().any(unknown)
+        !self.is_described() && self.streams.iter().any(unknown)
     }
 }

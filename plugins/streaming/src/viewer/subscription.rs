@@ -16,8 +16,9 @@ const FALLBACK: Duration = Duration::from_millis(250);
 /// A stream on its way to a viewer.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    /// The place of the stream in the mountpoint.
-    pub(super) stream: usize,
+    /// The place of the stream in the mountpoint; none if the present one has none like it, and the m-line waits for
+    /// another use.
+    pub(super) stream: Option<usize>,
     pub(super) kind: MediaKind,
     /// The viewer's m-line.
     pub(super) line: Mid,
@@ -133,7 +134,7 @@ impl PlayoutDelay {
 impl Subscription {
     pub(super) fn new(stream: usize, kind: MediaKind, line: Mid) -> Self {
         Subscription {
-            stream,
+            stream: Some(stream),
             kind,
             line,
             wanted: true,
@@ -153,7 +154,7 @@ impl Subscription {
     }
 
     pub(super) fn stream_of<'m>(&self, mountpoint: &'m Mountpoint) -> Option<&'m Stream> {
-        mountpoint.streams.get(self.stream)
+        mountpoint.streams.get(self.stream?)
     }
 
     fn options(&self, mountpoint: &Mountpoint, paused: bool) -> RouteOptions {
@@ -201,7 +202,7 @@ impl Watching {
                     let stream = subscription.stream_of(mountpoint);
                     let fits = stream.filter(|stream| subscription.carries(stream));
                     let of_stream = || match playing {
-                        Some(playing) => playing.source(subscription.stream),
+                        Some(playing) => playing.source(subscription.stream?),
                         None => fits?.live().source,
                     };
                     subscription.route = of_stream()

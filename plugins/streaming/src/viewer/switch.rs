@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use portunus_core::{FieldError, Fields, Message};
+use portunus_core::{Fields, Message};
 use serde_json::json;
 
+use super::subscription::Subscription;
 use super::{Answered, Session, Viewer, Watching};
 use crate::id::MountpointId;
-use crate::mountpoint::Mountpoint;
+use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
 use crate::secret;
 
@@ -18,8 +19,7 @@ impl Viewer {
             return Err(Refusal::NotWatching);
         };
         let fields = Fields(&message.body);
-        let id = MountpointId::read(fields, "id", self.shared.string_ids())?
-            .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+        let id = MountpointId::of_request(fields, self.shared.string_ids())?;
         let target = self.shared.mountpoints.get(&id)?;
         let pin = target.details().pin.clone();
         secret::check(fields, "pin", pin.as_deref())?;
@@ -35,32 +35,50 @@ impl Viewer {
         for subscription in &mut watching.subscriptions {
             subscription.disconnect(&self.handle);
         }
-        watching.mountpoint = target;
+        watching.move_to(target);
         watching.connect(&self.handle);
         Ok((result, None))
     }
 }
 
 impl Watching {
-    /// Whether each stream has its counterpart at the same place of `target`.
+    /// Whether each stream that is wanted has its counterpart at the same place of `target`.
     fn fits(&self, target: &Mountpoint) -> Result<(), Refusal> {
         if !self.mountpoint.is_live() || !target.is_live() {
             let reason = "both mountpoints have to be live RTP".to_owned();
             return Err(Refusal::CannotSwitch(reason));
         }
-        for subscription in &self.subscriptions {
-            let old = subscription.stream_of(&self.mountpoint);
-            let new = subscription.stream_of(target);
-            let same = old.zip(new).is_some_and(|(old, new)| {
-                let codec = old.live().codec;
-                old.kind() == new.kind() && codec == new.live().codec
-            });
-            if !same {
+        let wanted = self.subscriptions.iter().filter(|s| s.wanted);
+        for subscription in wanted {
+            if !subscription.has_counterpart(target) {
                 let mid = subscription.line.as_str();
                 let reason = format!("the other mountpoint has nothing like the stream {mid}");
                 return Err(Refusal::CannotSwitch(reason));
             }
         }
         Ok(())
+    }
+
+    /// Takes the streams of `target`, which [`Watching::fits`], by their places. What they differ in counts as agreed
+    /// on, and what else `target` has as not wanted: nothing is negotiated.
+    fn move_to(&mut self, target: Arc<Mountpoint>) {
+        self.wish = self.wish.by_place(&self.mountpoint, &target);
+        for subscription in &mut self.subscriptions {
+            if subscription.wanted {
+                let stream = subscription.stream_of(&target);
+                subscription.format = stream.and_then(Stream::format);
+            } else if !subscription.has_counterpart(&target) {
+                subscription.stream = None;
+            }
+        }
+        self.mountpoint = target;
+    }
+}
+
+impl Subscription {
+    /// Whether `target` has such a stream at the same place.
+    fn has_counterpart(&self, target: &Mountpoint) -> bool {
+        let stream = self.stream_of(target);
+        stream.is_some_and(|stream| stream.kind() == self.kind && self.carries(stream))
     }
 }

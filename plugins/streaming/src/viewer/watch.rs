@@ -8,7 +8,7 @@ use portunus_core::{FieldError, Fields, JsepKind, Mid};
 use serde_json::{Value, json};
 
 use super::subscription::{LayerWish, Subscription};
-use super::{Answered, Phase, Session, Viewer, Watching};
+use super::{Answered, Offering, Phase, Session, Viewer, Watching};
 use crate::id::MountpointId;
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
@@ -17,39 +17,64 @@ use crate::spec::MediaKind;
 
 /// The members of `watch`, but for the id and the pin.
 struct Watch {
-    wish: Wish,
+    asked: Asked,
     restart: bool,
     layers: LayerWish,
     renegotiate: bool,
 }
 
-/// Which streams a viewer asks for.
+/// Which streams a viewer wants.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
-    /// Their names; empty: all.
-    mids: Vec<Mid>,
+    /// Their names; none: all.
+    mids: Option<Vec<Mid>>,
     kinds: Vec<MediaKind>,
 }
 
 impl Wish {
+    const KINDS: [MediaKind; 3] = [MediaKind::Audio, MediaKind::Video, MediaKind::Data];
+
     /// Whatever there is.
-    pub(super) fn all() -> Self {
+    fn all() -> Self {
         Wish {
-            mids: Vec::new(),
-            kinds: vec![MediaKind::Audio, MediaKind::Video, MediaKind::Data],
+            mids: None,
+            kinds: Self::KINDS.to_vec(),
+        }
+    }
+
+    /// These streams, and no others.
+    pub(super) fn only(mids: Vec<Mid>) -> Self {
+        Wish {
+            mids: Some(mids),
+            ..Self::all()
         }
     }
 
     pub(super) fn wants(&self, stream: &Stream) -> bool {
-        let named = self.mids.is_empty() || self.mids.contains(&stream.mid());
+        let mut mids = self.mids.iter();
+        let named = mids.all(|mids| mids.contains(&stream.mid()));
         named && self.kinds.contains(&stream.kind())
+    }
+
+    /// What of `other` stands where the streams of `mountpoint` do that are wanted.
+    pub(super) fn by_place(&self, mountpoint: &Mountpoint, other: &Mountpoint) -> Self {
+        let pairs = mountpoint.streams.iter().zip(&other.streams);
+        let wanted = pairs.filter(|(stream, _)| self.wants(stream));
+        Self::only(wanted.map(|(_, other)| other.mid()).collect())
     }
 }
 
-impl Watch {
+/// What a request says of the streams that are wanted.
+struct Asked {
+    /// An empty list stands for all.
+    mids: Option<Vec<Mid>>,
+    kinds: [Option<bool>; 3],
+}
+
+impl Asked {
     fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let mids = match fields.0.get("media") {
-            None => Vec::new(),
+            None => None,
             Some(Value::Array(mids)) => {
                 let mids: Option<Vec<&str>> = mids.iter().map(Value::as_str).collect();
                 let mids = mids.ok_or_else(|| wrong_list("media"))?;
@@ -58,22 +83,40 @@ impl Watch {
                 if known.is_empty() && !mids.is_empty() {
                     return Err(nothing_left());
                 }
-                known
+                Some(known)
             }
             Some(_) => return Err(wrong_list("media")),
         };
-        let mut kinds = Vec::new();
-        for (kind, name) in [
-            (MediaKind::Audio, "offer_audio"),
-            (MediaKind::Video, "offer_video"),
-            (MediaKind::Data, "offer_data"),
-        ] {
-            if fields.boolean(name)?.unwrap_or(true) {
-                kinds.push(kind);
-            }
+        Ok(Asked {
+            mids,
+            kinds: [
+                fields.boolean("offer_audio")?,
+                fields.boolean("offer_video")?,
+                fields.boolean("offer_data")?,
+            ],
+        })
+    }
+
+    /// The wish after `last`, which stays as far as nothing is said. A list is a wish of its own.
+    fn after(&self, last: &Wish) -> Wish {
+        let mut wish = match &self.mids {
+            None => last.clone(),
+            Some(mids) if mids.is_empty() => Wish::all(),
+            Some(mids) => Wish::only(mids.clone()),
+        };
+        for (kind, asked) in Wish::KINDS.into_iter().zip(self.kinds) {
+            let wanted = asked.unwrap_or(wish.kinds.contains(&kind));
+            wish.kinds.retain(|known| *known != kind);
+            wish.kinds.extend(wanted.then_some(kind));
         }
+        wish
+    }
+}
+
+impl Watch {
+    fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         Ok(Watch {
-            wish: Wish { mids, kinds },
+            asked: Asked::read(fields)?,
             restart: fields.boolean("restart")?.unwrap_or(false),
             layers: LayerWish::read(fields)?,
             renegotiate: fields.boolean("renegotiate")?.unwrap_or(true),
@@ -99,8 +142,7 @@ fn nothing_left() -> Refusal {
 impl Viewer {
     pub(super) fn watch(self: &Arc<Self>, message: &Message) -> Answered {
         let fields = Fields(&message.body);
-        let id = MountpointId::read(fields, "id", self.shared.string_ids())?
-            .ok_or_else(|| Refusal::from(FieldError::Missing("id".to_owned())))?;
+        let id = MountpointId::of_request(fields, self.shared.string_ids())?;
         let watch = Watch::read(fields)?;
         let mountpoint = self.shared.mountpoints.get(&id)?;
         let pin = mountpoint.details().pin.clone();
@@ -130,38 +172,39 @@ impl Viewer {
                 if watching.phase != Phase::Up {
                     return Err(Refusal::State("The PeerConnection is not up yet"));
                 }
-                watching.choose(&watch.wish)?;
+                let wish = watch.asked.after(&watching.wish);
+                watching.choose(&wish)?;
                 if !watch.restart {
                     watching.set_layers(watch.layers);
                 }
                 watching.disconnect_unwanted(&self.handle);
                 watching.connect(&self.handle);
                 let offer = self.handle.offer(watching.offer(), watch.restart)?;
-                watching.offering = true;
-                let status = if watch.restart {
-                    "updating"
-                } else {
-                    "preparing"
+                let offering = match watch.restart {
+                    true => Offering::Updating,
+                    false => Offering::Preparing,
                 };
+                watching.offering = Some(offering);
                 let offer = offer.with_e2ee(watching.is_e2ee());
-                Ok((json!({ "status": status }), Some(offer)))
+                Ok((json!({ "status": offering.name() }), Some(offer)))
             }
             Session::Publishing(_) => Err(Refusal::State("This handle publishes")),
             Session::Idle if watch.restart => Err(Refusal::NotWatching),
             Session::Idle => {
                 let mut watching = Watching::new(mountpoint.clone());
                 watching.renewable = watch.renegotiate;
-                if !watch.renegotiate && mountpoint.awaits_codec(|stream| watch.wish.wants(stream))
-                {
+                let wish = watch.asked.after(&watching.wish);
+                if !watch.renegotiate && mountpoint.awaits_codec(|stream| wish.wants(stream)) {
                     return Err(no_media_yet());
                 }
-                watching.choose(&watch.wish)?;
+                watching.choose(&wish)?;
                 watching.set_layers(watch.layers);
                 let offer = self.handle.offer(watching.offer(), false)?;
-                watching.offering = true;
+                let offering = Offering::Preparing;
+                watching.offering = Some(offering);
                 let offer = offer.with_e2ee(watching.is_e2ee());
                 self.begin(&mut session, watching)?;
-                Ok((json!({ "status": "preparing" }), Some(offer)))
+                Ok((json!({ "status": offering.name() }), Some(offer)))
             }
         }
     }
@@ -187,10 +230,11 @@ impl Viewer {
         let Session::Watching(watching) = &mut *session else {
             return Err(Refusal::NotWatching);
         };
+        let mut resumes = true;
         match &message.jsep {
             Some(jsep) if jsep.kind == JsepKind::Answer => {
                 watching.e2ee |= jsep.e2ee;
-                watching.offering = false;
+                resumes = watching.offering.take() != Some(Offering::Updating);
                 watching.agreed(self.handle.negotiated());
                 if watching.phase == Phase::Offered {
                     watching.phase = Phase::Answered;
@@ -199,7 +243,7 @@ impl Viewer {
             Some(_) => return Err(Refusal::Sdp("A start goes with an answer".to_owned())),
             None => {}
         }
-        watching.paused = false;
+        watching.paused &= !resumes;
         watching.disconnect_unwanted(&self.handle);
         watching.connect(&self.handle);
         let status = match watching.phase {
@@ -223,6 +267,7 @@ impl Viewer {
     pub(super) fn stop(&self) -> Answered {
         let mut session = self.session();
         let Session::Watching(watching) = &*session else {
+            // Whoever publishes goes on.
             return Ok((json!({ "status": "idle" }), None));
         };
         let status = match watching.phase {
@@ -247,7 +292,7 @@ impl Watching {
             begins_at: None,
             wish: Wish::all(),
             renewable: false,
-            offering: false,
+            offering: None,
         }
     }
 
@@ -271,22 +316,37 @@ impl Watching {
         }
         self.wish = wish.clone();
         for subscription in &mut self.subscriptions {
-            subscription.wanted = chosen.contains(&subscription.stream);
+            let stream = subscription.stream;
+            subscription.wanted = stream.is_some_and(|stream| chosen.contains(&stream));
         }
         for index in chosen {
-            let known = self.subscriptions.iter().any(|s| s.stream == index);
+            let known = self.subscriptions.iter().any(|s| s.stream == Some(index));
             let Some(stream) = self.mountpoint.streams.get(index).filter(|_| !known) else {
                 continue;
             };
             let (kind, mid) = (stream.kind(), stream.mid());
+            let waits = |s: &&mut Subscription| s.kind == kind && s.stream.is_none();
+            if let Some(waiting) = self.subscriptions.iter_mut().find(waits) {
+                *waiting = Subscription::new(index, kind, waiting.line);
+                continue;
+            }
             // All data goes over one m-line.
             let data = |s: &&Subscription| kind == MediaKind::Data && s.kind == kind;
-            let line = self.subscriptions.iter().find(data).map_or(mid, |s| s.line);
+            let shared = self.subscriptions.iter().find(data).map(|s| s.line);
+            let line = shared.unwrap_or_else(|| self.unused_line(mid));
             self.subscriptions
                 .push(Subscription::new(index, kind, line));
         }
         self.note_formats();
         Ok(())
+    }
+
+    /// `mid`, or another one if an m-line has that: those of another mountpoint keep theirs.
+    fn unused_line(&self, mid: Mid) -> Mid {
+        let numbered = (0..=u16::MAX).filter_map(|number| Mid::new(&number.to_string()));
+        let is_free = |mid: &Mid| self.subscriptions.iter().all(|s| s.line != *mid);
+        let mut free = [mid].into_iter().chain(numbered).filter(is_free);
+        free.next().unwrap_or(mid)
     }
 
     pub(super) fn set_layers(&mut self, wish: LayerWish) {

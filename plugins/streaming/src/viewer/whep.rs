@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::renew::Format;
 use super::subscription::{LayerWish, Subscription};
-use super::watch::no_media_yet;
+use super::watch::{Wish, no_media_yet};
 use super::{Answered, Phase, Session, Viewer, Watching};
 use crate::mountpoint::{Live, Mountpoint, Stream};
 use crate::refusal::Refusal;
@@ -33,6 +33,7 @@ impl Viewer {
                 }
                 let (answer, subscriptions) = answer(&mountpoint, &jsep.description)?;
                 let local = self.handle.answer(answer)?.with_e2ee(watching.is_e2ee());
+                watching.offering = None;
                 watching.replace(subscriptions);
                 watching.set_layers(layers);
                 watching.agreed(self.handle.negotiated());
@@ -43,7 +44,7 @@ impl Viewer {
             Session::Idle => {
                 let (answer, subscriptions) = answer(&mountpoint, &jsep.description)?;
                 let mut watching = Watching::new(mountpoint.clone());
-                watching.subscriptions = subscriptions;
+                watching.replace(subscriptions);
                 watching.e2ee |= jsep.e2ee;
                 watching.set_layers(layers);
                 let local = self.handle.answer(answer)?.with_e2ee(watching.is_e2ee());
@@ -63,7 +64,12 @@ impl Watching {
         for new in subscriptions {
             let same = |old: &Subscription| (old.stream, old.line) == (new.stream, new.line);
             match former.iter().position(same) {
-                Some(index) => self.subscriptions.push(former.swap_remove(index)),
+                Some(index) => {
+                    let mut old = former.swap_remove(index);
+                    old.wanted = true;
+                    old.format = new.format;
+                    self.subscriptions.push(old);
+                }
                 None => self.subscriptions.push(new),
             }
         }
@@ -71,6 +77,9 @@ impl Watching {
             gone.wanted = false;
             self.subscriptions.push(gone);
         }
+        let wanted = self.subscriptions.iter().filter(|s| s.wanted);
+        let streams = wanted.filter_map(|s| s.stream_of(&self.mountpoint));
+        self.wish = Wish::only(streams.map(Stream::mid).collect());
     }
 }
 
@@ -83,7 +92,7 @@ fn answer(
     let mut media = Vec::with_capacity(offer.media.len());
     let mut has_data = false;
     for offered in &offer.media {
-        let is_free = |index: usize| subscriptions.iter().all(|s| s.stream != index);
+        let is_free = |index: usize| subscriptions.iter().all(|s| s.stream != Some(index));
         let mut streams = mountpoint
             .streams
             .iter()

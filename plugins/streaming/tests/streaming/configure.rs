@@ -63,6 +63,9 @@ async fn streams_are_configured_by_mid_all_at_once_or_in_a_list() {
     assert!(!options(&world, "v").enabled);
     assert_eq!(options(&world, "s").spatial, 1);
     assert_eq!(options(&world, "s").playout_delay, Some((5, 9)));
+    let off = json!({ "mid": "s", "min_delay": -1 });
+    assert_eq!(configure(&mut client, off).await, configured());
+    assert_eq!(options(&world, "s").playout_delay, None);
 
     assert_eq!(
         configure(&mut client, json!({ "send": true })).await,

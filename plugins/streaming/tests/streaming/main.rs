@@ -8,11 +8,14 @@
 
 mod configure;
 mod manage;
+mod offers;
 mod permanent;
 mod publish;
 mod recording;
 mod refusals;
+mod rtsp;
 mod seek;
+mod shown;
 mod switch;
 mod viewers;
 mod watch;

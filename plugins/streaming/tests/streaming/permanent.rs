@@ -193,3 +193,29 @@ async fn a_file_that_cannot_be_written_is_told() {
     assert_eq!(refused(&mut client, cam).await, 470);
     assert!(listed(&world).await.is_empty());
 }
+
+#[tokio::test]
+async fn what_cannot_be_removed_for_good_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let mut config = config(&folder, Vec::new());
+    config.save = Some(kept.join("mountpoints.toml"));
+    let world = World::with(config).await;
+    let mut client = world.client().await;
+    let mut cam = camera(7);
+    cam["permanent"] = json!(true);
+    create(&mut client, cam).await;
+    let moved = folder.path().join("moved");
+    std::fs::rename(&kept, &moved).unwrap();
+    let destroy = json!({ "request": "destroy", "id": 7, "permanent": true });
+    assert_eq!(refused(&mut client, destroy.clone()).await, 470);
+    assert_eq!(listed(&world).await, [(json!(7), json!("cam7"))]);
+    assert_eq!(world.server.requested().ingests.len(), 3);
+    std::fs::rename(&moved, &kept).unwrap();
+    assert_eq!(client.request(destroy.clone()).await["destroyed"], 7);
+    assert!(listed(&world).await.is_empty());
+    assert_eq!(refused(&mut client, destroy).await, 455);
+    let file = std::fs::read_to_string(kept.join("mountpoints.toml")).unwrap();
+    assert!(!file.contains("cam7"), "{file}");
+}

@@ -399,3 +399,72 @@ async fn a_disabled_mountpoint_closes_the_gates() {
         assert!(world.routes(peer).iter().all(|route| route.2 == open));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gives_way_to_an_offer_that_is_of_no_use() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let mut first = world.client().await;
+    try_publish(&mut first, publish("t0k"), &[Line::Audio, Line::Video]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let mut second = world.client().await;
+    let refused = try_publish(&mut second, publish("t0k"), &[Line::Data]).await;
+    assert_eq!(refused["error_code"], 452);
+    first.expect_silence().await;
+    assert_eq!(world.server.peers().len(), 1);
+    assert_eq!(
+        try_publish(&mut second, publish("t0k"), &[Line::Audio]).await,
+        status("publishing")
+    );
+    assert_eq!(first.event().await, status("replaced"));
+}
+
+#[tokio::test]
+async fn a_publisher_goes_on_after_what_it_asked_in_vain() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let lines = [Line::Audio, Line::Video];
+    let mut client = world.client().await;
+    try_publish(&mut client, publish("t0k"), &lines).await;
+    world.come_up(world.last_peer()).await;
+    assert_eq!(client.next().await["janus"], "webrtcup");
+    // It does not watch: there is nothing to stop.
+    assert_eq!(
+        ask(&mut client, json!({ "request": "stop" })).await,
+        status("idle")
+    );
+    client.expect_silence().await;
+    assert_eq!(world.server.peers().len(), 1);
+    // A second offer that is refused leaves what was agreed on, and none behind it.
+    let refused = try_publish(&mut client, publish("no"), &lines).await;
+    assert_eq!(refused["error_code"], 457);
+    assert_eq!(world.server.peers().len(), 1);
+    let (_viewer, peer) = world.viewer(json!({ "id": 7 })).await;
+    assert_eq!(world.routes(peer).len(), 2);
+    assert_eq!(
+        try_publish(&mut client, publish("t0k"), &lines).await,
+        status("publishing")
+    );
+    let unpublished = ask(&mut client, json!({ "request": "unpublish" })).await;
+    assert_eq!(unpublished, result(json!({ "status": "unpublished" })));
+    assert_eq!(client.next().await["janus"], "hangup");
+}
+
+#[tokio::test]
+async fn payload_types_of_publishers_do_not_meet_those_that_are_configured() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    let mut body = studio();
+    body["media"][0]["pt"] = json!(96);
+    create(&mut admin, body).await;
+    let mut publisher = world.client().await;
+    // Its video is 96, too.
+    try_publish(&mut publisher, publish("t0k"), &[Line::Audio, Line::Video]).await;
+    let info = json!({ "request": "info", "id": 7 });
+    let info = admin.request(info).await["info"].clone();
+    assert_eq!(info["media"][0]["pt"], 96);
+    assert_eq!(info["media"][1]["codec"], "vp8");
+    assert_ne!(info["media"][1]["pt"], 96);
+}

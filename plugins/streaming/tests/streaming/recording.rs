@@ -81,7 +81,10 @@ async fn streams_are_recorded_until_they_are_stopped() {
     let (info, frames) = read(&folder.path().join("show/sound.mjr"));
     assert_eq!(info.codec, "opus");
     assert_eq!(info.description.as_deref(), Some("audio"));
-    assert_eq!(frames, [sound]);
+    // The SSRC is the mountpoint's id.
+    let mut written = sound;
+    written[8..12].copy_from_slice(&7u32.to_be_bytes());
+    assert_eq!(frames, [written]);
     let (info, frames) = read(&folder.path().join("show/chat.mjr"));
     assert_eq!(info.codec, "text");
     assert_eq!(frames, [b"hello"]);
@@ -186,4 +189,26 @@ async fn recordings_end_with_their_mountpoint() {
     all_written(&world).await;
     assert!(folder.path().join("a.mjr").exists());
     assert!(world.server.requested().outlets.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_recorded_comes_in_while_the_mountpoint_is_disabled() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let enabled = || world.server.requested().ingests.iter().all(|it| it.enabled);
+    let (_viewer, peer) = world.viewer(json!({ "id": 7 })).await;
+    done(&mut client, json!({ "request": "disable", "id": 7 })).await;
+    let a = start(json!([{ "mid": "a", "filename": "a" }]));
+    done(&mut client, a).await;
+    assert!(enabled());
+    assert!(world.routes(peer).iter().all(|route| !route.2));
+    done(&mut client, stop("a")).await;
+    assert!(!enabled());
+    // Nothing is recorded, so nothing is to come in.
+    let bad = start(json!([{ "mid": "a", "filename": "file/a" }]));
+    assert_eq!(refused(&mut client, bad).await, 459);
+    assert!(!enabled());
 }

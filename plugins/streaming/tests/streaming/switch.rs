@@ -3,7 +3,7 @@
 use portunus_core::media::SourceRef;
 use serde_json::{Value, json};
 
-use crate::world::{World, ask, camera, create, refused, result};
+use crate::world::{World, answer_to, ask, camera, create, refused, result, sections, status};
 
 fn switch(id: u64) -> Value {
     json!({ "request": "switch", "id": id })
@@ -63,4 +63,102 @@ async fn what_cannot_take_its_place_is_refused() {
     let before = world.routes(peer);
     assert_eq!(ask(&mut client, right).await["result"]["id"], 9);
     assert_ne!(world.routes(peer), before);
+}
+
+#[tokio::test]
+async fn nothing_is_negotiated_for_what_the_other_mountpoint_has_else() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    let h264 = |id: u64, fmtp: &str| {
+        let mut body = camera(id);
+        let video =
+            json!({ "type": "video", "mid": "v", "port": 0, "codec": "h264", "fmtp": fmtp });
+        body["media"] = json!([video]);
+        body
+    };
+    create(
+        &mut admin,
+        h264(7, "profile-level-id=42e01f;packetization-mode=1"),
+    )
+    .await;
+    let mut more = h264(8, "profile-level-id=42e01f;packetization-mode=1;x=1");
+    let audio = json!({ "type": "audio", "mid": "a", "port": 0, "codec": "opus" });
+    more["media"].as_array_mut().unwrap().push(audio);
+    create(&mut admin, more).await;
+    let (mut client, peer) = world.viewer(json!({ "id": 7 })).await;
+    ask(&mut client, switch(8)).await;
+    for request in ["disable", "enable"] {
+        admin.request(json!({ "request": request, "id": 8 })).await;
+    }
+    let started = ask(&mut client, json!({ "request": "start" })).await;
+    assert_eq!(started, status("started"));
+    client.expect_silence().await;
+    assert_eq!(world.routes(peer).len(), 1);
+    // What else there is comes to who asks for it.
+    world
+        .watch(&mut client, json!({ "id": 8, "media": ["v", "a"] }))
+        .await;
+    assert_eq!(world.routes(peer).len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_not_watched_any_more_keeps_nobody() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, camera(7)).await;
+    let mut other = camera(8);
+    other["media"][0]["codec"] = json!("pcmu");
+    other["media"][1]["mid"] = json!("front");
+    other["media"][2] = json!({ "type": "audio", "mid": "v", "port": 0, "codec": "pcma" });
+    create(&mut admin, other).await;
+    let (mut client, peer) = world.viewer(json!({ "id": 7 })).await;
+    assert_eq!(refused(&mut client, switch(8)).await, 458);
+    world
+        .watch(&mut client, json!({ "id": 7, "media": ["v"] }))
+        .await;
+    let switched = ask(&mut client, switch(8)).await;
+    assert_eq!(switched, result(json!({ "switched": "ok", "id": 8 })));
+    assert_eq!(world.routes(peer).len(), 1);
+    // m-lines that have become free are used again, and none is there twice.
+    client
+        .message(json!({ "request": "watch", "id": 8, "media": [] }), None)
+        .await;
+    let (_, offer) = client.event_with_jsep().await;
+    let offer = offer.unwrap();
+    let sdp = offer["sdp"].as_str().unwrap();
+    let lines = sections(sdp);
+    let codecs = [" PCMU/8000", " VP8/90000", "", " PCMA/8000"];
+    assert_eq!(lines.len(), codecs.len(), "{sdp}");
+    for (line, codec) in lines.iter().zip(codecs) {
+        assert!(line.iter().any(|it| it.ends_with(codec)), "{codec}: {sdp}");
+    }
+    let mid = |line: &Vec<&str>| {
+        let mut mids = line.iter().filter(|it| it.starts_with("a=mid:"));
+        mids.next().unwrap().to_string()
+    };
+    let mids: std::collections::HashSet<_> = lines.iter().map(mid).collect();
+    assert_eq!(mids.len(), 4, "{sdp}");
+    let start = json!({ "request": "start" });
+    client.message(start, Some(answer_to(sdp))).await;
+    assert_eq!(client.event().await, status("started"));
+    assert_eq!(world.routes(peer).len(), 3);
+}
+
+#[tokio::test]
+async fn files_are_not_switched_to() {
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, camera(7)).await;
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/files/tests/data");
+    // No name may go up.
+    let folder = std::fs::canonicalize(folder).unwrap();
+    let filename = folder.join("tone.opus").display().to_string();
+    for (id, kind) in [(8, "live"), (9, "ondemand")] {
+        let body = json!({ "request": "create", "type": kind, "id": id, "filename": filename });
+        create(&mut admin, body).await;
+        let (mut client, _) = world.viewer(json!({ "id": 7, "media": ["a"] })).await;
+        assert_eq!(refused(&mut client, switch(id)).await, 458);
+        let (mut client, _) = world.viewer(json!({ "id": id })).await;
+        assert_eq!(refused(&mut client, switch(7)).await, 458);
+    }
 }
