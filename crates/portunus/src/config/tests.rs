@@ -40,6 +40,65 @@ fn the_sample_has_every_key_with_its_default_and_in_order() {
 }
 
 #[test]
+fn the_samples_mountpoints_are_what_they_say() {
+    let examples = SAMPLE
+        .lines()
+        .skip_while(|l| *l != "# [[streaming.mountpoint]]");
+    let examples = examples.take_while(|line| line.starts_with('#'));
+    let lines = examples.map(|line| line.strip_prefix("# ").unwrap_or_default());
+    let text: Vec<&str> = lines.collect();
+    // The only key of these that is read as bytes.
+    let key = "WbTBosdVUZqEb6Htqhn+m3z7wUh4RJVR8nE15GbN";
+    let text = text
+        .join("\n")
+        .replace("srtpcrypto = \"…\"", &format!("srtpcrypto = \"{key}\""));
+    let config = Config::parse(&text).unwrap();
+    let mountpoints = config.streaming.mountpoints.iter();
+    let types = mountpoints.map(|it| (it.name(), it.to_members()["type"].clone()));
+    let expected = [
+        ("studio", "rtp"),
+        ("stage", "whip"),
+        ("radio", "live"),
+        ("film", "ondemand"),
+        ("gate", "rtsp"),
+    ];
+    assert!(
+        types.eq(expected.map(|(name, kind)| (name, kind.into()))),
+        "{text}"
+    );
+    // Each key that these types have stands in an example, but for those that are deprecated.
+    for key in [
+        "filename",
+        "audio",
+        "video",
+        "audiopt",
+        "audiocodec",
+        "audiofmtp",
+        "videopt",
+        "videocodec",
+        "videofmtp",
+        "url",
+        "rtsp_user",
+        "rtsp_pwd",
+        "rtsp_transport",
+        "rtspiface",
+        "rtsp_failcheck",
+        "rtsp_reconnect_delay",
+        "rtsp_session_timeout",
+        "rtsp_timeout",
+        "rtsp_conn_timeout",
+        "rtsp_quirk",
+        "rtsp_notify_changes",
+    ] {
+        assert!(
+            text.lines()
+                .any(|line| line.starts_with(&format!("{key} = "))),
+            "{key}"
+        );
+    }
+}
+
+#[test]
 fn the_reference_documents_every_key() {
     let reference = include_str!("../../../../docs/configuration.md");
     let printed = Config::default().to_toml();
