@@ -8,10 +8,9 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::ClientError;
+use super::{ClientError, Trust, tls};
 
 const SDP: &str = "application/sdp";
 /// How long an answer is waited for.
@@ -20,19 +19,25 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MAX_BODY: usize = 1 << 18;
 
 /// What a server made of an offer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Broadcast {
     resource: Uri,
     token: Option<String>,
+    trust: Trust,
     /// The server's answer.
     pub answer: String,
 }
 
 impl Broadcast {
-    /// Offers to the endpoint `url` (`http://…`).
-    pub async fn offer(url: &str, token: Option<&str>, offer: String) -> Result<Self, ClientError> {
+    /// Offers to the endpoint `url` (`http://…` or `https://…`).
+    pub async fn offer(
+        url: &str,
+        token: Option<&str>,
+        trust: &Trust,
+        offer: String,
+    ) -> Result<Self, ClientError> {
         let uri: Uri = url.parse().map_err(|_| ClientError::Url(url.to_owned()))?;
-        let response = send(Method::POST, &uri, token, offer).await?;
+        let response = send(Method::POST, &uri, (token, trust), offer).await?;
         let missing = |missing| ClientError::Malformed {
             request: format!("POST {url}"),
             missing,
@@ -44,6 +49,7 @@ impl Broadcast {
         Ok(Self {
             resource,
             token: token.map(str::to_owned),
+            trust: trust.clone(),
             answer: response.into_body(),
         })
     }
@@ -51,7 +57,8 @@ impl Broadcast {
     /// Ends it.
     pub async fn end(&self) -> Result<(), ClientError> {
         let token = self.token.as_deref();
-        send(Method::DELETE, &self.resource, token, String::new()).await?;
+        let access = (token, &self.trust);
+        send(Method::DELETE, &self.resource, access, String::new()).await?;
         Ok(())
     }
 }
@@ -60,11 +67,11 @@ impl Broadcast {
 async fn send(
     method: Method,
     uri: &Uri,
-    token: Option<&str>,
+    access: (Option<&str>, &Trust),
     body: String,
 ) -> Result<Response<String>, ClientError> {
     let request = format!("{method} {uri}");
-    let reply = timeout(PATIENCE, exchange(method, uri, token, body));
+    let reply = timeout(PATIENCE, exchange(method, uri, access, body));
     let response = reply.await.map_err(|_| ClientError::Timeout {
         request: request.clone(),
         after: PATIENCE,
@@ -83,27 +90,16 @@ async fn send(
 async fn exchange(
     method: Method,
     uri: &Uri,
-    token: Option<&str>,
+    (token, trust): (Option<&str>, &Trust),
     body: String,
 ) -> Result<Response<String>, ClientError> {
-    let wrong = || ClientError::Url(uri.to_string());
-    let authority = uri
-        .authority()
-        .filter(|_| uri.scheme_str() == Some("http"))
-        .ok_or_else(wrong)?;
+    let authority = uri.authority();
+    let authority = authority.ok_or_else(|| ClientError::Url(uri.to_string()))?;
     let failed = |reason: String| ClientError::Connect {
         url: uri.to_string(),
         reason,
     };
-    let host = authority
-        .host()
-        .trim_start_matches('[')
-        .trim_end_matches(']');
-    let port = authority.port_u16().unwrap_or(80);
-    let stream = TcpStream::connect((host, port)).await;
-    let stream = stream.map_err(|error| failed(error.to_string()))?;
-    // Otherwise the body would wait for the headers' acknowledgement.
-    let _ = stream.set_nodelay(true);
+    let stream = tls::connect(uri, ["http", "https"], trust).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| failed(error.to_string()))?;
@@ -170,8 +166,8 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_usable_url_is_told() {
-        for url in ["", "h", "https://h/", "http://"] {
-            let offered = Broadcast::offer(url, None, "v=0".to_owned()).await;
+        for url in ["", "h", "ws://h/", "http://"] {
+            let offered = Broadcast::offer(url, None, &Trust::system(), "v=0".to_owned()).await;
             assert!(matches!(offered, Err(ClientError::Url(_))), "{url}");
         }
     }

@@ -9,12 +9,12 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{interval, timeout};
-use tokio_tungstenite::connect_async_with_config;
+use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
-use super::ClientError;
+use super::{ClientError, Trust, tls};
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -70,8 +70,12 @@ struct State {
 }
 
 impl Connection {
-    /// Connects to `url` (`ws://…`).
-    pub async fn open(url: &str, credentials: Credentials) -> Result<Self, ClientError> {
+    /// Connects to `url` (`ws://…` or `wss://…`).
+    pub async fn open(
+        url: &str,
+        credentials: Credentials,
+        trust: &Trust,
+    ) -> Result<Self, ClientError> {
         let failed = |reason: String| ClientError::Connect {
             url: url.to_owned(),
             reason,
@@ -83,11 +87,14 @@ impl Connection {
         request
             .headers_mut()
             .insert("Sec-WebSocket-Protocol", protocol);
-        let connecting = connect_async_with_config(request, None, true);
+        let connecting = async {
+            let stream = tls::connect(request.uri(), ["ws", "wss"], trust).await?;
+            let opened = client_async(request, stream).await;
+            opened.map_err(|error| failed(error.to_string()))
+        };
         let (socket, _) = timeout(PATIENCE, connecting)
             .await
-            .map_err(|_| failed("no answer".to_owned()))?
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|_| failed("no answer".to_owned()))??;
         let (mut sink, mut stream) = socket.split();
         let (outgoing, mut queue) = unbounded_channel::<String>();
         let shared = Arc::new(Shared {

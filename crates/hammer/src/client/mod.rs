@@ -1,10 +1,12 @@
-//! Talking to servers: the Janus API over WebSocket, WHIP and WHEP over HTTP.
+//! Talking to servers: the Janus API over WebSocket, WHIP and WHEP over HTTP, each plain or over TLS.
 
 mod broadcast;
 mod error;
 mod janus;
+mod tls;
 
 pub use broadcast::Broadcast;
 pub use error::ClientError;
 pub use janus::{Connection, Credentials, Handle, Session};
 pub(crate) use janus::{jsep, plugin_data};
+pub use tls::Trust;

@@ -102,6 +102,7 @@ pub struct Options {
 impl Options {
     pub(super) fn manners(&self) -> Manners {
         Manners {
+            trust: self.target.trust(),
             check_share: self.check_share,
             reports: !self.no_reports,
             limited: None,

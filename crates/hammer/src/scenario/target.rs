@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::ScenarioError;
 use crate::ceiling::Profile;
-use crate::client::{Connection, Credentials};
+use crate::client::{Connection, Credentials, Trust};
 
 /// Where the server is and how to be let in.
 #[derive(Debug, Clone, Args)]
 pub struct Target {
-    /// The server's Janus API over WebSocket
+    /// The server's Janus API over WebSocket, ws:// or wss://
     #[arg(long, value_name = "URL", default_value = "ws://127.0.0.1:8188")]
     pub janus: String,
     /// The API secret
@@ -22,6 +22,9 @@ pub struct Target {
     /// A token
     #[arg(long)]
     pub token: Option<String>,
+    /// Take any certificate from servers at wss:// and https://, such as a self-signed one
+    #[arg(long)]
+    pub insecure: bool,
     /// What reports call the server [default: what it calls itself]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -47,15 +50,24 @@ pub(crate) struct Facts {
 impl Target {
     /// Opens the connections.
     pub(crate) async fn connect(&self) -> Result<Vec<Connection>, ScenarioError> {
+        let trust = self.trust();
         let mut connections = Vec::new();
         for _ in 0..self.connections {
             let credentials = Credentials {
                 secret: self.api_secret.clone(),
                 token: self.token.clone(),
             };
-            connections.push(Connection::open(&self.janus, credentials).await?);
+            connections.push(Connection::open(&self.janus, credentials, &trust).await?);
         }
         Ok(connections)
+    }
+
+    /// Whose certificates are taken.
+    pub(crate) fn trust(&self) -> Trust {
+        match self.insecure {
+            true => Trust::anybody(),
+            false => Trust::system(),
+        }
     }
 
     /// The addresses on both sides of the way to the server.

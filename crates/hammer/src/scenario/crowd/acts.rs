@@ -103,7 +103,8 @@ impl Shared {
             } => {
                 let id = self.next_id();
                 let (offered, offer) = self.offer(id, Direction::RecvOnly, config)?;
-                let broadcast = Broadcast::offer(url, token.as_deref(), offer).await?;
+                let (token, trust) = (token.as_deref(), &self.manners.trust);
+                let broadcast = Broadcast::offer(url, token, trust, offer).await?;
                 let prepared = offered.accept(&broadcast.answer)?;
                 *member = Member::whep(broadcast);
                 let arrival = self.run(id, prepared, Seat::of(vec![*source]));

@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 pub(super) use acts::{Act, Audience, Conference, Feed, Form};
 pub(super) use member::Member;
 
-use crate::client::{Broadcast, ClientError, Connection};
+use crate::client::{Broadcast, ClientError, Connection, Trust};
 use crate::source::{SourceConfig, spread};
 use crate::viewer::{Event, EventKind, Factory, LoadThreads, PUBLISHERS, PeerId, PrepareError};
 
@@ -28,8 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Crowd(Arc<Shared>);
 
 /// What participants do with what they get.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Manners {
+    /// Whose certificates they take.
+    pub(super) trust: Trust,
     /// The share that decrypts.
     pub(super) check_share: f64,
     /// They send receiver reports.
@@ -276,7 +278,7 @@ impl Crowd {
         let shared = &self.0;
         let id = shared.next_publisher();
         let (offered, offer) = shared.offer(id, Direction::SendOnly, config)?;
-        let broadcast = Broadcast::offer(url, token, offer).await?;
+        let broadcast = Broadcast::offer(url, token, &shared.manners.trust, offer).await?;
         let prepared = offered.accept(&broadcast.answer)?;
         let (_, connected) = shared.run_publisher(id, prepared, config);
         let connected = timeout(PATIENCE, connected).await;

@@ -1,0 +1,152 @@
+//! The Janus API and WHIP of a server at `wss://` and `https://`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use openssl::asn1::Asn1Time;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::PKey;
+use openssl::x509::extension::SubjectAlternativeName;
+use openssl::x509::{X509, X509Name};
+use portunus_api::{ApiConfig, Transports};
+use portunus_core::record::Recorder;
+use portunus_core::testing::{Line, TestServer, jsep};
+use portunus_core::{CoreConfig, Plugin};
+use portunus_hammer::client::{Broadcast, ClientError, Connection, Credentials, Trust};
+use portunus_streaming::{Streaming, StreamingConfig};
+use serde_json::json;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+/// Writes a certificate for `localhost` that is signed by itself, and its key.
+fn certificate(folder: &Path) -> CertificateDer<'static> {
+    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
+    let mut name = X509Name::builder().unwrap();
+    name.append_entry_by_text("CN", "localhost").unwrap();
+    let name = name.build();
+    let mut builder = X509::builder().unwrap();
+    builder.set_version(2).unwrap();
+    builder.set_subject_name(&name).unwrap();
+    builder.set_issuer_name(&name).unwrap();
+    builder.set_pubkey(&key).unwrap();
+    let (from, to) = (Asn1Time::days_from_now(0), Asn1Time::days_from_now(1));
+    builder.set_not_before(&from.unwrap()).unwrap();
+    builder.set_not_after(&to.unwrap()).unwrap();
+    let names = SubjectAlternativeName::new()
+        .dns("localhost")
+        .build(&builder.x509v3_context(None, None));
+    builder.append_extension(names.unwrap()).unwrap();
+    builder.sign(&key, MessageDigest::sha256()).unwrap();
+    let certificate = builder.build();
+    std::fs::write(folder.join("cert.pem"), certificate.to_pem().unwrap()).unwrap();
+    let key = key.private_key_to_pem_pkcs8().unwrap();
+    std::fs::write(folder.join("key.pem"), key).unwrap();
+    certificate.to_der().unwrap().into()
+}
+
+/// A server with the streaming plugin at `wss://` and `https://`, and these two ports.
+async fn start(folder: &Path) -> (TestServer, Transports, u16, u16) {
+    let server = TestServer::with_media(CoreConfig::default(), async |media| {
+        let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default());
+        vec![Arc::new(plugin.await.unwrap()) as Arc<dyn Plugin>]
+    })
+    .await;
+    let mut config = ApiConfig::default();
+    let bind = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    (config.http.bind, config.http.port) = (bind.clone(), 0);
+    (config.websocket.bind, config.websocket.port) = (bind, 0);
+    (config.http.https, config.http.https_port) = (true, 0);
+    (config.websocket.wss, config.websocket.wss_port) = (true, 0);
+    config.tls.certificate = Some(folder.join("cert.pem"));
+    config.tls.key = Some(folder.join("key.pem"));
+    let transports = Transports::start(config, server.gateway.clone());
+    let transports = transports.await.unwrap();
+    let (wss, https) = (transports.wss()[0].port(), transports.https()[0].port());
+    (server, transports, wss, https)
+}
+
+#[tokio::test]
+async fn sessions_and_broadcasts_go_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = certificate(folder.path());
+    let (_server, _transports, wss, https) = start(folder.path()).await;
+    for (id, trust) in [(7, Trust::only([root])), (8, Trust::anybody())] {
+        let url = format!("wss://localhost:{wss}");
+        let connection = Connection::open(&url, Credentials::default(), &trust).await;
+        let connection = connection.unwrap();
+        assert_eq!(connection.info().await.unwrap()["janus"], "server_info");
+        let session = connection.create().await.unwrap();
+        let handle = session.attach("janus.plugin.streaming").await.unwrap();
+        let body = json!({
+            "request": "create", "type": "whip", "id": id,
+            "media": [{ "type": "video", "mid": "v" }],
+        });
+        handle.message(body, None).await.unwrap();
+        let offer = jsep("offer", "abcd", &[Line::Video]);
+        let offer = offer["sdp"].as_str().unwrap().to_owned();
+        let url = format!("https://localhost:{https}/whip/{id}");
+        let broadcast = Broadcast::offer(&url, None, &trust, offer).await.unwrap();
+        assert!(broadcast.answer.contains("m=video 9 "));
+        broadcast.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn certificates_that_nobody_vouches_for_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    certificate(folder.path());
+    let (_server, _transports, wss, https) = start(folder.path()).await;
+    for trust in [Trust::system(), Trust::only([])] {
+        let url = format!("wss://localhost:{wss}");
+        let refused = Connection::open(&url, Credentials::default(), &trust).await;
+        let url = format!("https://localhost:{https}/whip/7");
+        let offered = Broadcast::offer(&url, None, &trust, "v=0".to_owned()).await;
+        for error in [refused.map(drop).unwrap_err(), offered.unwrap_err()] {
+            let ClientError::Connect { reason, .. } = &error else {
+                panic!("{error}");
+            };
+            assert!(reason.contains("--insecure"), "{error}");
+        }
+    }
+}
+
+/// The program's own options: it gets as far as asking for what the server does not have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_takes_self_signed_certificates_if_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    certificate(folder.path());
+    let (_server, _transports, wss, _) = start(folder.path()).await;
+    let url = format!("wss://localhost:{wss}");
+    let run = |options: &[&str], file: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portunus-hammer"));
+        command.args(["echo", "--peers", "1", "--duration", "0.1", "--settle", "0"]);
+        command
+            .args(["--connections", "1", "--janus", &url])
+            .args(options);
+        if let Some(file) = file {
+            command.env("SSL_CERT_FILE", file);
+        }
+        let output = tokio::task::block_in_place(|| command.output().unwrap());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let refused = run(&[], None);
+    assert!(refused.contains("--insecure takes any"), "{refused}");
+    // There is no echo test there.
+    for (options, file) in [
+        (&["--insecure"][..], None),
+        (&[], Some(folder.path().join("cert.pem"))),
+    ] {
+        let nobody = run(options, file.as_deref());
+        assert!(nobody.contains("No such plugin"), "{options:?}: {nobody}");
+    }
+}
