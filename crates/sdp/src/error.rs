@@ -68,6 +68,11 @@ pub enum SdpError {
     /// No `a=fingerprint` with a hash function that the server accepts.
     #[error("Error processing SDP")]
     NoFingerprint,
+    /// An m-line (its index) of an offer has a transport of its own: it is in no BUNDLE group with the first.
+    #[error(
+        "m-line {0} is not bundled with the first one: offer all in one a=group:BUNDLE (bundlePolicy \"max-bundle\")"
+    )]
+    NotBundled(usize),
     /// An answer whose m-lines are not those of the offer, or an offer that drops m-lines.
     #[error("Error processing SDP")]
     MediaMismatch,

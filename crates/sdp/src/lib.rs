@@ -13,6 +13,7 @@
 
 mod agreement;
 mod answer;
+mod bundle;
 mod codecs;
 mod description;
 mod error;

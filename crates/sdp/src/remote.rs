@@ -3,6 +3,7 @@
 use portunus_rtp::{Mid, Pt, Rid};
 use sdp_types::Session as Sdp;
 
+use crate::bundle;
 use crate::description::{Attribute, Description, Media, Msid, Origin};
 use crate::error::SdpError;
 use crate::negotiated::{Fingerprint, FingerprintHash, IceCredentials, Kind, RemoteSsrc};
@@ -40,6 +41,9 @@ pub struct RemoteDescription {
     pub transport: TransportFacts,
     /// What only the core needs to know of each m-line, in the order of the description's.
     pub media: Vec<RemoteMedia>,
+    /// The first m-line in use (its index) that is in no BUNDLE group with the first one in use, if there is
+    /// one. An offer where such a line has ICE credentials of its own is refused instead.
+    pub unbundled: Option<usize>,
     /// In which order the rids stand; parsing assumes the highest layer first.
     pub rid_order: RidOrder,
 }
@@ -147,6 +151,13 @@ impl RemoteDescription {
         if needed && transport.fingerprints.is_empty() {
             return Err(SdpError::NoFingerprint);
         }
+        let unbundled = bundle::outside(&sdp, &media);
+        let alone = |index: &&usize| bundle::has_another_transport(&sdp, &media, **index);
+        if kind == SdpType::Offer
+            && let Some(index) = unbundled.iter().find(alone)
+        {
+            return Err(SdpError::NotBundled(*index));
+        }
         let description = Description {
             origin: Origin {
                 username: sdp.origin.username.unwrap_or_default(),
@@ -164,6 +175,7 @@ impl RemoteDescription {
             description,
             transport,
             media: facts,
+            unbundled: unbundled.first().copied(),
             rid_order,
         })
     }

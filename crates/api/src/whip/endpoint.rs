@@ -169,6 +169,12 @@ impl Whip {
         offer: &str,
         place: OwnedSemaphorePermit,
     ) -> Result<Response, Problem> {
+        if let Some(line) = RemoteDescription::parse(offer, SdpType::Offer, &[])
+            .ok()
+            .and_then(|offer| offer.unbundled)
+        {
+            return Err(not_bundled(line));
+        }
         let outcome = async {
             let link = Link::open(&self.gateway, asked.plugin.info().package).await?;
             let answer = link.ask(&asked.body, Some(("offer", offer))).await?;
@@ -377,6 +383,7 @@ fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
                 "m-line {line} of the offer has no a=mid: BUNDLE is needed (RFC 9725 section 4.4)"
             ),
         ),
+        Some(E::NotBundled(line)) => return not_bundled(line),
         Some(E::TooManyMedia(lines)) => (
             StatusCode::UNPROCESSABLE_ENTITY,
             format!("the offer has {lines} m-lines, which are too many"),
@@ -395,6 +402,15 @@ fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
         ),
     };
     Problem::new(status, detail)
+}
+
+/// An m-line of an offer would have a transport of its own, and its media would be missing.
+fn not_bundled(line: usize) -> Problem {
+    let detail = format!(
+        "m-line {line} of the offer is not bundled with the first one: all have to be in one a=group:BUNDLE \
+         (RFC 9725 section 4.4); most clients have a bundle policy, which has to be max-bundle"
+    );
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
 fn wrong_token(token: Option<&str>) -> Problem {

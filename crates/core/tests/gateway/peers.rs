@@ -202,6 +202,29 @@ async fn clients_that_are_told_of_no_silence_hear_of_each_medium_once() {
 }
 
 #[tokio::test]
+async fn lines_with_transports_of_their_own_are_refused_with_what_to_do() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let sdp = jsep("offer", "abcd", &LINES)["sdp"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let lines = sdp.split_inclusive("\r\n");
+    let ungrouped: String = lines.filter(|line| !line.starts_with("a=group")).collect();
+    let (first, second) = ungrouped.rsplit_once("m=").unwrap();
+    let apart = format!("{first}m={}", second.replace("abcd", "efgh"));
+    let offer = json!({ "type": "offer", "sdp": apart });
+    let reply = client
+        .on_handle("message", json!({ "body": {}, "jsep": offer }))
+        .await;
+    assert_eq!(reply["error"]["code"], 465, "{reply}");
+    let reason = reply["error"]["reason"].as_str().unwrap();
+    assert!(reason.contains("max-bundle"), "{reason}");
+    assert_eq!(world.server.peers().len(), 0);
+    client.expect_silence().await;
+}
+
+#[tokio::test]
 async fn the_media_planes_reports_become_events() {
     let world = World::new();
     let mut client = connected(&world).await;

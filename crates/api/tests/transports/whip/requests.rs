@@ -181,6 +181,29 @@ async fn offers_that_cannot_be_used_are_422() {
 }
 
 #[tokio::test]
+async fn offers_without_bundle_are_422() {
+    let server = start().await;
+    let bundled = offer("ufrag1", &[Line::Audio, Line::Video]);
+    let one_transport = bundled.replace("a=group:BUNDLE 0 1\r\n", "");
+    let video = one_transport.find("m=video").unwrap();
+    let (audio, video) = one_transport.split_at(video);
+    let two_transports = format!("{audio}{}", video.replace("ufrag1", "ufrag2"));
+    for endpoint in ["/whip/stage/7", "/whep/stage/7"] {
+        for offer in [&one_transport, &two_transports] {
+            let answer = server.offer(endpoint, offer, &[]).await;
+            let detail = answer.problem(422);
+            assert!(
+                detail.contains("m-line 1 of the offer is not bundled"),
+                "{detail}"
+            );
+        }
+    }
+    let alone = offer("ufrag1", &[Line::Video]).replace("a=group:BUNDLE 0\r\n", "");
+    let answer = server.offer("/whip/stage/7", &alone, &[]).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
+#[tokio::test]
 async fn a_second_publisher_is_409_until_the_first_has_gone() {
     let server = start().await;
     let first = server.published().await;
