@@ -19,6 +19,10 @@ ${media.map((one) => `[[streaming.mountpoint.media]]\n${one}\n`).join('')}`;
 
 const CODECS = { vp8: 11, vp9: 12, h264: 13, av1: 14 };
 
+/** SRTP suites and mountpoints that take them. */
+const SRTP = { 80: 25, 32: 26 };
+const SRTP_KEY = 'MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkw';
+
 const CONFIG =
   Object.entries(CODECS)
     .map(([codec, id]) =>
@@ -35,8 +39,22 @@ const CONFIG =
   mountpoint(22, 'name = "layers"\ntype = "rtp"', [
     `type = "video"\nmid = "v"\nport = ${PORTS + 220}\nport2 = ${PORTS + 222}\nport3 = ${PORTS + 224}\npt = 96\ncodec = "vp8"\nsimulcast = true`,
   ]) +
-  mountpoint(23, 'name = "stage"\ntype = "whip"\ntoken = "t0ken"', ['type = "audio"\nmid = "a"', 'type = "video"\nmid = "v"']) +
-  mountpoint(24, 'name = "words"\ntype = "rtp"', [`type = "data"\nmid = "d"\nport = ${PORTS + 240}`]);
+  mountpoint(23, 'name = "stage"\ntype = "whip"\ntoken = "t0ken"\nsecret = "s3cret"', ['type = "audio"\nmid = "a"', 'type = "video"\nmid = "v"']) +
+  mountpoint(24, 'name = "words"\ntype = "rtp"', [`type = "data"\nmid = "d"\nport = ${PORTS + 240}`]) +
+  Object.entries(SRTP)
+    .map(([suite, id]) =>
+      mountpoint(id, `name = "sealed${suite}"\ntype = "rtp"\nbufferkf_ms = 20000\nsrtpsuite = ${suite}\nsrtpcrypto = "${SRTP_KEY}"`, [
+        `type = "video"\nmid = "v"\nport = ${PORTS + id * 10}\nrtcpport = ${PORTS + id * 10 + 1}\npt = 96\ncodec = "vp8"`,
+      ]),
+    )
+    .join('') +
+  mountpoint(27, 'name = "group"\ntype = "rtp"', [
+    `type = "video"\nmid = "v"\nport = ${PORTS + 270}\nmcast = "239.255.12.27"\niface = "127.0.0.1"\npt = 96\ncodec = "vp8"`,
+    `type = "audio"\nmid = "a"\nport = ${PORTS + 272}\niface = "127.0.0.1"\npt = 111\ncodec = "opus"`,
+    `type = "data"\nmid = "d"\nport = ${PORTS + 274}`,
+  ]) +
+  mountpoint(28, 'name = "vp8 stage"\ntype = "whip"\ntoken = "t0ken"', ['type = "audio"\nmid = "a"\ncodec = "opus"', 'type = "video"\nmid = "v"\ncodec = "vp8"']) +
+  mountpoint(29, 'name = "phone"\ntype = "whip"', ['type = "audio"\nmid = "a"\ncodec = "pcmu"']);
 
 const test = base.extend<{ feed: (line: string) => ChildProcess }, {}>({
   server: [
@@ -251,9 +269,63 @@ test('a mountpoint of type whip shows where to publish', async ({ page, server }
   for (const tool of ['obs', 'ffmpeg', 'gstreamer']) {
     await expect(row.getByTestId(`line-${tool}`)).toContainText(`${server.base}/whip/23`);
   }
+  await expect(row.getByTestId('line-ffmpeg')).toContainText('-authorization TOKEN');
+  await row.getByTestId('secret').fill('s3cret');
+  await row.getByTestId('use-secret').click();
   await expect(row.getByTestId('line-ffmpeg')).toContainText('-authorization t0ken');
   await row.getByTestId('play').click();
   await expect(page.getByTestId('notice')).not.toBeEmpty();
+});
+
+test('a mountpoint of type whip with codecs of its own shows what can send them', async ({ page }) => {
+  await page.goto('/streaming.html');
+  const stage = page.getByTestId('mountpoint-28');
+  await stage.getByTestId('feed').click();
+  const gstreamer = stage.getByTestId('line-gstreamer');
+  await expect(gstreamer).toContainText('video-caps=video/x-vp8 audio-caps=audio/x-opus');
+  await expect(gstreamer).toContainText('signaller::auth-token=TOKEN');
+  await expect(stage.getByTestId('line-ffmpeg')).toHaveCount(0);
+  await expect(stage.getByTestId('line-obs')).toHaveCount(0);
+  const phone = page.getByTestId('mountpoint-29');
+  await phone.getByTestId('feed').click();
+  await expect(phone.getByTestId('line-whip')).toContainText('/whip/29');
+  await expect(phone).toContainText('PCMU');
+});
+
+for (const [suite, id] of Object.entries(SRTP)) {
+  for (const tool of ['ffmpeg', 'gstreamer']) {
+    test(`the line for ${tool} seals with suite ${suite}, and packets with another key are told`, async ({ page, feed, server }) => {
+      await page.goto('/streaming.html');
+      const line = await lineFor(page, id, tool);
+      expect(line).toContain('KEY');
+      expect(line).not.toContain(SRTP_KEY);
+      const state = page.getByTestId(`mountpoint-${id}`).getByTestId('state');
+      const wrong = feed(line.replace('KEY', SRTP_KEY.replace('MTIz', 'OTIz')));
+      await expect(state).toContainText('packets come, but are refused: the SRTP key does not fit');
+      // One line for many packets; both tools may have begun by now.
+      const told = server.log().split('\n').filter((line) => line.includes('are refused: what comes does not open') && line.includes(`port=${PORTS + id * 10}`));
+      expect(told.length).toBeGreaterThan(0);
+      expect(told.length).toBeLessThanOrEqual(2);
+      wrong.kill('SIGKILL');
+      feed(line.replace('KEY', SRTP_KEY));
+      await expect(state).toContainText('media comes in');
+      await play(page, id);
+      await mediaFlows(page, { video: 'VP8' });
+    });
+  }
+}
+
+test('lines lead to the group, or the only address that is listened on', async ({ page, server }) => {
+  await page.goto(`${server.base.replace('127.0.0.1', 'localhost')}/streaming.html`);
+  const row = page.getByTestId('mountpoint-27');
+  await row.getByTestId('feed').click();
+  const ffmpeg = row.getByTestId('line-ffmpeg');
+  await expect(ffmpeg).toContainText(`rtp://239.255.12.27:${PORTS + 270}?`);
+  await expect(ffmpeg).toContainText(`rtp://127.0.0.1:${PORTS + 272}?`);
+  const gstreamer = row.getByTestId('line-gstreamer');
+  await expect(gstreamer).toContainText(`host=239.255.12.27 port=${PORTS + 270}`);
+  await expect(row.getByTestId('line-obs')).toContainText(`rtp://239.255.12.27:${PORTS + 270}`);
+  await expect(row.getByTestId('line-text')).toContainText(`localhost ${PORTS + 274}`);
 });
 
 test('a line can be copied', async ({ page, context, server }) => {

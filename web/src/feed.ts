@@ -7,8 +7,12 @@ export interface StreamInfo {
   label?: string;
   codec?: string;
   pt?: number;
+  /** Of a mountpoint of type `whip`: the publisher has to send this codec. */
+  codec_required?: boolean;
   /** Ports are told to those only who may manage the mountpoint. */
   port?: number;
+  /** The multicast group, or the only address that is listened on. */
+  host?: string;
   port2?: number;
   port3?: number;
   rtcpport?: number;
@@ -33,7 +37,11 @@ export interface MountpointInfo {
   duration?: number;
   secret?: string;
   token?: string;
+  /** A publisher has to show a token, or the secret. */
+  token_required?: boolean;
   srtp?: boolean;
+  /** 32 or 80. */
+  srtpsuite?: number;
 }
 
 /** One way to feed a mountpoint. */
@@ -57,7 +65,14 @@ export interface Place {
 export function feeds(info: MountpointInfo, place: Place): Feed[] {
   if (info.whip) return whip(info, place);
   const streams = (info.media ?? []).filter((stream) => stream.port !== undefined);
-  return streams.length > 0 ? rtp(streams, place) : [];
+  return streams.length > 0 ? rtp(info, streams, place) : [];
+}
+
+/** Whether more is told to those who show the secret. */
+export function hasMore(info: MountpointInfo): boolean {
+  if (info.whip) return !!info.token_required && !info.token && !info.secret;
+  if (info.rtsp || info.filename || info.media?.every((stream) => stream.mid === undefined)) return false;
+  return feeds(info, { origin: '', host: '' }).length === 0;
 }
 
 /** Why there is nothing to show. */
@@ -71,40 +86,76 @@ export function unfed(info: MountpointInfo): string {
 const TEST_PICTURE = '-f lavfi -i testsrc2=size=1280x720:rate=30';
 const TEST_TONE = '-f lavfi -i sine=frequency=440:sample_rate=48000';
 
+/** What stands in a line for what the page is not told. */
+const TOKEN = 'TOKEN';
+const KEY = 'KEY';
+
+/** The caps of codecs in GStreamer that its WHIP client can be told to send. */
+const CAPS: Record<string, string> = {
+  vp8: 'video/x-vp8',
+  vp9: 'video/x-vp9',
+  h264: 'video/x-h264',
+  h265: 'video/x-h265',
+  av1: 'video/x-av1',
+  opus: 'audio/x-opus',
+};
+
+/** The codecs that WHIP of OBS and of ffmpeg can send. */
+const OBS_WHIP = ['h264', 'h265', 'av1', 'opus'];
+const FFMPEG_WHIP = ['h264', 'opus'];
+
 function whip(info: MountpointInfo, { origin }: Place): Feed[] {
   const url = `${origin}/whip/${encodeURIComponent(String(info.id))}`;
-  const token = info.token ?? info.secret;
+  const token = info.token ?? info.secret ?? (info.token_required ? TOKEN : undefined);
+  const required = (info.media ?? []).filter((stream) => stream.codec_required).map(codecOf);
+  const sends = (codecs: string[]) => required.every((codec) => codecs.includes(codec));
+  const names = required.map((codec) => codec.toUpperCase()).join(' and ');
+  const needed = required.length > 0 ? ` The mountpoint takes ${names} only.` : '';
+  const placeholder = token === TOKEN ? ` ${TOKEN} stands for the mountpoint’s token: show its secret to see it.` : '';
   const video = info.media?.find((stream) => stream.type === 'video');
   const audio = info.media?.some((stream) => stream.type === 'audio') ?? false;
+  const caps = (kind: string) => {
+    const stream = info.media?.find((stream) => stream.type === kind && stream.codec_required);
+    return stream ? `${kind}-caps=${CAPS[codecOf(stream)]}` : '';
+  };
   const tone = audio ? ` ${TEST_TONE}` : '';
   const sound = audio ? ' -c:a libopus -ar 48000 -ac 2 -b:a 64k' : '';
   const picture = ' -c:v libx264 -profile:v baseline -preset veryfast -tune zerolatency -pix_fmt yuv420p -bf 0 -g 60 -b:v 2M';
   const inputs = video ? ` ${TEST_PICTURE}` : '';
-  const feeds: Feed[] = [
-    {
+  const feeds: Feed[] = [];
+  if (sends(OBS_WHIP)) {
+    feeds.push({
       tool: 'OBS',
       line: url,
-      note: `Settings → Stream: service WHIP, this as the server${token ? `, and the Bearer Token ${token}` : ''}.`,
-    },
-    {
+      note: `Settings → Stream: service WHIP, this as the server${token ? `, and the Bearer Token ${token}` : ''}.${needed}${placeholder}`,
+    });
+  }
+  if (sends(FFMPEG_WHIP)) {
+    feeds.push({
       tool: 'ffmpeg',
       line: `ffmpeg -re${inputs}${tone}${video ? picture : ''}${sound} -f whip${token ? ` -authorization ${quote(token)}` : ''} ${quote(url)}`,
-      note: 'ffmpeg 8.0 or newer; it sends H.264 and Opus.',
-    },
-    {
+      note: `ffmpeg 8.0 or newer; it sends H.264 and Opus.${placeholder}`,
+    });
+  }
+  if (sends(Object.keys(CAPS))) {
+    feeds.push({
       tool: 'GStreamer',
       line: [
         'gst-launch-1.0',
         video ? 'videotestsrc is-live=true ! video/x-raw,width=1280,height=720 ! queue ! s.video_0' : '',
         audio ? 'audiotestsrc is-live=true wave=ticks ! queue ! s.audio_0' : '',
-        `whipclientsink name=s signaller::whip-endpoint=${quote(url)}`,
+        'whipclientsink name=s',
+        caps('video'),
+        caps('audio'),
+        `signaller::whip-endpoint=${quote(url)}`,
         token ? `signaller::auth-token=${quote(token)}` : '',
       ]
         .filter(Boolean)
         .join(' '),
-      note: 'With gst-plugins-rs.',
-    },
-  ];
+      note: `With gst-plugins-rs.${placeholder}`,
+    });
+  }
+  if (feeds.length === 0) feeds.push({ tool: 'WHIP', line: url, note: `For a client that sends ${names}.${placeholder}` });
   return feeds;
 }
 
@@ -137,26 +188,30 @@ const GSTREAMER: Record<string, string> = {
 /** The frame sizes of the encodings of a simulcast stream, the lowest first. */
 const SIZES = ['320:180', '640:360', '1280:720'];
 
-function rtp(streams: StreamInfo[], { host }: Place): Feed[] {
+function rtp(info: MountpointInfo, streams: StreamInfo[], place: Place): Feed[] {
   const media = streams.filter((stream) => stream.type !== 'data');
   const data = streams.filter((stream) => stream.type === 'data');
   const feeds: Feed[] = [];
   const known = (encoders: Record<string, string>) => media.filter((stream) => encoders[codecOf(stream)]);
   const ffmpeg = known(FFMPEG);
   if (ffmpeg.length > 0) {
-    const note = ffmpeg.some((stream) => codecOf(stream) === 'av1') ? 'AV1 over RTP needs ffmpeg 8.0 or newer.' : undefined;
-    feeds.push({ tool: 'ffmpeg', line: ffmpegLine(ffmpeg, host), note });
+    const notes = [
+      ffmpeg.some((stream) => codecOf(stream) === 'av1') ? 'AV1 over RTP needs ffmpeg 8.0 or newer.' : '',
+      // It encrypts its reports as well, and those of mountpoints are plain.
+      info.srtp ? `${keyNote()} Its reports go to port 9, where nobody listens: the server takes plain ones only.` : '',
+    ];
+    feeds.push({ tool: 'ffmpeg', line: ffmpegLine(info, ffmpeg, place), note: notes.filter(Boolean).join(' ') });
   }
   const gstreamer = known(GSTREAMER);
   if (gstreamer.length > 0) {
-    const note = gstreamer.some((stream) => codecOf(stream) === 'av1') ? 'rtpav1pay is in gst-plugins-rs.' : undefined;
-    feeds.push({ tool: 'GStreamer', line: gstreamerLine(gstreamer, host), note });
+    const notes = [gstreamer.some((stream) => codecOf(stream) === 'av1') ? 'rtpav1pay is in gst-plugins-rs.' : '', info.srtp ? keyNote() : ''];
+    feeds.push({ tool: 'GStreamer', line: gstreamerLine(info, gstreamer, place), note: notes.filter(Boolean).join(' ') });
   }
   const picture = media.find((stream) => stream.type === 'video' && stream.port);
-  if (picture) {
+  if (picture && !info.srtp) {
     feeds.push({
       tool: 'OBS',
-      line: `rtp://${bracketed(host)}:${picture.port}?pkt_size=1200`,
+      line: `rtp://${bracketed(hostOf(picture, place))}:${picture.port}?pkt_size=1200`,
       note:
         'Settings → Output → Advanced → Recording: type Custom Output (FFmpeg), output to URL, this as the path, container rtp, ' +
         `a ${codecOf(picture).toUpperCase()} encoder with a keyframe interval of 60, then Start Recording. Picture only; for picture and sound ` +
@@ -164,26 +219,41 @@ function rtp(streams: StreamInfo[], { host }: Place): Feed[] {
     });
   }
   for (const stream of data) {
-    feeds.push({ tool: 'Text', line: `printf hello | nc -u -w 1 ${host} ${stream.port}`, note: 'Each datagram is a message on the viewers’ data channels.' });
+    feeds.push({ tool: 'Text', line: `printf hello | nc -u -w 1 ${hostOf(stream, place)} ${stream.port}`, note: 'Each datagram is a message on the viewers’ data channels.' });
   }
   return feeds;
 }
 
-function ffmpegLine(streams: StreamInfo[], host: string): string {
+/** Where a stream's packets go: the group or the address that it has, or the one that the page came from. */
+function hostOf(stream: StreamInfo, { host }: Place): string {
+  return stream.host ?? host;
+}
+
+function keyNote(): string {
+  return `${KEY} stands for the mountpoint’s srtpcrypto, which is not shown.`;
+}
+
+function ffmpegLine(info: MountpointInfo, streams: StreamInfo[], place: Place): string {
+  const srtp = info.srtp ? ` -srtp_out_suite AES_CM_128_HMAC_SHA1_${info.srtpsuite ?? 80} -srtp_out_params ${KEY}` : '';
+  const scheme = info.srtp ? 'srtp' : 'rtp';
   const inputs = streams.map((stream) => (stream.type === 'video' ? TEST_PICTURE : TEST_TONE));
   const outputs = streams.flatMap((stream, index) =>
     portsOf(stream).map((port, layer, all) => {
       const scale = all.length > 1 ? ` -vf scale=${SIZES[SIZES.length - all.length + layer]}` : '';
       // The muxer sends its reports to the next port unless it is told otherwise.
-      const rtcp = stream.rtcpport ? `&rtcpport=${stream.rtcpport}` : '';
+      const reports = info.srtp ? 9 : stream.rtcpport;
+      const rtcp = reports ? `&rtcpport=${reports}` : '';
       const pt = stream.pt === undefined ? '' : ` -payload_type ${stream.pt}`;
-      return `-map ${index}${scale} ${FFMPEG[codecOf(stream)]} -f rtp${pt} ${quote(`rtp://${bracketed(host)}:${port}?pkt_size=1200${rtcp}`)}`;
+      return `-map ${index}${scale} ${FFMPEG[codecOf(stream)]} -f rtp${pt}${srtp} ${quote(`${scheme}://${bracketed(hostOf(stream, place))}:${port}?pkt_size=1200${rtcp}`)}`;
     }),
   );
   return ['ffmpeg -re', ...inputs, ...outputs].join(' ');
 }
 
-function gstreamerLine(streams: StreamInfo[], host: string): string {
+function gstreamerLine(info: MountpointInfo, streams: StreamInfo[], place: Place): string {
+  // It takes the key in hexadecimal digits.
+  const key = `"$(echo ${KEY} | base64 -d | od -An -v -tx1 | tr -d ' \\n')"`;
+  const srtp = info.srtp ? ` ! srtpenc key=${key} rtp-cipher=aes-128-icm rtp-auth=hmac-sha1-${info.srtpsuite ?? 80}` : '';
   const branches = streams.flatMap((stream) =>
     portsOf(stream).map((port, layer, all) => {
       const [width, height] = (SIZES[SIZES.length - all.length + layer] ?? '1280:720').split(':');
@@ -192,7 +262,7 @@ function gstreamerLine(streams: StreamInfo[], host: string): string {
           ? `videotestsrc is-live=true ! video/x-raw,width=${width},height=${height},framerate=30/1`
           : 'audiotestsrc is-live=true wave=ticks';
       const pt = stream.pt === undefined ? '' : ` pt=${stream.pt}`;
-      return `${source} ! ${GSTREAMER[codecOf(stream)]}${pt} ! udpsink host=${host} port=${port}`;
+      return `${source} ! ${GSTREAMER[codecOf(stream)]}${pt}${srtp} ! udpsink host=${hostOf(stream, place)} port=${port}`;
     }),
   );
   return ['gst-launch-1.0', ...branches].join(' ');

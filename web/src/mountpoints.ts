@@ -1,5 +1,5 @@
 // The list of mountpoints: what there is, whether media comes in, and how to feed it.
-import { feeds, unfed, type Feed, type MountpointInfo, type StreamInfo } from './feed';
+import { feeds, hasMore, unfed, type Feed, type MountpointInfo, type StreamInfo } from './feed';
 import { make } from './make';
 
 /** A mountpoint as `list` tells it. */
@@ -9,7 +9,15 @@ export interface Listed {
   type: string;
   enabled: boolean;
   metadata?: string;
-  media?: (StreamInfo & { age_ms?: number })[];
+  media?: ListedStream[];
+}
+
+/** A stream of a mountpoint, as `list` tells it. */
+interface ListedStream extends StreamInfo {
+  /** Milliseconds since a packet was taken. */
+  age_ms?: number;
+  /** What is wrong with packets that came and were not taken: of the last one, and milliseconds since it came. */
+  refused?: { reason: string; packets: number; age_ms: number };
 }
 
 export interface ListActions {
@@ -137,15 +145,14 @@ class Row {
       const info = await this.actions.info(this.current, secret);
       const { origin, hostname } = window.location;
       const ways = feeds(info, { origin, host: hostname.replace(/^\[|\]$/g, '') });
-      if (ways.length > 0) this.feedBody.replaceChildren(...ways.map(block));
-      else this.feedBody.replaceChildren(make('p', { className: 'soft', text: unfed(info), testid: 'unfed' }), ...this.askSecret(info));
+      const shown = ways.length > 0 ? ways.map(block) : [make('p', { className: 'soft', text: unfed(info), testid: 'unfed' })];
+      this.feedBody.replaceChildren(...shown, ...(hasMore(info) ? [this.askSecret()] : []));
     } catch (error) {
       this.feedBody.replaceChildren(make('p', { text: `That cannot be told: ${String(error)}` }));
     }
   }
 
-  private askSecret(info: MountpointInfo): HTMLElement[] {
-    if (info.rtsp || info.whip || info.filename || info.media?.every((stream) => stream.mid === undefined)) return [];
+  private askSecret(): HTMLElement {
     const form = make('form', { className: 'text-form' });
     const input = make('input', { testid: 'secret' });
     input.type = 'password';
@@ -157,7 +164,7 @@ class Row {
       event.preventDefault();
       void this.showFeeds(input.value);
     });
-    return [form];
+    return form;
   }
 }
 
@@ -192,12 +199,27 @@ async function copyText(text: string, button: HTMLButtonElement): Promise<void> 
   setTimeout(() => (button.textContent = 'Copy'), 2000);
 }
 
+/** What is wrong with packets, by the server's name for it. */
+const CAUSES: Record<string, string> = {
+  malformed: 'they are not RTP',
+  unauthentic: 'the SRTP key does not fit, or they are not SRTP',
+  foreign: 'another sender holds the port',
+  too_long: 'they are longer than 1800 bytes',
+};
+
+/** Whether all that came of a stream lately was refused. */
+function isRefused({ age_ms, refused }: ListedStream): boolean {
+  return refused !== undefined && refused.age_ms < AWAY && (age_ms ?? AWAY) >= AWAY;
+}
+
 function stateOf({ type, enabled, media = [] }: Listed): string {
   const kinds = media.map((stream) => stream.label || stream.type).join(', ');
   const ages = media.flatMap((stream) => stream.age_ms ?? []);
   const youngest = ages.length > 0 ? Math.min(...ages) : undefined;
   let flow = type;
+  const refused = media.find(isRefused)?.refused;
   if (!enabled) flow = 'disabled';
+  else if (refused) flow = `packets come, but are refused: ${CAUSES[refused.reason] ?? refused.reason}`;
   else if (youngest !== undefined) flow = youngest < AWAY ? 'media comes in' : `no media for ${duration(youngest)}`;
   return [flow, kinds].filter(Boolean).join(' · ');
 }

@@ -31,8 +31,8 @@ pub struct MediaTotals {
     pub ingested_packets: u64,
     /// Bytes of these, RTP headers included.
     pub ingested_bytes: u64,
-    /// Datagrams that ingests refused, or that came while they were disabled.
-    pub ingest_refused: u64,
+    /// Datagrams that ingests refused, or that came while they were disabled, by reason.
+    pub ingest_refused: Vec<(&'static str, u64)>,
     /// Messages for data channels that were not sent: the receiver did not keep up, or takes none so long.
     pub messages_dropped: u64,
     /// Datagrams refused, by kind.
@@ -56,19 +56,22 @@ pub(crate) struct WorkerTotals {
     pub(crate) events_dropped: AtomicU64,
     pub(crate) ingested_packets: AtomicU64,
     pub(crate) ingested_bytes: AtomicU64,
-    pub(crate) ingest_refused: AtomicU64,
     pub(crate) messages_dropped: AtomicU64,
     /// In the order of the names that the worker counts by.
     pub(crate) refused: Vec<(&'static str, AtomicU64)>,
     /// The same.
     pub(crate) layer_changes: Vec<(&'static str, AtomicU64)>,
+    /// The same.
+    pub(crate) ingest_refused: Vec<(&'static str, AtomicU64)>,
 }
 
 impl WorkerTotals {
-    /// Nothing yet, of these kinds of refusals and these reasons of changes of layers.
+    /// Nothing yet, of these kinds of refusals, these reasons of changes of layers, and these of what ingests
+    /// refuse.
     pub(crate) fn new(
         kinds: impl Iterator<Item = &'static str>,
         reasons: impl Iterator<Item = &'static str>,
+        ingests: impl Iterator<Item = &'static str>,
     ) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -84,10 +87,10 @@ impl WorkerTotals {
             events_dropped: zero(),
             ingested_packets: zero(),
             ingested_bytes: zero(),
-            ingest_refused: zero(),
             messages_dropped: zero(),
             refused: kinds.map(|kind| (kind, zero())).collect(),
             layer_changes: reasons.map(|reason| (reason, zero())).collect(),
+            ingest_refused: ingests.map(|reason| (reason, zero())).collect(),
         }
     }
 
@@ -105,10 +108,10 @@ impl WorkerTotals {
         sum.events_dropped += self.events_dropped.load(Relaxed);
         sum.ingested_packets += self.ingested_packets.load(Relaxed);
         sum.ingested_bytes += self.ingested_bytes.load(Relaxed);
-        sum.ingest_refused += self.ingest_refused.load(Relaxed);
         sum.messages_dropped += self.messages_dropped.load(Relaxed);
         add_each(&self.refused, &mut sum.refused);
         add_each(&self.layer_changes, &mut sum.layer_changes);
+        add_each(&self.ingest_refused, &mut sum.ingest_refused);
     }
 }
 

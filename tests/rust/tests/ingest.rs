@@ -9,7 +9,7 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use portunus_media::ingest::{DataIngest, RtpIngest};
+use portunus_media::ingest::{DataIngest, Refused, RtpIngest};
 use portunus_media::{
     IngestFeed, IngestMedia, IngestOptions, KeyframeCache, RouteOptions, packet_feed,
 };
@@ -120,7 +120,7 @@ async fn a_sender_that_restarts_is_one_stream_to_viewers() {
     let last = first.sequence - 1;
     let got = |last: u16| move |peer: &mut Peer| tags(peer).last() == Some(&last);
     viewer.peer.run_until(got(last)).await;
-    while ingest.status.refused() == 0 {
+    while ingest.status.refused_as(Refused::Foreign) == 0 {
         tokio::task::yield_now().await;
     }
     let silent = Instant::now();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use portunus_media::ingest::{DataIngest, IngestSrtp, SrtpSuite};
+use portunus_media::ingest::{DataIngest, IngestSrtp, Refused, SrtpSuite};
 use portunus_media::{Event, IngestFeed, IngestOptions, Layer};
 use portunus_rtp::SeqNo;
 use portunus_sdp::negotiated::Codec;
@@ -222,7 +222,11 @@ async fn noise_on_every_port_breaks_nothing() {
         let mut viewer = stage.watch(worker, ingest.id).await;
         sender.start(&mut viewer.peer).await;
     }
-    assert!(ingests.iter().any(|ingest| ingest.status.oversized() > 0));
+    assert!(
+        ingests
+            .iter()
+            .any(|ingest| ingest.status.refused_as(Refused::TooLong) > 0)
+    );
     for ingest in &ingests[..6] {
         assert!(ingest.status.refused() > 0);
     }
@@ -305,6 +309,53 @@ async fn srtp_is_opened_and_what_is_not_authentic_refused() {
             }
         }
         assert_eq!(viewer.peer.packets[0].payload.len(), payload.len());
-        assert!(ingest.status.refused() > 0 && ingest.status.packets() > 0);
+        assert!(ingest.status.refused_as(Refused::Unauthentic) > 0);
+        assert!(ingest.status.packets() > 0);
     }
+}
+
+#[tokio::test]
+async fn what_is_refused_is_told_and_is_no_sign_of_life() {
+    let stage = Stage::start(1);
+    let listener = listen();
+    let mut sender = Sender::new(listener.local(), 61);
+    let mut options = vp8_ingest(IngestFeed::socket(listener));
+    options.srtp = Some(IngestSrtp {
+        suite: SrtpSuite::AesCm128HmacSha1_80,
+        key_and_salt: [7; 30],
+    });
+    let ingest = stage.media.add_ingest(options);
+    let added = Instant::now();
+    let status = &ingest.status;
+    assert_eq!(status.refusal(), None);
+    let wait_for = async |what: &dyn Fn() -> bool, sender: &mut Sender| {
+        while !what() {
+            assert!(added.elapsed() < Duration::from_secs(20), "{status:?}");
+            sender.picture(true, 1);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // No SRTP at all, for long enough that its packets would be younger than the ingest.
+    let long_enough = || status.refused() > 10 && added.elapsed() > Duration::from_millis(100);
+    wait_for(&long_enough, &mut sender).await;
+    let since = added.elapsed();
+    assert!(status.age() >= since, "{:?} < {since:?}", status.age());
+    let refusal = status.refusal().unwrap();
+    assert_eq!(refusal.why, Refused::Unauthentic);
+    assert!(refusal.datagrams > 10 && refusal.age < since, "{refusal:?}");
+    assert_eq!(status.packets(), 0);
+    let unauthentic = || {
+        let refused = stage.media.totals().ingest_refused;
+        let mut refused = refused.iter();
+        refused.any(|(reason, count)| *reason == "unauthentic" && *count > 10)
+    };
+    wait_for(&unauthentic, &mut sender).await;
+    // What cannot be RTP is another fault.
+    sender.send(b"shouting");
+    let malformed = || status.refused_as(Refused::Malformed) > 0;
+    while !malformed() {
+        assert!(added.elapsed() < Duration::from_secs(20), "{status:?}");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status.refusal().unwrap().why, Refused::Malformed);
 }

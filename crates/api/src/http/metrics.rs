@@ -151,11 +151,6 @@ fn media(out: &mut String, totals: &MediaTotals) {
             totals.ingested_bytes,
         ),
         (
-            "media_ingest_refused",
-            "Datagrams to mountpoints that were refused, or came while they were disabled",
-            totals.ingest_refused,
-        ),
-        (
             "media_dropped_messages",
             "Messages for data channels that did not keep up, or that were too long for them",
             totals.messages_dropped,
@@ -171,6 +166,17 @@ fn media(out: &mut String, totals: &MediaTotals) {
     line(out, format_args!("# TYPE {name} counter"));
     for (kind, value) in &totals.refused {
         line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
+    }
+    let name = "portunus_media_ingest_refused_total";
+    line(
+        out,
+        format_args!(
+            "# HELP {name} Datagrams to mountpoints that were refused, or came while they were disabled, by why"
+        ),
+    );
+    line(out, format_args!("# TYPE {name} counter"));
+    for (reason, value) in &totals.ingest_refused {
+        line(out, format_args!("{name}{{reason=\"{reason}\"}} {value}"));
     }
     let name = "portunus_media_layer_changes_total";
     line(

@@ -10,6 +10,7 @@ mod options;
 mod parameter_sets;
 mod plane;
 mod protection;
+mod refused;
 mod skew;
 mod socket;
 mod status;
@@ -25,9 +26,11 @@ pub use options::{
 };
 pub use parameter_sets::{ParameterSets, ParameterSetsError};
 pub(crate) use protection::Protection;
+pub(crate) use refused::Refusals;
+pub use refused::Refused;
 pub(crate) use skew::Skew;
 pub use socket::{IngestBind, IngestError, IngestSocket, SharedSocket, interface_address};
-pub use status::IngestStatus;
+pub use status::{IngestStatus, Refusal};
 pub(crate) use upstream::{Lowest, Upstream};
 
 /// Bytes of the longest packet or message that is taken: with extensions and tag it still fits a datagram of ours.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use portunus_rtp::{Header, Ssrc};
 use portunus_srtp::{OpenError, Opener};
 
-use super::IngestSrtp;
+use super::{IngestSrtp, Refused};
 
 /// Senders whose windows are kept. A sender that restarts has another SSRC, and may do so for ever.
 const SENDERS: usize = 16;
@@ -33,25 +33,34 @@ impl Protection {
         }
     }
 
-    /// Opens a packet in place: its header, and the length of the plain packet. None if it is not authentic.
-    pub(crate) fn open(&mut self, packet: &mut [u8], now: Instant) -> Option<(Header, usize)> {
-        let header = Header::parse_encrypted(packet).ok()?;
-        let opener = self.opener.as_mut()?;
+    /// Opens a packet in place: its header, and the length of the plain packet.
+    pub(crate) fn open(
+        &mut self,
+        packet: &mut [u8],
+        now: Instant,
+    ) -> Result<(Header, usize), Refused> {
+        let header = Header::parse_encrypted(packet).map_err(|_| Refused::Malformed)?;
+        let opener = self.opener.as_mut().ok_or(Refused::Unauthentic)?;
         let opened = opener.open_rtp(header.header_len(), header.ssrc, header.sequence, packet);
         match opened {
             Ok(opened) => {
                 self.last_authentic = Some(now);
                 self.strikes = 0;
-                let header = header.decrypted(packet.get(..opened.len)?).ok()?;
-                Some((header, opened.len))
+                let plain = packet.get(..opened.len).unwrap_or_default();
+                let header = header.decrypted(plain);
+                Ok((header.map_err(|_| Refused::Malformed)?, opened.len))
             }
             Err(OpenError::TooManySources) => {
                 self.opener = self::opener(&self.key);
-                None
+                Err(Refused::Late)
             }
-            Err(_) => {
+            Err(error) => {
                 self.strike(header.ssrc, now);
-                None
+                Err(match error {
+                    OpenError::Truncated => Refused::Malformed,
+                    OpenError::Replayed => Refused::Late,
+                    _ => Refused::Unauthentic,
+                })
             }
         }
     }
@@ -141,11 +150,15 @@ mod tests {
             let mut packet = sender.packet(5);
             let (header, len) = protection.open(&mut packet, now).unwrap();
             assert_eq!((header.sequence, len), (5, 112));
-            assert!(protection.open(&mut sender.packet(5), now).is_none());
+            let open = |protection: &mut Protection, mut packet: Vec<u8>| {
+                protection.open(&mut packet, now).unwrap_err()
+            };
+            assert_eq!(open(&mut protection, sender.packet(5)), Refused::Late);
             let mut forged = sender.packet(6);
             forged[20] ^= 1;
-            assert!(protection.open(&mut forged, now).is_none());
-            assert!(protection.open(&mut [0x80; 3], now).is_none());
+            assert_eq!(open(&mut protection, forged), Refused::Unauthentic);
+            assert_eq!(open(&mut protection, vec![0x80; 3]), Refused::Malformed);
+            assert_eq!(open(&mut protection, vec![0x80; 12]), Refused::Malformed);
         }
     }
 
@@ -154,10 +167,10 @@ mod tests {
         let (sender, mut protection) = pair(SrtpSuite::AesCm128HmacSha1_80);
         let start = Instant::now();
         for index in (30_000..200_000).step_by(10_000) {
-            assert!(protection.open(&mut sender.packet(index), start).is_some());
+            assert!(protection.open(&mut sender.packet(index), start).is_ok());
         }
         let later = start + Duration::from_secs(2);
-        let heard = (0..5).map(|n| protection.open(&mut sender.packet(n), later).is_some());
+        let heard = (0..5).map(|n| protection.open(&mut sender.packet(n), later).is_ok());
         assert_eq!(heard.collect::<Vec<_>>(), [false, false, false, true, true]);
     }
 
@@ -167,7 +180,7 @@ mod tests {
         let now = Instant::now();
         let heard = (0..100).filter(|ssrc| {
             sender.ssrc = *ssrc;
-            (0..2).any(|n| protection.open(&mut sender.packet(n), now).is_some())
+            (0..2).any(|n| protection.open(&mut sender.packet(n), now).is_ok())
         });
         assert_eq!(heard.count(), 100);
     }

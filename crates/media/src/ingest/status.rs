@@ -1,21 +1,25 @@
 //! How an ingest does, readable at any time without asking its worker.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use portunus_rtp::Ssrc;
+
+use super::Refused;
 
 /// Figures of an ingest. Its worker alone writes them; what is read may be a moment old.
 #[derive(Debug)]
 pub struct IngestStatus {
     created: Instant,
-    /// Milliseconds from `created`.
+    /// Milliseconds from `created`; so are other times.
     last: AtomicU64,
     packets: AtomicU64,
     bytes: AtomicU64,
     lost: AtomicU64,
-    refused: AtomicU64,
-    oversized: AtomicU64,
+    refused: [AtomicU64; Refused::COUNT],
+    /// When the last fault was, and its index; meaningless before the first one.
+    last_fault: AtomicU64,
+    fault: AtomicUsize,
     ignored: AtomicU64,
     /// Above 32 bits: whether there is one.
     ssrc: AtomicU64,
@@ -33,8 +37,9 @@ impl IngestStatus {
             packets: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            oversized: AtomicU64::new(0),
+            refused: Default::default(),
+            last_fault: AtomicU64::new(0),
+            fault: AtomicUsize::new(0),
             ignored: AtomicU64::new(0),
             ssrc: AtomicU64::new(0),
             latched: AtomicBool::new(false),
@@ -42,10 +47,15 @@ impl IngestStatus {
         }
     }
 
-    /// Time since the last packet; since the ingest was added, if there was none yet.
+    /// Time since the last packet that was taken, or that came while the ingest was disabled; since the ingest
+    /// was added, if there was none yet.
     pub fn age(&self) -> Duration {
-        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        self.created.elapsed().saturating_sub(last)
+        self.since(&self.last)
+    }
+
+    fn since(&self, time: &AtomicU64) -> Duration {
+        let time = Duration::from_millis(time.load(Ordering::Relaxed));
+        self.created.elapsed().saturating_sub(time)
     }
 
     /// Packets (messages) taken in.
@@ -65,12 +75,25 @@ impl IngestStatus {
 
     /// Datagrams that were not taken: not RTP, of another sender, not authentic, late or twice, too long.
     pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+        Refused::ALL.map(|why| self.refused_as(why)).iter().sum()
     }
 
-    /// Those of them that were longer than what is relayed (1,800 bytes).
-    pub fn oversized(&self) -> u64 {
-        self.oversized.load(Ordering::Relaxed)
+    /// Those of them that were not taken for this reason.
+    pub fn refused_as(&self, why: Refused) -> u64 {
+        let count = self.refused.get(why.index());
+        count.map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// What is wrong with what comes, if anything ever was. What networks do to packets does not count.
+    pub fn refusal(&self) -> Option<Refusal> {
+        let faults = Refused::ALL.into_iter().filter(|why| why.is_fault());
+        let datagrams: u64 = faults.map(|why| self.refused_as(why)).sum();
+        let why = *Refused::ALL.get(self.fault.load(Ordering::Relaxed))?;
+        (datagrams > 0).then(|| Refusal {
+            why,
+            datagrams,
+            age: self.since(&self.last_fault),
+        })
     }
 
     /// Datagrams that came while the ingest was disabled.
@@ -94,28 +117,30 @@ impl IngestStatus {
         self.keyframes_asked.load(Ordering::Relaxed)
     }
 
-    /// Something came, be it of use or not.
-    pub(crate) fn arrived(&self, now: Instant) {
+    fn note(&self, time: &AtomicU64, now: Instant) {
         let since = now.saturating_duration_since(self.created);
-        self.last.store(since.as_millis() as u64, Ordering::Relaxed);
+        time.store(since.as_millis() as u64, Ordering::Relaxed);
     }
 
-    pub(crate) fn accepted(&self, bytes: usize) {
+    pub(crate) fn accepted(&self, bytes: usize, now: Instant) {
+        self.note(&self.last, now);
         add(&self.packets, 1);
         add(&self.bytes, bytes as u64);
     }
 
-    pub(crate) fn refuse(&self) {
-        add(&self.refused, 1);
+    pub(crate) fn refuse(&self, why: Refused, now: Instant) {
+        if why.is_fault() {
+            self.note(&self.last_fault, now);
+            self.fault.store(why.index(), Ordering::Relaxed);
+        }
+        if let Some(count) = self.refused.get(why.index()) {
+            add(count, 1);
+        }
     }
 
-    pub(crate) fn ignore(&self) {
+    pub(crate) fn ignore(&self, now: Instant) {
+        self.note(&self.last, now);
         add(&self.ignored, 1);
-    }
-
-    pub(crate) fn refuse_oversized(&self) {
-        add(&self.oversized, 1);
-        add(&self.refused, 1);
     }
 
     /// The losses of one of its streams were `before`, and are `now`.
@@ -142,9 +167,26 @@ impl IngestStatus {
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn pretend_packet(&self, bytes: usize) {
-        self.arrived(Instant::now());
-        self.accepted(bytes);
+        self.accepted(bytes, Instant::now());
     }
+
+    /// Behaves as if a datagram had been refused now, for the same.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn pretend_refusal(&self, why: Refused) {
+        self.refuse(why, Instant::now());
+    }
+}
+
+/// What is wrong with what comes for an ingest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why the last such datagram was not taken.
+    pub why: Refused,
+    /// Datagrams that something was wrong with, for whatever reason.
+    pub datagrams: u64,
+    /// Time since the last one.
+    pub age: Duration,
 }
 
 /// There is one writer, so that nothing need be locked.

@@ -243,7 +243,8 @@ impl FanOut {
     pub fn take_in_encoding(&mut self, encoding: u8, datagrams: &mut [Vec<u8>]) {
         self.now += FRAME;
         for datagram in datagrams {
-            self.worker.take_ingested(0, encoding, datagram, self.now);
+            self.worker
+                .take_ingested(0, encoding, (None, datagram), self.now);
         }
         self.worker.relay_fresh(self.now);
         self.worker.flush();

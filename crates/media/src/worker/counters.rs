@@ -8,6 +8,7 @@ use portunus_rtc::DropReason;
 use portunus_rtc::connection::Refusal;
 
 use crate::LayerReason;
+use crate::ingest::Refused;
 use crate::sys::SendCounters;
 use crate::totals::WorkerTotals;
 
@@ -16,6 +17,8 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Kinds of refusals: those of a transport, then our own.
 const OWN: [&str; 3] = ["unknown_stream", "unknown_peer", "handshake_queue_full"];
+/// The name of what comes for ingests that are disabled.
+const DISABLED: &str = "disabled";
 const KINDS: usize = DropReason::COUNT + OWN.len();
 
 /// Counts since the start, and what of it has been logged.
@@ -38,7 +41,8 @@ pub(crate) struct Counters {
     logged_events: u64,
     ingested_packets: u64,
     ingested_bytes: u64,
-    ingest_refused: u64,
+    /// By reason; the last one is that of ingests that were disabled.
+    ingest_refused: [u64; Refused::COUNT + 1],
     /// Messages that a data channel did not take.
     messages_dropped: u64,
     /// Changes of layers that routes told of, by reason.
@@ -65,7 +69,7 @@ impl Counters {
             logged_events: 0,
             ingested_packets: 0,
             ingested_bytes: 0,
-            ingest_refused: 0,
+            ingest_refused: [0; Refused::COUNT + 1],
             messages_dropped: 0,
             layer_changes: [0; LayerReason::COUNT],
             logged_sending: SendCounters::default(),
@@ -79,6 +83,10 @@ impl Counters {
         WorkerTotals::new(
             DropReason::NAMES.into_iter().chain(OWN),
             LayerReason::names(),
+            Refused::ALL
+                .map(Refused::name)
+                .into_iter()
+                .chain([DISABLED]),
         )
     }
 
@@ -104,14 +112,15 @@ impl Counters {
             (&totals.events_dropped, self.events_dropped),
             (&totals.ingested_packets, self.ingested_packets),
             (&totals.ingested_bytes, self.ingested_bytes),
-            (&totals.ingest_refused, self.ingest_refused),
             (&totals.messages_dropped, self.messages_dropped),
         ];
         let refused = totals.refused.iter().map(|(_, total)| total);
         let layers = totals.layer_changes.iter().map(|(_, total)| total);
+        let ingests = totals.ingest_refused.iter().map(|(_, total)| total);
         let by_kind = refused
             .zip(self.refused)
-            .chain(layers.zip(self.layer_changes));
+            .chain(layers.zip(self.layer_changes))
+            .chain(ingests.zip(self.ingest_refused));
         for (total, count) in datagrams.into_iter().chain(by_kind) {
             total.store(count, Relaxed);
         }
@@ -143,9 +152,17 @@ impl Counters {
         self.ingested_bytes += bytes as u64;
     }
 
-    /// An ingest refused a datagram, or is disabled.
-    pub(super) fn ingest_refused(&mut self) {
-        self.ingest_refused += 1;
+    /// An ingest refused a datagram.
+    pub(super) fn ingest_refused(&mut self, why: Refused) {
+        if let Some(count) = self.ingest_refused.get_mut(why.index()) {
+            *count += 1;
+        }
+    }
+
+    /// A datagram came for an ingest that is disabled.
+    pub(super) fn ingest_ignored(&mut self) {
+        let [.., count] = &mut self.ingest_refused;
+        *count += 1;
     }
 
     /// A packet for another worker found the ring full.

@@ -19,7 +19,7 @@ use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
     Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, PacketReceiver, ParameterSets,
-    Protection, SharedSocket, Skew, Upstream,
+    Protection, Refusals, SharedSocket, Skew, Upstream,
 };
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
@@ -92,6 +92,8 @@ pub(super) struct Ingest {
     pub(super) source: SourceKey,
     pub(super) media: IngestMedia,
     pub(super) status: Arc<IngestStatus>,
+    /// What it did not take lately.
+    pub(super) refusals: Refusals,
     pub(super) enabled: bool,
     pub(super) extensions: ExtensionMap,
     pub(super) encodings: [Encoding; ENCODINGS],
@@ -199,6 +201,7 @@ impl Worker {
             source,
             media: options.media.clone(),
             status,
+            refusals: Refusals::default(),
             enabled: true,
             extensions,
             encodings: [stream(), stream(), stream()],

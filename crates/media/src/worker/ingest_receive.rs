@@ -15,7 +15,7 @@ use super::ingest::{Ingest, Member, Role};
 use super::peers::guarded;
 use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
-    Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, RtpIngest, Skew,
+    Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, RtpIngest, Skew,
 };
 use crate::sys::ReceiveBatch;
 
@@ -80,7 +80,7 @@ impl Worker {
             Role::Rtp => {
                 let found = members.iter().find_map(|member| member.encoding(datagram));
                 if let Some((ingest, encoding)) = found {
-                    self.take_ingested(ingest, encoding, datagram, now);
+                    self.take_ingested(ingest, encoding, (Some(remote), datagram), now);
                 }
             }
             Role::Rtcp => {
@@ -127,7 +127,7 @@ impl Worker {
                         encoding,
                         mut bytes,
                     } => {
-                        self.take_ingested(slot, encoding, &mut bytes, now);
+                        self.take_ingested(slot, encoding, (None, &mut bytes), now);
                         let ingest = self.ingests.slots.get(slot);
                         if let Some(feed) = ingest.and_then(|ingest| ingest.feed.as_ref()) {
                             feed.recycle(bytes);
@@ -151,26 +151,20 @@ impl Worker {
         more
     }
 
-    /// Takes a packet or message of an ingest.
+    /// Takes a packet or message of an ingest, and who sent it, if that is known.
     pub(crate) fn take_ingested(
         &mut self,
         slot: usize,
         encoding: u8,
-        datagram: &mut [u8],
+        (from, datagram): (Option<SocketAddr>, &mut [u8]),
         now: Instant,
     ) {
         let Some(ingest) = self.ingests.slots.get_mut(slot) else {
             return;
         };
-        ingest.status.arrived(now);
         if !ingest.enabled {
-            ingest.status.ignore();
-            self.counters.ingest_refused();
-            return;
-        }
-        if datagram.len() > MAX_PACKET {
-            ingest.status.refuse_oversized();
-            self.counters.ingest_refused();
+            ingest.status.ignore(now);
+            self.counters.ingest_ignored();
             return;
         }
         let key = ingest.source;
@@ -178,25 +172,61 @@ impl Worker {
             return;
         };
         let first = source.fresh.is_empty();
+        let len = datagram.len();
         let taken = guarded(|| match ingest.media {
+            _ if len > MAX_PACKET => Err(Refused::TooLong),
             IngestMedia::Rtp(_) => ingest.take_rtp(source, encoding, datagram, now),
             IngestMedia::Data(_) => ingest.take_message(source, datagram, now),
         });
-        match taken.flatten() {
-            Some(()) => {
-                ingest.status.accepted(datagram.len());
-                self.counters.ingested(datagram.len());
+        let is_fresh = first && !source.fresh.is_empty();
+        let has_news = std::mem::take(&mut ingest.upstream_changed);
+        // What led to a fault of ours is of no use either.
+        match taken.unwrap_or(Err(Refused::Malformed)) {
+            Ok(()) => {
+                ingest.status.accepted(len, now);
+                self.counters.ingested(len);
             }
-            None => {
-                ingest.status.refuse();
-                self.counters.ingest_refused();
+            Err(why) => {
+                // Simulcast has a port for each encoding, or one for all.
+                let own = ingest.ports.get(usize::from(encoding));
+                let own = own.filter(|port| ingest.rtcp != Some(**port));
+                let port = own.or(ingest.ports.first()).copied();
+                self.refuse_ingested(slot, (from, port), why, now);
             }
         }
-        if first && !source.fresh.is_empty() {
+        if is_fresh {
             self.fresh_sources.push(key);
         }
-        if std::mem::take(&mut ingest.upstream_changed) {
+        if has_news {
             self.ingests.changed();
+        }
+    }
+
+    /// Counts what an ingest does not take, and says so once. It came from an address and by a port, if these
+    /// are known.
+    #[cold]
+    fn refuse_ingested(
+        &mut self,
+        slot: usize,
+        (from, port): (Option<SocketAddr>, Option<usize>),
+        why: Refused,
+        now: Instant,
+    ) {
+        self.counters.ingest_refused(why);
+        let Some(ingest) = self.ingests.slots.get_mut(slot) else {
+            return;
+        };
+        ingest.status.refuse(why, now);
+        if ingest.refusals.begin(why, now) {
+            let port = port.and_then(|port| self.ingests.ports.get(port));
+            tracing::warn!(
+                worker = self.parts.index,
+                port = port.map(|port| port.socket.port()),
+                from = from.map(tracing::field::display),
+                reason = why.name(),
+                "packets for a source are refused: {}",
+                why.cause()
+            );
         }
     }
 
@@ -216,8 +246,8 @@ impl Worker {
         }
         // RTP is as good as RTCP to learn the address by.
         if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
-            ingest.status.refuse();
-            self.counters.ingest_refused();
+            let port = ingest.rtcp;
+            self.refuse_ingested(slot, (Some(remote), port), Refused::Malformed, now);
             return;
         }
         ingest.upstream.latch(remote);
@@ -264,27 +294,31 @@ impl Worker {
 }
 
 impl Ingest {
-    /// Finds the place of an RTP packet, and hands it to the source; none if it is not taken.
+    /// Finds the place of an RTP packet, and hands it to the source.
     fn take_rtp(
         &mut self,
         source: &mut Source,
         encoding: u8,
         datagram: &mut [u8],
         now: Instant,
-    ) -> Option<()> {
+    ) -> Result<(), Refused> {
         let IngestMedia::Rtp(media) = &self.media else {
-            return None;
+            return Err(Refused::Malformed);
         };
-        let stream = self.encodings.get_mut(usize::from(encoding))?;
+        let stream = self.encodings.get_mut(usize::from(encoding));
+        let stream = stream.ok_or(Refused::Malformed)?;
         let (mut header, datagram) = match &mut stream.protection {
             Some(protection) => {
                 let (header, len) = protection.open(datagram, now)?;
-                (header, datagram.get_mut(..len)?)
+                (header, datagram.get_mut(..len).unwrap_or_default())
             }
-            None => (Header::parse(datagram).ok()?, datagram),
+            None => {
+                let header = Header::parse(datagram);
+                (header.map_err(|_| Refused::Malformed)?, datagram)
+            }
         };
         let (ssrc, lost) = (stream.continuity.ssrc(), stream.continuity.lost());
-        let mut place = stream.continuity.accept(&header, now).ok()?;
+        let mut place = stream.continuity.accept(&header, now)?;
         self.status.change_lost(lost, stream.continuity.lost());
         if ssrc != Some(header.ssrc) {
             self.status.set_ssrc(header.ssrc);
@@ -295,7 +329,7 @@ impl Ingest {
             && place.newest
             && !adjust(&mut stream.continuity, skew, &header, &mut place, now)
         {
-            return Some(());
+            return Ok(());
         }
         if let Some(ears) = &mut self.ears
             && place.newest
@@ -304,7 +338,7 @@ impl Ingest {
             ears.hear(level, now);
         }
         if !source.is_wanted() {
-            return Some(());
+            return Ok(());
         }
         if let Some(sets) = &media.h264_parameter_sets
             && place.newest
@@ -322,8 +356,9 @@ impl Ingest {
             }
         }
         place_header(&mut header, datagram, &place);
-        let mut shared = source.recycle(encoding, place.seq, now)?;
-        let packet = Arc::get_mut(&mut shared)?;
+        let shared = source.recycle(encoding, place.seq, now);
+        let mut shared = shared.ok_or(Refused::Late)?;
+        let packet = Arc::get_mut(&mut shared).ok_or(Refused::Late)?;
         packet.fill(datagram);
         packet.header = header;
         packet.seq = place.seq;
@@ -339,21 +374,27 @@ impl Ingest {
             self.upstream.keyframe_came(encoding);
         }
         source.push(shared, now);
-        Some(())
+        Ok(())
     }
 
     /// Hands a message to the source, as the payload of a packet.
-    fn take_message(&mut self, source: &mut Source, message: &[u8], now: Instant) -> Option<()> {
-        let kind = source.format.messages?.kind;
+    fn take_message(
+        &mut self,
+        source: &mut Source,
+        message: &[u8],
+        now: Instant,
+    ) -> Result<(), Refused> {
+        let kind = source.format.messages.map(|messages| messages.kind);
+        let kind = kind.ok_or(Refused::Malformed)?;
         let (pt, message) = match kind {
-            MessageKind::Marked => unframe(message)?,
+            MessageKind::Marked => unframe(message).ok_or(Refused::Malformed)?,
             MessageKind::Text | MessageKind::Bytes => (Pt(0), message),
         };
         if message.is_empty() || kind.is_text(pt) && std::str::from_utf8(message).is_err() {
-            return None;
+            return Err(Refused::Malformed);
         }
         if !source.is_wanted() {
-            return Some(());
+            return Ok(());
         }
         let seq = SeqNo(self.status.packets() + 1);
         let fields = Fields {
@@ -365,9 +406,9 @@ impl Ingest {
             timestamp: seq.0 as u32,
             ssrc: Default::default(),
         };
-        let mut shared = source.recycle(0, seq, now)?;
-        write_packet(&mut shared, &fields, message)?;
-        let packet = Arc::get_mut(&mut shared)?;
+        let mut shared = source.recycle(0, seq, now).ok_or(Refused::Late)?;
+        write_packet(&mut shared, &fields, message).ok_or(Refused::Malformed)?;
+        let packet = Arc::get_mut(&mut shared).ok_or(Refused::Late)?;
         packet.seq = seq;
         packet.encoding = 0;
         packet.codec = Codec::Opus;
@@ -380,7 +421,7 @@ impl Ingest {
         };
         packet.describe(layers.into());
         source.push(shared, now);
-        Some(())
+        Ok(())
     }
 }
 

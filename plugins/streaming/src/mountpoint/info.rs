@@ -1,6 +1,7 @@
 //! A mountpoint as requests show it.
 
 use portunus_core::Object;
+use portunus_core::media::ingest::Refusal;
 use serde_json::Value;
 
 use super::{Mountpoint, Stream};
@@ -62,13 +63,15 @@ impl Mountpoint {
     /// The object `info`; what is secret only for `admin`.
     pub(crate) fn info(&self, admin: bool) -> Value {
         let details = self.details().clone();
+        let has_secret = details.secret.is_some();
+        let whip = matches!(self.spec.source, SourceSpec::Whip(_));
         let media: Vec<Value> = self
             .streams
             .iter()
             .enumerate()
             .map(|(index, stream)| match self.is_file() {
                 true => stream.info_of_file(),
-                false => stream.info(index, admin),
+                false => stream.info(index, admin, whip),
             })
             .collect();
         let public = Object::new()
@@ -90,6 +93,7 @@ impl Mountpoint {
                     .find_map(|s| s.ports.as_ref()?.host.clone());
                 Object::new()
                     .with_some("srtp", on(rtp.srtp.is_some()))
+                    .with_some("srtpsuite", rtp.srtp.as_ref().map(|srtp| srtp.suite))
                     .with_some("collision", some(rtp.collision_ms))
                     .with_all(keyframes(rtp.keyframes))
                     .with_some("threads", some(rtp.threads))
@@ -101,7 +105,12 @@ impl Mountpoint {
             SourceSpec::Whip(whip) => Object::new()
                 .with("whip", true)
                 .with("publishing", self.is_published())
-                .with_some("token", whip.token.as_deref().filter(|_| admin))
+                .with_some("token_required", on(whip.token.is_some() || has_secret))
+                // Where no secret has to be shown, everybody would be told.
+                .with_some(
+                    "token",
+                    whip.token.as_deref().filter(|_| admin && has_secret),
+                )
                 .with_all(keyframes(whip.keyframes)),
         };
         public.with_all(source).with("media", media).into()
@@ -157,6 +166,16 @@ fn of_rtsp(rtsp: &RtspSpec, admin: bool) -> Object {
         .with_some("threads", some(rtsp.threads))
 }
 
+/// What is wrong with what comes for a stream.
+fn refused(refusal: Refusal) -> Value {
+    let age = u64::try_from(refusal.age.as_millis()).unwrap_or(u64::MAX);
+    Object::new()
+        .with("reason", refusal.why.name())
+        .with("packets", refusal.datagrams)
+        .with("age_ms", age)
+        .into()
+}
+
 impl Stream {
     fn msid(&self) -> Option<String> {
         let (stream, track) = self.spec.msid.as_ref()?;
@@ -164,12 +183,14 @@ impl Stream {
     }
 
     fn listed(&self) -> Value {
+        let age = self.live().age.clone();
         Object::new()
             .with("mid", self.mid().as_str())
             .with("type", self.kind().name())
             .with("label", self.spec.label.as_str())
             .with_some("msid", self.msid())
-            .with_some("age_ms", self.live().age.millis())
+            .with_some("age_ms", age.millis())
+            .with_some("refused", age.refusal().map(refused))
             .into()
     }
 
@@ -190,12 +211,10 @@ impl Stream {
             .into()
     }
 
-    fn info(&self, index: usize, admin: bool) -> Value {
+    fn info(&self, index: usize, admin: bool, whip: bool) -> Value {
         let is_data = self.kind() == MediaKind::Data;
-        let (simulcast, svc, age) = {
-            let live = self.live();
-            (live.simulcast, live.svc, live.age.millis())
-        };
+        let live = self.live().clone();
+        let codec_required = whip && self.spec.codec.is_some();
         let info = Object::new()
             .with("mindex", index)
             .with("type", self.kind().name())
@@ -203,17 +222,20 @@ impl Stream {
             .with("label", self.spec.label.as_str())
             .with_some("msid", self.msid())
             .with_all(self.codec())
-            .with_some("videosimulcast", on(simulcast))
-            .with_some("videosvc", on(svc))
+            .with_some("codec_required", on(codec_required))
+            .with_some("videosimulcast", on(live.simulcast))
+            .with_some("videosvc", on(live.svc))
             .with_some("skew_compensation", on(self.spec.skew))
             .with_some("datatype", is_data.then(|| self.spec.datatype.name()));
         let ports = self.ports.as_ref().filter(|_| admin);
         let more = |index| ports.and_then(|ports| ports.more.get(index).copied());
-        info.with_some("port", ports.map(|ports| ports.rtp))
+        info.with_some("host", ports.and_then(|ports| ports.host.as_deref()))
+            .with_some("port", ports.map(|ports| ports.rtp))
             .with_some("rtcpport", ports.and_then(|ports| ports.rtcp))
             .with_some("port2", more(0))
             .with_some("port3", more(1))
-            .with_some("age_ms", age)
+            .with_some("age_ms", live.age.millis())
+            .with_some("refused", live.age.refusal().map(refused))
             .with_some("recording", self.recorded().filter(|_| admin))
             .into()
     }

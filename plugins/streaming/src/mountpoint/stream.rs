@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use portunus_core::Mid;
+use portunus_core::media::ingest::Refusal;
 use portunus_core::media::{IngestStatus, SourceRef};
 use portunus_core::record::Recording;
 use tokio::time::Instant;
@@ -74,6 +75,14 @@ impl Age {
             Age::Ingest(status) => u64::try_from(status.age().as_millis()).ok(),
             Age::Now => Some(0),
             Age::Since(last) => u64::try_from(last.elapsed().as_millis()).ok(),
+        }
+    }
+
+    /// What is wrong with what comes, if anything ever was.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Age::Ingest(status) => status.refusal(),
+            Age::None | Age::Now | Age::Since(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Mountpoints come, show themselves, change and go.
 
+use portunus_core::media::ingest::Refused;
 use portunus_core::{Plugin, Reply};
 use portunus_streaming::StreamingConfig;
 use serde_json::{Value, json};
@@ -134,6 +135,92 @@ async fn age_counts_from_the_last_packet() {
     let list = client.request(json!({ "request": "list" })).await;
     let age = list["list"][0]["media"][0]["age_ms"].as_u64().unwrap();
     assert!(age < 5_000, "{age}");
+}
+
+#[tokio::test]
+async fn what_is_refused_is_told_with_its_reason() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let video = world.server.requested().ingests[1].status.clone();
+    let list = json!({ "request": "list" });
+    let info = json!({ "request": "info", "id": 7 });
+    video.pretend_refusal(Refused::Late);
+    let listed = client.request(list.clone()).await["list"][0]["media"].clone();
+    assert_eq!(
+        listed[1].get("refused"),
+        None,
+        "what networks do is no fault"
+    );
+    video.pretend_refusal(Refused::Malformed);
+    video.pretend_refusal(Refused::Unauthentic);
+    let listed = client.request(list).await["list"][0]["media"].clone();
+    assert_eq!(listed[0].get("refused"), None);
+    let shown = client.request(info).await["info"]["media"][1]["refused"].clone();
+    for refused in [&listed[1]["refused"], &shown] {
+        assert_eq!(refused["reason"], "unauthentic");
+        assert_eq!(refused["packets"], 2);
+        assert!(refused["age_ms"].as_u64().unwrap() < 5_000);
+    }
+}
+
+#[tokio::test]
+async fn where_packets_go_is_told_to_who_may_manage() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let mut body = camera(7);
+    body["secret"] = json!("s3");
+    body["srtpsuite"] = json!(32);
+    body["srtpcrypto"] = json!("MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkw");
+    body["media"][1]["iface"] = json!("127.0.0.1");
+    create(&mut client, body).await;
+    let info = json!({ "request": "info", "id": 7 });
+    let public = client.request(info.clone()).await["info"].clone();
+    assert_eq!(public["srtp"], true);
+    assert_eq!(public["srtpsuite"], 32);
+    assert_eq!(public["media"][1].get("host"), None);
+    let mut right = info;
+    right["secret"] = json!("s3");
+    let admin = client.request(right).await["info"].clone();
+    assert_eq!(admin["media"][0].get("host"), None);
+    assert_eq!(admin["media"][1]["host"], "127.0.0.1");
+    assert!(!admin.to_string().contains("MTIzNDU2"), "{admin}");
+}
+
+#[tokio::test]
+async fn a_token_is_shown_with_the_secret_only() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let stage = |id: u64| {
+        json!({
+            "request": "create", "type": "whip", "id": id, "token": "t0k",
+            "media": [{ "type": "audio", "mid": "a" }, { "type": "video", "mid": "v", "codec": "vp8" }],
+        })
+    };
+    create(&mut client, stage(7)).await;
+    let mut locked = stage(8);
+    locked["secret"] = json!("s3");
+    create(&mut client, locked).await;
+    let mut open = stage(9);
+    open.as_object_mut().unwrap().remove("token");
+    create(&mut client, open).await;
+    for (id, secret, token, required) in [
+        (7, None, None, Some(true)),
+        (7, Some("s3"), None, Some(true)),
+        (8, None, None, Some(true)),
+        (8, Some("no"), None, Some(true)),
+        (8, Some("s3"), Some("t0k"), Some(true)),
+        (9, None, None, None),
+    ] {
+        let info = json!({ "request": "info", "id": id, "secret": secret.unwrap_or_default() });
+        let info = client.request(info).await["info"].clone();
+        let text = info.get("token").and_then(Value::as_str);
+        assert_eq!(text, token, "{id} {secret:?}");
+        let asked = info.get("token_required").and_then(Value::as_bool);
+        assert_eq!(asked, required, "{id}");
+        assert_eq!(info["media"][0].get("codec_required"), None);
+        assert_eq!(info["media"][1]["codec_required"], true);
+    }
 }
 
 #[tokio::test]
