@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use portunus_media::testing::{FanOut, Simulation};
 use portunus_media::{IngestFeed, IngestOptions, KeyframeCache, packet_feed};
+use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::BottleneckLink;
 use portunus_sdp::negotiated::Codec;
@@ -154,4 +155,53 @@ fn nothing_is_allocated_for_a_packet_that_another_worker_adapts() {
 #[test]
 fn nothing_is_allocated_for_a_vp9_packet_whose_numbers_are_rewritten() {
     adapting(1, Codec::Vp9);
+}
+
+/// A stream of 4 Mbit/s with a keyframe every three seconds, and a viewer that begins with one of them and the two seconds after
+/// it.
+#[test]
+fn nothing_is_allocated_for_a_packet_of_what_is_kept() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut simulation = Simulation::new(1);
+    simulation.at_work = |works| IS_AT_WORK.store(works, Ordering::Relaxed);
+    let camera = simulation.publish(Layering::Encodings, &[4_000]);
+    let keep = KeyframeCache {
+        max_age: Duration::ZERO,
+        max_bytes: 0,
+    };
+    simulation.keep_keyframe(camera, keep);
+    let group = |simulation: &mut Simulation| {
+        let now = simulation.now;
+        simulation.cameras[camera]
+            .publisher
+            .request_keyframe(0, now);
+        simulation.run(3.0);
+    };
+    // Until history and spare buffers have their size; the first viewer makes them wanted.
+    let down = simulation.link(link(50_000));
+    simulation.watch(camera, down);
+    for _ in 0..6 {
+        group(&mut simulation);
+    }
+    let now = simulation.now;
+    simulation.cameras[camera]
+        .publisher
+        .request_keyframe(0, now);
+    simulation.run(2.0);
+    let down = simulation.link(link(20_000));
+    let viewer = simulation.watch_as(camera, down, StreamConfig::default(), |line| {
+        for payload in &mut line.payloads {
+            (payload.feedback.transport_cc, payload.feedback.remb) = (false, false);
+        }
+    });
+    simulation.run(0.4);
+    let (before, seen) = (
+        AT_WORK.load(Ordering::Relaxed),
+        simulation.watchers[viewer].packets.len(),
+    );
+    simulation.run(0.6);
+    let allocations = AT_WORK.load(Ordering::Relaxed) - before;
+    let packets = simulation.watchers[viewer].packets.len() - seen;
+    assert!(packets > 300, "{packets} packets: it catches up");
+    assert_eq!(allocations, 0);
 }

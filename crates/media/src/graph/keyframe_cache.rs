@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use portunus_rtc::bandwidth::DataRate;
 use portunus_rtp::SeqNo;
 
 use super::Packet;
@@ -13,6 +15,10 @@ const MAX_BYTES: usize = 16 << 20;
 const MAX_PACKETS: usize = 8_192;
 /// Numbers so far back are not late, but of a source that began anew.
 const RESTART: u64 = 3_000;
+/// The rate is measured over one to two times as long, so that a keyframe makes little of it.
+const PERIOD: Duration = Duration::from_secs(2);
+/// What came in less time counts as if it had taken so long.
+const LEAST_PERIOD: Duration = Duration::from_secs(1);
 
 /// The packets from the last keyframe on, in the order of their numbers.
 #[derive(Debug)]
@@ -20,8 +26,15 @@ pub(crate) struct CachedFrames {
     limits: KeyframeCache,
     packets: Vec<Arc<Packet>>,
     bytes: usize,
+    /// Those of them that are of the keyframe.
+    keyframe_bytes: usize,
     /// The limits were reached: what follows is not here.
     full: bool,
+    /// The limits were reached, but what follows is kept for those who began before.
+    beyond: bool,
+    /// Up to then those need what follows.
+    held_until: Option<Instant>,
+    inflow: Option<Inflow>,
     /// Packets that were here before, to be written again once nobody holds them.
     spare: VecDeque<Arc<Packet>>,
 }
@@ -32,7 +45,11 @@ impl CachedFrames {
             limits,
             packets: Vec::new(),
             bytes: 0,
+            keyframe_bytes: 0,
             full: false,
+            beyond: false,
+            held_until: None,
+            inflow: None,
             spare: VecDeque::new(),
         }
     }
@@ -48,7 +65,30 @@ impl CachedFrames {
 
     /// Whether a sink that gets them misses nothing of what comes next.
     pub(crate) fn is_whole(&self) -> bool {
-        !self.packets.is_empty() && !self.full
+        !self.packets.is_empty() && !self.full && !self.beyond
+    }
+
+    /// Those with this number or a higher one.
+    pub(crate) fn packets_from(&self, seq: SeqNo) -> &[Arc<Packet>] {
+        let at = self.packets.partition_point(|packet| packet.seq < seq);
+        self.packets.get(at..).unwrap_or_default()
+    }
+
+    /// The bytes of the keyframe, if a packet is of it.
+    pub(crate) fn keyframe_with(&self, packet: &Packet) -> Option<usize> {
+        let first = self.packets.first()?;
+        (first.header.timestamp == packet.header.timestamp).then_some(self.keyframe_bytes)
+    }
+
+    /// What the source sends at present.
+    pub(crate) fn rate(&self) -> DataRate {
+        self.inflow.as_ref().map_or(DataRate::ZERO, Inflow::rate)
+    }
+
+    /// Up to then, what follows is kept although the limits are reached: for sinks that began before and have not got so
+    /// far.
+    pub(crate) fn hold(&mut self, until: Instant) {
+        self.held_until = self.held_until.max(Some(until));
     }
 
     /// The packet with this number.
@@ -70,6 +110,8 @@ impl CachedFrames {
     /// Takes a packet of the source.
     pub(crate) fn push(&mut self, packet: &Arc<Packet>) {
         let time = packet.header.timestamp;
+        let inflow = self.inflow.get_or_insert(Inflow::new(packet.arrival));
+        inflow.record(packet.data.len(), packet.arrival);
         let Some(first) = self.packets.first() else {
             if packet.layers.keyframe {
                 self.keep(packet);
@@ -91,7 +133,12 @@ impl CachedFrames {
         let bytes = self.bytes + packet.data.len();
         let age = packet.arrival.saturating_duration_since(arrival);
         let beyond = !max_age.is_zero() && age > max_age || max_bytes > 0 && bytes > max_bytes;
-        if beyond && !of_keyframe || bytes > MAX_BYTES || self.packets.len() >= MAX_PACKETS {
+        let is_held = self.held_until.is_some_and(|at| packet.arrival < at);
+        self.beyond |= beyond && !of_keyframe;
+        if beyond && !of_keyframe && !is_held
+            || bytes > MAX_BYTES
+            || self.packets.len() >= MAX_PACKETS
+        {
             self.full = true;
             return;
         }
@@ -113,7 +160,8 @@ impl CachedFrames {
             }
             stays
         });
-        self.full = false;
+        (self.full, self.beyond) = (false, false);
+        self.keyframe_bytes = self.bytes;
         self.keep(packet);
     }
 
@@ -128,6 +176,48 @@ impl CachedFrames {
         }
         self.bytes += packet.data.len();
         self.packets.insert(at, Arc::clone(packet));
+        if self.keyframe_with(packet).is_some() {
+            self.keyframe_bytes += packet.data.len();
+        }
+    }
+}
+
+/// How much came lately.
+#[derive(Debug)]
+struct Inflow {
+    /// When this period began, and the bytes in it.
+    since: Instant,
+    bytes: usize,
+    /// The length of the one before and the bytes in it.
+    before: (Duration, usize),
+    last: Instant,
+}
+
+impl Inflow {
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            bytes: 0,
+            before: (Duration::ZERO, 0),
+            last: now,
+        }
+    }
+
+    fn record(&mut self, bytes: usize, now: Instant) {
+        let length = now.saturating_duration_since(self.since);
+        if length >= PERIOD {
+            self.before = (length, self.bytes);
+            (self.since, self.bytes) = (now, 0);
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.last = now;
+    }
+
+    fn rate(&self) -> DataRate {
+        let (length, bytes) = self.before;
+        let length = length + self.last.saturating_duration_since(self.since);
+        let bytes = self.bytes.saturating_add(bytes) as u64;
+        DataRate::of(bytes, length.max(LEAST_PERIOD)).unwrap_or_default()
     }
 }
 
@@ -202,6 +292,38 @@ mod tests {
         }
         rig.push(5, 33, false);
         assert_eq!(rig.seqs(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn what_sinks_still_need_is_kept_beyond_the_limits() {
+        let mut rig = Rig::new(100, 0);
+        rig.push(1, 0, true);
+        rig.cache.hold(rig.start + Duration::from_millis(300));
+        rig.push(2, 250, false);
+        assert!(!rig.cache.is_whole(), "for others");
+        rig.push(3, 300, false);
+        assert_eq!(rig.seqs(), [1, 2]);
+        assert!(!rig.cache.is_whole());
+        let from = |seq| rig.cache.packets_from(SeqNo(seq)).len();
+        assert_eq!([0, 1, 2, 3].map(from), [2, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_seconds() {
+        let mut rig = Rig::new(0, 0);
+        assert_eq!(rig.cache.rate(), DataRate::ZERO);
+        for n in 0..400 {
+            rig.push(n, n * 10, n == 0);
+        }
+        assert_eq!(rig.cache.rate().as_bps() / 1_000, 80);
+        for n in 400..1_000 {
+            rig.push(n, 4_000 + (n - 400) * 5, n == 700);
+        }
+        assert_eq!(rig.cache.rate().as_bps() / 1_000, 160);
+        assert_eq!(rig.cache.keyframe_bytes, 100);
+        rig.push(1_000, 8_000, true);
+        rig.push(1_001, 8_000, true);
+        assert_eq!(rig.cache.keyframe_bytes, 200);
     }
 
     #[test]

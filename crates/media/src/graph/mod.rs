@@ -1,5 +1,6 @@
 //! The media graph: sources, routes and sinks, as plain state without sockets or clocks.
 
+mod cursor;
 mod evenness;
 mod flow;
 mod history;
@@ -15,6 +16,7 @@ mod source;
 mod speech;
 mod talk;
 
+pub(crate) use cursor::{Cursor, Next};
 pub(crate) use evenness::Evenness;
 pub(crate) use flow::Flow;
 pub(crate) use history::History;

@@ -198,6 +198,23 @@ impl Numbering {
         self.last_at.is_some()
     }
 
+    /// What lies before this packet of the relayed stream and was not relayed is left out: the numbers close over it.
+    /// Timestamps and picture numbers stay as they are.
+    pub(crate) fn close_up(&mut self, source: SourceKey, packet: &Packet) {
+        let Some(run) = self.current.as_mut() else {
+            return;
+        };
+        if !run.is_of(source, packet) || packet.seq <= run.last {
+            return;
+        }
+        let left_out = packet.seq.0.saturating_sub(run.last.0).saturating_sub(1);
+        let ended = *run;
+        run.first = packet.seq;
+        run.last = SeqNo(packet.seq.0.saturating_sub(1));
+        run.offset = run.offset.wrapping_sub_unsigned(left_out);
+        self.end(ended);
+    }
+
     /// A source no longer feeds the sink, and its key may be given to another: nothing of it is
     /// remembered, and what comes next is a switch.
     pub(crate) fn forget(&mut self, source: SourceKey) {

@@ -161,6 +161,31 @@ impl Source {
         self.cache.as_ref().map_or(&[], CachedFrames::packets)
     }
 
+    /// What of it has this number or a higher one.
+    pub(crate) fn cached_from(&self, seq: SeqNo) -> &[Arc<Packet>] {
+        let cache = self.cache.as_ref();
+        cache.map_or(&[], |cache| cache.packets_from(seq))
+    }
+
+    /// The bytes of the keyframe that is kept, if a packet is of it.
+    pub(crate) fn keyframe_with(&self, packet: &Packet) -> Option<usize> {
+        self.cache.as_ref()?.keyframe_with(packet)
+    }
+
+    /// What comes at present, where a keyframe is kept.
+    pub(crate) fn rate(&self) -> DataRate {
+        self.cache
+            .as_ref()
+            .map_or(DataRate::ZERO, CachedFrames::rate)
+    }
+
+    /// Up to then what follows is kept, whatever the limits.
+    pub(crate) fn hold(&mut self, until: Instant) {
+        if let Some(cache) = &mut self.cache {
+            cache.hold(until);
+        }
+    }
+
     /// Whether a new sink needs no keyframe of its own.
     pub(crate) fn has_picture(&self) -> bool {
         self.cache.as_ref().is_some_and(CachedFrames::is_whole)

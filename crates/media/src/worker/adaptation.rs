@@ -24,6 +24,8 @@ const UNHEARD: Duration = Duration::from_secs(2);
 const ASKED: f64 = 1.1;
 /// The pacer leaves so much room above what flows.
 const ROOM: f64 = 1.25;
+/// Who has yet to get what sources have kept could use so many times what flows.
+const BEHIND: f64 = 3.0;
 
 /// What is adapted for a viewer that agreed to tell what its link carries.
 pub(super) struct Adaptation {
@@ -157,7 +159,9 @@ impl Worker {
         } = adaptation;
         allocator.update(&estimate, tracks, now);
         peer.connection.set_follows_bandwidth(allocator.follows());
-        peer.connection.want_bandwidth(allocator.wanted(), now);
+        let more = if peer.behind.is_some() { BEHIND } else { 1.0 };
+        let wanted = allocator.wanted().times(more);
+        peer.connection.want_bandwidth(wanted, now);
         pace(peer, allocator.decisions(), &estimate, now);
         let mut lacking: SmallVec<[SourceKey; 4]> = SmallVec::new();
         for (route, decision) in adaptation.routes.iter().zip(allocator.decisions()) {
@@ -287,6 +291,20 @@ impl Worker {
             // What waits leaves at once; then the pacer goes.
             pacer.set_rate(DataRate::bps(u64::MAX));
         }
+    }
+}
+
+impl Peer {
+    /// What the link has for these routes, by their slots; none if that is not known.
+    pub(super) fn spare_bandwidth(&self, is_one: impl Fn(usize) -> bool) -> Option<DataRate> {
+        self.pacer.as_ref()?.limit()?;
+        let adaptation = self.adaptation.as_ref()?;
+        let budget = self.connection.bandwidth()?.budget;
+        let decisions = adaptation.allocator.decisions();
+        let taken = adaptation.routes.iter().zip(decisions);
+        let taken = taken.filter(|(route, _)| !is_one(**route));
+        let taken: DataRate = taken.map(|(_, decision)| decision.rate).sum();
+        Some(budget - taken)
     }
 }
 

@@ -11,6 +11,7 @@ use super::Worker;
 use super::limits::{MANY, note_limited};
 use super::peer::{Peer, Route, Track};
 use super::peers::guarded;
+use super::relay::Progress;
 use crate::command::Command;
 use crate::graph::{Messages, Selector, Sink, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
@@ -187,6 +188,7 @@ impl Worker {
             touched: false,
             is_recorded: false,
             pacer: None,
+            behind: None,
             adaptation: None,
             ice: IceState::Gathering,
             dtls: None,
@@ -273,14 +275,13 @@ impl Worker {
 
     /// The sinks of these routes send again, or are others now. As pictures are missing, the routes begin anew.
     fn resume_routes(&mut self, slot: usize, resumed: &[usize]) {
-        let pacer = self.peers.get_mut(slot).and_then(|p| p.pacer.as_mut());
-        if let Some(pacer) = pacer.filter(|_| !resumed.is_empty()) {
-            pacer.retain(|queued| !resumed.contains(&queued.route));
-        }
         for route in resumed {
+            if let Some(peer) = self.peers.get_mut(slot) {
+                peer.forget_waiting(*route);
+            }
             if let Some(route) = self.routes.get_mut(*route) {
                 route.selector.restart();
-                route.primed = false;
+                route.progress = Progress::New;
             }
         }
     }
@@ -337,7 +338,7 @@ impl Worker {
             sink: None,
             clock_of: None,
             spared: None,
-            primed: false,
+            progress: Progress::New,
         });
         self.by_route.insert(id, slot);
         if let Some(of) = self.sources.get_mut(source.0) {
@@ -418,11 +419,12 @@ impl Worker {
         };
         if opened {
             route.selector.restart();
-            route.primed = false;
+            route.progress = Progress::New;
             let (source, sink) = (route.source, route.sink);
             let sink = sink.and_then(|(peer, index)| {
-                let track = self.peers.get_mut(peer)?.tracks.get_mut(index)?;
-                track.sink.as_mut()
+                let peer = self.peers.get_mut(peer)?;
+                peer.forget_waiting(slot);
+                peer.tracks.get_mut(index)?.sink.as_mut()
             });
             // What was not relayed meanwhile leaves no gap.
             if let Some(sink) = sink {
@@ -449,9 +451,7 @@ impl Worker {
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
             peer.routes.retain(|other| *other != slot);
             // Its slot may be given to another.
-            if let Some(pacer) = &mut peer.pacer {
-                pacer.retain(|queued| queued.route != slot);
-            }
+            peer.forget_waiting(slot);
         }
         if let Some((peer, index)) = route.sink
             && let Some(track) = self

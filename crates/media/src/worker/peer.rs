@@ -10,7 +10,7 @@ use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
-use super::relay::Pacing;
+use super::relay::{Behind, Pacing, Progress};
 use super::talk::Ears;
 use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
 use crate::plane::{PeerId, RouteId};
@@ -38,6 +38,8 @@ pub(super) struct Peer {
     pub(super) addresses: SmallVec<[SocketAddr; 2]>,
     /// The deadline that the timers have for it.
     pub(super) timer: Option<Instant>,
+    /// What it has yet to get of what sources keep for new sinks.
+    pub(super) behind: Option<Box<Behind>>,
     /// Layers are chosen by what the link carries.
     pub(super) adaptation: Option<Box<Adaptation>>,
     pub(super) ice: IceState,
@@ -73,8 +75,8 @@ pub(super) struct Route {
     /// Slot of the peer and index of its m-line, once both are there.
     pub(super) sink: Option<(usize, usize)>,
     pub(super) id: RouteId,
-    /// It relays already: what the source kept for new sinks has been sent.
-    pub(super) primed: bool,
+    /// Whether it relays already.
+    pub(super) progress: Progress,
     /// The numbering that the sink's sender reports stand for.
     pub(super) clock_of: Option<(u8, u32)>,
     pub(super) selector: Selector,

@@ -203,6 +203,7 @@ impl Worker {
             self.take_feedback(slot, feedback, now);
         }
         self.adapt(slot, now);
+        self.catch_up(slot, now);
         self.release_paced(slot, now);
         self.transmit(slot, now);
         while let Some(peer) = self.peers.get_mut(slot) {
@@ -215,8 +216,10 @@ impl Worker {
             return;
         };
         let adaptation = peer.adaptation.as_ref().and_then(|a| a.poll_timeout());
-        let pacer = peer.pacer.as_ref().and_then(|p| p.poll_timeout());
-        let next = [peer.connection.poll_timeout(), adaptation, pacer];
+        let pacer = peer.pacer.as_deref();
+        let behind = peer.behind.as_ref().and_then(|b| b.poll_timeout(pacer));
+        let pacer = pacer.and_then(|p| p.poll_timeout());
+        let next = [peer.connection.poll_timeout(), adaptation, pacer, behind];
         let next = next.into_iter().flatten().min();
         // An earlier entry in the timers does no harm: it polls the peer once more.
         if let Some(at) = next

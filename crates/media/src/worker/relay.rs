@@ -1,6 +1,7 @@
 //! The fan-out: from the packets of a source to the datagrams of its sinks.
 
 mod ahead;
+mod behind;
 mod paced;
 mod together;
 
@@ -14,6 +15,7 @@ use portunus_rtp::extension::AbsSendTime;
 use rtrb::Consumer;
 use smallvec::SmallVec;
 
+pub(super) use behind::{Behind, Progress};
 pub(super) use paced::Pacing;
 pub(super) use together::Ready;
 
@@ -129,7 +131,19 @@ impl Worker {
         slot: usize,
         key: SourceKey,
         packets: &[Arc<Packet>],
+        times: (Instant, AbsSendTime),
+    ) {
+        self.relay_with(slot, key, times, |relay| relay.send_all(packets));
+    }
+
+    /// Has packets of the source relayed to one route; `send` says whether the peer has something to wait for now.
+    #[inline]
+    fn relay_with(
+        &mut self,
+        slot: usize,
+        key: SourceKey,
         (now, send_time): (Instant, AbsSendTime),
+        send: impl FnOnce(&mut Relay<'_>) -> bool,
     ) {
         let Some(source) = self.sources.get(key.0) else {
             return;
@@ -156,7 +170,7 @@ impl Worker {
             send_time,
             now,
         };
-        let armed = relay.send_all(packets);
+        let armed = send(&mut relay);
         let (changed, wanted) = relay.finish();
         let (id, peer_id) = (route.id, peer.id);
         if armed {
@@ -179,7 +193,7 @@ impl Worker {
         }
     }
 
-    /// A peer is connected: its sinks get what their sources keep for new ones.
+    /// A peer is connected: its sinks begin to get what their sources keep for new ones.
     pub(super) fn prime_peer(&mut self, slot: usize, now: Instant) {
         let routes = self.peers.get(slot).map(|peer| peer.routes.clone());
         for route in routes.unwrap_or_default() {
@@ -187,7 +201,7 @@ impl Worker {
         }
     }
 
-    /// If a route can relay from now on, its sink gets what its source keeps for new ones, or a keyframe
+    /// If a route can relay from now on, its sink begins to get what its source keeps for new ones, or a keyframe
     /// is asked for.
     pub(super) fn prime_route(&mut self, slot: usize, now: Instant) {
         let Some(route) = self.routes.get_mut(slot) else {
@@ -198,12 +212,12 @@ impl Worker {
         };
         let peer = route.sink.and_then(|(peer, _)| self.peers.get(peer));
         let is_connected = peer.is_some_and(|peer| peer.connection.transport.is_connected());
-        if route.primed || !route.options.enabled || !is_connected {
+        if route.progress != Progress::New || !route.options.enabled || !is_connected {
             return;
         }
         let key = route.source;
         if let Some(messages) = source.format.messages {
-            route.primed = true;
+            route.progress = Progress::Live;
             let last: SmallVec<[Arc<Packet>; 1]> = source.cached().iter().cloned().collect();
             self.send_messages(slot, messages, &last, now);
             return;
@@ -290,24 +304,18 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Relays what the route selects, what a new route has missed first; says whether the peer has
-    /// something to wait for now: its next report, or the time of a packet.
+    /// Relays what the route selects, unless it is behind; says whether the peer has something to wait for now: its next
+    /// report, or the time of a packet.
     fn send_all(&mut self, mut packets: &[Arc<Packet>]) -> bool {
         let path = self.path();
         let path = path.map(|(from, to)| self.out.destination(from, to));
         let mut burst = Burst::default();
-        if !self.route.primed && path.is_some() {
-            self.route.primed = true;
-            let cached = self.source.cached();
-            self.send_each(cached, path.as_ref(), &mut burst);
-            // The packets of this turn may be among them.
-            if let Some(last) = cached.last() {
-                let done = packets.iter().take_while(|packet| packet.seq <= last.seq);
-                packets = packets.get(done.count()..).unwrap_or_default();
-            }
+        let mut waits = false;
+        if self.route.progress != Progress::Live {
+            (packets, waits) = self.keep_back(packets, path.as_ref(), &mut burst);
         }
         self.send_each(packets, path.as_ref(), &mut burst);
-        let waits = self.peer.pacer.as_ref().is_some_and(|p| !p.is_empty());
+        waits |= self.peer.pacer.as_ref().is_some_and(|p| !p.is_empty());
         self.peer.connection.sent(self.media, &burst, self.now) || waits
     }
 

@@ -63,6 +63,9 @@ impl Worker {
         if let Some(pacer) = &mut peer.pacer {
             pacer.spent(sealed, now);
         }
+        if let Some(behind) = &mut peer.behind {
+            behind.missed(sealed, now);
+        }
         Some(())
     }
 }

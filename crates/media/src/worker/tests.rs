@@ -13,6 +13,7 @@ use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
 use super::Worker;
 use super::limits::note_limited;
+use super::relay::Progress;
 use crate::command::Command;
 use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
 use crate::testing::{Bare, bare};
@@ -278,13 +279,14 @@ fn after_a_hold_a_line_goes_on_without_a_gap_as_a_new_one_begins() {
     viewer.negotiate(held(true));
     assert_eq!(viewer.relay(5).0.out, SeqNo(1_001));
     let route = *viewer.bare.worker.by_route.values().next().unwrap();
-    viewer.bare.worker.routes.get_mut(route).unwrap().primed = true;
+    viewer.bare.worker.routes.get_mut(route).unwrap().progress = Progress::Live;
     viewer.negotiate(held(true));
-    assert!(viewer.bare.worker.routes.get(route).unwrap().primed);
+    let progress = |viewer: &Viewer| viewer.bare.worker.routes.get(route).unwrap().progress;
+    assert_eq!(progress(&viewer), Progress::Live);
     viewer.negotiate(held(false));
     viewer.negotiate(held(true));
     assert_eq!(viewer.relay(50_000).0.out, SeqNo(1_002));
-    assert!(!viewer.bare.worker.routes.get(route).unwrap().primed);
+    assert_eq!(progress(&viewer), Progress::New);
 }
 
 #[test]

@@ -85,6 +85,11 @@ impl<T> Pacer<T> {
         self.rate = rate;
     }
 
+    /// The rate; none if nothing is held back any more.
+    pub fn limit(&self) -> Option<DataRate> {
+        Some(self.rate).filter(|rate| *rate < DataRate::bps(u64::MAX))
+    }
+
     /// Takes a packet of `bytes`; gives it back if too many wait.
     pub fn push(&mut self, lane: Lane, bytes: usize, packet: T, now: Instant) -> Result<(), T> {
         if self.audio.len() + self.video.len() >= MAX_PACKETS {

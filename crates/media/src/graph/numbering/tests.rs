@@ -47,6 +47,27 @@ fn what_is_left_out_leaves_no_gap() {
 }
 
 #[test]
+fn the_numbers_close_over_all_that_was_never_relayed() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(99);
+    numbering.close_up(A, &packet(5, 0, now));
+    for seq in 10..13 {
+        forward(&mut numbering, A, &packet(seq, 0, now), 90_000).unwrap();
+    }
+    let keyframe = packet(500, 90_000, now);
+    numbering.close_up(B, &keyframe);
+    numbering.close_up(A, &keyframe);
+    numbering.close_up(A, &keyframe);
+    let sent = forward(&mut numbering, A, &keyframe, 90_000).unwrap();
+    assert_eq!((sent.out.0, sent.timestamp_offset), (103, 0));
+    let mut late = |seq| forward(&mut numbering, A, &packet(seq, 0, now), 90_000);
+    assert_eq!(late(499), None, "it was left out");
+    assert_eq!(late(501).map(|sent| sent.out.0), Some(104));
+    // What was sent before can be sent again.
+    assert_eq!(numbering.sent(SeqNo(102)).map(|sent| sent.seq.0), Some(12));
+}
+
+#[test]
 fn what_was_lost_keeps_its_number_and_may_come_late() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(99);

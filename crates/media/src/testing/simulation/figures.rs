@@ -29,6 +29,11 @@ impl Simulation {
         within.map(|(_, delay)| *delay).max().unwrap_or_default()
     }
 
+    /// Datagrams that a link has lost.
+    pub fn lost(&self, link: usize) -> u64 {
+        self.links[link].bottleneck.dropped()
+    }
+
     /// What a viewer received between two times.
     pub fn received(&self, watcher: usize, from: f64, to: f64) -> DataRate {
         let within = self.watchers[watcher].received.iter().filter(|(at, _)| {

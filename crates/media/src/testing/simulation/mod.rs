@@ -21,7 +21,7 @@ use portunus_rtc::testing::{
     Bottleneck, BottleneckLink, Publisher, Side, audio, credentials, mirrored, video,
 };
 use portunus_rtc::{Connection, LocalCandidate, StreamConfig, candidate_lines};
-use portunus_rtp::ExtensionKind;
+use portunus_rtp::{ExtensionKind, Mid};
 use portunus_sdp::negotiated::{
     Codec, DtlsRole, Negotiated, NegotiatedMedia, RemoteSsrc, RemoteTransport,
 };
@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use super::bare::{Bare, together};
 use crate::command::Command;
 use crate::plane::{PeerId, RouteId};
-use crate::{Event, PeerStats, RouteOptions, TrackRef};
+use crate::{Event, KeyframeCache, PeerStats, RouteOptions, TrackRef};
 
 pub use camera::Camera;
 pub use watcher::{Seen, Watcher};
@@ -254,6 +254,31 @@ impl Simulation {
         let watcher = Watcher::new(connection, address, [routes[0], routes[1]]);
         self.watchers.push(watcher);
         index
+    }
+
+    /// What a camera sent since its last keyframe is kept for new viewers.
+    pub fn keep_keyframe(&mut self, camera: usize, keep: KeyframeCache) {
+        let peer = self.camera_peer(camera);
+        let source = video_of(peer).into();
+        let keep = Some(keep);
+        self.order(peer.worker, Command::KeepKeyframe { source, keep });
+    }
+
+    /// A viewer watches another camera instead.
+    pub fn switch(&mut self, watcher: usize, camera: usize) {
+        let [route, _] = self.watchers[watcher].routes;
+        self.order(route.worker, Command::RemoveRoute { route });
+        self.next_id += 1;
+        let serial = 1_000_000 + self.next_id;
+        let route = RouteId { serial, ..route };
+        self.watchers[watcher].routes[0] = route;
+        let added = Command::AddRoute {
+            route,
+            from: video_of(self.camera_peer(camera)).into(),
+            to: video_of(self.peer_at(self.watchers[watcher].address)),
+            options: RouteOptions::default(),
+        };
+        self.order(route.worker, added);
     }
 
     /// A viewer asks for something else of the video.
@@ -492,6 +517,12 @@ fn bytes_on_link(datagram: &[u8]) -> usize {
 /// The worker that a client belongs to.
 fn worker_of(client: SocketAddr) -> usize {
     usize::from(client.port() / PORTS) - 1
+}
+
+/// Everybody's first line.
+fn video_of(peer: PeerId) -> TrackRef {
+    let mid = Mid::new("0").expect("a valid mid");
+    TrackRef { peer, mid }
 }
 
 fn video_line(mid: &str, ssrc: u32, codec: Codec) -> NegotiatedMedia {

@@ -14,6 +14,8 @@ use crate::{Layer, RouteId};
 /// A packet of video at a viewer.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
+    /// When it came.
+    pub at: Instant,
     /// Its number.
     pub sequence: u16,
     /// The publisher's picture.
@@ -73,6 +75,7 @@ impl Watcher {
             return;
         };
         self.packets.push(Seen {
+            at: now,
             sequence: incoming.header.sequence,
             number: picture.number,
             layer: picture.layer,
