@@ -8,7 +8,7 @@ use portunus_media::testing::{Seen, Simulation};
 use portunus_media::{KeyframeCache, RouteOptions};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
-use portunus_rtc::testing::BottleneckLink;
+use portunus_rtc::testing::{BottleneckLink, seeds};
 use portunus_rtp::{ExtensionKind, ExtensionMap};
 use portunus_sdp::negotiated::NegotiatedMedia;
 
@@ -108,7 +108,7 @@ fn join(simulation: &mut Simulation, camera: usize, down: usize, at: f64) -> [f6
 
 #[test]
 fn a_viewer_behind_a_short_queue_loses_nothing_and_catches_up() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         for (after, live) in [(0.5, 2.0), (1.0, 3.0), (2.0, 6.0), (5.0, 5.3), (9.0, 1.3)] {
             let mut simulation = Simulation::new(seed);
             let down = simulation.link(link(3_000, 100 * 1_024));
@@ -172,7 +172,7 @@ fn a_link_that_hardly_carries_the_stream_is_not_overrun_for_long() {
 
 #[test]
 fn where_the_link_is_known_more_than_a_pacer_holds_comes_in_order() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let mut simulation = Simulation::new(seed);
         let down = simulation.link(link(8_000, 256 * 1_024));
         let first = publish(&mut simulation, 2_500, Duration::ZERO);
