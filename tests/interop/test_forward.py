@@ -6,6 +6,7 @@ import base64
 import contextlib
 import errno
 import pathlib
+import re
 import shutil
 import socket
 import tempfile
@@ -72,13 +73,14 @@ class Member:
         await self.until("webrtcup")
         return event["plugindata"]["data"]["streams"]
 
-    async def subscribe(self, feed: int):
+    async def subscribe(self, feed: int, channel: bool = True):
         join = {"request": "join", "room": ROOM, "ptype": "subscriber", "streams": [{"feed": feed}]}
         event = await self.handle.message(join)
         await self.connection.setRemoteDescription(RTCSessionDescription(**event["jsep"]))
-        # As janus.js does: Janus sends nothing to who has opened no channel.
-        channel = self.connection.createDataChannel("JanusDataChannel")
-        channel.on("message", self.messages.put_nowait)
+        if channel:
+            # As janus.js does: Janus sends nothing to who has opened no channel.
+            channel = self.connection.createDataChannel("JanusDataChannel")
+            channel.on("message", self.messages.put_nowait)
         await self.connection.setLocalDescription(await self.connection.createAnswer())
         answer = self.connection.localDescription
         await self.handle.message({"request": "start"}, {"type": answer.type, "sdp": answer.sdp})
@@ -108,19 +110,22 @@ class Decoder:
     async def start(self):
         self.process = await asyncio.create_subprocess_exec(
             shutil.which("ffmpeg"), "-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,udp,rtp,srtp,crypto",
-            "-i", str(self.sdp), "-frames:v", "30", "-f", "null", "-",
-            stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
+            "-i", str(self.sdp), "-frames:v", "30", "-f", "framemd5", "-",
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         # What comes before it listens would be lost, the first keyframe too.
         while is_free(self.port):
             await asyncio.sleep(0.02)
 
-    async def done(self):
+    async def done(self) -> tuple[int, int]:
+        """Waits for the frames; gives their width and height."""
         try:
-            _, errors = await asyncio.wait_for(self.process.communicate(), WAIT)
+            frames, errors = await asyncio.wait_for(self.process.communicate(), WAIT)
         except TimeoutError:
             self.process.kill()
             raise
         assert self.process.returncode == 0, errors.decode()
+        width, height = re.search(r"#dimensions 0: (\d+)x(\d+)", frames.decode()).groups()
+        return int(width), int(height)
 
 
 class Forwarding(unittest.IsolatedAsyncioTestCase):
