@@ -8,7 +8,7 @@ use super::hold::{Excess, Hold, Raises};
 use super::ladder::Ladder;
 use super::limit::{Asked, Overload};
 use super::proven::Proven;
-use super::share::{Claim, divide};
+use super::share::{Claim, divide, divide_as_equals};
 use super::{Decision, Reason, Target, Track, TrackKind};
 use crate::bandwidth::{DataRate, Estimate, Limit};
 
@@ -58,6 +58,7 @@ struct State {
     /// What it was given; none yet, or not since the client wanted it again.
     target: Option<Target>,
     most: Target,
+    priority: u8,
     raises: Raises,
     asked: Asked,
 }
@@ -76,6 +77,8 @@ struct Round {
     audio: DataRate,
     /// Where they would be if nothing was held.
     could: Steps,
+    /// The same, if none came before others.
+    equals: Steps,
     /// Where they are to be.
     steps: Steps,
     /// Where they are while a queue is emptied.
@@ -158,6 +161,11 @@ impl Allocator {
             self.hold.wait_for_probes(now);
         }
         let could = divide(&claims, budget, MARGIN);
+        let differ = |pair: &[Claim]| matches!(pair, [a, b] if a.priority != b.priority);
+        let equals = match claims.windows(2).any(differ) {
+            true => divide_as_equals(&claims, budget, MARGIN),
+            false => could.clone(),
+        };
         let steps = self.choose(&mut claims, &could, budget, estimate, now);
         let mut round = Round {
             claims,
@@ -165,6 +173,7 @@ impl Allocator {
             present,
             audio,
             could,
+            equals,
             flows: steps.clone(),
             steps,
             cut: false,
@@ -213,6 +222,7 @@ impl Allocator {
                 media: input.media,
                 target: None,
                 most: input.most,
+                priority: input.priority,
                 raises: Raises::default(),
                 asked: Asked::default(),
             });
@@ -224,7 +234,8 @@ impl Allocator {
             return None;
         }
         let before = std::mem::replace(&mut state.most, input.most);
-        if before != input.most {
+        let priority = std::mem::replace(&mut state.priority, input.priority);
+        if before != input.most || priority != input.priority {
             state.raises = Raises::default();
             self.hold.end();
             if before.is_below(input.most) {
@@ -390,9 +401,9 @@ impl Round {
             self.claims.get(at),
             self.flows.get(at),
             self.steps.get(at),
-            self.could.get(at),
+            self.could.get(at).zip(self.equals.get(at)),
         );
-        let (Some(claim), Some(&flows), Some(&step), Some(&could)) = known else {
+        let (Some(claim), Some(&flows), Some(&step), Some((&could, &equal))) = known else {
             return nothing(Some(track.most), DataRate::ZERO, Reason::Unmeasured);
         };
         let ladder = &claim.ladder;
@@ -407,6 +418,8 @@ impl Round {
         } else if step > 0 || self.lowest() <= self.budget {
             if step == ladder.top() {
                 Reason::Best
+            } else if equal > step {
+                Reason::Priority
             } else {
                 Reason::Bandwidth
             }

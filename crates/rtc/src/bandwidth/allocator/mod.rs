@@ -93,11 +93,13 @@ pub enum Reason {
     Holding,
     /// A queue on the way is being emptied.
     EmptyingQueue,
+    /// More would fit, but others come first.
+    Priority,
 }
 
 impl Reason {
     /// All of them, in their order.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 10] = [
         Reason::Audio,
         Reason::NotWanted,
         Reason::Unmeasured,
@@ -107,6 +109,7 @@ impl Reason {
         Reason::Least,
         Reason::Holding,
         Reason::EmptyingQueue,
+        Reason::Priority,
     ];
 
     /// A word for statistics.
@@ -121,6 +124,7 @@ impl Reason {
             Reason::Least => "least",
             Reason::Holding => "holding",
             Reason::EmptyingQueue => "emptying-queue",
+            Reason::Priority => "priority",
         }
     }
 }

@@ -45,17 +45,35 @@ impl Claim {
 /// The step for each claim. Everyone gets the lowest, even if that is more than there is; the rest goes
 /// to the highest priority first, step by step and in turn among equals.
 pub(super) fn divide(claims: &[Claim], total: DataRate, margin: f64) -> SmallVec<[usize; 8]> {
+    divide_by(claims, total, margin, |claim| claim.priority)
+}
+
+/// The step for each claim if none came before others.
+pub(super) fn divide_as_equals(
+    claims: &[Claim],
+    total: DataRate,
+    margin: f64,
+) -> SmallVec<[usize; 8]> {
+    divide_by(claims, total, margin, |_| 0)
+}
+
+fn divide_by(
+    claims: &[Claim],
+    total: DataRate,
+    margin: f64,
+    priority_of: impl Fn(&Claim) -> u8,
+) -> SmallVec<[usize; 8]> {
     let mut steps: SmallVec<[usize; 8]> = SmallVec::from_elem(0, claims.len());
     let lowest: DataRate = claims.iter().map(|claim| claim.ladder.rate(0)).sum();
     let mut left = total - lowest;
-    let mut priorities: SmallVec<[u8; 8]> = claims.iter().map(|claim| claim.priority).collect();
+    let mut priorities: SmallVec<[u8; 8]> = claims.iter().map(&priority_of).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
     priorities.dedup();
     for priority in priorities {
         let mut rises = true;
         while std::mem::take(&mut rises) {
             for (claim, step) in claims.iter().zip(&mut steps) {
-                if claim.priority != priority {
+                if priority_of(claim) != priority {
                     continue;
                 }
                 let before = claim.cost(*step, margin);

@@ -376,3 +376,25 @@ fn a_viewer_follows_the_estimate_if_all_its_publishers_are_asked_and_we_measure(
         assert_eq!(viewer.allocator.follows(), follows, "{tracks:?}");
     }
 }
+
+#[test]
+fn a_change_of_priorities_waits_for_nothing_and_is_told() {
+    // There is room for one top layer, or for two in the middle.
+    const KBPS: [u64; 3] = [150, 900, 1_500];
+    let mut viewer = Viewer::new(&[video(0, KBPS), video(1, KBPS)]);
+    viewer.run(20, &estimate(2_450));
+    assert_eq!(viewer.targets(), [Some(MIDDLE); 2]);
+    assert_eq!(viewer.reasons(), [Reason::Bandwidth; 2]);
+    for (first, other) in [(0, 1), (1, 0)] {
+        viewer.tracks[first].priority = 2;
+        viewer.tracks[other].priority = 1;
+        viewer.run(1, &estimate(2_450));
+        assert_eq!(viewer.targets()[first], Some(Target::ALL));
+        assert_eq!(viewer.targets()[other], Some(LOW));
+        assert_eq!(viewer.reasons()[other], Reason::Priority);
+    }
+    // Without the other there would not be more either.
+    viewer.tracks[1].priority = 0;
+    viewer.run(20, &estimate(400));
+    assert_eq!(viewer.reasons(), [Reason::Bandwidth; 2]);
+}
