@@ -325,6 +325,30 @@ test('a viewer follows who speaks, on one connection that is not negotiated anew
   expect(await open(viewer)).toBe(1);
 });
 
+test('the large picture comes before the others', async ({ context }) => {
+  const priorities: string[] = [];
+  context.on('page', (page) =>
+    page.on('websocket', (socket) =>
+      socket.on('framesent', ({ payload }) => {
+        const body = JSON.parse(String(payload)).body;
+        if (body?.request === 'configure' && body.streams?.[0].priority) priorities.push(body.streams[0].priority);
+      }),
+    ),
+  );
+  await enter(context, ROOMS.layers, 'Ann', 'size=640x360');
+  await enter(context, ROOMS.layers, 'Ben', 'size=640x360');
+  const cleo = await enter(context, ROOMS.layers, 'Cleo', 'source=none');
+  await seen(cleo, 'Ann');
+  await seen(cleo, 'Ben');
+  expect(priorities).toEqual([]);
+  for (const [name, expected] of [['Ann', ['high']], ['Ben', ['high', 'low']]] as const) {
+    priorities.length = 0;
+    await tile(cleo, name).getByTestId('enlarge').click();
+    await expect(tile(cleo, name)).toHaveClass(/large/);
+    await expect.poll(() => [...priorities].sort()).toEqual(expected);
+  }
+});
+
 test('the speaker is large, or who is wanted, and the room fits a phone', async ({ context }, info) => {
   const ann = await enter(context, ROOMS.demo, 'Ann');
   const ben = await enter(context, ROOMS.demo, 'Ben');

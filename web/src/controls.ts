@@ -126,6 +126,7 @@ const REASONS: Record<string, string> = {
   least: 'the least there is',
   holding: 'more is tried later',
   'emptying-queue': 'the link is catching up',
+  priority: 'others come first',
   unmeasured: 'it has just begun',
   silent: 'the higher one does not come',
   keyframe: 'waiting for a keyframe',

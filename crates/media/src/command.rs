@@ -63,6 +63,45 @@ impl From<IngestId> for SourceRef {
     }
 }
 
+/// What of a viewer's video is raised first, where its link does not carry all of it. The words are those of W3C's
+/// `RTCPriorityType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Priority {
+    /// After all others.
+    VeryLow,
+    /// As usual.
+    #[default]
+    Low,
+    /// Before what is usual.
+    Medium,
+    /// Before all others.
+    High,
+}
+
+impl Priority {
+    const ALL: [Priority; 4] = [
+        Priority::VeryLow,
+        Priority::Low,
+        Priority::Medium,
+        Priority::High,
+    ];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Priority::VeryLow => "very-low",
+            Priority::Low => "low",
+            Priority::Medium => "medium",
+            Priority::High => "high",
+        }
+    }
+
+    /// The one with this word.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+}
+
 /// How a route selects and relays; a plugin changes it at any time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteOptions {
@@ -76,6 +115,8 @@ pub struct RouteOptions {
     pub temporal: u8,
     /// How long the wanted encoding may be silent before a lower one is relayed.
     pub fallback: Duration,
+    /// What comes first where the link of the sink's peer does not carry all of its video.
+    pub priority: Priority,
     /// Values for the playout-delay extension in units of 10 ms (0 to 4095): (minimum, maximum).
     pub playout_delay: Option<(u16, u16)>,
     /// Messages leave on the data channel of this label, which closes with the route; none: on that of the source, which
@@ -91,10 +132,20 @@ impl Default for RouteOptions {
             spatial: 2,
             temporal: 2,
             fallback: Duration::from_millis(250),
+            priority: Priority::default(),
             playout_delay: None,
             label: None,
         }
     }
+}
+
+/// When a video source is asked for keyframes although nobody needs one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyframeInterval {
+    /// When none has come for so long. It is looked at every 100 ms at most.
+    pub every: Duration,
+    /// Keyframes cannot be told from other pictures, as with end-to-end encryption: only requests count.
+    pub opaque: bool,
 }
 
 /// How much of a video source is kept for new sinks, from the last keyframe on. The keyframe itself is kept
@@ -220,6 +271,11 @@ pub(crate) enum Command {
     KeepKeyframe {
         source: SourceRef,
         keep: Option<KeyframeCache>,
+    },
+    /// To the source's worker: keyframes are wanted every so often.
+    KeyframeInterval {
+        source: SourceRef,
+        interval: Option<KeyframeInterval>,
     },
     /// To the source's worker: keyframes of all its encodings are wanted.
     SourceKeyframes {

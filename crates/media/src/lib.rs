@@ -18,7 +18,7 @@ mod totals;
 mod waiting;
 mod worker;
 
-pub use command::{KeyframeCache, RouteOptions, SourceRef, TrackRef};
+pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
 pub use error::MediaError;
 pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,

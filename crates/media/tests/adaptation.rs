@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use portunus_media::RouteOptions;
 use portunus_media::testing::Simulation;
+use portunus_media::{Priority, RouteOptions};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, seeds};
@@ -259,6 +259,47 @@ fn a_bound_is_lifted_soon_where_the_estimate_fell_while_little_was_sent() {
         simulation.set_options(0, up_to(2, 2));
         simulation.run(2.0);
         assert_eq!(simulation.layer(0), Some(TOP));
+    }
+}
+
+#[test]
+fn what_comes_first_for_the_viewer_is_raised_first() {
+    let of = |priority| RouteOptions {
+        priority,
+        ..RouteOptions::default()
+    };
+    for seed in seeds(3) {
+        let mut simulation = Simulation::new(seed);
+        // There is room for one top layer, or for two in the middle.
+        let down = simulation.link(link(2_450));
+        let kbps = [150, 900, 1_500];
+        let cameras = [0, 1].map(|_| simulation.publish(Layering::Encodings, &kbps));
+        let viewer = simulation.watch_all(&cameras, down);
+        let lines = [0, 2];
+        simulation.set_options_of(viewer, lines[1], of(Priority::High));
+        let layer = |simulation: &mut Simulation, which: usize| {
+            let layers = simulation.stats(viewer).media[lines[which]].layers;
+            layers.map_or((0, ""), |l| (l.substream.unwrap_or(0), l.reason))
+        };
+        for _ in 0..50 {
+            simulation.run(0.5);
+            let [usual, first] = [0, 1].map(|which| layer(&mut simulation, which).0);
+            assert!(usual <= first, "{usual} before {first} with seed {seed}");
+        }
+        assert_eq!(layer(&mut simulation, 0), (0, "priority"));
+        assert_eq!(layer(&mut simulation, 1).0, TOP);
+        // Another one is shown large.
+        simulation.set_options_of(viewer, lines[1], of(Priority::Low));
+        simulation.set_options_of(viewer, lines[0], of(Priority::Medium));
+        simulation.run(3.0);
+        assert_eq!(layer(&mut simulation, 0).0, TOP);
+        assert_eq!(layer(&mut simulation, 1), (0, "priority"));
+        simulation.set_options_of(viewer, lines[0], of(Priority::Low));
+        simulation.run(15.0);
+        // Equals rise in turn, and who has more keeps it as long as it fits.
+        for which in [0, 1] {
+            assert!(layer(&mut simulation, which).0 >= 1, "seed {seed}");
+        }
     }
 }
 

@@ -132,4 +132,5 @@ const KEYS: &[&str] = &[
     "dummy_publisher",
     "dummy_streams",
     "dummy_e2ee",
+    "threads",
 ];

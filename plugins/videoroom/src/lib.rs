@@ -7,7 +7,6 @@ mod broadcast;
 mod config;
 mod delay;
 mod dummy;
-mod fir;
 mod forward;
 mod id;
 mod manage;
@@ -90,9 +89,8 @@ impl VideoRoom {
         };
         let rooms = Registry::new(media.clone(), recorder);
         for room in configured {
-            match rooms.create(Some(room.id), ids, room.options, None) {
-                Ok(room) => fir::start(&room),
-                Err(error) => tracing::warn!("a configured room is left out: {error}"),
+            if let Err(error) = rooms.create(Some(room.id), ids, room.options, None) {
+                tracing::warn!("a configured room is left out: {error}");
             }
         }
         let shared = Shared {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use portunus_core::media::{KeyframeCache, TalkDetection};
+use portunus_core::media::{KeyframeCache, KeyframeInterval, TalkDetection};
 use portunus_core::record::Recording;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
 use portunus_core::{HandleId, Mid, Object};
@@ -81,6 +81,8 @@ pub(crate) struct Stream {
     pub(crate) talk: Talk,
     /// The media plane keeps it from its last keyframe on.
     pub(crate) kept: Option<KeyframeCache>,
+    /// When the media plane asks for keyframes of it.
+    pub(crate) asked_every: Option<KeyframeInterval>,
     pub(crate) recording: Option<Recording>,
     /// The m-lines of subscriptions that receive it.
     pub(crate) receivers: HashSet<(HandleId, usize)>,
@@ -130,6 +132,7 @@ impl Stream {
             moderated: false,
             talk: Talk::default(),
             kept: None,
+            asked_every: None,
             recording: None,
             receivers: HashSet::new(),
             forwarders: Vec::new(),

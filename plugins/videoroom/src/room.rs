@@ -1,13 +1,12 @@
 //! A room: who is in it, and telling them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{Fields, HandleId, Mid, Object};
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 
 use crate::id::{Id, Ids};
 use crate::news::News;
@@ -16,6 +15,9 @@ use crate::participant::{Participant, Published, Stream};
 use crate::refusal::Refusal;
 use crate::speakers::Speakers;
 use crate::subscriber::Subscriber;
+
+/// Publishers of other servers that are remembered after they were thrown out.
+const MAX_KICKED_REMOTES: usize = 64;
 
 /// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
 #[derive(Debug)]
@@ -33,14 +35,14 @@ pub(crate) struct RoomState {
     pub(crate) options: RoomOptions,
     pub(crate) access: Access,
     pub(crate) destroyed: bool,
-    /// Who asks the publishers for keyframes every so often.
-    pub(crate) fir: Option<AbortHandle>,
     pub(crate) people: HashMap<Id, Participant>,
     /// Those whose media is up, in the order in which it came up.
     active: BTreeMap<u64, Id>,
     by_private_id: HashMap<u32, Id>,
     /// Who was thrown out and still holds the handle.
     pub(crate) kicked: HashMap<HandleId, Id>,
+    /// Publishers of other servers that were thrown out last, the newest at the end.
+    kicked_remotes: VecDeque<Id>,
     pub(crate) subscribers: HashMap<HandleId, Subscriber>,
     /// The subscriptions that have seats.
     pub(crate) followers: BTreeSet<HandleId>,
@@ -79,11 +81,11 @@ impl Room {
             options,
             access,
             destroyed: false,
-            fir: None,
             people: HashMap::new(),
             active: BTreeMap::new(),
             by_private_id: HashMap::new(),
             kicked: HashMap::new(),
+            kicked_remotes: VecDeque::new(),
             subscribers: HashMap::new(),
             followers: BTreeSet::new(),
             speakers: Speakers::default(),
@@ -144,6 +146,7 @@ impl RoomState {
 
     /// Adds somebody, whose ids are free.
     pub(crate) fn add(&mut self, person: Participant) {
+        self.kicked_remotes.retain(|kicked| *kicked != person.id);
         self.by_private_id
             .insert(person.private_id, person.id.clone());
         self.people.insert(person.id.clone(), person);
@@ -169,6 +172,24 @@ impl RoomState {
             }
         }
         Some(person)
+    }
+
+    /// Remembers who was thrown out: a client as long as it holds its handle.
+    pub(crate) fn note_kicked(&mut self, person: &Participant) {
+        if let Some(handle) = person.origin.handle() {
+            self.kicked.insert(handle.id(), person.id.clone());
+            return;
+        }
+        if self.kicked_remotes.len() >= MAX_KICKED_REMOTES {
+            self.kicked_remotes.pop_front();
+        }
+        self.kicked_remotes.push_back(person.id.clone());
+    }
+
+    /// Whether this one was thrown out and has not come back.
+    pub(crate) fn is_kicked(&self, id: &Id) -> bool {
+        let mut kicked = self.kicked.values().chain(&self.kicked_remotes);
+        !self.people.contains_key(id) && kicked.any(|kicked| kicked == id)
     }
 
     /// The participant whose private id it is.
@@ -205,6 +226,16 @@ impl RoomState {
         match self.publishing < self.options.publishers {
             true => Ok(()),
             false => Err(Refusal::PublishersFull(self.options.publishers)),
+        }
+    }
+
+    /// Checks that a publisher who is encrypted end to end, or is not, may be here.
+    pub(crate) fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
+        match self.options.require_e2ee && !e2ee {
+            true => Err(Refusal::Unauthorized(
+                "this room needs end-to-end encryption",
+            )),
+            false => Ok(()),
         }
     }
 

@@ -20,9 +20,12 @@ export interface TileOptions {
   seated: boolean;
 }
 
+/** Members of a `configure` request. */
+type LayerSettings = Record<string, number | string>;
+
 export interface GridActions {
-  /** Asks for layers of the picture with this key. */
-  layers(key: string, settings: Record<string, number>): void;
+  /** Asks for layers of the picture with this key, and whether it comes before others. */
+  layers(key: string, settings: LayerSettings): void;
 }
 
 const LEVELS = ['Low', 'Medium', 'High'];
@@ -130,10 +133,12 @@ class Tile {
   private layersReceived = new ReceivedLayers();
   private layerText = '';
   private small = false;
+  /** It comes before the others where there is not enough for all. */
+  private first = false;
   /** What was asked for last, so that nothing is asked twice. */
   private asked = '';
 
-  constructor({ own }: TileOptions, private readonly actions: { layers(settings: Record<string, number>): void; enlarge(): void }) {
+  constructor({ own }: TileOptions, private readonly actions: { layers(settings: LayerSettings): void; enlarge(): void }) {
     this.own = own;
     this.video.autoplay = true;
     this.video.playsInline = true;
@@ -184,6 +189,7 @@ class Tile {
     this.root.classList.toggle('large', large);
     this.large.setAttribute('aria-pressed', String(pinned));
     this.small = small;
+    this.first = large;
     this.ask();
   }
 
@@ -202,11 +208,12 @@ class Tile {
     if (this.layering === null || this.own || !this.video.srcObject) return;
     const spatial = this.spatial.value === '' ? (this.small ? 0 : HIGHEST) : Number(this.spatial.value);
     const temporal = this.temporal.value === '' ? HIGHEST : Number(this.temporal.value);
-    const settings: Record<string, number> =
+    const layers: LayerSettings =
       this.layering === 'svc' ? { spatial_layer: spatial, temporal_layer: temporal } : { substream: spatial, temporal };
+    const settings = { ...layers, priority: this.first ? 'high' : 'low' };
     const text = JSON.stringify(settings);
-    // The highest is what a stream begins with.
-    const begins = this.asked === '' && !this.seated && spatial === HIGHEST && temporal === HIGHEST;
+    // The highest layers and a low priority are what a stream begins with.
+    const begins = this.asked === '' && !this.seated && !this.first && spatial === HIGHEST && temporal === HIGHEST;
     if (text === this.asked || begins) return;
     this.asked = text;
     this.actions.layers(settings);

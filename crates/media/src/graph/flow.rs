@@ -5,6 +5,7 @@ use std::time::Instant;
 use portunus_rtc::bandwidth::{LayerMeter, LayerRates, Layering};
 
 use super::Packet;
+use super::selector::ENCODINGS;
 
 /// The layers of a source as they come in.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(crate) struct Flow {
     svc: bool,
     /// The highest temporal layer of which packets came.
     temporal: u8,
+    /// When the last keyframe of each encoding came.
+    keyframes: [Option<Instant>; ENCODINGS],
     /// Where somebody's link decides on layers.
     meter: Option<Box<LayerMeter>>,
 }
@@ -23,6 +26,11 @@ impl Flow {
     pub(crate) fn record(&mut self, packet: &Packet, encodings: u8) {
         self.svc |= packet.layers.svc;
         self.temporal = self.temporal.max(packet.layers.temporal);
+        if packet.layers.keyframe
+            && let Some(last) = self.keyframes.get_mut(usize::from(packet.encoding))
+        {
+            *last = Some(packet.arrival);
+        }
         if let Some(meter) = &mut self.meter {
             let layer = if encodings > 1 {
                 packet.encoding
@@ -31,6 +39,11 @@ impl Flow {
             };
             meter.record(layer, packet.layers.temporal, packet.data.len());
         }
+    }
+
+    /// When the last keyframe of an encoding came, as far as packets were looked into.
+    pub(crate) fn last_keyframe(&self, encoding: u8) -> Option<Instant> {
+        *self.keyframes.get(usize::from(encoding))?
     }
 
     /// Whether one encoding of it has layers.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Ingest, IngestId, IngestOptions, IngestStatus, Listening, ParameterSets};
 use crate::command::{Command, NewIngest};
-use crate::{KeyframeCache, MediaPlane, SourceRef};
+use crate::{KeyframeCache, KeyframeInterval, MediaPlane, SourceRef};
 
 impl MediaPlane {
     /// Adds a source that is fed without a PeerConnection. It lives until [`MediaPlane::remove_ingest`].
@@ -65,6 +65,15 @@ impl MediaPlane {
     pub fn keep_keyframe(&self, source: impl Into<SourceRef>, keep: Option<KeyframeCache>) {
         let source = source.into();
         self.send_to(source.worker(), Command::KeepKeyframe { source, keep });
+    }
+
+    /// Asks a video source that somebody receives for keyframes when none has come for a time; none: not any more.
+    pub fn ask_keyframes(&self, source: impl Into<SourceRef>, interval: Option<KeyframeInterval>) {
+        let source = source.into();
+        self.send_to(
+            source.worker(),
+            Command::KeyframeInterval { source, interval },
+        );
     }
 
     /// Asks a video source for keyframes of all its encodings.

@@ -16,8 +16,8 @@ use crate::ingest::{IngestMedia, Listening, ParameterSets};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
-    PeerEvent, PeerId, RouteId, RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage,
-    TappedPacket, TrackRef,
+    KeyframeInterval, PeerEvent, PeerId, RouteId, RouteOptions, SourceRef, TalkDetection, Tapped,
+    TappedMessage, TappedPacket, TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -43,6 +43,8 @@ pub struct Requested {
     pub listening: HashMap<IngestId, Listening>,
     /// The sources of which keyframes are kept.
     pub kept: Vec<(SourceRef, KeyframeCache)>,
+    /// The sources that are asked for keyframes when none has come for a time.
+    pub intervals: Vec<(SourceRef, KeyframeInterval)>,
     /// The sources that were asked for keyframes, in the order in which they were.
     pub keyframes: Vec<SourceRef>,
 }
@@ -247,6 +249,12 @@ pub(crate) fn note(notes: &Notes, command: Command) {
         Command::KeepKeyframe { source, keep } => {
             notes.kept.retain(|(of, _)| *of != source);
             notes.kept.extend(keep.map(|keep| (source, keep)));
+        }
+        Command::KeyframeInterval { source, interval } => {
+            notes.intervals.retain(|(of, _)| *of != source);
+            notes
+                .intervals
+                .extend(interval.map(|interval| (source, interval)));
         }
         Command::SourceKeyframes { source } => notes.keyframes.push(source),
         _ => {}

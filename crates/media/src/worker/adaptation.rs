@@ -214,7 +214,7 @@ impl Worker {
             tracks.push(Track {
                 media,
                 kind,
-                priority: 0,
+                priority: route.options.priority as u8,
                 rates: source.flow.rates(source.format.encodings, now),
                 most: bound(&route.options),
                 wanted: route.options.enabled,

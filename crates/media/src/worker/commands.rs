@@ -141,6 +141,9 @@ impl Worker {
             Command::RemoveIngest { ingest } => self.remove_ingest(ingest, now),
             Command::Listen { ingest, listening } => self.listen_to_ingest(ingest, listening),
             Command::KeepKeyframe { source, keep } => self.keep_keyframe(source, keep),
+            Command::KeyframeInterval { source, interval } => {
+                self.set_keyframe_interval(source, interval, now);
+            }
             Command::SourceKeyframes { source } => {
                 if let Some(source) = self.by_source.get(&source).copied() {
                     self.want_keyframes(source, now);

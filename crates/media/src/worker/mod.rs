@@ -14,6 +14,7 @@ mod handshakes;
 mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
+mod intervals;
 mod limits;
 mod messages;
 mod outlets;
@@ -57,6 +58,7 @@ pub(crate) use counters::Counters;
 use forwarding::Forwarding;
 use handshakes::Handshakes;
 use ingest::Ingests;
+use intervals::Intervals;
 use outlets::Outlets;
 use peer::{Peer, Route};
 use relay::Ready;
@@ -115,6 +117,7 @@ pub(crate) struct Worker {
     outlets: Outlets,
     handshakes: Handshakes,
     forwarding: Forwarding,
+    intervals: Intervals,
     out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
@@ -158,6 +161,7 @@ impl Worker {
             outlets: Outlets::default(),
             handshakes: Handshakes::default(),
             forwarding: Forwarding::default(),
+            intervals: Intervals::default(),
             fresh_sources: Vec::new(),
             ready: Vec::new(),
             touched_peers: Vec::new(),
@@ -231,7 +235,9 @@ impl Worker {
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
         let reports = self.forwarding.report_at;
         let reports = reports.map(|at| at.saturating_duration_since(now));
-        [timers, retry, ingests, reports]
+        let keyframes = self.intervals.timeout();
+        let keyframes = keyframes.map(|at| at.saturating_duration_since(now));
+        [timers, retry, ingests, reports, keyframes]
             .into_iter()
             .flatten()
             .min()

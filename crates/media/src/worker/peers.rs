@@ -156,7 +156,7 @@ impl Worker {
         source.push(shared, now);
     }
 
-    /// Peers whose deadline has come.
+    /// Peers whose deadline has come, and sources of which keyframes are due.
     pub(crate) fn run_timers(&mut self, now: Instant) {
         self.checks.expire(now);
         while let Some((at, slot)) = self.timers.pop_due(now) {
@@ -174,6 +174,7 @@ impl Worker {
             }
             self.touch(slot);
         }
+        self.ask_at_intervals(now);
     }
 
     /// Lets all touched peers transmit and tell, and sets their timers.

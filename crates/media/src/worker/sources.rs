@@ -193,6 +193,7 @@ impl Worker {
         if let Some(peer) = self.peer_of(is) {
             peer.sources.retain(|known| *known != key);
         }
+        self.intervals.forget(is);
         self.by_source.remove(&is);
         self.sources.try_remove(key.0);
     }

@@ -62,7 +62,7 @@ impl RoomState {
         let index = stream.index;
         self.relay_stream(id, index);
         self.listen(id);
-        self.keep_keyframes(id);
+        self.tend_keyframes(id);
         self.record(id, false);
         let moderation = if mute { "muted" } else { "unmuted" };
         let event = self

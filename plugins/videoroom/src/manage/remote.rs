@@ -30,6 +30,7 @@ impl Shared {
         let wanted = self.ids.wanted(fields, "id")?;
         let display = fields.string("display")?.map(str::to_owned);
         let metadata = members::object(fields, "metadata")?.cloned();
+        let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);
         let entries = members::some_objects(fields, "streams")?;
         let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
@@ -40,6 +41,7 @@ impl Shared {
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
+        state.check_e2ee(e2ee)?;
         let entries = entries.into_iter().enumerate();
         let streams = entries.map(|(index, entry)| read(entry, &state.options, index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
@@ -54,7 +56,13 @@ impl Shared {
             remote.take_in(stream);
         }
         let (local, rtcp_port) = (remote.local(), remote.rtcp_port());
-        state.add_remote(id.clone(), remote, streams, (display, metadata));
+        let media = Published {
+            active: None,
+            e2ee,
+            streams,
+            remotizations: Vec::new(),
+        };
+        state.add_remote(id.clone(), remote, media, (display, metadata));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(hear(Arc::downgrade(&room), id.clone(), hears));
         }
@@ -75,10 +83,14 @@ impl Shared {
         room.lock().check_remote(&id)?;
         let display = fields.string("display")?.map(str::to_owned);
         let metadata = members::object(fields, "metadata")?.cloned();
+        let e2ee = fields.boolean("e2ee")?;
         let entries = members::objects(fields, "streams")?;
         let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
         let mut state = room.lock();
         state.check_remote(&id)?;
+        if let Some(e2ee) = e2ee {
+            state.check_e2ee(e2ee)?;
+        }
         let mut updates = Vec::new();
         let mut count = state.remote_streams(&id).len();
         for entry in entries {
@@ -88,6 +100,9 @@ impl Shared {
             updates.push((stream, entry.has("description")));
         }
         state.rename_remote(&id, display, metadata);
+        if let Some(media) = state.people.get_mut(&id).and_then(|p| p.media.as_mut()) {
+            media.e2ee = e2ee.unwrap_or(media.e2ee);
+        }
         let mut changed = Vec::new();
         for (stream, described) in updates {
             let index = stream.index;
@@ -117,7 +132,7 @@ impl RoomState {
         &mut self,
         id: Id,
         remote: Remote,
-        streams: Vec<Stream>,
+        media: Published,
         (display, metadata): (Option<String>, Option<Map<String, Value>>),
     ) {
         let private_id = self.new_private_id();
@@ -136,12 +151,6 @@ impl RoomState {
             },
             subscriptions: HashSet::new(),
         });
-        let media = Published {
-            active: None,
-            e2ee: false,
-            streams,
-            remotizations: Vec::new(),
-        };
         self.start_media(&id, media);
         self.media_up(&id);
         self.tell_published(&id);
@@ -151,7 +160,7 @@ impl RoomState {
     /// What a remote publisher sends is heard, kept and recorded like that of any.
     fn take_part(&mut self, id: &Id) {
         self.listen(id);
-        self.keep_keyframes(id);
+        self.tend_keyframes(id);
         self.record(id, false);
     }
 

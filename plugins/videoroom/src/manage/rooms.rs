@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::success;
 use crate::Shared;
-use crate::fir;
 use crate::id::Id;
 use crate::members;
 use crate::options::RoomOptions;
@@ -19,7 +18,6 @@ impl Shared {
         let tokens = members::texts(fields, "allowed")?;
         let wanted = self.ids.wanted(fields, "room")?;
         let room = self.rooms.create(wanted, self.ids, options, tokens)?;
-        fir::start(&room);
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
         let options = state.options.clone();
@@ -40,13 +38,16 @@ impl Shared {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
         let options = state.options.edited(fields)?;
-        let restart = options.fir_freq != state.options.fir_freq;
+        let asks = options.fir_freq != state.options.fir_freq;
         state.options = options.clone();
+        if asks {
+            let people: Vec<Id> = state.people.keys().cloned().collect();
+            for id in people {
+                state.tend_keyframes(&id);
+            }
+        }
         let turn = self.turn(permanent);
         drop(state);
-        if restart {
-            fir::start(&room);
-        }
         let reply = told("edited", &room.id);
         let id = room.id.clone();
         Ok(self.saving(turn, reply, move |turn| turn.keep(&id, &options)))
@@ -79,15 +80,16 @@ impl Shared {
     }
 
     pub(super) fn list(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let shown = fields.string("admin_key")?;
-        let see_all = match (&self.admin_key, shown) {
-            (Some(known), Some(shown)) => {
+        let known = self.admin_key.as_deref();
+        let shown = known.map(|known| Ok::<_, Refusal>((known, fields.string("admin_key")?)));
+        let see_all = match shown.transpose()? {
+            Some((known, Some(shown))) => {
                 if !equal_in_constant_time(known, shown) {
                     return Err(Refusal::Unauthorized("wrong admin_key"));
                 }
                 true
             }
-            (Some(_), None) | (None, _) => false,
+            Some((_, None)) | None => false,
         };
         let mut list = Vec::new();
         for room in self.rooms.all() {

@@ -197,11 +197,7 @@ impl RoomState {
         jsep: &Jsep,
         configured: &mut Configured,
     ) -> Result<(), Refusal> {
-        if self.options.require_e2ee && !jsep.e2ee {
-            return Err(Refusal::Unauthorized(
-                "this room needs end-to-end encryption",
-            ));
-        }
+        self.check_e2ee(jsep.e2ee)?;
         let forced = configure.forced(self)?;
         let person = self.people.get(id).ok_or(Refusal::NotInRoom)?;
         let is_new = person.media.is_none();
@@ -320,7 +316,7 @@ impl RoomState {
             self.extend_remotizations(id);
         }
         self.listen(id);
-        self.keep_keyframes(id);
+        self.tend_keyframes(id);
         self.configure_recording(id, configure);
     }
 
@@ -379,6 +375,7 @@ impl Published {
                 stream.delay = old.delay;
                 stream.talk = old.talk;
                 stream.kept = old.kept;
+                stream.asked_every = old.asked_every;
                 // Another codec begins another file.
                 stream.recording = old.recording.filter(|_| old.codec == stream.codec);
                 stream.forwarders = old.forwarders;

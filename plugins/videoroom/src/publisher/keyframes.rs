@@ -1,8 +1,9 @@
-//! Keeping what publishers send from their last keyframe on, so that new subscribers have a picture at once.
+//! Keyframes of what publishers send: new subscribers get what was kept from the last one on (`bufferkf_ms`), and
+//! publishers are asked for one when none has come for a time (`fir_freq`).
 
 use std::time::Duration;
 
-use portunus_core::media::KeyframeCache;
+use portunus_core::media::{KeyframeCache, KeyframeInterval};
 use portunus_core::sdp::Kind;
 
 use crate::id::Id;
@@ -15,9 +16,9 @@ use crate::room::RoomState;
 const MAX_BYTES: usize = 1 << 20;
 
 impl RoomState {
-    /// Keeps what somebody sends, where the room wants that. What a stream sent while it was closed is never kept: nobody
+    /// Says of what somebody sends whether it is kept, and when it is asked for keyframes, as the room wants it. What a stream sent while it was closed is never kept: nobody
     /// was to see it.
-    pub(crate) fn keep_keyframes(&mut self, id: &Id) {
+    pub(crate) fn tend_keyframes(&mut self, id: &Id) {
         let Some(person) = self.people.get_mut(id) else {
             return;
         };
@@ -33,8 +34,24 @@ impl RoomState {
                 stream.kept = wanted;
                 self.media.keep_keyframe(source, wanted);
             }
+            let wanted = interval(&self.options, stream, e2ee);
+            if stream.asked_every != wanted
+                && let Some(source) = person.origin.source(stream.mid)
+            {
+                stream.asked_every = wanted;
+                self.media.ask_keyframes(source, wanted);
+            }
         }
     }
+}
+
+/// When a stream is asked for a keyframe that nobody needs.
+fn interval(options: &RoomOptions, stream: &Stream, e2ee: bool) -> Option<KeyframeInterval> {
+    let suits = stream.kind == Kind::Video && stream.is_open();
+    (suits && options.fir_freq > 0).then(|| KeyframeInterval {
+        every: Duration::from_secs(options.fir_freq),
+        opaque: e2ee,
+    })
 }
 
 /// What is kept of a stream. Of several layers a new subscriber needs one only, of which nobody knows yet which: there a

@@ -33,7 +33,7 @@ impl RoomState {
 
     /// Throws somebody out.
     pub(crate) fn kick(&mut self, id: &Id) -> Result<(), Refusal> {
-        if !self.people.contains_key(id) && self.kicked.values().any(|kicked| kicked == id) {
+        if self.is_kicked(id) {
             return Ok(());
         }
         if self.named(id)?.origin.is_dummy() {
@@ -48,9 +48,7 @@ impl RoomState {
         let Some(person) = self.remove(id) else {
             return Ok(());
         };
-        if let Some(handle) = person.origin.handle() {
-            self.kicked.insert(handle.id(), id.clone());
-        }
+        self.note_kicked(&person);
         let leaving = self
             .event()
             .with_all(json!({ "leaving": "ok", "reason": "kicked" }));

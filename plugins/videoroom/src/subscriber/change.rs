@@ -80,7 +80,7 @@ impl RoomState {
     /// Answers a request that may have changed what there is to offer.
     pub(super) fn offer_changes(&mut self, key: HandleId, changed: bool) -> Outcome {
         let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        if !changed && !subscriber.due.offer {
+        if !changed && !subscriber.due.offer && !subscriber.due.with_next {
             return Ok(Some((self.updated().into(), None)));
         }
         if subscriber.exchange == Exchange::Offered {
@@ -372,7 +372,7 @@ impl RoomState {
         }
         for key in concerned {
             match self.subscribers.get_mut(&key) {
-                Some(subscriber) if !subscriber.autoupdate => subscriber.due.offer = true,
+                Some(subscriber) if !subscriber.autoupdate => subscriber.due.with_next = true,
                 Some(_) => self.renegotiate(key, None),
                 None => {}
             }

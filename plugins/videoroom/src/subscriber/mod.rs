@@ -77,6 +77,8 @@ enum Exchange {
 struct Due {
     offer: bool,
     restart: bool,
+    /// What a publisher took with it who went: offered with the client's next change, and not by itself.
+    with_next: bool,
 }
 
 /// An m-line.

@@ -153,6 +153,7 @@ impl Line {
         let plain = RouteOptions {
             enabled: gate && self.send && stream.is_open(),
             playout_delay: delay,
+            priority: self.wish.priority,
             ..RouteOptions::default()
         };
         let wish = &self.wish;

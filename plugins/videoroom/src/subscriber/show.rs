@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use portunus_core::media::LayerReason;
+use portunus_core::media::{LayerReason, Priority};
 use portunus_core::sdp::CodecName;
 use portunus_core::{HandleId, Object};
 use serde_json::{Value, json};
@@ -75,6 +75,7 @@ impl Line {
             return head.into();
         };
         let delay = self.wish.delay.range().or(stream.delay.range());
+        let priority = self.wish.priority;
         head.with("feed_id", publisher.id.to_json())
             .with_some("feed_display", publisher.display.as_deref())
             .with_some("feed_metadata", publisher.metadata.clone())
@@ -86,6 +87,10 @@ impl Line {
             .with_some(
                 "playout-delay",
                 delay.map(|(min, max)| json!({ "min-delay": min, "max-delay": max })),
+            )
+            .with_some(
+                "priority",
+                (priority != Priority::default()).then_some(priority.name()),
             )
             .with_all(self.layers(stream))
             .into()

@@ -169,7 +169,11 @@ impl RoomState {
         let before = std::mem::replace(&mut line.source, source);
         line.send = true;
         line.now = Layer::default();
-        line.wish = Wish::default();
+        // How important a picture is depends on its place.
+        line.wish = Wish {
+            priority: line.wish.priority,
+            ..Wish::default()
+        };
         line.wish.apply(&entry.layers);
         let revived = before == Source::None || inactive;
         line.ready &= !revived;

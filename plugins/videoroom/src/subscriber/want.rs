@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use portunus_core::media::Priority;
 use portunus_core::{FieldError, Fields};
 
 use crate::delay::Delay;
@@ -40,11 +41,12 @@ pub(crate) struct Layers {
     pub(crate) fallback: Option<u64>,
     pub(crate) spatial_layer: Option<u8>,
     pub(crate) temporal_layer: Option<u8>,
+    pub(crate) priority: Option<Priority>,
     min_delay: Option<i64>,
     max_delay: Option<i64>,
 }
 
-/// What is wanted of the layers of a stream, and of its delay.
+/// What is wanted of the layers of a stream, of its delay, and whether it comes before others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wish {
     pub(crate) substream: u8,
@@ -52,6 +54,7 @@ pub(crate) struct Wish {
     pub(crate) fallback: Duration,
     pub(crate) spatial_layer: u8,
     pub(crate) temporal_layer: u8,
+    pub(crate) priority: Priority,
     pub(crate) delay: Delay,
 }
 
@@ -63,6 +66,7 @@ impl Default for Wish {
             fallback: FALLBACK,
             spatial_layer: 2,
             temporal_layer: 2,
+            priority: Priority::default(),
             delay: Delay::default(),
         }
     }
@@ -80,6 +84,7 @@ impl Wish {
             Some(0) => self.fallback = FALLBACK,
             Some(micros) => self.fallback = Duration::from_micros(micros),
         }
+        self.priority = layers.priority.unwrap_or(self.priority);
         self.delay.set(layers.min_delay, layers.max_delay);
     }
 }
@@ -92,10 +97,22 @@ impl Layers {
             fallback: fields.positive("fallback")?,
             spatial_layer: fields.layer("spatial_layer")?,
             temporal_layer: fields.layer("temporal_layer")?,
+            priority: priority(fields)?,
             min_delay: fields.integer("min_delay")?,
             max_delay: fields.integer("max_delay")?,
         })
     }
+}
+
+fn priority(fields: Fields<'_>) -> Result<Option<Priority>, FieldError> {
+    let Some(word) = fields.string("priority")? else {
+        return Ok(None);
+    };
+    let known = Priority::from_name(word).ok_or_else(|| FieldError::Type {
+        name: "priority".to_owned(),
+        wanted: "very-low, low, medium or high",
+    })?;
+    Ok(Some(known))
 }
 
 impl Want {

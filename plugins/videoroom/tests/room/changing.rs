@@ -151,6 +151,70 @@ async fn subscriptions_let_go_of_publishers_who_go() {
 }
 
 #[tokio::test]
+async fn without_autoupdate_nothing_is_offered_unasked() {
+    let world = World::new(json!({})).await;
+    let mut al = world.publisher(1, &AV).await;
+    let _bo = world.publisher(2, &AV).await;
+    al.client.event().await;
+    let quiet = json!({ "streams": [{ "feed": 1 }], "autoupdate": false });
+    let mut quiet = world.viewer(quiet).await;
+    let sound = json!({ "request": "subscribe", "streams": [{ "feed": 2, "mid": "0" }] });
+    quiet.change(sound).await;
+    // The publisher goes while the client has not answered yet.
+    ask(&mut al.client, json!({ "request": "unpublish" })).await;
+    quiet.start().await;
+    quiet.client.expect_silence().await;
+    let nobody = json!({ "request": "unsubscribe", "streams": [{ "feed": 9 }] });
+    quiet.change(nobody.clone()).await;
+    assert_eq!(quiet.directions(), ["inactive", "inactive", "sendonly"]);
+    quiet.start().await;
+    assert_eq!(ask(&mut quiet.client, nobody).await, updated(None));
+}
+
+#[tokio::test]
+async fn pictures_have_priorities() {
+    use portunus_core::media::Priority;
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &AV).await;
+    let _bo = world.publisher(2, &AV).await;
+    let mut viewer = world
+        .viewer(json!({ "streams": [{ "feed": 1, "priority": "high" }] }))
+        .await;
+    let priorities = |viewer: &crate::world::Viewer| {
+        let mut routes = world.requested().routes;
+        routes.retain(|route| route.to.peer == viewer.peer);
+        routes.sort_by_key(|route| route.to.mid.to_string());
+        let priorities = routes.into_iter().map(|route| route.options.priority);
+        priorities.collect::<Vec<_>>()
+    };
+    // Sound comes first anyway.
+    assert_eq!(priorities(&viewer), [Priority::Low, Priority::High]);
+    assert_eq!(viewer.told["streams"][0].get("priority"), None);
+    assert_eq!(viewer.told["streams"][1]["priority"], "high");
+    let subscribe = json!({ "request": "subscribe",
+                            "streams": [{ "feed": 2, "mid": "1", "priority": "very-low" }] });
+    viewer.change(subscribe).await;
+    viewer.start().await;
+    assert_eq!(
+        priorities(&viewer)[1..],
+        [Priority::High, Priority::VeryLow]
+    );
+    // It belongs to the place, whoever is shown there.
+    let switch =
+        json!({ "request": "switch", "streams": [{ "feed": 2, "mid": "1", "sub_mid": "1" }] });
+    ask(&mut viewer.client, switch).await;
+    let configure =
+        json!({ "request": "configure", "streams": [{ "mid": "2", "priority": "medium" }] });
+    ask(&mut viewer.client, configure).await;
+    assert_eq!(priorities(&viewer)[1..], [Priority::High, Priority::Medium]);
+    for wrong in [json!("highest"), json!(3), Value::Null] {
+        let configure = json!({ "request": "configure", "mid": "2", "priority": wrong });
+        assert_eq!(code(&ask(&mut viewer.client, configure).await), 430);
+    }
+    assert_eq!(priorities(&viewer)[1..], [Priority::High, Priority::Medium]);
+}
+
+#[tokio::test]
 async fn a_renegotiation_of_the_publisher_shows_in_the_next_offer() {
     let world = World::new(json!({})).await;
     let mut al = world.publisher(1, &AV).await;

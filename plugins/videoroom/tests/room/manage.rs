@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use portunus_core::media::{SourceRef, TrackRef};
+use portunus_core::media::{KeyframeInterval, SourceRef, TrackRef};
 use portunus_core::record::Recorder;
-use portunus_core::testing::{TestClient, TestServer, signed_token};
+use portunus_core::testing::{TestClient, TestServer, jsep, signed_token};
 use portunus_core::{CoreConfig, Mid};
 use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
@@ -260,31 +260,75 @@ async fn participants_are_listed() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn keyframes_are_asked_for_now_and_then() {
     let world = World::new(json!({ "fir_freq": 5 })).await;
-    let al = world.publisher(1, &AV).await;
-    let video = SourceRef::Track(TrackRef {
-        peer: al.peer,
-        mid: Mid::new("1").unwrap(),
-    });
-    let asked = || {
-        let keyframes = world.requested().keyframes;
-        assert!(keyframes.iter().all(|source| *source == video));
-        keyframes.len()
+    let mut al = world.publisher(1, &AV).await;
+    let mut offer = jsep("offer", "bobo", &AV);
+    offer["e2ee"] = true.into();
+    let bo = world.publisher_with(json!({ "id": 2 }), offer).await;
+    let video = |peer| {
+        let mid = Mid::new("1").unwrap();
+        SourceRef::Track(TrackRef { peer, mid })
     };
-    let before = asked();
-    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
-    assert_eq!(asked() - before, 2);
-    // Another interval and the first one again: asked for as often as at first.
+    let every = |seconds, opaque| KeyframeInterval {
+        every: std::time::Duration::from_secs(seconds),
+        opaque,
+    };
+    // Of what is encrypted end to end, nobody can tell when a keyframe comes.
+    let both = |seconds| {
+        [
+            (video(al.peer), every(seconds, false)),
+            (video(bo.peer), every(seconds, true)),
+        ]
+    };
+    let asked = || {
+        let mut intervals = world.requested().intervals;
+        intervals.sort_by_key(|(_, interval)| interval.opaque);
+        intervals
+    };
+    assert_eq!(asked(), both(5));
     let mut client = world.attach().await;
-    for interval in [7, 5] {
-        let edit = json!({ "request": "edit", "room": ROOM, "new_fir_freq": interval });
-        assert_eq!(sync(&mut client, edit).await["videoroom"], "edited");
+    let edit = |seconds: u64| json!({ "request": "edit", "room": ROOM, "new_fir_freq": seconds });
+    sync(&mut client, edit(7)).await;
+    assert_eq!(asked(), both(7));
+    // Who does not send is not asked.
+    let mute = |send: bool| json!({ "request": "configure", "video": send });
+    ask(&mut al.client, mute(false)).await;
+    assert_eq!(asked(), both(7)[1..]);
+    ask(&mut al.client, mute(true)).await;
+    assert_eq!(asked(), both(7));
+    sync(&mut client, edit(0)).await;
+    assert_eq!(asked(), []);
+}
+
+#[tokio::test]
+async fn a_key_that_nobody_configured_is_not_looked_at() {
+    let world = World::new(json!({})).await;
+    let mut client = world.attach().await;
+    let list = |key: Value| json!({ "request": "list", "admin_key": key });
+    for key in [json!("any"), json!(7), Value::Null] {
+        let answer = sync(&mut client, list(key)).await;
+        assert_eq!(answer["videoroom"], "success", "{answer}");
     }
-    let before = asked();
-    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
-    assert_eq!(asked() - before, 2);
+    let keyed = World::empty(VideoRoomConfig {
+        admin_key: Some("k".into()),
+        ..VideoRoomConfig::default()
+    });
+    let mut client = keyed.attach().await;
+    for (key, expected) in [(json!("any"), 433), (json!(7), 430)] {
+        assert_eq!(code(&sync(&mut client, list(key)).await), expected);
+    }
+}
+
+#[test]
+fn a_configured_room_takes_what_create_takes_of_janus() {
+    let section = |threads: Value| {
+        let section = json!({ "room": 1, "threads": threads });
+        ConfiguredRoom::read(section.as_object().unwrap(), false)
+    };
+    assert!(section(json!(2)).is_ok());
+    assert_eq!(section(json!("x")).unwrap_err().key, "threads");
 }
 
 /// What tokens are signed with.

@@ -243,8 +243,11 @@ async fn whoever_detaches_is_gone_and_takes_nothing_with_it() {
     assert_eq!(al.event().await["unpublished"], 2);
     assert_eq!(al.event().await["leaving"], 2);
     assert!(world.server.peers().is_empty());
-    let (_, joined) = world.join(json!({ "id": 2 })).await;
+    let (mut bo, joined) = world.join(json!({ "id": 2 })).await;
     assert_eq!(joined["id"], 2);
+    // This time it published nothing that could end.
+    bo.on_handle("detach", json!({})).await;
+    assert_eq!(al.event().await["leaving"], 2);
 }
 
 #[tokio::test]

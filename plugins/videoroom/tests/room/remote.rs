@@ -379,3 +379,54 @@ async fn a_publisher_of_ours_goes_elsewhere_stream_by_stream() {
     let list = with("list_remotes", json!({ "publisher_id": 1 }));
     assert_eq!(sync(&mut admin, list).await["list"], json!([]));
 }
+
+#[tokio::test]
+async fn to_kick_a_remote_publisher_again_is_no_mistake() {
+    let world = World::new(json!({})).await;
+    let mut admin = world.attach().await;
+    let success = json!({ "videoroom": "success" });
+    let kick = with("kick", json!({ "id": 9 }));
+    for _ in 0..2 {
+        sync(&mut admin, add(json!({}))).await;
+        for _ in 0..2 {
+            assert_eq!(sync(&mut admin, kick.clone()).await, success);
+        }
+    }
+    assert!(world.requested().ingests.is_empty());
+    // It came back and left of itself: there is nobody to kick.
+    sync(&mut admin, add(json!({}))).await;
+    sync(
+        &mut admin,
+        with("remove_remote_publisher", json!({ "id": 9 })),
+    )
+    .await;
+    assert_eq!(code(&sync(&mut admin, kick).await), 428);
+}
+
+#[tokio::test]
+async fn a_remote_publisher_may_be_encrypted_end_to_end() {
+    let world = World::new(json!({ "require_e2ee": true })).await;
+    let mut admin = world.attach().await;
+    for members in [json!({}), json!({ "e2ee": false })] {
+        assert_eq!(code(&sync(&mut admin, add(members)).await), 433);
+    }
+    assert_eq!(
+        code(&sync(&mut admin, add(json!({ "e2ee": 1 }))).await),
+        430
+    );
+    sync(&mut admin, add(json!({ "e2ee": true }))).await;
+    let mut client = world.attach().await;
+    let join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber",
+                       "streams": [{ "feed": 9 }] });
+    client.message(join, None).await;
+    let (_, offer) = client.event_with_jsep().await;
+    assert_eq!(offer.unwrap()["e2ee"], true);
+    let update = |e2ee: bool| {
+        with(
+            "update_remote_publisher",
+            json!({ "id": 9, "e2ee": e2ee, "streams": [] }),
+        )
+    };
+    assert_eq!(code(&sync(&mut admin, update(false)).await), 433);
+    assert_eq!(sync(&mut admin, update(true)).await["videoroom"], "success");
+}

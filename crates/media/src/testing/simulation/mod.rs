@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 use super::bare::{Bare, together};
 use crate::command::Command;
 use crate::plane::{PeerId, RouteId};
-use crate::{Event, KeyframeCache, PeerStats, RouteOptions, TrackRef};
+use crate::{Event, KeyframeCache, KeyframeInterval, PeerStats, RouteOptions, TrackRef};
 
 pub use camera::Camera;
 pub use watcher::{Seen, Watcher};
@@ -206,10 +206,26 @@ impl Simulation {
         streams: StreamConfig,
         change: impl Fn(&mut NegotiatedMedia),
     ) -> usize {
+        self.watch_lines((camera, &[]), link, streams, change)
+    }
+
+    fn watch_lines(
+        &mut self,
+        (camera, further): (usize, &[usize]),
+        link: usize,
+        streams: StreamConfig,
+        change: impl Fn(&mut NegotiatedMedia),
+    ) -> usize {
         let (peer, address) = self.next_client();
         let ssrc = 1_000 * peer.serial as u32;
         let codec = self.cameras[camera].codec;
         let mut lines = vec![video_line("0", ssrc, codec), audio("1", ssrc + 600)];
+        let mut sources = vec![(camera, "0"), (camera, "1")];
+        for (number, camera) in (2..).zip(further) {
+            let codec = self.cameras[*camera].codec;
+            lines.push(video_line(&number.to_string(), ssrc + 20 * number, codec));
+            sources.push((*camera, "0"));
+        }
         for line in &mut lines {
             (line.send, line.recv) = (true, false);
             change(line);
@@ -224,21 +240,24 @@ impl Simulation {
         };
         let told = connection.negotiate(&negotiated, self.now);
         told.expect("a valid description");
-        let source = self.camera_peer(camera);
-        let routes = lines.iter().map(|line| {
+        let routes = lines.iter().zip(sources).map(|(line, (camera, mid))| {
             self.next_id += 1;
             let route = RouteId {
                 worker: peer.worker,
                 serial: 1_000_000 + self.next_id,
             };
-            let track = |peer| TrackRef {
+            let from = TrackRef {
+                peer: self.camera_peer(camera),
+                mid: Mid::new(mid).expect("a valid mid"),
+            };
+            let to = TrackRef {
                 peer,
                 mid: line.mid,
             };
             let added = Command::AddRoute {
                 route,
-                from: track(source).into(),
-                to: track(peer),
+                from: from.into(),
+                to,
                 options: RouteOptions::default(),
             };
             self.workers[usize::from(peer.worker)].inbox.send(added);
@@ -251,7 +270,7 @@ impl Simulation {
             link,
         };
         self.clients.insert(address, client);
-        let watcher = Watcher::new(connection, address, [routes[0], routes[1]]);
+        let watcher = Watcher::new(connection, address, routes);
         self.watchers.push(watcher);
         index
     }
@@ -281,10 +300,33 @@ impl Simulation {
         self.order(route.worker, added);
     }
 
+    /// Somebody watches further cameras as well; their pictures are on the m-lines from the third on.
+    pub fn watch_all(&mut self, cameras: &[usize], link: usize) -> usize {
+        self.watch_lines(
+            (cameras[0], &cameras[1..]),
+            link,
+            StreamConfig::default(),
+            |_| {},
+        )
+    }
+
     /// A viewer asks for something else of the video.
     pub fn set_options(&mut self, watcher: usize, options: RouteOptions) {
-        let [route, _] = self.watchers[watcher].routes;
+        self.set_options_of(watcher, 0, options);
+    }
+
+    /// The same of what it has on another m-line than the first.
+    pub fn set_options_of(&mut self, watcher: usize, line: usize, options: RouteOptions) {
+        let route = self.watchers[watcher].routes[line];
         self.order(route.worker, Command::SetRoute { route, options });
+    }
+
+    /// A publisher is asked for keyframes when none has come for a time; none: no more.
+    pub fn ask_keyframes(&mut self, camera: usize, interval: Option<KeyframeInterval>) {
+        let peer = self.camera_peer(camera);
+        let mid = Mid::new("0").expect("a valid mid");
+        let source = TrackRef { peer, mid }.into();
+        self.order(peer.worker, Command::KeyframeInterval { source, interval });
     }
 
     /// What a publisher may send at most, in bit/s.

@@ -26,7 +26,7 @@ pub struct Seen {
     pub vp9: Option<Vp9>,
 }
 
-/// Somebody who watches one camera.
+/// Somebody who watches a camera, or several; what is told here is of the first.
 #[derive(Debug)]
 pub struct Watcher {
     /// What arrived, and its bytes.
@@ -41,12 +41,12 @@ pub struct Watcher {
     pub mute: bool,
     pub(super) connection: Connection,
     pub(super) address: SocketAddr,
-    pub(super) routes: [RouteId; 2],
+    pub(super) routes: Vec<RouteId>,
     incomplete: BTreeMap<(u32, u8), u16>,
 }
 
 impl Watcher {
-    pub(super) fn new(connection: Connection, address: SocketAddr, routes: [RouteId; 2]) -> Self {
+    pub(super) fn new(connection: Connection, address: SocketAddr, routes: Vec<RouteId>) -> Self {
         Self {
             received: Vec::new(),
             pictures: Vec::new(),

@@ -1,0 +1,108 @@
+//! Keyframes that sources are asked for when none has come for a time.
+
+use std::time::{Duration, Instant};
+
+use super::Worker;
+use crate::graph::{ENCODINGS, Source};
+use crate::{KeyframeInterval, SourceRef};
+
+/// The sources are looked at no more often than this.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The sources that are asked.
+#[derive(Debug, Default)]
+pub(super) struct Intervals {
+    asked: Vec<Asked>,
+    next: Option<Instant>,
+}
+
+/// A source that is asked, and when each of its encodings was last.
+#[derive(Debug)]
+struct Asked {
+    source: SourceRef,
+    interval: KeyframeInterval,
+    last: [Instant; ENCODINGS],
+}
+
+impl Intervals {
+    /// When the next source may have to be asked.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// A source is not asked any more.
+    pub(super) fn forget(&mut self, source: SourceRef) {
+        self.asked.retain(|asked| asked.source != source);
+    }
+}
+
+impl Asked {
+    /// When a keyframe of an encoding is due; none: never.
+    fn due(&self, encoding: u8, source: &Source) -> Option<Instant> {
+        let last = *self.last.get(usize::from(encoding))?;
+        let came = source.flow.last_keyframe(encoding);
+        let came = came.filter(|_| !self.interval.opaque);
+        let last = came.map_or(last, |came| came.max(last));
+        last.checked_add(self.interval.every)
+    }
+}
+
+impl Worker {
+    /// Asks a source for keyframes when none has come for a time, from now on; none: no longer.
+    pub(super) fn set_keyframe_interval(
+        &mut self,
+        is: SourceRef,
+        interval: Option<KeyframeInterval>,
+        now: Instant,
+    ) {
+        self.intervals.forget(is);
+        let Some(interval) = interval.filter(|_| self.is_here(is)) else {
+            return;
+        };
+        // So that its end is the end of this, too.
+        self.source_of(is);
+        self.intervals.asked.push(Asked {
+            source: is,
+            interval,
+            last: [now; ENCODINGS],
+        });
+        self.intervals.next = Some(now);
+    }
+
+    /// Asks the sources of which keyframes are due. One that nobody receives is not asked.
+    pub(super) fn ask_at_intervals(&mut self, now: Instant) {
+        if self.intervals.next.is_none_or(|next| next > now) {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.intervals.asked);
+        let mut next: Option<Instant> = None;
+        for asked in &mut all {
+            let Some(key) = self.by_source.get(&asked.source).copied() else {
+                continue;
+            };
+            for encoding in 0..ENCODINGS as u8 {
+                let Some(source) = self.sources.get(key.0) else {
+                    break;
+                };
+                let is_wanted = source.is_wanted();
+                if encoding >= source.format.encodings {
+                    break;
+                }
+                if asked.due(encoding, source).is_some_and(|due| due <= now) {
+                    if let Some(last) = asked.last.get_mut(usize::from(encoding)) {
+                        *last = now;
+                    }
+                    if is_wanted {
+                        self.want_keyframe(key, encoding, now);
+                    }
+                }
+                let due = self.sources.get(key.0);
+                if let Some(due) = due.and_then(|source| asked.due(encoding, source)) {
+                    next = Some(next.map_or(due, |next| next.min(due)));
+                }
+            }
+        }
+        self.intervals.asked = all;
+        self.intervals.next = next.map(|next| next.max(now + LOOK));
+    }
+}

@@ -1,0 +1,88 @@
+//! When publishers are asked for keyframes, and what a viewer sees until they come, in virtual time.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::time::Duration;
+
+use portunus_media::KeyframeInterval;
+use portunus_media::testing::Simulation;
+use portunus_rtc::bandwidth::{DataRate, Layering};
+use portunus_rtc::testing::{BottleneckLink, seeds};
+
+fn every(seconds: u64) -> KeyframeInterval {
+    KeyframeInterval {
+        every: Duration::from_secs(seconds),
+        opaque: false,
+    }
+}
+
+/// Lets seconds go by in which the publisher sends a keyframe each second of itself; returns how many it was asked for.
+fn asked_beside_its_own(simulation: &mut Simulation, seconds: u32) -> usize {
+    let before = simulation.cameras[0].keyframe_requests;
+    for _ in 0..seconds {
+        let now = simulation.now;
+        simulation.cameras[0].publisher.request_keyframe(0, now);
+        simulation.run(1.0);
+    }
+    simulation.cameras[0].keyframe_requests - before
+}
+
+#[test]
+fn a_publisher_is_asked_for_a_keyframe_when_none_has_come_for_a_time() {
+    let mut simulation = Simulation::new(1);
+    let link = simulation.link(BottleneckLink::of(DataRate::kbps(50_000)));
+    let watched = simulation.publish(Layering::Encodings, &[500]);
+    let unwatched = simulation.publish(Layering::Encodings, &[500]);
+    simulation.watch(watched, link);
+    simulation.run(5.0);
+    let asked = |simulation: &Simulation| simulation.cameras[watched].keyframe_requests;
+    let before = asked(&simulation);
+    simulation.run(9.0);
+    assert_eq!(asked(&simulation), before, "there is no reason to ask");
+    for camera in [watched, unwatched] {
+        simulation.ask_keyframes(camera, Some(every(2)));
+    }
+    simulation.run(9.0);
+    assert_eq!(asked(&simulation) - before, 4);
+    assert_eq!(simulation.cameras[unwatched].keyframe_requests, 0);
+    // Each keyframe begins the time anew.
+    assert_eq!(asked_beside_its_own(&mut simulation, 10), 0);
+    let opaque = KeyframeInterval {
+        opaque: true,
+        ..every(2)
+    };
+    simulation.ask_keyframes(watched, Some(opaque));
+    assert_eq!(asked_beside_its_own(&mut simulation, 9), 4);
+    simulation.ask_keyframes(watched, None);
+    let before = asked(&simulation);
+    simulation.run(9.0);
+    assert_eq!(asked(&simulation), before);
+}
+
+#[test]
+fn a_viewer_of_an_encoding_that_ends_waits_for_one_keyframe_of_the_next() {
+    for seed in seeds(5) {
+        let mut simulation = Simulation::new(seed);
+        let link = simulation.link(BottleneckLink::of(DataRate::kbps(8_000)));
+        let camera = simulation.publish(Layering::Encodings, &[150, 500, 1_700]);
+        simulation.watch(camera, link);
+        simulation.run(15.0);
+        assert_eq!(simulation.layer(0), Some(2));
+        for (left, ends) in [(1, 2), (0, 1)] {
+            let asked = simulation.cameras[camera].keyframe_requests;
+            let from = simulation.seconds(simulation.now);
+            simulation.cameras[camera].publisher.kbps[ends] = 0;
+            simulation.run(10.0);
+            assert_eq!(simulation.layer(0), Some(left as u8));
+            // It is missed for 250 ms; the keyframe takes 120 ms to make, and up to 100 ms there and back.
+            let freeze = simulation.longest_freeze(0, from, from + 10.0);
+            assert!(
+                freeze < 0.5,
+                "{freeze} s without a picture with seed {seed}"
+            );
+            let switches = simulation.switches(0, from, from + 10.0);
+            assert_eq!(switches.len(), 1, "{switches:?}");
+            let asked = simulation.cameras[camera].keyframe_requests - asked;
+            assert!(asked <= 3, "{asked} keyframes were asked for");
+        }
+    }
+}
