@@ -285,7 +285,7 @@ impl Simulation {
 
     /// A viewer watches another camera instead.
     pub fn switch(&mut self, watcher: usize, camera: usize) {
-        let [route, _] = self.watchers[watcher].routes;
+        let route = self.watchers[watcher].routes[0];
         self.order(route.worker, Command::RemoveRoute { route });
         self.next_id += 1;
         let serial = 1_000_000 + self.next_id;
