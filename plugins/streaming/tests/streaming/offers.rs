@@ -205,7 +205,7 @@ async fn nobody_has_the_id_0() {
         let body = json!({ "request": request, "id": 0 });
         assert_eq!(refused(&mut client, body).await, 455, "{request}");
     }
-    // Nor has WHEP.
+    // For WHEP it is none.
     let stream = Stream {
         id: "0",
         part: None,
@@ -214,7 +214,7 @@ async fn nobody_has_the_id_0() {
     };
     let body = world.plugin.watch(&stream).unwrap();
     let code = refused(&mut client, body).await.as_u64().unwrap();
-    assert_eq!(world.plugin.refusal(code), Refusal::NotFound);
+    assert_eq!(world.plugin.refusal(code), Refusal::Parameter);
     let (mut viewer, _) = world.viewer(json!({ "id": 7 })).await;
     let switch = |id: u64| json!({ "request": "switch", "id": id });
     assert_eq!(refused(&mut viewer, switch(0)).await, 455);
