@@ -111,7 +111,7 @@ function whip(info: MountpointInfo, { origin }: Place): Feed[] {
   const sends = (codecs: string[]) => required.every((codec) => codecs.includes(codec));
   const names = required.map((codec) => codec.toUpperCase()).join(' and ');
   const needed = required.length > 0 ? ` The mountpoint takes ${names} only.` : '';
-  const placeholder = token === TOKEN ? ` ${TOKEN} stands for the mountpoint’s token: show its secret to see it.` : '';
+  const placeholder = token === TOKEN ? ` ${TOKEN} stands for the mountpoint’s token: it is shown with its secret, if it has one.` : '';
   const video = info.media?.find((stream) => stream.type === 'video');
   const audio = info.media?.some((stream) => stream.type === 'audio') ?? false;
   const caps = (kind: string) => {

@@ -139,14 +139,16 @@ const events: CallEvents = {
     if (String(data['event']).startsWith('rtsp-')) {
       notice('warning', data['event'] === 'rtsp-disconnected' ? 'The source is away; the server tries again.' : 'The source is back.');
     }
-    if (jsep) void answer(jsep);
     const result = data['result'] ?? {};
+    if (jsep) void answer(jsep, result.status === 'updating');
     const text = layers.update(result);
     if (text) figures.layer(text);
     switch (result.status) {
       case 'started':
       case 'starting':
-        return showPaused(false);
+        if (!updates) showPaused(false);
+        updates = false;
+        return;
       case 'pausing':
         return showPaused(true);
       case 'seeking':
@@ -173,13 +175,17 @@ const events: CallEvents = {
   ended,
 };
 
-async function answer(offer: Jsep): Promise<void> {
+/** An offer that nobody asked for was answered: who has paused stays so. */
+let updates = false;
+
+async function answer(offer: Jsep, update: boolean): Promise<void> {
   const live = call;
   if (!live || !current) return;
   try {
     const ours = await live.receive(offer);
+    updates = update;
     await live.send({ request: 'start' }, ours);
-    showPlayer(current);
+    if (!update) showPlayer(current);
     figures.start(() => live.peerConnection);
   } catch (error) {
     failed(`The offer could not be answered: ${message(error)}`);

@@ -38,11 +38,11 @@ impl Attached {
     ) -> Result<Value, Refusal> {
         match request {
             Request::List => {
-                self.discard_offer(message.jsep.as_ref());
+                self.discard_offer(users, message.jsep.as_ref());
                 Ok(json!({ "list": users.names().collect::<Vec<_>>() }))
             }
             Request::Register => {
-                self.discard_offer(message.jsep.as_ref());
+                self.discard_offer(users, message.jsep.as_ref());
                 let name = Fields(&message.body).required_string("username")?;
                 users.register(self.id, name)?;
                 Ok(json!({ "event": "registered", "username": name }))
@@ -171,15 +171,17 @@ impl Attached {
                     self.update(users, peer, jsep)?;
                 }
             }
-            None => self.discard_offer(jsep),
+            None => self.discard_offer(users, jsep),
         }
         users.record(self.id, changes);
         Ok(json!({ "event": "set" }))
     }
 
-    /// An offer that nobody gets leaves nothing behind.
-    fn discard_offer(&self, jsep: Option<&Jsep>) {
-        if jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer) {
+    /// An offer that nobody gets leaves nothing behind, but for what the other side is about to answer.
+    fn discard_offer(&self, users: &Users, jsep: Option<&Jsep>) {
+        let state = users.get(self.id).map(|me| me.call.state);
+        let calls = matches!(state, Some(CallState::Calling(_)));
+        if !calls && jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer) {
             self.handle.discard_offer();
         }
     }
@@ -289,7 +291,7 @@ impl PluginHandle for Attached {
             }
             Err(refusal) => {
                 if !closes {
-                    self.discard_offer(message.jsep.as_ref());
+                    self.discard_offer(&users, message.jsep.as_ref());
                 }
                 let data = json!({
                     "videocall": "event",

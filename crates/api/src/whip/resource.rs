@@ -12,7 +12,7 @@ use portunus_core::equal_in_constant_time;
 use portunus_core::sdp::{FragmentCandidate, IceCredentials, IceFragment};
 use rand::Rng;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::headers::Match;
 use super::link::{Failure, Link};
@@ -20,6 +20,9 @@ use super::path::Kind;
 use super::problem::Problem;
 use super::registry::Registry;
 use super::{ACCEPT_PATCH, FRAGMENT, SDP, Whip, headers};
+
+/// Changes of one resource that wait at most.
+const MAX_WAITING: usize = 32;
 
 /// What a client of WHIP or WHEP has.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub(super) struct Resource {
     token: Option<String>,
     /// Held by whoever changes it: requests to one resource come one after the other.
     turn: tokio::sync::Mutex<()>,
+    /// For those who wait for their turn: they do even if the client goes.
+    waiting: Arc<Semaphore>,
     ice: Mutex<Ice>,
     offer: Mutex<Offer>,
     _place: OwnedSemaphorePermit,
@@ -71,6 +76,7 @@ impl Resource {
             link,
             token: token.map(str::to_owned),
             turn: tokio::sync::Mutex::default(),
+            waiting: Arc::new(Semaphore::new(MAX_WAITING)),
             ice: Mutex::new(Ice {
                 tag: new_tag(),
                 remote,
@@ -304,12 +310,18 @@ impl Whip {
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
                 .with_header(accept, HeaderValue::from_static(ACCEPT_PATCH)));
         }
+        let waiting = Arc::clone(&resource.waiting).try_acquire_owned();
+        let place = waiting.map_err(|_| {
+            let detail = "too many requests to this resource wait already";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+        })?;
         let body = self.read(body).await?;
         let text = String::from_utf8(body.into())
             .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
         let (is_answer, headers) = (declared == SDP, headers.clone());
         // In a task of its own: what has come as a whole is done, even if the client goes before it has our answer.
         let done = tokio::spawn(async move {
+            let _place = place;
             let _turn = resource.turn.lock().await;
             match is_answer {
                 true => resource.answer(&text).await,

@@ -81,7 +81,7 @@ impl Cursor {
 
     /// Whether the place of a packet was passed: if it comes now, it is late.
     pub(crate) fn has_passed(&self, packet: &Packet) -> bool {
-        packet.seq < self.next
+        self.picture.is_some() && packet.seq < self.next
     }
 }
 

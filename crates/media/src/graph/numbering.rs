@@ -146,7 +146,12 @@ impl Numbering {
                 if packet.seq <= run.last {
                     return self.late(source, packet);
                 }
-                if run.part != part {
+                let is_far = packet.seq.0 - run.last.0 > REMEMBERED;
+                let changes = run.part != part;
+                if is_far {
+                    self.close_up(source, packet);
+                }
+                if changes {
                     self.change_part(part);
                 }
             }

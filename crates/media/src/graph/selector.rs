@@ -15,7 +15,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 const MISSED_FRAMES: u8 = 4;
 /// How long a picture stays until a keyframe of what follows it comes. Then the stream has none that can be told, such as
 /// one that is encrypted end to end.
-const LONGEST_STILL: Duration = Duration::from_secs(1);
+const LONGEST_STILL: Duration = Duration::from_millis(700);
 
 /// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(crate) struct Selector {
     last_packet: [Option<Instant>; ENCODINGS],
     /// Frames of other encodings since the last packet of each.
     missed: [u8; ENCODINGS],
+    /// The timestamps of those that were counted last.
+    counted: [Option<u32>; ENCODINGS],
     /// The receiver has the picture of another stream: what refers to pictures that it lacks is not for it.
     awaits_keyframe: bool,
     /// When the first such packet came.
@@ -210,10 +212,13 @@ impl Selector {
         if let Some(last) = self.last_packet.get_mut(of) {
             *last = Some(packet.arrival);
         }
+        let frame = Some(packet.header.timestamp);
+        let counted = self.counted.get_mut(of);
+        let is_new = counted.is_some_and(|counted| std::mem::replace(counted, frame) != frame);
         for (encoding, missed) in self.missed.iter_mut().enumerate() {
             *missed = match encoding == of {
                 true => 0,
-                false => missed.saturating_add(u8::from(packet.layers.start)),
+                false => missed.saturating_add(u8::from(is_new)),
             };
         }
     }

@@ -389,12 +389,16 @@ impl Worker {
             let fed = sink.route.and_then(|other| self.routes.get(other));
             if fed.is_none_or(|other| other.id <= id || other.to != to) {
                 follows = sink.route.replace(slot) != Some(slot) && sink.numbering.has_begun();
+                if follows && route.progress != Progress::New {
+                    sink.numbering.forget(route.source);
+                }
             }
         }
         if let Some(route) = self.routes.get_mut(slot) {
             route.sink = index.map(|index| (of, index));
             if follows {
                 route.selector.await_keyframe();
+                route.progress = Progress::New;
             }
         }
     }

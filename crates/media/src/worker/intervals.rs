@@ -84,7 +84,7 @@ impl Worker {
                 let Some(source) = self.sources.get(key.0) else {
                     break;
                 };
-                let is_wanted = source.is_wanted();
+                let is_wanted = source.is_wanted() && source.format.is_video;
                 if encoding >= source.format.encodings {
                     break;
                 }
@@ -92,8 +92,12 @@ impl Worker {
                     if let Some(last) = asked.last.get_mut(usize::from(encoding)) {
                         *last = now;
                     }
-                    if is_wanted {
-                        self.want_keyframe(key, encoding, now);
+                    match asked.source {
+                        _ if !is_wanted => {}
+                        SourceRef::Ingest(_) => self.want_keyframe(key, encoding, now),
+                        SourceRef::Track(track) => self.ask_peer(track, |peer, media| {
+                            peer.request_keyframe_once(media, encoding, now);
+                        }),
                     }
                 }
                 let due = self.sources.get(key.0);

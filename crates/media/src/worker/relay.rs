@@ -10,6 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_rtc::Connection;
 use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
 use rtrb::Consumer;
@@ -253,7 +254,9 @@ impl Worker {
         // Both put off what comes too often.
         match is {
             SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
-            SourceRef::Track(track) => self.ask_peer(track, encoding, now),
+            SourceRef::Track(track) => self.ask_peer(track, |peer, media| {
+                peer.request_keyframe(media, encoding, now);
+            }),
         }
     }
 
@@ -268,7 +271,7 @@ impl Worker {
         }
     }
 
-    fn ask_peer(&mut self, track: TrackRef, encoding: u8, now: Instant) {
+    pub(super) fn ask_peer(&mut self, track: TrackRef, ask: impl FnOnce(&mut Connection, usize)) {
         let Some(slot) = self.by_id.get(&track.peer).copied() else {
             return;
         };
@@ -281,7 +284,7 @@ impl Worker {
             .iter()
             .position(|media| media.mid == track.mid);
         if let Some(media) = media {
-            peer.connection.request_keyframe(media, encoding, now);
+            ask(&mut peer.connection, media);
         }
         self.touch(slot);
     }

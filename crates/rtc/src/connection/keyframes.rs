@@ -24,8 +24,17 @@ struct Request {
 }
 
 impl KeyframeRequests {
-    /// Somebody needs a keyframe: it is asked for as soon as it may be.
+    /// Somebody needs a keyframe: it is asked for as soon as it may be, and again if none comes.
     pub(super) fn want(&mut self, of: (usize, u8), now: Instant) {
+        self.add(of, REPEATS, now);
+    }
+
+    /// A keyframe is welcome: it is asked for as soon as it may be.
+    pub(super) fn want_once(&mut self, of: (usize, u8), now: Instant) {
+        self.add(of, 0, now);
+    }
+
+    fn add(&mut self, of: (usize, u8), repeats: u8, now: Instant) {
         let request = match self.all.iter_mut().position(|request| request.of == of) {
             Some(at) => self.all.get_mut(at),
             None => {
@@ -41,7 +50,7 @@ impl KeyframeRequests {
         if let Some(request) = request {
             let at = request.asked.map_or(now, |asked| now.max(asked + APART));
             request.due = Some(request.due.map_or(at, |due| due.min(at)));
-            request.repeats = REPEATS;
+            request.repeats = request.repeats.max(repeats);
         }
     }
 
@@ -49,7 +58,7 @@ impl KeyframeRequests {
     pub(super) fn came(&mut self, of: (usize, u8)) {
         let request = self.all.iter_mut().find(|request| request.of == of);
         if let Some(request) = request {
-            request.due = None;
+            (request.due, request.repeats) = (None, 0);
         }
     }
 
@@ -69,7 +78,7 @@ impl KeyframeRequests {
                     request.repeats = request.repeats.saturating_sub(1);
                 }
                 Asked::NoRoom => {}
-                Asked::NotThere => request.due = None,
+                Asked::NotThere => (request.due, request.repeats) = (None, 0),
             }
         }
     }
@@ -160,6 +169,11 @@ mod tests {
         assert_eq!(asked, [0, 1_000, 2_000]);
         line.want(20_000);
         assert_eq!(line.asked(20_000), 1);
+        line.requests.came((0, 1));
+        let now = line.at(30_000);
+        line.requests.want_once((0, 1), now);
+        let asked: Vec<_> = (30_000..40_000).filter(|ms| line.asked(*ms) > 0).collect();
+        assert_eq!(asked, [30_000], "nobody waits for it");
     }
 
     #[test]

@@ -350,6 +350,11 @@ impl Connection {
         self.keyframes.want((media, encoding), now);
     }
 
+    /// The same for nobody who waits: never again for the same.
+    pub fn request_keyframe_once(&mut self, media: usize, encoding: u8, now: Instant) {
+        self.keyframes.want_once((media, encoding), now);
+    }
+
     /// A keyframe of an encoding came: who waited for one has it.
     pub fn keyframe_came(&mut self, media: usize, encoding: u8) {
         self.keyframes.came((media, encoding));

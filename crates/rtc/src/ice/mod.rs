@@ -241,6 +241,7 @@ impl Ice {
         self.sources.clear();
         self.checks.clear();
         self.out.clear();
+        self.nominations = Nominations::default();
         self.answers = 0;
         self.alive = self.alive.map(|_| now);
         self.refresh();

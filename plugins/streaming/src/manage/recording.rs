@@ -35,7 +35,7 @@ pub(super) async fn recording(shared: &Shared, fields: Fields<'_>) -> Result<Val
             for stream in to_stop(&mountpoint, fields)? {
                 mountpoint.stop_recording(stream);
             }
-            mountpoint.enable(mountpoint.is_enabled());
+            mountpoint.let_in();
         }
         _ => return Err(Refusal::element("action", "expected start or stop")),
     }
@@ -65,7 +65,7 @@ async fn start(
         }
     }
     // What is recorded comes in, also where it is kept from viewers.
-    mountpoint.enable(mountpoint.is_enabled());
+    mountpoint.let_in();
     for (_, outcome) in &started {
         if let Err(error) = outcome.clone().opened().await {
             let reason = error.to_string();
@@ -78,7 +78,7 @@ async fn start(
     for (stream, _) in started {
         mountpoint.stop_recording(stream);
     }
-    mountpoint.enable(mountpoint.is_enabled());
+    mountpoint.let_in();
     Err(refusal)
 }
 

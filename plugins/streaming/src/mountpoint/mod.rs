@@ -172,6 +172,12 @@ impl Mountpoint {
     /// Turns the relaying of what comes in on or off.
     pub(crate) fn enable(&self, enabled: bool) {
         self.enabled.store(enabled, Ordering::Release);
+        self.let_in();
+    }
+
+    /// Lets in what is wanted: by viewers if it is enabled, or by what records it.
+    pub(crate) fn let_in(&self) {
+        let enabled = self.is_enabled();
         match &self.spec.source {
             // A publisher's media is not ours to stop: the routes are closed. A viewer's own file is held.
             SourceSpec::Whip(_) | SourceSpec::OnDemand(_) => {

@@ -68,6 +68,21 @@ fn the_numbers_close_over_all_that_was_never_relayed() {
 }
 
 #[test]
+fn the_numbers_close_over_a_gap_that_is_beyond_repair() {
+    let now = Instant::now();
+    let mut numbering = Numbering::starting_after(99);
+    // A receiver's count of SRTP's roll-overs is lost where more than half of the numbers are left out.
+    let mut out = |seq| {
+        let sent = forward(&mut numbering, A, &packet(seq, 0, now), 90_000);
+        sent.map(|sent| sent.out.0)
+    };
+    assert_eq!(out(10), Some(100));
+    assert_eq!(out(10 + 1_024), Some(100 + 1_024));
+    assert_eq!(out(100_000), Some(101 + 1_024));
+    assert_eq!(out(99_999), None);
+}
+
+#[test]
 fn what_was_lost_keeps_its_number_and_may_come_late() {
     let now = Instant::now();
     let mut numbering = Numbering::starting_after(99);

@@ -257,6 +257,9 @@ impl Worker {
             // The peer is polled as it is.
             false
         });
+        if turn == Turn::Over && !cursor.is_whole() {
+            self.want_keyframes(key, now);
+        }
         turn
     }
 }
@@ -339,6 +342,10 @@ impl Relay<'_> {
                 }
                 Next::Live => {
                     self.route.progress = Progress::Live;
+                    if !cursor.is_whole() {
+                        // What lies between was not kept.
+                        self.route.selector.await_keyframe();
+                    }
                     turn = Turn::Over;
                     break;
                 }
