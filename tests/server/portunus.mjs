@@ -28,7 +28,18 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @param {{ workers?: number, unix?: 'datagram' | 'seqpacket', config?: string, basePath?: string }} [options]
  * @returns {Promise<Server>}
  */
-export async function startPortunus({ workers = 2, unix, config = '', basePath = '/janus' } = {}) {
+export async function startPortunus(options = {}) {
+  for (let tries = 4; ; tries -= 1) {
+    try {
+      return await start(options);
+    } catch (error) {
+      // A port that was free may be somebody else's by now.
+      if (tries === 0 || !String(error).includes('Address already in use')) throw error;
+    }
+  }
+}
+
+async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
   const binary = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/portunus');
   const folder = mkdtempSync(join(tmpdir(), 'portunus-test-'));
   const [http, websocket] = [await freeTcpPort(), await freeTcpPort()];
