@@ -51,6 +51,8 @@ pub struct MediaConfig {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// Layers are chosen, and publishers asked for less, by what the links of viewers carry.
     pub bandwidth_adaptation: bool,
+    /// How long a worker that has had something to do looks for more before it sleeps, in µs; 0: it sleeps at once.
+    pub busy_poll_us: u32,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
     /// How long a medium may be silent before that is reported, in ms; 0: a second.
@@ -83,6 +85,7 @@ impl Default for MediaConfig {
             ice_lite: false,
             certificate: None,
             bandwidth_adaptation: true,
+            busy_poll_us: 0,
             twcc_period_ms: 100,
             no_media_ms: 1_000,
             slow_link_threshold: 4,

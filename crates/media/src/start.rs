@@ -90,6 +90,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             candidates,
             ice_lite: config.ice_lite,
             bandwidth_adaptation: config.bandwidth_adaptation,
+            busy_poll: Duration::from_micros(u64::from(config.busy_poll_us)),
             streams: streams(&config),
             clock,
             peer_count,

@@ -11,9 +11,13 @@ const MOST_WORKERS: usize = 16;
 /// Writes all of them into `dir`.
 pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     fs::write(dir.join("portunus.toml"), portunus(ip, cores))?;
-    for (name, adapts) in [("adapting", true), ("not-adapting", false)] {
-        let adaptation = format!("[media]\nbandwidth_adaptation = {adapts}\n");
-        let text = portunus(ip, cores).replacen("[media]\n", &adaptation, 1);
+    for (name, key) in [
+        ("adapting", "bandwidth_adaptation = true"),
+        ("not-adapting", "bandwidth_adaptation = false"),
+        ("busy-poll", "busy_poll_us = 200"),
+    ] {
+        let media = format!("[media]\n{key}\n");
+        let text = portunus(ip, cores).replacen("[media]\n", &media, 1);
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
     for workers in 1..=MOST_WORKERS {

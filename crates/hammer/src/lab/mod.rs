@@ -79,7 +79,8 @@ const AFTER_HELP: &str = "\
 COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} (the address to serve at), {core} (the
 server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
 {dir}/portunus-N.toml (the same with N workers),
-{dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off) and {dir}/janus/. Two commands are known by name:
+{dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off),
+{dir}/portunus-busy-poll.toml (busy_poll_us = 200) and {dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml
   debian-janus    janus --configs-folder {dir}/janus
 

@@ -87,6 +87,7 @@ fn one_of(
         }],
         ice_lite,
         bandwidth_adaptation: true,
+        busy_poll: Duration::ZERO,
         streams: StreamConfig::default(),
         clock: NtpClock::new(now, Duration::ZERO),
         peer_count: Arc::new(AtomicUsize::new(0)),

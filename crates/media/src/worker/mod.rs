@@ -1,7 +1,7 @@
 //! A worker: one thread, one UDP socket, and all that its peers need.
 //!
 //! A turn takes the commands and packets that are there, relays them, does what is due, and flushes
-//! once. Nothing in it blocks, locks or waits but the poll at its end.
+//! once. Nothing in it blocks, locks or waits but the poll between two of them.
 
 mod adaptation;
 mod arrivals;
@@ -11,6 +11,7 @@ mod counters;
 mod figures;
 mod forwarding;
 mod handshakes;
+mod idle;
 mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
@@ -93,6 +94,7 @@ pub(crate) struct WorkerParts {
     pub(crate) candidates: Vec<LocalCandidate>,
     pub(crate) ice_lite: bool,
     pub(crate) bandwidth_adaptation: bool,
+    pub(crate) busy_poll: Duration,
     pub(crate) streams: StreamConfig,
     pub(crate) clock: NtpClock,
     pub(crate) peer_count: Arc<AtomicUsize>,
@@ -135,6 +137,8 @@ pub(crate) struct Worker {
     /// Messages that the control plane has not taken.
     messages: Waiting,
     counters: Counters,
+    /// Until then it does not sleep.
+    awake_until: Instant,
     running: bool,
 }
 
@@ -171,6 +175,7 @@ impl Worker {
             backlog: VecDeque::new(),
             messages: Waiting::default(),
             counters,
+            awake_until: Instant::now(),
             running: true,
         }
     }
@@ -186,11 +191,7 @@ impl Worker {
             .register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
         let mut more = true;
         while self.running {
-            let wait = if more { Duration::ZERO } else { self.wait() };
-            match self.parts.poll.poll(&mut ready, Some(wait)) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
+            self.poll(&mut ready, more)?;
             self.ingests.note_ready(&ready);
             self.note_forwarding(&ready);
             more = self.turn(&mut batch)?;
