@@ -38,6 +38,10 @@ pub struct Options {
     /// Mountpoints that the viewers are spread over, each with a source of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub mountpoints: u32,
+    /// The sources of mountpoints give each frame to the kernel at once, packets of one size joined
+    /// (UDP_SEGMENT); else packet by packet, as ffmpeg does
+    #[arg(long, conflicts_with = "whip")]
+    pub source_gso: bool,
     /// A further member of the request that makes a mountpoint; VALUE is JSON
     #[arg(long, value_name = "KEY=VALUE", value_parser = member)]
     pub mountpoint_option: Vec<(String, Value)>,
@@ -64,6 +68,7 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     };
     let own = [
         ("mountpoints", json!(options.mountpoints)),
+        ("source-gso", json!(options.source_gso)),
         ("mountpoint-option", json!(options.further_members())),
         ("whip", json!(options.whip.is_some())),
         ("whep", json!(options.whep.is_some())),
@@ -173,7 +178,10 @@ impl Options {
     }
 
     fn source(&self) -> Arc<SourceConfig> {
-        Arc::new(self.load.source())
+        Arc::new(SourceConfig {
+            gso: self.source_gso,
+            ..self.load.source()
+        })
     }
 
     fn by_whep(&self, url: String, source: usize, config: &Arc<SourceConfig>) -> Act {

@@ -69,10 +69,10 @@ impl Sent {
         due.map(|stream| stream.load(Ordering::Relaxed)).sum()
     }
 
-    /// Counts a packet of a stream.
-    pub fn count(&self, stream: usize) {
+    /// Counts packets of a stream.
+    pub fn count(&self, stream: usize, packets: u64) {
         if let Some(stream) = self.0.get(stream) {
-            stream.fetch_add(1, Ordering::Relaxed);
+            stream.fetch_add(packets, Ordering::Relaxed);
         }
     }
 }

@@ -7,11 +7,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use portunus_udp::run_first;
+use portunus_udp::{DATAGRAM_BYTES, SendBatch, run_first};
 
 use super::pace::{Due, Lateness};
 use super::{AUDIO, Packets, Sent, VIDEO, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
+
+/// Packets that are given to the kernel at once, at most: more than a frame usually has.
+const FRAME_PACKETS: usize = 64;
 
 /// What is sent.
 #[derive(Debug, Clone)]
@@ -24,6 +27,8 @@ pub struct SourceConfig {
     pub keyframes: Duration,
     /// All sources send their frames at the same moments; else these are spread over the time of a frame.
     pub aligned: bool,
+    /// Mountpoints get each frame at once, packets of one size joined (UDP_SEGMENT); else packets one by one.
+    pub gso: bool,
     /// Those who publish send lower layers beside the highest: see [`Packets::set_layers`].
     pub simulcast: bool,
     /// Temporal layers of VP8, 1 to 3.
@@ -38,6 +43,7 @@ impl SourceConfig {
             codec: VideoCodec::default(),
             keyframes: Duration::from_secs(2),
             aligned: false,
+            gso: false,
             simulcast: false,
             temporal_layers: 1,
         }
@@ -82,9 +88,12 @@ impl Source {
         }
         let sent = feeds.iter().map(|feed| Arc::clone(&feed.sent)).collect();
         let stopped = Arc::clone(&stop);
+        let batch = config
+            .gso
+            .then(|| SendBatch::new(FRAME_PACKETS * DATAGRAM_BYTES, FRAME_PACKETS, true));
         let thread = thread::Builder::new()
             .name("source".to_owned())
-            .spawn(move || run(&mut feeds, &lateness, &stopped))?;
+            .spawn(move || run(&mut feeds, batch, &lateness, &stopped))?;
         Ok(Self {
             stop,
             thread: Some(thread),
@@ -111,8 +120,8 @@ impl Drop for Source {
 struct Feed {
     packets: Packets,
     sent: Arc<Sent>,
-    video: Option<(UdpSocket, Due)>,
-    audio: Option<(UdpSocket, Due)>,
+    video: Option<(Port, Due)>,
+    audio: Option<(Port, Due)>,
 }
 
 impl Feed {
@@ -129,7 +138,7 @@ impl Feed {
             let socket = UdpSocket::bind((local, 0))?;
             socket.connect(to)?;
             let due = Due::new(start + period.mul_f64(phase), period);
-            io::Result::Ok(Some((socket, due)))
+            io::Result::Ok(Some((Port { socket, to }, due)))
         };
         let traffic = &config.traffic;
         let video = destination.video.filter(|_| traffic.video_bps > 0);
@@ -143,7 +152,7 @@ impl Feed {
     }
 
     /// Sends what is due; says when there is more to do.
-    fn send(&mut self, lateness: &Lateness) -> Option<Instant> {
+    fn send(&mut self, batch: &mut Option<SendBatch>, lateness: &Lateness) -> Option<Instant> {
         let now = Instant::now();
         let Self {
             packets,
@@ -151,38 +160,72 @@ impl Feed {
             video,
             audio,
         } = self;
-        if let Some((socket, due)) = video
+        if let Some((port, due)) = video
             && let Some(late) = due.take(now)
         {
             lateness.note(late);
-            packets.frame(|_, packet| send(socket, packet, VIDEO, sent));
+            let taken = match batch {
+                Some(batch) => {
+                    port.send_joined(batch, |put| packets.frame(|_, packet| put(packet)))
+                }
+                None => port.send_each(|put| packets.frame(|_, packet| put(packet))),
+            };
+            sent.count(VIDEO, taken);
         }
-        if let Some((socket, due)) = audio
+        if let Some((port, due)) = audio
             && let Some(late) = due.take(now)
         {
             lateness.note(late);
-            packets.audio(|_, packet| send(socket, packet, AUDIO, sent));
+            let taken = port.send_each(|put| packets.audio(|_, packet| put(packet)));
+            sent.count(AUDIO, taken);
         }
         let next = [video, audio];
         next.into_iter().flatten().map(|(_, due)| due.at()).min()
     }
 }
 
-fn send(socket: &UdpSocket, packet: &[u8], stream: usize, sent: &Sent) {
-    // Refused while nobody listens (an ICMP answer to an earlier packet): then it counts as not sent.
-    if socket.send(packet).is_ok() {
-        sent.count(stream);
+/// A port of a mountpoint, and the socket that feeds it. What is refused while nobody listens (an ICMP answer to an
+/// earlier packet) counts as not sent.
+struct Port {
+    socket: UdpSocket,
+    to: SocketAddr,
+}
+
+impl Port {
+    /// Sends what `packets` gives to its argument; returns how many the kernel took.
+    fn send_each(&self, packets: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u64 {
+        let mut taken = 0;
+        packets(&mut |packet| taken += u64::from(self.socket.send(packet).is_ok()));
+        taken
+    }
+
+    /// The same by one system call, packets of one size joined.
+    fn send_joined(
+        &self,
+        batch: &mut SendBatch,
+        packets: impl FnOnce(&mut dyn FnMut(&[u8])),
+    ) -> u64 {
+        let to = batch.destination(None, self.to);
+        let before = batch.counters().datagrams;
+        packets(&mut |packet| {
+            if let Some(room) = batch.room(&self.socket).get_mut(..packet.len()) {
+                room.copy_from_slice(packet);
+                batch.commit(packet.len(), &to);
+            }
+        });
+        batch.flush(&self.socket);
+        batch.counters().datagrams - before
     }
 }
 
-fn run(feeds: &mut [Feed], lateness: &Lateness, stop: &AtomicBool) {
+fn run(feeds: &mut [Feed], mut batch: Option<SendBatch>, lateness: &Lateness, stop: &AtomicBool) {
     // Real sources do not wait for each other, and not for those who read: without this right, which
     // root has, frames of several sources may meet.
     run_first();
     while !stop.load(Ordering::Relaxed) {
         let next = feeds
             .iter_mut()
-            .filter_map(|feed| feed.send(lateness))
+            .filter_map(|feed| feed.send(&mut batch, lateness))
             .min();
         let now = Instant::now();
         let next = next.unwrap_or(now + AUDIO_PERIOD);
@@ -200,17 +243,26 @@ mod tests {
 
     #[test]
     fn frames_arrive_and_are_counted() {
+        for gso in [false, true] {
+            frames_arrive(gso);
+        }
+    }
+
+    fn frames_arrive(gso: bool) {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
-        let config = SourceConfig::of(Traffic {
-            video_bps: 1_000_000,
-            fps: 50,
-            packets_per_frame: Some(3),
-            sizes: Sizes::Equal,
-            audio_bps: 0,
-        });
+        let config = SourceConfig {
+            gso,
+            ..SourceConfig::of(Traffic {
+                video_bps: 1_000_000,
+                fps: 50,
+                packets_per_frame: Some(3),
+                sizes: Sizes::Equal,
+                audio_bps: 0,
+            })
+        };
         let destination = Destination {
             video: receiver.local_addr().ok(),
             audio: None,
@@ -223,7 +275,7 @@ mod tests {
             let stamp = Stamp::read(buffer.get(..len).unwrap()).unwrap();
             assert_eq!(stamp.number, number);
         }
-        // The last one may not be counted yet.
-        assert!(source.sent(0).unwrap().packets() >= 8);
+        // The last frame may not be counted yet.
+        assert!(source.sent(0).unwrap().packets() >= 6);
     }
 }

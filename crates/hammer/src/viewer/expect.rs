@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn each_viewer_is_due_what_was_sent_while_it_was_there() {
         let sent = Arc::new(Sent::default());
-        let send = |n: usize| (0..n).for_each(|_| sent.count(0));
+        let send = |n: usize| (0..n).for_each(|_| sent.count(0, 1));
         let mut expectation = Expectation::default();
         expectation.add_source(Arc::clone(&sent));
         send(10);

@@ -110,7 +110,7 @@ impl Sender {
             if seal(transport, &to, made, packet, way, out) {
                 sent += 1;
                 if let Some(counted) = counted {
-                    counted.count(made.stream);
+                    counted.count(made.stream, 1);
                 }
             }
         };
