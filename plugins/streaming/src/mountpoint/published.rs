@@ -44,11 +44,6 @@ impl Mountpoint {
 
     /// Whether `viewer` can be the publisher. One that has been silent for [`VANISHED`] gives way: most likely it has
     /// crashed, and who comes is the same client again.
-    pub(crate) fn admits_publisher(&self, viewer: ViewerId) -> bool {
-        let over = lock(&self.watched).over;
-        self.admits(lock(&self.publisher).as_ref(), over, viewer)
-    }
-
     fn admits(&self, publisher: Option<&Publisher>, over: bool, viewer: ViewerId) -> bool {
         match publisher {
             Some(known) if known.viewer.id == viewer => true,
@@ -58,7 +53,7 @@ impl Mountpoint {
         }
     }
 
-    /// Makes `viewer` the publisher; false unless it is [admitted](Self::admits_publisher).
+    /// Makes `viewer` the publisher; false unless it is [admitted](Self::admits).
     pub(crate) fn take_publisher(&self, viewer: &Arc<Viewer>) -> bool {
         let over = lock(&self.watched).over;
         let former = {

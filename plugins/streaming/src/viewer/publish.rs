@@ -78,14 +78,15 @@ impl Viewer {
         let again = former.is_some();
         // Nobody gives way to an offer that is of no use.
         let (answer, taken) = answer(&mountpoint, &jsep.description)?;
-        if !mountpoint.admits_publisher(self.id) {
-            return Err(ANOTHER_PUBLISHES);
-        }
-        let local = self.handle.answer(answer)?;
+        // The place first: who comes too late has no PeerConnection yet, whose end it would hear of before the refusal.
         if !mountpoint.take_publisher(self) {
-            self.handle.close_pc();
             return Err(ANOTHER_PUBLISHES);
         }
+        let local = self.handle.answer(answer).inspect_err(|_| {
+            if !again {
+                mountpoint.unpublish(self.id);
+            }
+        })?;
         let publishing = self.published_by(&mountpoint, jsep, taken, &former.unwrap_or_default());
         self.begin_publishing(publishing)?;
         if again {

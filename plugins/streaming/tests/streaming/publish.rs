@@ -1,5 +1,7 @@
 //! Publishing to a mountpoint, and watching what is published.
 
+use std::sync::Arc;
+
 use portunus_core::media::{Event, SourceRef};
 use portunus_core::testing::{Line, TestClient, jsep};
 use serde_json::{Value, json};
@@ -327,6 +329,48 @@ async fn one_publishes_at_a_time_and_viewers_outlast_it() {
         try_publish(&mut first, publish("t0k"), &lines).await,
         status("publishing")
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_publishers_at_once_one_has_the_mountpoint_and_the_others_are_told_before_anything_ends()
+{
+    let world = World::new().await;
+    let mut admin = world.client().await;
+    create(&mut admin, studio()).await;
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(world.client().await);
+    }
+    for _ in 0..100 {
+        let start = Arc::new(tokio::sync::Barrier::new(clients.len()));
+        let asked = clients.drain(..).map(|mut client| {
+            let start = start.clone();
+            tokio::spawn(async move {
+                start.wait().await;
+                let answered = try_publish(&mut client, publish("t0k"), &[Line::Audio]).await;
+                (client, answered)
+            })
+        });
+        let asked: Vec<_> = asked.collect();
+        let mut answers = Vec::new();
+        for asked in asked {
+            answers.push(asked.await.unwrap());
+        }
+        let mut publishing = 0;
+        for (mut client, answered) in answers {
+            if answered == status("publishing") {
+                publishing += 1;
+                ask(&mut client, json!({ "request": "unpublish" })).await;
+                assert_eq!(client.next().await["janus"], "hangup");
+            } else {
+                assert_eq!(answered["error_code"], 460);
+                client.expect_silence().await;
+            }
+            clients.push(client);
+        }
+        assert_eq!(publishing, 1);
+        assert!(world.server.peers().is_empty());
+    }
 }
 
 #[tokio::test]
