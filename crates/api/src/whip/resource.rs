@@ -19,7 +19,7 @@ use super::link::{Failure, Link};
 use super::path::Kind;
 use super::problem::Problem;
 use super::registry::Registry;
-use super::{ACCEPT_PATCH, FRAGMENT, SDP, Whip, headers};
+use super::{ACCEPT_PATCH, FRAGMENT, SDP, Whip, headers, retry_after};
 
 /// Changes of one resource that wait at most.
 const MAX_WAITING: usize = 32;
@@ -312,8 +312,11 @@ impl Whip {
         }
         let waiting = Arc::clone(&resource.waiting).try_acquire_owned();
         let place = waiting.map_err(|_| {
-            let detail = "too many requests to this resource wait already";
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+            let detail = format!(
+                "{MAX_WAITING} wait for this resource already: try again later, or end it by DELETE, which does not wait"
+            );
+            let (name, value) = retry_after(1);
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with_header(name, value)
         })?;
         let body = self.read(body).await?;
         let text = String::from_utf8(body.into())

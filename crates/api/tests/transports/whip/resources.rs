@@ -388,6 +388,40 @@ async fn insist(
 }
 
 #[tokio::test]
+async fn more_requests_than_can_wait_are_told_when_to_come_again_but_an_end_is_taken() {
+    let server = start().await;
+    let (resource, sdp) = offered(&server, "/whep/stage/slow").await;
+    // The plugin keeps the first waiting, and that one the others.
+    let mut requests = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let (address, location, sdp) = (server.http(), resource.location().to_owned(), sdp.clone());
+        requests.spawn(async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            send(&mut stream, "PATCH", &location, &[SDP], sdp.as_bytes()).await;
+            read_answer(stream).await
+        });
+    }
+    let mut refused = async || {
+        let answer = tokio::time::timeout(PATIENCE, requests.join_next()).await;
+        answer.expect("an answer in time").unwrap().unwrap()
+    };
+    for _ in 0..8 {
+        let answer = refused().await;
+        let detail = answer.problem(429);
+        assert!(detail.contains("32 wait") && detail.contains("try again"));
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let delete = server
+        .request("DELETE", resource.location(), &[], b"")
+        .await;
+    assert_eq!(delete.status, 200);
+    for _ in 0..32 {
+        refused().await.problem(404);
+    }
+    server.until_idle().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_the_plugin_refuses_ends_the_resource() {
     let server = start().await;
     let (resource, answer) = offered(&server, "/whep/stage/fickle").await;
