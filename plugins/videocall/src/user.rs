@@ -177,11 +177,12 @@ impl Attached {
         Ok(json!({ "event": "set" }))
     }
 
-    /// An offer that nobody gets leaves nothing behind, but for what the other side is about to answer.
+    /// An offer that nobody gets leaves nothing behind, but for what the other side is about to answer. That of who is
+    /// called ends the call with all that is there.
     fn discard_offer(&self, users: &Users, jsep: Option<&Jsep>) {
         let state = users.get(self.id).map(|me| me.call.state);
-        let calls = matches!(state, Some(CallState::Calling(_)));
-        if !calls && jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer) {
+        let pending = matches!(state, Some(CallState::Calling(_) | CallState::Ringing(_)));
+        if !pending && jsep.is_some_and(|jsep| jsep.kind == JsepKind::Offer) {
             self.handle.discard_offer();
         }
     }
@@ -277,9 +278,15 @@ impl PluginHandle for Attached {
         let mut users = lock(&self.users);
         let request = Request::read(&message);
         let calls = matches!(request, Ok(Request::Call));
+        let rings = users.get(self.id).is_some_and(User::rings);
+        let offers = message.jsep.as_ref().map(|jsep| jsep.kind) == Some(JsepKind::Offer);
         let outcome = request.and_then(|request| self.answer(&mut users, request, &message));
         let closes = match &outcome {
+            // Its offer has taken the place of the caller's, which it can no longer answer.
+            _ if rings && offers => true,
             Ok(result) => result.get("event").is_some_and(|event| event == "hangup"),
+            // It has answered, and there is no other answer.
+            Err(Refusal::Answer(_)) => rings,
             Err(refusal) => calls && refusal.ends_attempt(),
         };
         match outcome {

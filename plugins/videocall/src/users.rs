@@ -139,6 +139,11 @@ impl User {
         self.handle.push(transaction, data, jsep);
     }
 
+    /// Whether somebody calls this user.
+    pub(crate) fn rings(&self) -> bool {
+        matches!(self.call.state, CallState::Ringing(_))
+    }
+
     pub(crate) fn cap_bitrate(&self) {
         let bitrate = self.call.settings.bitrate;
         self.handle.set_bitrate((bitrate > 0).then_some(bitrate));

@@ -9,8 +9,8 @@
 mod support;
 
 use portunus_core::media::{CloseReason, Event};
-use portunus_core::testing::jsep;
-use serde_json::json;
+use portunus_core::testing::{Line, TestClient, TestServer, jsep};
+use serde_json::{Value, json};
 use support::{Call, LINES, PACKAGE, ask, error, result, server, state, user};
 
 #[tokio::test]
@@ -289,5 +289,92 @@ async fn an_offer_that_is_refused_leaves_nothing_behind() {
     ] {
         ask(&mut cy, body, offer("cycy")).await;
         assert_eq!(call.server.peers().len(), before);
+    }
+}
+
+/// al calls bo, who has not answered yet.
+async fn ringing() -> (TestServer, TestClient, TestClient) {
+    let server = server();
+    let (mut al, mut bo) = (user(&server, "al").await, user(&server, "bo").await);
+    let call = json!({ "request": "call", "username": "bo" });
+    let calling = ask(&mut al, call, Some(jsep("offer", "alal", &LINES))).await;
+    assert_eq!(calling, result(json!({ "event": "calling" })));
+    assert_eq!(bo.event().await["result"]["event"], "incomingcall");
+    (server, al, bo)
+}
+
+/// Sends a description that cannot be read.
+async fn send_rubbish(client: &mut TestClient, body: Value, kind: &str) {
+    let message = json!({ "body": body, "jsep": { "type": kind, "sdp": "v=1" } });
+    let refused = client.on_handle("message", message).await;
+    assert_eq!(refused["error"]["code"], 465, "{refused}");
+}
+
+#[tokio::test]
+async fn a_call_with_an_offer_that_cannot_be_read_rings_nowhere() {
+    let server = server();
+    let (mut al, mut bo) = (user(&server, "al").await, user(&server, "bo").await);
+    let call = json!({ "request": "call", "username": "bo" });
+    send_rubbish(&mut al, call.clone(), "offer").await;
+    bo.expect_silence().await;
+    assert!(server.peers().is_empty());
+    let calling = ask(&mut al, call, Some(jsep("offer", "alal", &LINES))).await;
+    assert_eq!(calling, result(json!({ "event": "calling" })));
+}
+
+#[tokio::test]
+async fn descriptions_that_cannot_be_read_leave_a_call_ringing() {
+    let (server, mut al, mut bo) = ringing().await;
+    send_rubbish(&mut al, json!({ "request": "set" }), "offer").await;
+    send_rubbish(&mut bo, json!({ "request": "set" }), "offer").await;
+    send_rubbish(&mut bo, json!({ "request": "accept" }), "answer").await;
+    al.expect_silence().await;
+    bo.expect_silence().await;
+    let accept = json!({ "request": "accept" });
+    let accepted = ask(&mut bo, accept, Some(jsep("answer", "bobo", &LINES))).await;
+    assert_eq!(accepted, result(json!({ "event": "accepted" })));
+    let (accepted, answer) = al.event_with_jsep().await;
+    assert_eq!(accepted["result"]["event"], "accepted");
+    assert!(answer.is_some());
+    assert_eq!(server.peers().len(), 2);
+}
+
+/// Both sides are told that the call is over, and can make another.
+async fn expect_ended(server: &TestServer, al: &mut TestClient, bo: &mut TestClient) {
+    assert_eq!(bo.next().await["reason"], "Close PC");
+    let hangup = json!({ "event": "hangup", "username": "bo", "reason": "Remote WebRTC hangup" });
+    assert_eq!(al.event().await, result(hangup));
+    assert_eq!(al.next().await["reason"], "Close PC");
+    assert!(server.peers().is_empty());
+    let call = json!({ "request": "call", "username": "al" });
+    let calling = ask(bo, call, Some(jsep("offer", "bobo", &LINES))).await;
+    assert_eq!(calling, result(json!({ "event": "calling" })));
+    assert_eq!(al.event().await["result"]["event"], "incomingcall");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_ends_the_call_for_both() {
+    let (server, mut al, mut bo) = ringing().await;
+    // The offer that is to be answered is another one meanwhile.
+    let offer = jsep("offer", "alal", &[Line::Video, Line::Audio, Line::Data]);
+    ask(&mut al, json!({ "request": "list" }), Some(offer)).await;
+    let accept = json!({ "request": "accept" });
+    let refused = ask(&mut bo, accept, Some(jsep("answer", "bobo", &LINES))).await;
+    assert_eq!(refused["error_code"], 483, "{refused}");
+    expect_ended(&server, &mut al, &mut bo).await;
+}
+
+#[tokio::test]
+async fn an_offer_of_who_is_called_ends_the_call_that_it_can_no_longer_accept() {
+    for (body, code) in [
+        (json!({ "request": "set" }), Some(483)),
+        (json!({ "request": "accept" }), Some(483)),
+        (json!({ "request": "dance" }), Some(472)),
+        (json!({ "request": "list" }), None),
+    ] {
+        let (server, mut al, mut bo) = ringing().await;
+        let answered = ask(&mut bo, body, Some(jsep("offer", "bobo", &LINES))).await;
+        assert_eq!(answered["error_code"].as_u64(), code, "{answered}");
+        expect_ended(&server, &mut al, &mut bo).await;
     }
 }

@@ -131,7 +131,12 @@ impl Connections {
             JsepKind::Offer => SdpType::Offer,
             JsepKind::Answer => SdpType::Answer,
         };
-        // What was offered but never answered leaves nothing behind.
+        let parsed = match &self.current {
+            Some(connection) => connection.session.parse(raw.sdp, kind),
+            None => RemoteDescription::parse(raw.sdp, kind, &[]),
+        };
+        let mut remote = parsed.map_err(refused)?;
+        // What was offered but never answered leaves nothing behind, once there is an offer in its place.
         let stale = |connection: &Connection| {
             connection.negotiated.is_none()
                 && connection.session.signaling() == Signaling::HaveRemoteOffer
@@ -139,11 +144,6 @@ impl Connections {
         if raw.kind == JsepKind::Offer && self.current.as_ref().is_some_and(stale) {
             self.drop_connection();
         }
-        let parsed = match &self.current {
-            Some(connection) => connection.session.parse(raw.sdp, kind),
-            None => RemoteDescription::parse(raw.sdp, kind, &[]),
-        };
-        let mut remote = parsed.map_err(refused)?;
         remote.rid_order = raw
             .rid_order
             .unwrap_or(self.context.config.rid_order)

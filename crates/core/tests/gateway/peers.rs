@@ -111,6 +111,30 @@ async fn an_offer_that_was_never_answered_makes_way_for_the_next() {
 }
 
 #[tokio::test]
+async fn an_offer_that_waits_outlasts_one_that_cannot_be_read() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let offer = jsep("offer", "abcd", &LINES);
+    client
+        .message(json!({ "do": "nothing" }), Some(offer))
+        .await;
+    let first = world.server.peers();
+    let mut without_credentials = jsep("offer", "efgh", &LINES);
+    let sdp = without_credentials["sdp"].as_str().unwrap();
+    without_credentials["sdp"] = json!(sdp.replace("a=ice-ufrag", "a=x-ufrag"));
+    for offer in [
+        json!({ "type": "offer", "sdp": "v=1" }),
+        without_credentials,
+    ] {
+        let message = json!({ "body": { "do": "answer" }, "jsep": offer });
+        let refused = client.on_handle("message", message).await;
+        assert_eq!(refused["error"]["code"], 465, "{refused}");
+        assert_eq!(world.server.peers(), first);
+    }
+    client.expect_silence().await;
+}
+
+#[tokio::test]
 async fn an_answer_without_an_offer_is_refused() {
     let world = World::new();
     let mut client = world.server.attach(PROBE).await;
