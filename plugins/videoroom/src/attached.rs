@@ -84,12 +84,10 @@ impl Attached {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
         let by_secret = state.options.shows_secret(fields);
-        if state.options.signed_tokens && !by_secret {
-            let token = fields.string("token")?;
-            let descriptor = format!("room={}", room.id);
-            if self.handle.signed_token_opens(token, &descriptor) == Some(false) {
-                return Err(Refusal::Unauthorized("wrong token"));
-            }
+        if !by_secret {
+            state
+                .options
+                .check_signed_token(&room.id, &self.handle, fields)?;
         }
         if !by_secret {
             state.options.check_pin(fields)?;
@@ -269,7 +267,7 @@ impl PluginHandle for Attached {
             Ok(name) => name.to_ascii_lowercase(),
             Err(error) => return self.refuse(&message, &error.into()),
         };
-        if let Some(reply) = self.shared.manage(&name, fields) {
+        if let Some(reply) = self.shared.manage(&name, fields, Some(&self.handle)) {
             self.discard_offer(&message);
             return reply;
         }

@@ -136,7 +136,7 @@ impl Plugin for VideoRoom {
                 .and_then(|name| {
                     let unknown = || Refusal::UnknownRequest(name.to_owned());
                     let name = name.to_ascii_lowercase();
-                    self.shared.manage(&name, fields).ok_or_else(unknown)
+                    self.shared.manage(&name, fields, None).ok_or_else(unknown)
                 }),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))

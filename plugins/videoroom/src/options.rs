@@ -1,10 +1,11 @@
 //! What a room can be told, when it is made and later.
 
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{Fields, Object, equal_in_constant_time};
+use portunus_core::{Fields, Handle, Object, equal_in_constant_time};
 use serde_json::{Map, Value};
 
 use crate::dummy::{Dummy, DummyStream};
+use crate::id::Id;
 use crate::members::check_secret;
 use crate::refusal::Refusal;
 
@@ -192,6 +193,23 @@ impl RoomOptions {
         let shown = fields.string("secret").ok().flatten();
         let pair = self.secret.as_deref().zip(shown);
         pair.is_some_and(|(secret, shown)| equal_in_constant_time(secret, shown))
+    }
+
+    /// Checks that a request shows a token that is signed for `room`, where these are asked for.
+    pub(crate) fn check_signed_token(
+        &self,
+        room: &Id,
+        client: &Handle,
+        fields: Fields<'_>,
+    ) -> Result<(), Refusal> {
+        if !self.signed_tokens {
+            return Ok(());
+        }
+        let token = fields.string("token")?;
+        match client.signed_token_opens(token, &format!("room={room}")) {
+            Some(false) => Err(Refusal::Unauthorized("wrong token")),
+            Some(true) | None => Ok(()),
+        }
     }
 
     /// Checks that a request may join the room.

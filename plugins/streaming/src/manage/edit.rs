@@ -6,14 +6,17 @@ use portunus_core::{Fields, Object};
 use serde_json::{Value, json};
 
 use super::{managed, saved, write};
+use crate::mountpoint::Details;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::secret;
+use crate::spec::SourceSpec;
 
 pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     let description = fields.string("new_description")?;
     let metadata = fields.string("new_metadata")?;
-    let secret = fields.string("new_secret")?;
+    let new_secret = fields.string("new_secret")?;
     let pin = fields.string("new_pin")?;
     let is_private = fields.boolean("new_is_private")?;
     let permanent = fields.boolean("permanent")?.unwrap_or(false);
@@ -23,11 +26,15 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
 
     let told = {
         let mut details = mountpoint.details();
+        // Once more: another may have changed the secret just now.
+        secret::check(fields, "secret", details.secret.as_deref())?;
+        let secret = new_secret.and_then(owned);
+        if secret.is_some() && details.secret.is_none() {
+            check_first_secret(&mountpoint.spec.source, &details, fields)?;
+        }
+        details.secret = secret.or(details.secret.take());
         if let Some(description) = description.and_then(owned) {
             details.description = description;
-        }
-        if let Some(secret) = secret.and_then(owned) {
-            details.secret = Some(secret);
         }
         if let Some(pin) = pin {
             details.pin = owned(pin);
@@ -57,4 +64,24 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
         write(move || saved.keep(spec)).await?;
     }
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
+}
+
+/// A secret opens what the other keys of a mountpoint do, and shows them. Whoever gives it to a mountpoint that has none,
+/// which anybody may edit, has to know them.
+fn check_first_secret(
+    source: &SourceSpec,
+    details: &Details,
+    fields: Fields<'_>,
+) -> Result<(), Refusal> {
+    match source {
+        SourceSpec::Whip(whip) => secret::check(fields, "token", whip.token.as_deref())?,
+        SourceSpec::Rtsp(rtsp) => {
+            let password = rtsp.login.as_ref().map(|(_, password)| password.as_str());
+            secret::check(fields, "rtsp_pwd", password)?;
+            let url = (rtsp.public_url() != rtsp.url).then_some(rtsp.url.as_str());
+            secret::check(fields, "url", url)?;
+        }
+        SourceSpec::Rtp(_) | SourceSpec::Live(_) | SourceSpec::OnDemand(_) => {}
+    }
+    secret::check(fields, "pin", details.pin.as_deref())
 }

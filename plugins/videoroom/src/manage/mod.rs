@@ -7,7 +7,7 @@ mod remote;
 mod remotize;
 mod rooms;
 
-use portunus_core::{Fields, Later, Object, Reply};
+use portunus_core::{Fields, Handle, Later, Object, Reply};
 use serde_json::Value;
 
 use crate::Shared;
@@ -17,11 +17,16 @@ use crate::room::RoomState;
 use crate::saved::{SavedError, Turn};
 
 impl Shared {
-    /// Answers a request; none if it is no such request.
-    pub(crate) fn manage(&self, name: &str, fields: Fields<'_>) -> Option<Reply> {
+    /// Answers a request of a client, or of an administrator; none if it is no such request.
+    pub(crate) fn manage(
+        &self,
+        name: &str,
+        fields: Fields<'_>,
+        client: Option<&Handle>,
+    ) -> Option<Reply> {
         let result = match name {
             "create" => self.create(fields),
-            "edit" => self.edit(fields),
+            "edit" => self.edit(fields, client),
             "destroy" => self.destroy(fields),
             "exists" => self.exists(fields).map(Reply::Success),
             "list" => self.list(fields).map(Reply::Success),

@@ -1,6 +1,6 @@
 //! Making, changing, ending and listing rooms.
 
-use portunus_core::{Fields, Object, Reply, equal_in_constant_time};
+use portunus_core::{Fields, Handle, Object, Reply, equal_in_constant_time};
 use serde_json::Value;
 
 use super::success;
@@ -29,7 +29,11 @@ impl Shared {
         Ok(self.saving(turn, reply, move |turn| turn.keep(&id, &options)))
     }
 
-    pub(super) fn edit(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+    pub(super) fn edit(
+        &self,
+        fields: Fields<'_>,
+        client: Option<&Handle>,
+    ) -> Result<Reply, Refusal> {
         let room = self.rooms.get(&self.ids.required(fields, "room")?)?;
         let mut state = room.lock();
         state.check_secret(fields)?;
@@ -38,6 +42,10 @@ impl Shared {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
         let options = state.options.edited(fields)?;
+        // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
+        if let (None, Some(_), Some(client)) = (&state.options.secret, &options.secret, client) {
+            options.check_signed_token(&room.id, client, fields)?;
+        }
         let asks = options.fir_freq != state.options.fir_freq;
         state.options = options.clone();
         if asks {

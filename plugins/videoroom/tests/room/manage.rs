@@ -375,6 +375,13 @@ impl Signed {
         Self { client, api }
     }
 
+    /// A request that is answered at once.
+    async fn request(&mut self, body: Value) -> Value {
+        let members = json!({ "token": self.api, "body": body });
+        let reply = self.client.on_handle("message", members).await;
+        reply["plugindata"]["data"].clone()
+    }
+
     async fn join(&mut self, ptype: &str, token: &str) -> Value {
         let body =
             json!({ "request": "join", "room": 5, "ptype": ptype, "feed": 9, "token": token });
@@ -401,6 +408,25 @@ async fn signed_tokens_let_in_whoever_shows_them() {
     let mut client = Signed::attach(&server).await;
     let joined = client.join("publisher", &others).await;
     assert_eq!(joined["videoroom"], "joined", "{joined}");
+}
+
+#[tokio::test]
+async fn a_room_of_signed_tokens_gets_its_first_secret_from_who_may_enter() {
+    let own = signed_token(&format!("{},{PACKAGE},room=5", u32::MAX), SIGNS);
+    let others = signed_token(&format!("{},{PACKAGE},room=6", u32::MAX), SIGNS);
+    let server = signed_room(signing());
+    let mut client = Signed::attach(&server).await;
+    for token in [json!(""), json!(others)] {
+        let edit = json!({ "request": "edit", "room": 5, "new_secret": "s", "token": token });
+        assert_eq!(code(&client.request(edit).await), 433);
+    }
+    // All else may be changed, and with the secret that as well.
+    let edit = json!({ "request": "edit", "room": 5, "new_description": "Hall" });
+    assert_eq!(client.request(edit).await["videoroom"], "edited");
+    let edit = json!({ "request": "edit", "room": 5, "new_secret": "s", "token": own });
+    assert_eq!(client.request(edit).await["videoroom"], "edited");
+    let edit = json!({ "request": "edit", "room": 5, "secret": "s", "new_secret": "t" });
+    assert_eq!(client.request(edit).await["videoroom"], "edited");
 }
 
 #[tokio::test]
