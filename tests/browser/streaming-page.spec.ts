@@ -242,6 +242,30 @@ test('who has no mountpoint yet makes one with a click, and feeds it', async ({ 
   expect(await empty.stop()).toBe(0);
 });
 
+test('a pause outlasts a connection that comes up after it', async ({ page }) => {
+  let held: (() => void) | undefined;
+  await page.routeWebSocket(/./, (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((message) => {
+      const { transaction, plugindata } = JSON.parse(String(message));
+      if (transaction === undefined && plugindata?.data?.result?.status === 'started') held = () => socket.send(message);
+      else socket.send(message);
+    });
+  });
+  await page.goto('/streaming.html');
+  await play(page, CODECS.vp8);
+  await expect.poll(() => held !== undefined).toBe(true);
+  const pause = page.getByTestId('pause');
+  await pause.click();
+  await expect(pause).toHaveText('Go on');
+  held?.();
+  // What comes after it has been read once this has.
+  await lineFor(page, CODECS.h264, 'ffmpeg');
+  await expect(pause).toHaveText('Go on');
+  await pause.click();
+  await expect(pause).toHaveText('Pause');
+});
+
 test('a PIN is asked for, and a secret before ports are shown', async ({ page, feed }) => {
   await page.goto('/streaming.html');
   const row = page.getByTestId('mountpoint-21');
@@ -286,6 +310,8 @@ test('a mountpoint of type whip with codecs of its own shows what can send them'
   await expect(gstreamer).toContainText('signaller::auth-token=TOKEN');
   await expect(stage.getByTestId('line-ffmpeg')).toHaveCount(0);
   await expect(stage.getByTestId('line-obs')).toHaveCount(0);
+  // It has none that could be asked for.
+  await expect(stage.getByTestId('secret')).toHaveCount(0);
   const phone = page.getByTestId('mountpoint-29');
   await phone.getByTestId('feed').click();
   await expect(phone.getByTestId('line-whip')).toContainText('/whip/29');

@@ -36,6 +36,8 @@ export interface MountpointInfo {
   /** Of a file, in seconds. */
   duration?: number;
   secret?: string;
+  /** More is told to those who show a secret. */
+  secret_required?: boolean;
   token?: string;
   /** A publisher has to show a token, or the secret. */
   token_required?: boolean;
@@ -70,7 +72,8 @@ export function feeds(info: MountpointInfo, place: Place): Feed[] {
 
 /** Whether more is told to those who show the secret. */
 export function hasMore(info: MountpointInfo): boolean {
-  if (info.whip) return !!info.token_required && !info.token && !info.secret;
+  if (!info.secret_required || info.secret) return false;
+  if (info.whip) return true;
   if (info.rtsp || info.filename || info.media?.every((stream) => stream.mid === undefined)) return false;
   return feeds(info, { origin: '', host: '' }).length === 0;
 }
@@ -111,7 +114,8 @@ function whip(info: MountpointInfo, { origin }: Place): Feed[] {
   const sends = (codecs: string[]) => required.every((codec) => codecs.includes(codec));
   const names = required.map((codec) => codec.toUpperCase()).join(' and ');
   const needed = required.length > 0 ? ` The mountpoint takes ${names} only.` : '';
-  const placeholder = token === TOKEN ? ` ${TOKEN} stands for the mountpoint’s token: it is shown with its secret, if it has one.` : '';
+  const where = info.secret_required ? ', which is shown with its secret' : ', which is not shown: it has no secret to show it with';
+  const placeholder = token === TOKEN ? ` ${TOKEN} stands for the mountpoint’s token${where}.` : '';
   const video = info.media?.find((stream) => stream.type === 'video');
   const audio = info.media?.some((stream) => stream.type === 'audio') ?? false;
   const caps = (kind: string) => {

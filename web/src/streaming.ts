@@ -28,6 +28,8 @@ const list = new MountpointList(element('streams'), element('none'), {
 });
 const position = new PositionBar(element('position'), (position) => run(call?.send({ request: 'seek', position })));
 const pause = element<HTMLButtonElement>('pause');
+/** Who has paused wants to go on. */
+let goesOn = false;
 
 let session: Session | null = null;
 let call: Call | null = null;
@@ -40,8 +42,8 @@ let stopping: ReturnType<typeof setTimeout> | undefined;
 
 element('stop').addEventListener('click', () => stop());
 pause.addEventListener('click', () => {
-  const paused = pause.getAttribute('aria-pressed') !== 'true';
-  run(call?.send({ request: paused ? 'pause' : 'start' }));
+  goesOn = pause.getAttribute('aria-pressed') === 'true';
+  run(call?.send({ request: goesOn ? 'start' : 'pause' }));
 });
 for (const kind of ['rtp', 'whip'] as const) element(`try-${kind}`).addEventListener('click', () => void tryOut(kind));
 document.addEventListener('visibilitychange', () => {
@@ -146,8 +148,9 @@ const events: CallEvents = {
     switch (result.status) {
       case 'started':
       case 'starting':
-        if (!updates) showPaused(false);
-        updates = false;
+        // It tells of a connection that came up, too, and answers what nobody has pressed: who has paused stays so.
+        if (goesOn) showPaused(false);
+        goesOn = false;
         return;
       case 'pausing':
         return showPaused(true);
@@ -175,15 +178,11 @@ const events: CallEvents = {
   ended,
 };
 
-/** An offer that nobody asked for was answered: who has paused stays so. */
-let updates = false;
-
 async function answer(offer: Jsep, update: boolean): Promise<void> {
   const live = call;
   if (!live || !current) return;
   try {
     const ours = await live.receive(offer);
-    updates = update;
     await live.send({ request: 'start' }, ours);
     if (!update) showPlayer(current);
     figures.start(() => live.peerConnection);
@@ -200,6 +199,7 @@ function showPlayer({ mountpoint, streams, duration }: NonNullable<typeof curren
   element('log').replaceChildren();
   layers.show(streams);
   position.show(duration);
+  goesOn = false;
   showPaused(false);
   element('player').scrollIntoView({ block: 'nearest' });
 }

@@ -81,6 +81,7 @@ impl Mountpoint {
             .with_some("name", admin.then_some(self.name.as_str()))
             .with("description", details.description)
             .with_some("metadata", details.metadata)
+            .with_some("secret_required", on(has_secret))
             .with_some("secret", details.secret.filter(|_| admin))
             .with_some("pin", details.pin.filter(|_| keys))
             .with_some("is_private", on(admin && details.is_private))

@@ -102,6 +102,7 @@ async fn lists_and_details_show_what_each_may_see() {
     for secret in ["name", "secret", "pin", "viewers", "is_private"] {
         assert_eq!(public.get(secret), None, "{secret}");
     }
+    assert_eq!(public["secret_required"], true);
     assert_eq!(public["bufferkf_ms"], 2000);
     let audio = &public["media"][0];
     assert_eq!(audio["mindex"], 0);
@@ -249,6 +250,7 @@ async fn a_first_secret_is_set_by_who_knows_what_it_opens() {
             assert_eq!(info.get(key), None, "{key}");
         }
         assert_eq!(info["viewers"], 0, "all else is for everybody");
+        assert_eq!(info.get("secret_required"), None);
     }
     let camera = client.request(with("info", 8, json!({}))).await;
     assert_eq!(camera["info"]["url"], "rtsp://127.0.0.1:9/x");
