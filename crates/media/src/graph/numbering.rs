@@ -17,6 +17,8 @@ const MAX_RUNS: usize = 128;
 /// how many at most in practice, where ids have 7 bits and none is out of reach.
 const VP9_REACH: u16 = 255;
 const VP9_REACH_SHORT: u16 = 63;
+/// How many frame numbers a dependency descriptor refers back at most (12 bits and one).
+const FRAME_REACH: u16 = 4_096;
 
 /// What became of a packet when it was sent: enough to write it again, to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -280,7 +282,10 @@ impl Numbering {
         };
         // Receivers take a frame with a lower number to be from before the last one.
         let frame_offset = match (packet.frame, self.last_frame) {
-            (Some(frame), Some(last)) => last.wrapping_add(1).wrapping_sub(frame),
+            (Some(frame), Some(last)) => {
+                let reach = if refers_back(packet) { FRAME_REACH } else { 0 };
+                last.wrapping_add(reach + 1).wrapping_sub(frame)
+            }
             _ => 0,
         };
         let run = Run {
@@ -303,10 +308,7 @@ impl Numbering {
 
     /// The numbers of the picture that a switch begins with.
     fn next_ids(&self, packet: &Packet, ids: PictureIds) -> PictureIds {
-        let refers_back =
-            packet.codec == Codec::Vp9 && !(packet.layers.keyframe && packet.layers.start);
-        // Without a keyframe, references must not hit what the receiver has of the stream before: it is to wait.
-        let reach = match refers_back {
+        let reach = match packet.codec == Codec::Vp9 && refers_back(packet) {
             false => 0,
             true if ids.is_short || self.last_ids.is_short => VP9_REACH_SHORT,
             true => VP9_REACH,
@@ -344,6 +346,12 @@ impl Numbering {
         let sent = runs.find_map(|run| run.find(packet.seq))?;
         self.is_recent(sent.out).then_some(sent)
     }
+}
+
+/// Whether a stream that begins with this packet refers to what was before. Its references must not hit what the receiver
+/// has of another stream: it is to wait for a keyframe.
+fn refers_back(packet: &Packet) -> bool {
+    !(packet.layers.keyframe && packet.layers.start)
 }
 
 #[cfg(test)]

@@ -121,6 +121,7 @@ fn a_source_switch_continues_av1_frame_numbers_and_gaps_stay() {
     let av1 = |seq, frame| {
         let mut packet = packet(seq, 0, now);
         packet.frame = Some(frame);
+        (packet.layers.keyframe, packet.layers.start) = (true, true);
         packet
     };
     let mut out = |source, packet: &Packet| {
@@ -132,6 +133,17 @@ fn a_source_switch_continues_av1_frame_numbers_and_gaps_stay() {
     assert_eq!(out(B, &av1(70, 40_000)), 2);
     assert_eq!(out(B, &av1(71, 40_002)), 4);
     assert_eq!(out(A, &av1(9, 7)), 5);
+    let mut without_keyframe = av1(10, 30_000);
+    without_keyframe.layers.keyframe = false;
+    let first = out(B, &without_keyframe);
+    assert_eq!(
+        first,
+        5 + 4_096 + 1,
+        "it refers to nothing that was sent before"
+    );
+    without_keyframe.seq = SeqNo(11);
+    without_keyframe.frame = Some(30_001);
+    assert_eq!(out(B, &without_keyframe), first + 1);
 }
 
 #[test]
