@@ -212,6 +212,10 @@ pub(crate) enum Command {
     RequestKeyframe {
         peer: PeerId,
     },
+    /// What it sends is encrypted end to end.
+    SetOpaque {
+        peer: PeerId,
+    },
     DetectTalking {
         track: TrackRef,
         detection: Option<TalkDetection>,
@@ -306,6 +310,7 @@ impl Command {
             | Command::ClosePeer { peer }
             | Command::SetBitrate { peer, .. }
             | Command::RequestKeyframe { peer }
+            | Command::SetOpaque { peer }
             | Command::SendData { peer, .. }
             | Command::Stats { peer, .. } => Some(*peer),
             _ => None,

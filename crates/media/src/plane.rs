@@ -342,6 +342,12 @@ impl MediaPlane {
         self.send(peer, Command::SetBitrate { peer, bitrate });
     }
 
+    /// What the peer sends is encrypted end to end: payloads do not say whether they are keyframes. What codecs say outside
+    /// of that is still believed.
+    pub fn set_opaque(&self, peer: PeerId) {
+        self.send(peer, Command::SetOpaque { peer });
+    }
+
     /// Asks the peer for a keyframe on all its video.
     pub fn request_keyframe(&self, peer: PeerId) {
         self.send(peer, Command::RequestKeyframe { peer });

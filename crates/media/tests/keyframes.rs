@@ -7,6 +7,7 @@ use portunus_media::KeyframeInterval;
 use portunus_media::testing::Simulation;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, seeds};
+use portunus_sdp::negotiated::Codec;
 
 fn every(seconds: u64) -> KeyframeInterval {
     KeyframeInterval {
@@ -85,4 +86,43 @@ fn a_viewer_of_an_encoding_that_ends_waits_for_one_keyframe_of_the_next() {
             assert!(asked <= 3, "{asked} keyframes were asked for");
         }
     }
+}
+
+#[test]
+fn noise_is_taken_for_no_keyframe_of_who_encrypts_end_to_end() {
+    for (codec, layering, asked) in [
+        // Nothing tells when one has come: the request is repeated, but not for ever.
+        (Codec::Vp8, Layering::Encodings, 3),
+        // The descriptor stands before what is encrypted.
+        (Codec::Vp9, Layering::Spatial, 1),
+    ] {
+        let mut simulation = Simulation::new(1);
+        let link = simulation.link(BottleneckLink::of(DataRate::kbps(50_000)));
+        let camera = simulation.publish_as(codec, layering, &[500]);
+        simulation.encrypt(camera);
+        simulation.watch(camera, link);
+        simulation.run(10.0);
+        let before = simulation.cameras[camera].keyframe_requests;
+        simulation.request_keyframe(camera);
+        simulation.run(10.0);
+        let after = simulation.cameras[camera].keyframe_requests;
+        assert_eq!(after - before, asked, "{codec:?}");
+    }
+}
+
+#[test]
+fn a_lost_request_of_who_encrypts_end_to_end_is_repeated() {
+    let mut simulation = Simulation::new(1);
+    let link = simulation.link(BottleneckLink::of(DataRate::kbps(50_000)));
+    let camera = simulation.publish(Layering::Encodings, &[500]);
+    simulation.encrypt(camera);
+    simulation.watch(camera, link);
+    simulation.run(10.0);
+    simulation.cameras[camera].is_deaf = true;
+    let before = simulation.cameras[camera].keyframe_requests;
+    simulation.request_keyframe(camera);
+    simulation.run(0.5);
+    simulation.cameras[camera].is_deaf = false;
+    simulation.run(1.0);
+    assert_eq!(simulation.cameras[camera].keyframe_requests - before, 2);
 }

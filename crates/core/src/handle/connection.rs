@@ -161,11 +161,14 @@ impl Connections {
             JsepKind::Offer => self.remote_offer(handle, remote)?,
             JsepKind::Answer => self.remote_answer(remote)?,
         };
-        let connection = self.current.as_mut();
-        let e2ee = connection.is_some_and(|connection| {
+        let mut e2ee = false;
+        if let Some(connection) = &mut self.current {
+            if raw.e2ee && !connection.e2ee {
+                self.context.media.set_opaque(connection.peer);
+            }
             connection.e2ee |= raw.e2ee;
-            connection.e2ee
-        });
+            e2ee = connection.e2ee;
+        }
         let (kind, svc) = (raw.kind, raw.svc(&mids));
         Ok(Jsep {
             kind,

@@ -36,6 +36,9 @@ async fn an_offer_is_answered() {
     let (_, answer) = client.event_with_jsep().await;
     let answer = answer.unwrap();
     assert_eq!(answer["e2ee"], true);
+    let peers = world.server.peers();
+    let opaque = world.server.requested().opaque;
+    assert_eq!(opaque, peers.into_iter().collect());
     let sdp = answer["sdp"].as_str().unwrap();
     assert!(
         sdp.contains("a=group:BUNDLE 0 1 2") && sdp.contains("a=setup:passive"),

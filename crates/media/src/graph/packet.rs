@@ -239,6 +239,12 @@ impl Packet {
         self.carried = kinds.filter_map(|(id, _)| numbers.kind(id)).collect();
     }
 
+    /// Whether what is known of its frame stands outside of what is encrypted end to end: in a descriptor of VP9 (RFC 9628
+    /// section 4.2) or in a header extension.
+    pub(crate) fn is_described_outside(&self) -> bool {
+        self.codec == Codec::Vp9 || self.frame.is_some()
+    }
+
     /// The marker bit for a receiver that gets the spatial layers up to `top`; none without SVC.
     #[inline]
     pub(crate) fn marker(&self, top: Option<u8>) -> bool {

@@ -45,6 +45,8 @@ pub struct Requested {
     pub kept: Vec<(SourceRef, KeyframeCache)>,
     /// The sources that are asked for keyframes when none has come for a time.
     pub intervals: Vec<(SourceRef, KeyframeInterval)>,
+    /// The peers whose media is encrypted end to end.
+    pub opaque: HashSet<PeerId>,
     /// The sources that were asked for keyframes, in the order in which they were.
     pub keyframes: Vec<SourceRef>,
 }
@@ -255,6 +257,9 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             notes
                 .intervals
                 .extend(interval.map(|interval| (source, interval)));
+        }
+        Command::SetOpaque { peer } => {
+            notes.opaque.insert(peer);
         }
         Command::SourceKeyframes { source } => notes.keyframes.push(source),
         _ => {}

@@ -88,6 +88,12 @@ impl Worker {
                 }
                 self.touch(slot);
             }
+            Command::SetOpaque { peer } => {
+                let slot = self.slot(peer);
+                if let Some(peer) = slot.and_then(|slot| self.peers.get_mut(slot)) {
+                    peer.is_opaque = true;
+                }
+            }
             Command::RequestKeyframe { peer } => {
                 let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) else {
                     return;
@@ -196,6 +202,7 @@ impl Worker {
             ice: IceState::Gathering,
             dtls: None,
             refused: 0,
+            is_opaque: false,
         });
         self.by_id.insert(id, slot);
         self.add_ufrag(slot, ufrag);

@@ -45,6 +45,8 @@ pub(super) struct Peer {
     pub(super) ice: IceState,
     pub(super) dtls: Option<DtlsState>,
     pub(super) refused: u64,
+    /// What it sends is encrypted end to end.
+    pub(super) is_opaque: bool,
 }
 
 /// Both directions of an m-line.

@@ -145,7 +145,9 @@ impl Worker {
         packet.arrival = now;
         packet.set_extensions(extensions);
         packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
-        if packet.layers.keyframe && packet.layers.start {
+        // Of a payload that is encrypted end to end anything can be read, and nothing is meant.
+        let is_meant = !peer.is_opaque || packet.is_described_outside();
+        if packet.layers.keyframe && packet.layers.start && is_meant {
             peer.connection
                 .keyframe_came(incoming.media, incoming.encoding);
         }

@@ -34,6 +34,10 @@ pub struct Camera {
     pub obeys: Option<u64>,
     /// Keyframes that were asked for.
     pub keyframe_requests: usize,
+    /// They get lost on their way.
+    pub is_deaf: bool,
+    /// Its payloads are encrypted end to end: what lies behind the codec's descriptor is random.
+    pub is_encrypted: bool,
     pub(super) side: Side,
     pub(super) codec: Codec,
     ssrc: u32,
@@ -55,6 +59,8 @@ impl Camera {
             asked: None,
             obeys: None,
             keyframe_requests: 0,
+            is_deaf: false,
+            is_encrypted: false,
             side,
             codec,
             ssrc,
@@ -91,7 +97,9 @@ impl Camera {
                 Packet::Pli(pli) => {
                     self.keyframe_requests += 1;
                     let layer = pli.media.0.saturating_sub(self.ssrc) as u8;
-                    self.publisher.request_keyframe(layer, now);
+                    if !self.is_deaf {
+                        self.publisher.request_keyframe(layer, now);
+                    }
                 }
                 Packet::Remb(remb) => self.asked = Some(remb.bitrate),
                 _ => {}
@@ -160,7 +168,10 @@ impl Camera {
             layer: frame.layer,
             packets: packets as u16,
         };
-        let payload = picture.write(self.codec, layering, frame, (n, packets), bytes);
+        let mut payload = picture.write(self.codec, layering, frame, (n, packets), bytes);
+        if self.is_encrypted {
+            picture.scramble(self.codec, &mut payload);
+        }
         let fields = Fields {
             marker,
             padding: false,

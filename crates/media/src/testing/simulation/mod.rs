@@ -329,6 +329,19 @@ impl Simulation {
         self.order(peer.worker, Command::KeyframeInterval { source, interval });
     }
 
+    /// What a publisher sends is encrypted end to end.
+    pub fn encrypt(&mut self, camera: usize) {
+        self.cameras[camera].is_encrypted = true;
+        let peer = self.camera_peer(camera);
+        self.order(peer.worker, Command::SetOpaque { peer });
+    }
+
+    /// A keyframe of a publisher is needed.
+    pub fn request_keyframe(&mut self, camera: usize) {
+        let peer = self.camera_peer(camera);
+        self.order(peer.worker, Command::RequestKeyframe { peer });
+    }
+
     /// What a publisher may send at most, in bit/s.
     pub fn set_bitrate(&mut self, camera: usize, bitrate: Option<u64>) {
         let peer = self.camera_peer(camera);

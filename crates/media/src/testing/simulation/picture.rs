@@ -7,6 +7,8 @@
 use portunus_rtc::bandwidth::Layering;
 use portunus_rtc::testing::Frame;
 use portunus_sdp::negotiated::Codec;
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
 
 /// Where a payload says what it is of.
 const AT: usize = 24;
@@ -42,6 +44,16 @@ impl Picture {
         payload[AT + 4] = self.layer;
         payload[AT + 5..AT + 7].copy_from_slice(&self.packets.to_be_bytes());
         payload
+    }
+
+    /// Makes noise of what lies between the codec's descriptor and what says of which picture it is.
+    pub(super) fn scramble(self, codec: Codec, payload: &mut [u8]) {
+        let mut noise = SmallRng::seed_from_u64(self.number.into());
+        let descriptor = match codec {
+            Codec::Vp9 => AT,
+            _ => 6,
+        };
+        noise.fill_bytes(&mut payload[descriptor..AT]);
     }
 
     /// What a payload is of.
