@@ -1,9 +1,22 @@
-//! WHIP and WHEP without sockets.
+//! WHIP and WHEP without sockets, and certificates.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up fails by a panic"
+)]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
+use openssl::asn1::Asn1Time;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::PKey;
+use openssl::x509::extension::SubjectAlternativeName;
+use openssl::x509::{X509, X509Name};
 use portunus_core::Gateway;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::{Counters, HttpConfig, WhipConfig, whip};
 
@@ -11,4 +24,36 @@ use crate::{Counters, HttpConfig, WhipConfig, whip};
 pub fn whip_router(gateway: Gateway) -> Router {
     let (config, http) = (WhipConfig::default(), HttpConfig::default());
     whip::router(&config, &http, gateway, Arc::new(Counters::default()))
+}
+
+/// Writes a certificate for `localhost` that is signed by itself and lasts for a day, and its key, to `cert.pem` and
+/// `key.pem` in `folder`; returns the certificate.
+///
+/// # Panics
+///
+/// If it cannot be made or written.
+pub fn write_certificate(folder: &Path) -> CertificateDer<'static> {
+    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
+    let mut name = X509Name::builder().unwrap();
+    name.append_entry_by_text("CN", "localhost").unwrap();
+    let name = name.build();
+    let mut builder = X509::builder().unwrap();
+    builder.set_version(2).unwrap();
+    builder.set_subject_name(&name).unwrap();
+    builder.set_issuer_name(&name).unwrap();
+    builder.set_pubkey(&key).unwrap();
+    let (from, to) = (Asn1Time::days_from_now(0), Asn1Time::days_from_now(1));
+    builder.set_not_before(&from.unwrap()).unwrap();
+    builder.set_not_after(&to.unwrap()).unwrap();
+    let names = SubjectAlternativeName::new()
+        .dns("localhost")
+        .build(&builder.x509v3_context(None, None));
+    builder.append_extension(names.unwrap()).unwrap();
+    builder.sign(&key, MessageDigest::sha256()).unwrap();
+    let certificate = builder.build();
+    std::fs::write(folder.join("cert.pem"), certificate.to_pem().unwrap()).unwrap();
+    let key = key.private_key_to_pem_pkcs8().unwrap();
+    std::fs::write(folder.join("key.pem"), key).unwrap();
+    certificate.to_der().unwrap().into()
 }

@@ -11,13 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use openssl::asn1::Asn1Time;
-use openssl::ec::{EcGroup, EcKey};
-use openssl::hash::MessageDigest;
-use openssl::nid::Nid;
-use openssl::pkey::PKey;
-use openssl::x509::extension::SubjectAlternativeName;
-use openssl::x509::{X509, X509Name};
+use portunus_api::testing::write_certificate;
 use portunus_api::{ApiConfig, Transports};
 use portunus_core::record::Recorder;
 use portunus_core::testing::{Line, TestServer, jsep};
@@ -25,34 +19,6 @@ use portunus_core::{CoreConfig, Plugin};
 use portunus_hammer::client::{Broadcast, ClientError, Connection, Credentials, Trust};
 use portunus_streaming::{Streaming, StreamingConfig};
 use serde_json::json;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-
-/// Writes a certificate for `localhost` that is signed by itself, and its key.
-fn certificate(folder: &Path) -> CertificateDer<'static> {
-    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
-    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
-    let mut name = X509Name::builder().unwrap();
-    name.append_entry_by_text("CN", "localhost").unwrap();
-    let name = name.build();
-    let mut builder = X509::builder().unwrap();
-    builder.set_version(2).unwrap();
-    builder.set_subject_name(&name).unwrap();
-    builder.set_issuer_name(&name).unwrap();
-    builder.set_pubkey(&key).unwrap();
-    let (from, to) = (Asn1Time::days_from_now(0), Asn1Time::days_from_now(1));
-    builder.set_not_before(&from.unwrap()).unwrap();
-    builder.set_not_after(&to.unwrap()).unwrap();
-    let names = SubjectAlternativeName::new()
-        .dns("localhost")
-        .build(&builder.x509v3_context(None, None));
-    builder.append_extension(names.unwrap()).unwrap();
-    builder.sign(&key, MessageDigest::sha256()).unwrap();
-    let certificate = builder.build();
-    std::fs::write(folder.join("cert.pem"), certificate.to_pem().unwrap()).unwrap();
-    let key = key.private_key_to_pem_pkcs8().unwrap();
-    std::fs::write(folder.join("key.pem"), key).unwrap();
-    certificate.to_der().unwrap().into()
-}
 
 /// A server with the streaming plugin at `wss://` and `https://`, and these two ports.
 async fn start(folder: &Path) -> (TestServer, Transports, u16, u16) {
@@ -78,7 +44,7 @@ async fn start(folder: &Path) -> (TestServer, Transports, u16, u16) {
 #[tokio::test]
 async fn sessions_and_broadcasts_go_over_tls() {
     let folder = tempfile::tempdir().unwrap();
-    let root = certificate(folder.path());
+    let root = write_certificate(folder.path());
     let (_server, _transports, wss, https) = start(folder.path()).await;
     for (id, trust) in [(7, Trust::only([root])), (8, Trust::anybody())] {
         let url = format!("wss://localhost:{wss}");
@@ -104,7 +70,7 @@ async fn sessions_and_broadcasts_go_over_tls() {
 #[tokio::test]
 async fn certificates_that_nobody_vouches_for_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path());
+    write_certificate(folder.path());
     let (_server, _transports, wss, https) = start(folder.path()).await;
     for trust in [Trust::system(), Trust::only([])] {
         let url = format!("wss://localhost:{wss}");
@@ -124,7 +90,7 @@ async fn certificates_that_nobody_vouches_for_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_program_takes_self_signed_certificates_if_told_to() {
     let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path());
+    write_certificate(folder.path());
     let (_server, _transports, wss, _) = start(folder.path()).await;
     let url = format!("wss://localhost:{wss}");
     let run = |options: &[&str], file: Option<&Path>| {

@@ -7,9 +7,7 @@ use portunus_media::testing::Simulation;
 use portunus_media::{Priority, RouteOptions};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
-use portunus_rtc::testing::{BottleneckLink, seeds};
-use portunus_rtp::{ExtensionKind, ExtensionMap};
-use portunus_sdp::negotiated::NegotiatedMedia;
+use portunus_rtc::testing::{BottleneckLink, seeds, without_numbers};
 
 const TOP: u8 = 2;
 /// What usual publishers send, in kbit/s.
@@ -396,20 +394,6 @@ fn a_publisher_on_another_worker_sends_what_its_viewers_can_take() {
     simulation.run(30.0);
     let sends = simulation.cameras[camera].publisher.kbps[0];
     assert!(sends > 1_300, "{sends}");
-}
-
-/// A viewer that receives no transport-wide numbers, and says by REMB what arrives.
-fn without_numbers(line: &mut NegotiatedMedia) {
-    let mut extensions = ExtensionMap::default();
-    for (kind, id) in line.extensions.iter() {
-        if kind != ExtensionKind::TransportCc {
-            extensions.set(kind, id);
-        }
-    }
-    line.extensions = extensions;
-    for payload in &mut line.payloads {
-        payload.feedback.transport_cc = false;
-    }
 }
 
 /// Lets time go by while the viewer says what its link carries, as far as it can know: no more than half as much

@@ -10,7 +10,7 @@ use portunus_media::testing::{FanOut, Simulation};
 use portunus_media::{IngestFeed, IngestOptions, KeyframeCache, packet_feed};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
-use portunus_rtc::testing::BottleneckLink;
+use portunus_rtc::testing::{BottleneckLink, without_feedback};
 use portunus_sdp::negotiated::Codec;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -189,11 +189,8 @@ fn nothing_is_allocated_for_a_packet_of_what_is_kept() {
         .request_keyframe(0, now);
     simulation.run(2.0);
     let down = simulation.link(link(20_000));
-    let viewer = simulation.watch_as(camera, down, StreamConfig::default(), |line| {
-        for payload in &mut line.payloads {
-            (payload.feedback.transport_cc, payload.feedback.remb) = (false, false);
-        }
-    });
+    let streams = StreamConfig::default();
+    let viewer = simulation.watch_as(camera, down, streams, without_feedback);
     simulation.run(0.4);
     let (before, seen) = (
         AT_WORK.load(Ordering::Relaxed),

@@ -8,9 +8,7 @@ use portunus_media::testing::{Seen, Simulation};
 use portunus_media::{KeyframeCache, RouteOptions};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
-use portunus_rtc::testing::{BottleneckLink, seeds};
-use portunus_rtp::{ExtensionKind, ExtensionMap};
-use portunus_sdp::negotiated::NegotiatedMedia;
+use portunus_rtc::testing::{BottleneckLink, seeds, without_feedback};
 
 /// Between two keyframes.
 const GROUP: f64 = 10.0;
@@ -20,20 +18,6 @@ fn link(kbps: u64, queue: usize) -> BottleneckLink {
     BottleneckLink {
         queue,
         ..BottleneckLink::of(DataRate::kbps(kbps))
-    }
-}
-
-/// A viewer whose link is not known: it tells nothing of what arrives but for what it misses.
-fn silent(line: &mut NegotiatedMedia) {
-    let mut extensions = ExtensionMap::default();
-    for (kind, id) in line.extensions.iter() {
-        if kind != ExtensionKind::TransportCc {
-            extensions.set(kind, id);
-        }
-    }
-    line.extensions = extensions;
-    for payload in &mut line.payloads {
-        (payload.feedback.transport_cc, payload.feedback.remb) = (false, false);
     }
 }
 
@@ -97,7 +81,7 @@ fn assert_whole(simulation: &Simulation, watcher: usize, from: Instant) {
 fn join(simulation: &mut Simulation, camera: usize, down: usize, at: f64) -> [f64; 3] {
     run_to(simulation, at);
     let joined = simulation.now;
-    let watcher = simulation.watch_as(camera, down, StreamConfig::default(), silent);
+    let watcher = simulation.watch_as(camera, down, StreamConfig::default(), without_feedback);
     run_to(simulation, (at / GROUP).ceil() * GROUP + 9.0);
     assert_whole(simulation, watcher, joined);
     let seen = &simulation.watchers[watcher];
@@ -207,7 +191,7 @@ fn who_pauses_or_switches_while_behind_goes_on_without_a_gap() {
     let second = publish(&mut simulation, 2_000, Duration::ZERO);
     run_to(&mut simulation, 25.15);
     let from = simulation.now;
-    let watcher = simulation.watch_as(first, down, StreamConfig::default(), silent);
+    let watcher = simulation.watch_as(first, down, StreamConfig::default(), without_feedback);
     simulation.run(1.0);
     let options = |enabled| RouteOptions {
         enabled,

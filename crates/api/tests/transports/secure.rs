@@ -1,15 +1,8 @@
 //! HTTPS and secure WebSocket.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use openssl::asn1::Asn1Time;
-use openssl::ec::{EcGroup, EcKey};
-use openssl::hash::MessageDigest;
-use openssl::nid::Nid;
-use openssl::pkey::PKey;
-use openssl::x509::extension::SubjectAlternativeName;
-use openssl::x509::{X509, X509Name};
+use portunus_api::testing::write_certificate;
 use portunus_api::{StartError, Transports};
 use portunus_core::CoreConfig;
 use tokio::net::TcpStream;
@@ -19,39 +12,6 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::server::{Socket, config, request, start, start_with};
-
-/// Writes a certificate for `localhost` and its key; returns the certificate.
-fn certificate(folder: &Path) -> CertificateDer<'static> {
-    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
-    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
-    let mut name = X509Name::builder().unwrap();
-    name.append_entry_by_text("CN", "localhost").unwrap();
-    let name = name.build();
-    let mut builder = X509::builder().unwrap();
-    builder.set_version(2).unwrap();
-    builder.set_subject_name(&name).unwrap();
-    builder.set_issuer_name(&name).unwrap();
-    builder.set_pubkey(&key).unwrap();
-    builder
-        .set_not_before(&Asn1Time::days_from_now(0).unwrap())
-        .unwrap();
-    builder
-        .set_not_after(&Asn1Time::days_from_now(1).unwrap())
-        .unwrap();
-    let names = SubjectAlternativeName::new()
-        .dns("localhost")
-        .build(&builder.x509v3_context(None, None));
-    builder.append_extension(names.unwrap()).unwrap();
-    builder.sign(&key, MessageDigest::sha256()).unwrap();
-    let certificate = builder.build();
-    std::fs::write(folder.join("cert.pem"), certificate.to_pem().unwrap()).unwrap();
-    std::fs::write(
-        folder.join("key.pem"),
-        key.private_key_to_pem_pkcs8().unwrap(),
-    )
-    .unwrap();
-    certificate.to_der().unwrap().into()
-}
 
 async fn connect(
     address: std::net::SocketAddr,
@@ -73,7 +33,7 @@ async fn connect(
 #[tokio::test]
 async fn https_and_wss_serve_what_http_and_ws_serve() {
     let folder = tempfile::tempdir().unwrap();
-    let trusted = certificate(folder.path());
+    let trusted = write_certificate(folder.path());
     let mut config = config();
     config.http.https = true;
     config.http.https_port = 0;
@@ -111,7 +71,7 @@ async fn https_and_wss_serve_what_http_and_ws_serve() {
 #[tokio::test]
 async fn a_certificate_that_cannot_be_used_is_an_error_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
-    certificate(folder.path());
+    write_certificate(folder.path());
     std::fs::write(folder.path().join("empty.pem"), "").unwrap();
     let gateway = start().await.core.gateway;
     for (certificate, key, part) in [

@@ -78,6 +78,28 @@ pub fn mirrored(line: &NegotiatedMedia) -> NegotiatedMedia {
     }
 }
 
+/// Makes it the m-line of a receiver that gets no transport-wide numbers, and says by REMB what arrives.
+pub fn without_numbers(line: &mut NegotiatedMedia) {
+    let mut extensions = ExtensionMap::default();
+    for (kind, id) in line.extensions.iter() {
+        if kind != ExtensionKind::TransportCc {
+            extensions.set(kind, id);
+        }
+    }
+    line.extensions = extensions;
+    for payload in &mut line.payloads {
+        payload.feedback.transport_cc = false;
+    }
+}
+
+/// Makes it that of a receiver that tells nothing of what arrives but for what it misses: its link is not known.
+pub fn without_feedback(line: &mut NegotiatedMedia) {
+    without_numbers(line);
+    for payload in &mut line.payloads {
+        payload.feedback.remb = false;
+    }
+}
+
 fn line(
     mid: &str,
     kind: Kind,

@@ -10,7 +10,10 @@ mod pair;
 mod publisher;
 
 pub use bottleneck::{Bottleneck, BottleneckLink};
-pub use lines::{AUDIO_PT, RTX_PT, VIDEO_PT, audio, data, mirrored, simulcast, video};
+pub use lines::{
+    AUDIO_PT, RTX_PT, VIDEO_PT, audio, data, mirrored, simulcast, video, without_feedback,
+    without_numbers,
+};
 pub use media_pair::MediaPair;
 pub use media_side::{Arrival, MediaSide};
 pub use network::{Link, Network};
