@@ -177,6 +177,14 @@ impl Handle {
         }
     }
 
+    /// What the client sends is encrypted end to end, whether its descriptions say so or not: of payloads nothing is
+    /// believed.
+    pub fn set_opaque(&self) {
+        if let Some(peer) = self.peer() {
+            self.shared.context.media.set_opaque(peer);
+        }
+    }
+
     /// Asks the client for a keyframe on all its video.
     pub fn request_keyframe(&self) {
         if let Some(peer) = self.peer() {

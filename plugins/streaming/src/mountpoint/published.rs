@@ -119,9 +119,12 @@ impl Mountpoint {
         }
     }
 
+    /// What is kept: of encodings to choose from, and of what nobody can tell keyframes in, nothing.
     fn keyframes(&self, simulcast: bool) -> Option<KeyframeCache> {
         match &self.spec.source {
-            SourceSpec::Whip(whip) if !simulcast => open::keyframe_cache(whip.keyframes),
+            SourceSpec::Whip(whip) if !simulcast && !whip.e2ee => {
+                open::keyframe_cache(whip.keyframes)
+            }
             _ => None,
         }
     }

@@ -130,6 +130,9 @@ impl Viewer {
             of_stream.and_then(|taken| self.handle.track(taken.line)) == source.track()
         };
         mountpoint.forget_sources(sends);
+        if mountpoint.is_e2ee() {
+            self.handle.set_opaque();
+        }
         let mut lines = Vec::with_capacity(taken.len());
         for Taken {
             line,

@@ -512,3 +512,19 @@ async fn payload_types_of_publishers_do_not_meet_those_that_are_configured() {
     assert_eq!(info["media"][1]["codec"], "vp8");
     assert_ne!(info["media"][1]["pt"], 96);
 }
+
+#[tokio::test]
+async fn of_what_is_encrypted_end_to_end_no_keyframe_is_looked_for() {
+    for e2ee in [false, true] {
+        let world = World::new().await;
+        let mut admin = world.client().await;
+        let mut body = studio();
+        body["e2ee"] = json!(e2ee);
+        create(&mut admin, body).await;
+        let mut publisher = world.client().await;
+        try_publish(&mut publisher, publish("t0k"), &[Line::Audio, Line::Video]).await;
+        let requested = world.server.requested();
+        assert_eq!(requested.opaque.contains(&world.last_peer()), e2ee);
+        assert_eq!(requested.kept.is_empty(), e2ee);
+    }
+}
