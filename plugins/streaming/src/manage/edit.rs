@@ -6,7 +6,6 @@ use portunus_core::{Fields, Object};
 use serde_json::{Value, json};
 
 use super::{managed, saved, write};
-use crate::mountpoint::Details;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::secret;
@@ -30,7 +29,7 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
         secret::check(fields, "secret", details.secret.as_deref())?;
         let secret = new_secret.and_then(owned);
         if secret.is_some() && details.secret.is_none() {
-            check_first_secret(&mountpoint.spec.source, &details, fields)?;
+            check_first_secret(&mountpoint.spec.source, fields)?;
         }
         details.secret = secret.or(details.secret.take());
         if let Some(description) = description.and_then(owned) {
@@ -66,22 +65,11 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
 }
 
-/// A secret opens what the other keys of a mountpoint do, and shows them. Whoever gives it to a mountpoint that has none,
-/// which anybody may edit, has to know them.
-fn check_first_secret(
-    source: &SourceSpec,
-    details: &Details,
-    fields: Fields<'_>,
-) -> Result<(), Refusal> {
+/// A secret lets its owner publish, and shows the token of publishers. Whoever gives it to a mountpoint that has none,
+/// which anybody may edit, has to know the token.
+fn check_first_secret(source: &SourceSpec, fields: Fields<'_>) -> Result<(), Refusal> {
     match source {
-        SourceSpec::Whip(whip) => secret::check(fields, "token", whip.token.as_deref())?,
-        SourceSpec::Rtsp(rtsp) => {
-            let password = rtsp.login.as_ref().map(|(_, password)| password.as_str());
-            secret::check(fields, "rtsp_pwd", password)?;
-            let url = (rtsp.public_url() != rtsp.url).then_some(rtsp.url.as_str());
-            secret::check(fields, "url", url)?;
-        }
-        SourceSpec::Rtp(_) | SourceSpec::Live(_) | SourceSpec::OnDemand(_) => {}
+        SourceSpec::Whip(whip) => secret::check(fields, "token", whip.token.as_deref()),
+        _ => Ok(()),
     }
-    secret::check(fields, "pin", details.pin.as_deref())
 }

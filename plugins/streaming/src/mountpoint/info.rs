@@ -60,12 +60,10 @@ impl Mountpoint {
             .into()
     }
 
-    /// The object `info`; what is secret only for `admin`, who is everybody where there is no secret: then nobody is
-    /// told the other keys.
+    /// The object `info`; what is secret only for `admin`, who is everybody where there is no secret.
     pub(crate) fn info(&self, admin: bool) -> Value {
         let details = self.details().clone();
         let has_secret = details.secret.is_some();
-        let keys = admin && has_secret;
         let whip = matches!(self.spec.source, SourceSpec::Whip(_));
         let media: Vec<Value> = self
             .streams
@@ -83,7 +81,7 @@ impl Mountpoint {
             .with_some("metadata", details.metadata)
             .with_some("secret_required", on(has_secret))
             .with_some("secret", details.secret.filter(|_| admin))
-            .with_some("pin", details.pin.filter(|_| keys))
+            .with_some("pin", details.pin.filter(|_| admin))
             .with_some("is_private", on(admin && details.is_private))
             .with_some("viewers", admin.then(|| self.viewer_count()))
             .with("enabled", self.is_enabled())
@@ -104,12 +102,16 @@ impl Mountpoint {
             }
             SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, admin)
                 .with_some("duration", self.duration().map(|it| it.as_secs_f64())),
-            SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, admin, keys),
+            SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, admin),
             SourceSpec::Whip(whip) => Object::new()
                 .with("whip", true)
                 .with("publishing", self.is_published())
                 .with_some("token_required", on(whip.token.is_some() || has_secret))
-                .with_some("token", whip.token.as_deref().filter(|_| keys))
+                // Where no secret has to be shown, everybody would be told.
+                .with_some(
+                    "token",
+                    whip.token.as_deref().filter(|_| admin && has_secret),
+                )
                 .with_all(keyframes(whip.keyframes)),
         };
         public.with_all(source).with("media", media).into()
@@ -153,15 +155,11 @@ fn of_file(file: &FileSpec, admin: bool) -> Object {
     Object::new().with_some("filename", admin.then_some(file.filename.as_str()))
 }
 
-fn of_rtsp(rtsp: &RtspSpec, admin: bool, keys: bool) -> Object {
-    let login = rtsp.login.as_ref().filter(|_| keys);
-    let url = match keys {
-        true => rtsp.url.clone(),
-        false => rtsp.public_url(),
-    };
+fn of_rtsp(rtsp: &RtspSpec, admin: bool) -> Object {
+    let login = rtsp.login.as_ref().filter(|_| admin);
     Object::new()
         .with("rtsp", true)
-        .with_some("url", admin.then_some(url))
+        .with_some("url", admin.then_some(rtsp.url.as_str()))
         .with_some("rtsp_user", login.map(|(user, _)| user.as_str()))
         .with_some("rtsp_pwd", login.map(|(_, password)| password.as_str()))
         .with_some("rtsp_quirk", on(admin && rtsp.quirk))

@@ -53,7 +53,7 @@ pub struct RtspSpec {
 /// The password is not for logs, and may stand in the URL too.
 impl std::fmt::Debug for RtspSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RtspSpec({})", self.public_url())
+        write!(f, "RtspSpec({})", portunus_rtsp::shown_url(&self.url))
     }
 }
 
@@ -123,11 +123,6 @@ pub(super) const KNOWN: [&str; 27] = [
 ];
 
 impl RtspSpec {
-    /// The URL without a user and password.
-    pub(crate) fn public_url(&self) -> String {
-        portunus_rtsp::shown_url(&self.url)
-    }
-
     pub(super) fn read(fields: Fields<'_>) -> Result<Self, SpecProblem> {
         let url = fields.required_string("url").map_err(SpecProblem::field)?;
         let flag = |name: &str| fields.boolean(name).map_err(SpecProblem::field);
