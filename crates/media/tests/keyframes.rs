@@ -90,23 +90,25 @@ fn a_viewer_of_an_encoding_that_ends_waits_for_one_keyframe_of_the_next() {
 
 #[test]
 fn noise_is_taken_for_no_keyframe_of_who_encrypts_end_to_end() {
-    for (codec, layering, asked) in [
+    for (codec, layering, clear, asked) in [
         // Nothing tells when one has come: the request is repeated, but not for ever.
-        (Codec::Vp8, Layering::Encodings, 3),
+        (Codec::Vp8, Layering::Encodings, 0, 3),
+        // The usual way to encrypt leaves what a keyframe begins with.
+        (Codec::Vp8, Layering::Encodings, 10, 1),
         // The descriptor stands before what is encrypted.
-        (Codec::Vp9, Layering::Spatial, 1),
+        (Codec::Vp9, Layering::Spatial, 0, 1),
     ] {
         let mut simulation = Simulation::new(1);
         let link = simulation.link(BottleneckLink::of(DataRate::kbps(50_000)));
         let camera = simulation.publish_as(codec, layering, &[500]);
-        simulation.encrypt(camera);
+        simulation.encrypt(camera, clear);
         simulation.watch(camera, link);
         simulation.run(10.0);
         let before = simulation.cameras[camera].keyframe_requests;
         simulation.request_keyframe(camera);
         simulation.run(10.0);
         let after = simulation.cameras[camera].keyframe_requests;
-        assert_eq!(after - before, asked, "{codec:?}");
+        assert_eq!(after - before, asked, "{codec:?} {clear}");
     }
 }
 
@@ -115,7 +117,7 @@ fn a_lost_request_of_who_encrypts_end_to_end_is_repeated() {
     let mut simulation = Simulation::new(1);
     let link = simulation.link(BottleneckLink::of(DataRate::kbps(50_000)));
     let camera = simulation.publish(Layering::Encodings, &[500]);
-    simulation.encrypt(camera);
+    simulation.encrypt(camera, 0);
     simulation.watch(camera, link);
     simulation.run(10.0);
     simulation.cameras[camera].is_deaf = true;

@@ -239,10 +239,16 @@ impl Packet {
         self.carried = kinds.filter_map(|(id, _)| numbers.kind(id)).collect();
     }
 
-    /// Whether what is known of its frame stands outside of what is encrypted end to end: in a descriptor of VP9 (RFC 9628
-    /// section 4.2) or in a header extension.
+    /// Whether what is known of a keyframe stands outside of what is encrypted end to end: in a descriptor of VP9 (RFC 9628
+    /// section 4.2), in a header extension, or in the first ten bytes of a VP8 keyframe (RFC 6386 section 9.1), which most
+    /// clients leave as they are.
     pub(crate) fn is_described_outside(&self) -> bool {
-        self.codec == Codec::Vp9 || self.frame.is_some()
+        let payload = self.payload();
+        match self.codec {
+            Codec::Vp9 => true,
+            Codec::Vp8 => Vp8::parse(payload).is_ok_and(|vp8| vp8.keyframe_size(payload).is_some()),
+            _ => self.frame.is_some(),
+        }
     }
 
     /// The marker bit for a receiver that gets the spatial layers up to `top`; none without SVC.

@@ -146,8 +146,10 @@ impl Worker {
         packet.set_extensions(extensions);
         packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
         // Of a payload that is encrypted end to end anything can be read, and nothing is meant.
-        let is_meant = !peer.is_opaque || packet.is_described_outside();
-        if packet.layers.keyframe && packet.layers.start && is_meant {
+        if packet.layers.keyframe
+            && packet.layers.start
+            && (!peer.is_opaque || packet.is_described_outside())
+        {
             peer.connection
                 .keyframe_came(incoming.media, incoming.encoding);
         }

@@ -36,8 +36,8 @@ pub struct Camera {
     pub keyframe_requests: usize,
     /// They get lost on their way.
     pub is_deaf: bool,
-    /// Its payloads are encrypted end to end: what lies behind the codec's descriptor is random.
-    pub is_encrypted: bool,
+    /// Its payloads are encrypted end to end: what lies behind the codec's descriptor is random, but for so many bytes.
+    pub encrypted_after: Option<usize>,
     pub(super) side: Side,
     pub(super) codec: Codec,
     ssrc: u32,
@@ -60,7 +60,7 @@ impl Camera {
             obeys: None,
             keyframe_requests: 0,
             is_deaf: false,
-            is_encrypted: false,
+            encrypted_after: None,
             side,
             codec,
             ssrc,
@@ -169,8 +169,8 @@ impl Camera {
             packets: packets as u16,
         };
         let mut payload = picture.write(self.codec, layering, frame, (n, packets), bytes);
-        if self.is_encrypted {
-            picture.scramble(self.codec, &mut payload);
+        if let Some(clear) = self.encrypted_after {
+            picture.scramble(self.codec, clear, &mut payload);
         }
         let fields = Fields {
             marker,

@@ -329,9 +329,9 @@ impl Simulation {
         self.order(peer.worker, Command::KeyframeInterval { source, interval });
     }
 
-    /// What a publisher sends is encrypted end to end.
-    pub fn encrypt(&mut self, camera: usize) {
-        self.cameras[camera].is_encrypted = true;
+    /// What a publisher sends is encrypted end to end, but for the first `clear` bytes of each payload.
+    pub fn encrypt(&mut self, camera: usize, clear: usize) {
+        self.cameras[camera].encrypted_after = Some(clear);
         let peer = self.camera_peer(camera);
         self.order(peer.worker, Command::SetOpaque { peer });
     }

@@ -46,14 +46,15 @@ impl Picture {
         payload
     }
 
-    /// Makes noise of what lies between the codec's descriptor and what says of which picture it is.
-    pub(super) fn scramble(self, codec: Codec, payload: &mut [u8]) {
+    /// Makes noise of what lies between the codec's descriptor, with so many bytes after it, and what says of which
+    /// picture it is.
+    pub(super) fn scramble(self, codec: Codec, clear: usize, payload: &mut [u8]) {
         let mut noise = SmallRng::seed_from_u64(self.number.into());
         let descriptor = match codec {
             Codec::Vp9 => AT,
             _ => 6,
         };
-        noise.fill_bytes(&mut payload[descriptor..AT]);
+        noise.fill_bytes(&mut payload[(descriptor + clear).min(AT)..AT]);
     }
 
     /// What a payload is of.
