@@ -23,6 +23,8 @@ pub struct ServerFacts {
     pub ipv6: bool,
     /// The ICE agent only answers checks.
     pub ice_lite: bool,
+    /// Clients may connect by TCP.
+    pub ice_tcp: bool,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
     /// How long a medium may be silent before clients are told, in ms; 0: they never are, and plugins still.
@@ -46,6 +48,7 @@ impl Default for ServerFacts {
             public_ips: Vec::new(),
             ipv6: false,
             ice_lite: false,
+            ice_tcp: false,
             twcc_period_ms: media.twcc_period_ms,
             no_media_ms: media.no_media_ms,
             crypto: String::new(),
@@ -104,7 +107,7 @@ pub(crate) fn server_info(
         "local-ip": facts.local_ip.map(|ip| ip.to_string()).unwrap_or_default(),
         "ipv6": facts.ipv6,
         "ice-lite": facts.ice_lite,
-        "ice-tcp": false,
+        "ice-tcp": facts.ice_tcp,
         "ice-consent-freshness": true,
         "ice-keepalive-conncheck": true,
         "hangup-on-failed": true,

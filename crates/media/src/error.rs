@@ -17,6 +17,24 @@ pub enum MediaError {
         /// What the system said.
         error: io::Error,
     },
+    /// A worker could not listen for connections.
+    #[error(
+        "cannot listen for ICE-TCP on {address}/tcp: {error} (is the port in use? set media.ice_tcp_port)"
+    )]
+    Listener {
+        /// What was to be bound.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There are more workers than TCP ports.
+    #[error("media.ice_tcp_port {port} leaves no port for worker {index}: choose a lower one")]
+    TcpPort {
+        /// The port of worker 0.
+        port: u16,
+        /// The worker without one.
+        index: usize,
+    },
     /// There are more workers than ports.
     #[error("media.port {port} leaves no port for worker {index}: choose a lower one")]
     Port {

@@ -1,7 +1,6 @@
 //! What the media plane tells the control plane.
 
-use std::net::SocketAddr;
-
+use portunus_rtc::Path;
 use portunus_rtp::Mid;
 
 use crate::waiting::Held;
@@ -40,12 +39,7 @@ pub enum Event {
     /// The ICE agent changed its state.
     Ice(IceState),
     /// The pair of addresses that media uses from now on.
-    SelectedPair {
-        /// Our bound address.
-        local: SocketAddr,
-        /// The remote address.
-        remote: SocketAddr,
-    },
+    SelectedPair(Path),
     /// The DTLS handshake changed its state.
     Dtls(DtlsState),
     /// ICE and DTLS are done: media and data flow.

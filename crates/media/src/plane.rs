@@ -47,6 +47,10 @@ pub struct MediaConfig {
     pub ipv6: bool,
     /// Answer connectivity checks only (RFC 8445 section 2.5).
     pub ice_lite: bool,
+    /// Peers may connect by TCP (RFC 6544), where UDP does not get through.
+    pub ice_tcp: bool,
+    /// The TCP port of worker 0; worker n has the n-th after it. 0: the number of its UDP port.
+    pub ice_tcp_port: u16,
     /// A PEM file with certificate and key; without one they are made at start.
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// Layers are chosen, and publishers asked for less, by what the links of viewers carry.
@@ -83,6 +87,8 @@ impl Default for MediaConfig {
             loopback: true,
             ipv6: true,
             ice_lite: false,
+            ice_tcp: false,
+            ice_tcp_port: 0,
             certificate: None,
             bandwidth_adaptation: true,
             busy_poll_us: 0,
@@ -133,6 +139,8 @@ pub(crate) struct WorkerPort {
     pub(crate) ingests: Arc<AtomicUsize>,
     /// Where its socket is bound.
     pub(crate) local: SocketAddr,
+    /// Where it listens for connections, if it does.
+    pub(crate) listening: Option<SocketAddr>,
 }
 
 /// A worker's commands. The queue is lock-free; its length is bounded by what clients may ask (each
@@ -216,6 +224,12 @@ impl MediaPlane {
     /// Where the workers' sockets are bound.
     pub fn sockets(&self) -> impl Iterator<Item = SocketAddr> {
         self.shared.workers.iter().map(|worker| worker.local)
+    }
+
+    /// Where workers listen for connections of peers, in the order of the workers; nowhere without ICE-TCP.
+    pub fn listeners(&self) -> impl Iterator<Item = SocketAddr> {
+        let workers = self.shared.workers.iter();
+        workers.filter_map(|worker| worker.listening)
     }
 
     /// What all workers did since the start.

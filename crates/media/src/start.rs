@@ -1,6 +1,7 @@
 //! Opens the sockets and starts the workers.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +9,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_queue::SegQueue;
+use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
-use portunus_rtc::{Identity, LocalCandidate, StreamConfig, candidate_lines};
+use portunus_rtc::{CandidateTransport, Identity, LocalCandidate, StreamConfig, candidate_lines};
 use portunus_sdp::negotiated::Fingerprint;
+use socket2::{Domain, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::addresses::{self, Reachable};
@@ -61,7 +64,14 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             commands: SegQueue::new(),
             waker,
         });
-        let candidates = candidates(&reachable, socket.local(), index);
+        let listener = listen(&config, socket.local(), index)?;
+        let mut candidates = candidates(&reachable, socket.local(), index);
+        let listening = listener.as_ref().and_then(|l| l.local_addr().ok());
+        if let Some(listening) = listening {
+            let ports = (socket.local().port(), listening.port());
+            let by_tcp = tcp_candidates(&candidates, ports);
+            candidates.extend(by_tcp);
+        }
         let peers = Arc::new(AtomicUsize::new(0));
         let totals = Arc::new(Counters::totals());
         let ingests = Arc::new(AtomicUsize::new(0));
@@ -72,16 +82,19 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             totals: Arc::clone(&totals),
             ingests: Arc::clone(&ingests),
             local: socket.local(),
+            listening,
         });
         let counts = (peers, ingests, totals);
-        parts.push((socket, poll, rings, candidates, counts));
+        parts.push(((socket, listener), poll, rings, candidates, counts));
     }
     let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
-    for (index, (socket, poll, rings, candidates, counts)) in parts.into_iter().enumerate() {
+    for (index, (sockets, poll, rings, candidates, counts)) in parts.into_iter().enumerate() {
+        let (socket, listener) = sockets;
         let (peer_count, ingest_count, totals) = counts;
         let worker = WorkerParts {
             index: index as u16,
             socket,
+            listener,
             poll,
             inboxes: inboxes.clone(),
             rings,
@@ -232,15 +245,73 @@ fn bind(
     Ok(socket)
 }
 
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1_024;
+
+/// Where a worker, whose UDP socket is bound at `udp`, listens for connections, if it does.
+fn listen(
+    config: &MediaConfig,
+    udp: SocketAddr,
+    index: usize,
+) -> Result<Option<TcpListener>, MediaError> {
+    if !config.ice_tcp {
+        return Ok(None);
+    }
+    let port = match config.ice_tcp_port {
+        0 => udp.port(),
+        port => u16::try_from(usize::from(port) + index)
+            .map_err(|_| MediaError::TcpPort { port, index })?,
+    };
+    let address = SocketAddr::new(udp.ip(), port);
+    let listener = listener(address).or_else(|error| match error.kind() {
+        // The kernel chose a port for UDP that somebody has for TCP.
+        io::ErrorKind::AddrInUse if config.port == 0 && config.ice_tcp_port == 0 => {
+            listener(SocketAddr::new(udp.ip(), 0))
+        }
+        _ => Err(error),
+    });
+    let listener = listener.map_err(|error| MediaError::Listener { address, error })?;
+    tracing::debug!(local = ?listener.local_addr(), "media listener");
+    Ok(Some(listener))
+}
+
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let kind = (Type::STREAM, Some(socket2::Protocol::TCP));
+    let socket = Socket::new(Domain::for_address(address), kind.0, kind.1)?;
+    socket.set_nonblocking(true)?;
+    // Connections of a server that has ended keep nobody from listening again.
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!address.ip().is_unspecified())?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// The same addresses by TCP. Where it has the number of the UDP port, what is announced for that goes for it too.
+fn tcp_candidates(udp: &[LocalCandidate], (udp_port, port): (u16, u16)) -> Vec<LocalCandidate> {
+    let by_tcp = |candidate: &LocalCandidate| {
+        let mut by_tcp = LocalCandidate {
+            transport: CandidateTransport::TcpPassive,
+            ..*candidate
+        };
+        by_tcp.base.set_port(port);
+        if port != udp_port {
+            by_tcp.address.set_port(port);
+        }
+        by_tcp
+    };
+    udp.iter().map(by_tcp).collect()
+}
+
 fn candidates(reachable: &[Reachable], local: SocketAddr, index: usize) -> Vec<LocalCandidate> {
     let candidate = |r: &Reachable| {
         let port = r
             .port
             .map_or(local.port(), |port| port.saturating_add(index as u16));
-        LocalCandidate {
-            address: SocketAddr::new(r.announced, port),
-            base: SocketAddr::new(r.bound, local.port()),
-        }
+        let address = SocketAddr::new(r.announced, port);
+        LocalCandidate::udp(address, SocketAddr::new(r.bound, local.port()))
     };
     let fits = |r: &&Reachable| r.bound.is_ipv4() || local.is_ipv6();
     reachable.iter().filter(fits).map(candidate).collect()
@@ -275,5 +346,41 @@ mod tests {
             assert_eq!(thread.join().is_err(), panics);
             assert_eq!(*lost.borrow(), is_lost);
         }
+    }
+
+    #[test]
+    fn tcp_is_announced_as_udp_is_unless_it_has_a_port_of_its_own() {
+        let announced: SocketAddr = "203.0.113.7:20000".parse().unwrap();
+        let bound: SocketAddr = "10.0.0.5:10000".parse().unwrap();
+        let udp = [LocalCandidate::udp(announced, bound)];
+        let of = |ports| {
+            let by_tcp = tcp_candidates(&udp, ports).remove(0);
+            assert_eq!(by_tcp.transport, CandidateTransport::TcpPassive);
+            (by_tcp.address.to_string(), by_tcp.base.to_string())
+        };
+        let same = ("203.0.113.7:20000".to_owned(), "10.0.0.5:10000".to_owned());
+        assert_eq!(of((10_000, 10_000)), same);
+        let own = ("203.0.113.7:443".to_owned(), "10.0.0.5:443".to_owned());
+        assert_eq!(of((10_000, 443)), own);
+    }
+
+    #[test]
+    fn a_tcp_port_that_is_taken_is_named() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let config = MediaConfig {
+            ice_tcp: true,
+            ice_tcp_port: port,
+            ..MediaConfig::default()
+        };
+        let udp = "127.0.0.1:0".parse().unwrap();
+        let error = listen(&config, udp, 0).unwrap_err().to_string();
+        assert!(error.contains(&format!("127.0.0.1:{port}/tcp")), "{error}");
+        assert!(error.contains("media.ice_tcp_port"), "{error}");
+        assert!(matches!(
+            listen(&config, udp, 65_535),
+            Err(MediaError::TcpPort { .. })
+        ));
+        assert!(listen(&MediaConfig::default(), udp, 0).unwrap().is_none());
     }
 }

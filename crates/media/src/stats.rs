@@ -1,8 +1,8 @@
 //! Figures of a peer, as the admin API and the pages show them.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use portunus_rtc::Path;
 use portunus_rtp::{Mid, Ssrc};
 
 use crate::{DtlsState, IceState};
@@ -12,8 +12,8 @@ use crate::{DtlsState, IceState};
 pub struct PeerStats {
     /// ICE state.
     pub ice: Option<IceState>,
-    /// Our bound address and the remote one, once a pair is selected.
-    pub selected_pair: Option<(SocketAddr, SocketAddr)>,
+    /// Between which addresses media travels, and by what, once a pair is selected.
+    pub selected_pair: Option<Path>,
     /// DTLS state.
     pub dtls: Option<DtlsState>,
     /// SRTP profile by its OpenSSL name.

@@ -39,6 +39,63 @@ pub struct MediaTotals {
     pub refused: Vec<(&'static str, u64)>,
     /// Times that a viewer got other layers, by reason.
     pub layer_changes: Vec<(&'static str, u64)>,
+    /// ICE-TCP.
+    pub tcp: TcpTotals,
+}
+
+/// What came of connections of ICE-TCP (RFC 6544). Their datagrams are not among those of [`MediaTotals`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpTotals {
+    /// Connections that are open.
+    pub connections: u64,
+    /// Connections accepted since the start.
+    pub accepted: u64,
+    /// Datagrams that came in frames.
+    pub received_frames: u64,
+    /// Bytes of these.
+    pub received_bytes: u64,
+    /// Datagrams queued as frames.
+    pub sent_frames: u64,
+    /// Bytes of these.
+    pub sent_bytes: u64,
+    /// Datagrams left out because the connection did not take as much as was sent.
+    pub dropped_frames: u64,
+    /// Connections refused, in the order of [`TcpTotals::REFUSED`].
+    pub refused: [u64; 7],
+    /// Connections of peers that have ended, in the order of [`TcpTotals::CLOSED`].
+    pub closed: [u64; 5],
+}
+
+impl TcpTotals {
+    /// Why connections are refused, as metrics show it.
+    pub const REFUSED: [&'static str; 7] = [
+        "not_a_check",
+        "unknown_peer",
+        "refused_check",
+        "silent",
+        "left",
+        "displaced",
+        "system",
+    ];
+    /// How connections of peers end, as metrics show it.
+    pub const CLOSED: [&'static str; 5] = ["left", "broken", "silent", "displaced", "peer_ended"];
+    const FIGURES: usize = 7 + Self::REFUSED.len() + Self::CLOSED.len();
+
+    fn figures(&mut self) -> impl Iterator<Item = &mut u64> {
+        let figures = [
+            &mut self.connections,
+            &mut self.accepted,
+            &mut self.received_frames,
+            &mut self.received_bytes,
+            &mut self.sent_frames,
+            &mut self.sent_bytes,
+            &mut self.dropped_frames,
+        ];
+        figures
+            .into_iter()
+            .chain(&mut self.refused)
+            .chain(&mut self.closed)
+    }
 }
 
 /// One worker's totals: it alone writes them, once a turn.
@@ -63,6 +120,8 @@ pub(crate) struct WorkerTotals {
     pub(crate) layer_changes: Vec<(&'static str, AtomicU64)>,
     /// The same.
     pub(crate) ingest_refused: Vec<(&'static str, AtomicU64)>,
+    /// As [`TcpTotals::figures`].
+    tcp: [AtomicU64; TcpTotals::FIGURES],
 }
 
 impl WorkerTotals {
@@ -91,6 +150,14 @@ impl WorkerTotals {
             refused: kinds.map(|kind| (kind, zero())).collect(),
             layer_changes: reasons.map(|reason| (reason, zero())).collect(),
             ingest_refused: ingests.map(|reason| (reason, zero())).collect(),
+            tcp: [const { AtomicU64::new(0) }; TcpTotals::FIGURES],
+        }
+    }
+
+    /// Lets others read what became of connections.
+    pub(crate) fn publish_tcp(&self, mut counted: TcpTotals) {
+        for (total, count) in self.tcp.iter().zip(counted.figures()) {
+            total.store(*count, Relaxed);
         }
     }
 
@@ -112,6 +179,9 @@ impl WorkerTotals {
         add_each(&self.refused, &mut sum.refused);
         add_each(&self.layer_changes, &mut sum.layer_changes);
         add_each(&self.ingest_refused, &mut sum.ingest_refused);
+        for (sum, count) in sum.tcp.figures().zip(&self.tcp) {
+            *sum += count.load(Relaxed);
+        }
     }
 }
 

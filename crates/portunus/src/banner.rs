@@ -18,6 +18,7 @@ pub(crate) fn print(
     transports: &Transports,
 ) {
     let sockets: Vec<SocketAddr> = media.sockets().collect();
+    let listeners: Vec<SocketAddr> = media.listeners().collect();
     let text = text(&Facts {
         file,
         base_path: &config.api.http.base_path,
@@ -31,6 +32,7 @@ pub(crate) fn print(
         address: media.address(),
         announced: config.media.announced.iter().map(|a| a.ip).collect(),
         media: &sockets,
+        media_tcp: &listeners,
     });
     // Nobody may be listening; the server runs all the same.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -51,6 +53,8 @@ struct Facts<'a> {
     address: IpAddr,
     announced: Vec<IpAddr>,
     media: &'a [SocketAddr],
+    /// Where peers may connect by TCP.
+    media_tcp: &'a [SocketAddr],
 }
 
 fn text(facts: &Facts<'_>) -> String {
@@ -119,29 +123,38 @@ fn host(ip: IpAddr) -> String {
 }
 
 fn media(facts: &Facts<'_>) -> String {
-    let ports: Vec<u16> = facts.media.iter().map(SocketAddr::port).collect();
+    let count = facts.media.len();
+    let mut text = format!("UDP {}", ports(facts.media));
+    // Writing to a string cannot fail.
+    if !facts.media_tcp.is_empty() {
+        let _ = write!(text, ", TCP {}", ports(facts.media_tcp));
+    }
+    let _ = write!(
+        text,
+        " ({count} worker{})",
+        if count == 1 { "" } else { "s" }
+    );
+    if !facts.announced.is_empty() {
+        let announced: Vec<_> = facts.announced.iter().map(IpAddr::to_string).collect();
+        let _ = write!(text, ", announced as {}", announced.join(", "));
+    }
+    text
+}
+
+/// The ports of workers, those in a row as a range.
+fn ports(addresses: &[SocketAddr]) -> String {
+    let ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
     let in_a_row = ports
         .windows(2)
         .all(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b)));
-    let ports = match (ports.first(), ports.last()) {
+    match (ports.first(), ports.last()) {
         (Some(first), Some(last)) if in_a_row && first != last => format!("{first}-{last}"),
         _ => ports
             .iter()
             .map(u16::to_string)
             .collect::<Vec<_>>()
             .join(", "),
-    };
-    let count = facts.media.len();
-    let mut text = format!(
-        "UDP {ports} ({count} worker{})",
-        if count == 1 { "" } else { "s" }
-    );
-    if !facts.announced.is_empty() {
-        let announced: Vec<_> = facts.announced.iter().map(IpAddr::to_string).collect();
-        // Writing to a string cannot fail.
-        let _ = write!(text, ", announced as {}", announced.join(", "));
     }
-    text
 }
 
 #[cfg(test)]
@@ -166,6 +179,7 @@ mod tests {
             address: IpAddr::from([192, 0, 2, 7]),
             announced: vec![IpAddr::from([203, 0, 113, 7])],
             media: &media,
+            media_tcp: &[SocketAddr::from(([0, 0, 0, 0], 443))],
         });
         for part in [
             "http://localhost:8088/  http://192.0.2.7:8088/\n",
@@ -173,7 +187,7 @@ mod tests {
             "http://localhost:8088/whip/ID  http://192.0.2.7:8088/whip/ID\n",
             "ws://127.0.0.1:8188\n",
             "/run/portunus/api.sock\n",
-            "UDP 10000-10001 (2 workers), announced as 203.0.113.7\n",
+            "UDP 10000-10001, TCP 443 (2 workers), announced as 203.0.113.7\n",
             "camera",
         ] {
             assert!(text.contains(part), "{part:?} in\n{text}");

@@ -139,6 +139,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder) -> ServerFacts
         public_ips: config.media.announced.iter().map(|a| a.ip).collect(),
         ipv6: config.media.ipv6,
         ice_lite: config.media.ice_lite,
+        ice_tcp: config.media.ice_tcp,
         twcc_period_ms: config.media.twcc_period_ms,
         no_media_ms: config.media.no_media_ms,
         crypto: openssl::version::version().to_owned(),

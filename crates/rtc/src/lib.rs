@@ -11,8 +11,10 @@ pub mod connection;
 pub mod data;
 mod demux;
 mod dtls;
+pub mod framing;
 mod ice;
 mod identity;
+mod path;
 pub mod streams;
 mod transport;
 
@@ -23,9 +25,11 @@ pub use connection::{Connection, Feedback, StreamConfig};
 pub use demux::{Protocol, Transaction, stun_answer, stun_check, stun_username};
 pub use dtls::DtlsError;
 pub use ice::{
-    ANSWERABLE, CandidateError, IceFailure, IceState, LocalCandidate, SelectedPair, candidate_lines,
+    ANSWERABLE, CandidateError, CandidateTransport, IceFailure, IceState, LocalCandidate,
+    SelectedPair, candidate_lines,
 };
 pub use identity::{Identity, IdentityError};
+pub use path::{Carrier, Path};
 pub use transport::{
     Counters, DropReason, DtlsState, FailReason, Received, Transmit, Transport, TransportConfig,
     TransportError, TransportEvent,

@@ -26,10 +26,7 @@ fn side(name: &str, addresses: &[&str], controlling: bool) -> Side {
     };
     let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
     let mut side = Side::new(name, addresses[0], controlling, role);
-    let host = |address: &SocketAddr| LocalCandidate {
-        address: *address,
-        base: *address,
-    };
+    let host = |address: &SocketAddr| LocalCandidate::udp(*address, *address);
     side.config.candidates = addresses.iter().map(host).collect();
     Side::with(side.config, role)
 }
@@ -115,10 +112,7 @@ fn one_to_one_nat_maps_address_and_port() {
     let mut left = side("left", &["10.0.0.1:1001"], true);
     let inner: SocketAddr = "10.0.0.1:1001".parse().unwrap();
     let outer: SocketAddr = "203.0.113.1:5001".parse().unwrap();
-    left.config.candidates = vec![LocalCandidate {
-        address: outer,
-        base: inner,
-    }];
+    left.config.candidates = vec![LocalCandidate::udp(outer, inner)];
     let left = Side::with(left.config, left.role);
     let mut pair = Pair::of(
         1,
@@ -350,10 +344,7 @@ fn roaming(left_controls: bool) -> (Pair, impl Fn(u16) -> SocketAddr) {
     let outer = |port| SocketAddr::from(([203, 0, 113, 2], port));
     let left = side("left", &["10.0.0.1:1001"], left_controls);
     let mut right = side("right", &["10.0.0.2:1002"], !left_controls);
-    right.config.candidates = vec![LocalCandidate {
-        address: outer(5_000),
-        base: inner,
-    }];
+    right.config.candidates = vec![LocalCandidate::udp(outer(5_000), inner)];
     let right = Side::with(right.config, right.role);
     let mut pair = Pair::of(1, Link::GOOD, left, right);
     pair.network.nat = vec![(inner, outer(5_000))];

@@ -12,6 +12,7 @@ mod http;
 pub mod janus_tools;
 mod peer;
 mod server;
+mod socket;
 mod stage;
 
 pub use http::{header, http, serve};

@@ -1,6 +1,6 @@
 //! A client's PeerConnection: our own sans-IO stack on a socket.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use portunus_rtc::connection::Received;
 use portunus_rtc::data::{DataMessage, DataOptions, DataPayload};
 use portunus_rtc::streams::{Burst, NtpClock, SenderClock};
 use portunus_rtc::{
-    Connection, Feedback, Identity, LocalCandidate, StreamConfig, TransportConfig, TransportEvent,
-    candidate_lines,
+    Connection, Feedback, Identity, LocalCandidate, Path, StreamConfig, TransportConfig,
+    TransportEvent, candidate_lines,
 };
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{ExtensionKind, Pt, SeqNo};
@@ -17,8 +17,9 @@ use portunus_sdp::negotiated::{IceCredentials, Negotiated};
 use portunus_sdp::{AnswerOptions, Description, LocalTransport, SdpType, Session};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tokio::net::UdpSocket;
 use tokio::time::{sleep_until, timeout};
+
+use crate::socket::ClientSocket;
 
 /// How long a test waits for something that has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A PeerConnection on the loopback interface.
 #[derive(Debug)]
 pub struct Peer {
-    socket: UdpSocket,
+    socket: ClientSocket,
     local: SocketAddr,
     /// The connection.
     pub connection: Connection,
@@ -64,21 +65,35 @@ pub struct Packet {
 impl Peer {
     /// A connection that offers first.
     pub async fn offering() -> Self {
-        Self::new(true).await
+        Self::new(true, ClientSocket::udp().await)
     }
 
     /// A connection that answers first.
     pub async fn answering() -> Self {
-        Self::new(false).await
+        Self::new(false, ClientSocket::udp().await)
     }
 
-    async fn new(controlling: bool) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let local = socket.local_addr().unwrap();
+    /// The same behind a firewall that lets TCP through only.
+    pub fn answering_by_tcp() -> Self {
+        Self::answering_by_tcp_from(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// The same at this loopback address.
+    pub fn answering_by_tcp_from(ip: IpAddr) -> Self {
+        Self::new(false, ClientSocket::tcp(ip))
+    }
+
+    /// The same for one that offers first.
+    pub fn offering_by_tcp() -> Self {
+        Self::new(true, ClientSocket::tcp(Ipv4Addr::LOCALHOST.into()))
+    }
+
+    fn new(controlling: bool, socket: ClientSocket) -> Self {
+        let local = socket.local();
         let identity = Arc::new(Identity::generate().unwrap());
         let candidates = vec![LocalCandidate {
-            address: local,
-            base: local,
+            transport: socket.transport(),
+            ..LocalCandidate::udp(local, local)
         }];
         let ice = credentials();
         let random = rand::rng().random();
@@ -235,7 +250,7 @@ impl Peer {
         burst.add(seq, timestamp, payload.len());
         self.connection.sent(media, &burst, now);
         let remote = self.connection.transport.selected_pair().unwrap().remote;
-        self.socket.send_to(&buf[..len], remote).await.unwrap();
+        self.socket.send(&buf[..len], remote).await.unwrap();
     }
 
     /// Sends a text on the data channel `label`.
@@ -256,6 +271,16 @@ impl Peer {
             .transport
             .send_data(label, "", payload, options, Instant::now());
         sent.unwrap();
+    }
+
+    /// Closes the connection to the server, if TCP is what it uses.
+    pub fn hang_up(&mut self) {
+        self.socket.close();
+    }
+
+    /// The same, and connects again with the next datagram.
+    pub fn connect_again(&mut self) {
+        self.socket.connect_again();
     }
 
     /// The messages that have come on the data channel `label`.
@@ -292,7 +317,7 @@ impl Peer {
             // A full socket loses it, as a network would.
             let _ = self
                 .socket
-                .send_to(&buf[..transmit.len], transmit.destination)
+                .send(&buf[..transmit.len], transmit.destination)
                 .await;
         }
         while let Some(feedback) = self.connection.poll_feedback() {
@@ -310,8 +335,8 @@ impl Peer {
             .poll_timeout()
             .map_or(soon, |deadline| deadline.min(soon));
         tokio::select! {
-            received = self.socket.recv_from(&mut buf) => {
-                let (len, remote) = received.unwrap();
+            received = self.socket.receive(&mut buf) => {
+                let Some((len, remote)) = received else { return };
                 if let Some((rng, share)) = &mut self.losing
                     && rng.random_bool(*share)
                 {
@@ -325,9 +350,12 @@ impl Peer {
     }
 
     fn receive(&mut self, remote: SocketAddr, datagram: &mut [u8]) {
-        let received = self
-            .connection
-            .receive(Instant::now(), self.local, remote, datagram);
+        let path = Path {
+            carrier: self.socket.carrier(),
+            local: self.local,
+            remote,
+        };
+        let received = self.connection.receive_by(Instant::now(), path, datagram);
         if let Received::Rtp(incoming) = received {
             let packet = &datagram[incoming.range.clone()];
             self.packets.push(Packet {

@@ -28,6 +28,17 @@ impl Server {
         Self::recording(workers, Recorder::default(), plugin)
     }
 
+    /// The same for clients that may connect by TCP.
+    pub fn with_tcp(workers: usize, plugin: Arc<dyn Plugin>) -> Self {
+        let (media, events) = Self::media_on(MediaConfig {
+            workers,
+            ice_tcp: true,
+            ..MediaConfig::default()
+        });
+        let recorder = Recorder::default();
+        Self::on(CoreConfig::default(), media, events, plugin, recorder)
+    }
+
     /// The same, with what the plugin records with.
     pub fn recording(workers: usize, recorder: Recorder, plugin: Arc<dyn Plugin>) -> Self {
         let (media, events) = Self::media(workers);

@@ -1,6 +1,6 @@
 //! A media plane without a gateway: viewers of ingests, and what feeds those.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use portunus_media::{
@@ -35,17 +35,41 @@ pub struct Viewer {
     pub id: PeerId,
     /// Its m-lines.
     pub tracks: Vec<TrackRef>,
+    /// The server's user fragment for it.
+    pub ufrag: String,
 }
 
 impl Stage {
     /// A media plane with `workers`.
     pub fn start(workers: usize) -> Self {
         let config = MediaConfig {
+            bind: vec![Ipv4Addr::LOCALHOST.into()],
+            ..MediaConfig::default()
+        };
+        Self::with(workers, config)
+    }
+
+    /// The same for clients that may connect by TCP.
+    pub fn with_tcp(workers: usize) -> Self {
+        Self::with_tcp_at(Ipv4Addr::LOCALHOST.into(), workers)
+    }
+
+    /// The same at this loopback address.
+    pub fn with_tcp_at(ip: IpAddr, workers: usize) -> Self {
+        let config = MediaConfig {
+            ice_tcp: true,
+            bind: vec![ip],
+            ..MediaConfig::default()
+        };
+        Self::with(workers, config)
+    }
+
+    fn with(workers: usize, config: MediaConfig) -> Self {
+        let config = MediaConfig {
             workers,
             pin: false,
             port: 0,
-            bind: vec!["127.0.0.1".parse().unwrap()],
-            ..MediaConfig::default()
+            ..config
         };
         let (media, events) = MediaPlane::start(config).expect("a media plane");
         Stage { media, events }
@@ -53,7 +77,18 @@ impl Stage {
 
     /// A viewer on `worker` that is offered `lines`, and not connected yet.
     pub async fn viewer(&self, worker: usize, lines: &[(Kind, Option<CodecName>)]) -> Viewer {
+        self.viewer_by(Peer::answering().await, worker, lines)
+    }
+
+    /// The same with this side of it.
+    pub fn viewer_by(
+        &self,
+        mut peer: Peer,
+        worker: usize,
+        lines: &[(Kind, Option<CodecName>)],
+    ) -> Viewer {
         let ice = credentials();
+        let ufrag = ice.ufrag.clone();
         let id = self.media.create_peer(PeerOptions {
             ice: ice.clone(),
             controlling: true,
@@ -85,14 +120,18 @@ impl Stage {
         });
         let mut session = Session::new(local, rand::random());
         let offer = session.local_offer(offer).unwrap();
-        let mut peer = Peer::answering().await;
         let answer = peer.answer(&offer);
         let answer = session.parse(&answer, SdpType::Answer).unwrap();
         let negotiated = session.accept_answer(answer).unwrap();
         let track = |mid| TrackRef { peer: id, mid };
         let tracks = negotiated.media.iter().map(|m| track(m.mid)).collect();
         self.media.negotiate(id, negotiated);
-        Viewer { peer, id, tracks }
+        Viewer {
+            peer,
+            id,
+            tracks,
+            ufrag,
+        }
     }
 
     /// A connected viewer on `worker` of `source`, by one VP8 m-line.

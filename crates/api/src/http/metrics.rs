@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use portunus_core::Gateway;
-use portunus_core::media::MediaTotals;
+use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
 
 use crate::Counters;
@@ -158,6 +158,7 @@ fn media(out: &mut String, totals: &MediaTotals) {
     ] {
         metric(out, &format!("{name}_total"), help, "counter", value);
     }
+    tcp(out, &totals.tcp);
     let name = "portunus_media_refused_datagrams_total";
     line(
         out,
@@ -186,6 +187,68 @@ fn media(out: &mut String, totals: &MediaTotals) {
     line(out, format_args!("# TYPE {name} counter"));
     for (reason, value) in &totals.layer_changes {
         line(out, format_args!("{name}{{reason=\"{reason}\"}} {value}"));
+    }
+}
+
+fn tcp(out: &mut String, totals: &TcpTotals) {
+    let help = "TCP connections of peers that are open (ICE-TCP)";
+    metric(
+        out,
+        "media_tcp_connections",
+        help,
+        "gauge",
+        totals.connections,
+    );
+    for (name, help, value) in [
+        (
+            "media_tcp_accepted",
+            "TCP connections accepted, those that were refused later included",
+            totals.accepted,
+        ),
+        (
+            "media_tcp_received_datagrams",
+            "Datagrams that peers sent by TCP",
+            totals.received_frames,
+        ),
+        (
+            "media_tcp_received_bytes",
+            "Bytes of these",
+            totals.received_bytes,
+        ),
+        (
+            "media_tcp_sent_datagrams",
+            "Datagrams for peers on TCP",
+            totals.sent_frames,
+        ),
+        ("media_tcp_sent_bytes", "Bytes of these", totals.sent_bytes),
+        (
+            "media_tcp_dropped",
+            "Datagrams left out because the peer's connection did not take as much as was sent",
+            totals.dropped_frames,
+        ),
+    ] {
+        metric(out, &format!("{name}_total"), help, "counter", value);
+    }
+    let refused: Vec<_> = TcpTotals::REFUSED.iter().zip(totals.refused).collect();
+    let closed: Vec<_> = TcpTotals::CLOSED.iter().zip(totals.closed).collect();
+    for (name, help, by_kind) in [
+        (
+            "refused",
+            "TCP connections that were refused, by kind",
+            refused,
+        ),
+        (
+            "closed",
+            "TCP connections of peers that have ended, by kind",
+            closed,
+        ),
+    ] {
+        let name = format!("portunus_media_tcp_{name}_total");
+        line(out, format_args!("# HELP {name} {help}"));
+        line(out, format_args!("# TYPE {name} counter"));
+        for (kind, value) in by_kind {
+            line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
+        }
     }
 }
 

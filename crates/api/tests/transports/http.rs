@@ -224,6 +224,13 @@ async fn pages_health_and_counters_are_there() {
         metrics.contains("\nportunus_media_ingested_packets_total 0\n"),
         "{metrics}"
     );
+    for line in [
+        "portunus_media_tcp_connections 0",
+        "portunus_media_tcp_refused_total{kind=\"silent\"} 0",
+        "portunus_media_tcp_closed_total{kind=\"silent\"} 0",
+    ] {
+        assert!(metrics.contains(&format!("\n{line}\n")), "{metrics}");
+    }
     // What is there twice makes the whole of it unreadable for Prometheus.
     let names = || {
         metrics

@@ -180,10 +180,7 @@ impl Factory {
                 (Some(socket), address)
             }
         };
-        let candidates = vec![LocalCandidate {
-            address,
-            base: address,
-        }];
+        let candidates = vec![LocalCandidate::udp(address, address)];
         let ice = credentials();
         let session = Session::new(
             LocalTransport {

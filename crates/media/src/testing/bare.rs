@@ -76,15 +76,13 @@ fn one_of(
     let worker = Worker::new(WorkerParts {
         index,
         socket,
+        listener: None,
         poll,
         inboxes: inboxes.to_vec(),
         rings,
         events: events_in,
         identity: identity(),
-        candidates: vec![LocalCandidate {
-            address: local,
-            base: local,
-        }],
+        candidates: vec![LocalCandidate::udp(local, local)],
         ice_lite,
         bandwidth_adaptation: true,
         busy_poll: Duration::ZERO,

@@ -193,6 +193,8 @@ impl Worker {
             routes: SmallVec::new(),
             ufrags: SmallVec::new(),
             addresses: SmallVec::new(),
+            pipe: None,
+            pipes: Box::default(),
             timer: None,
             touched: false,
             is_recorded: false,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use portunus_rtc::Path;
 use portunus_rtc::bandwidth::Estimate;
 use portunus_rtc::connection::Media;
 use portunus_rtc::streams::{ReceiveStream, SendStream};
@@ -20,9 +21,7 @@ impl Worker {
         let estimate = peer.connection.bandwidth();
         PeerStats {
             ice: Some(peer.ice),
-            selected_pair: transport
-                .selected_pair()
-                .map(|pair| (pair.local, pair.remote)),
+            selected_pair: transport.selected_pair().map(Path::from),
             dtls: peer.dtls,
             srtp_profile: transport.profile().map(|profile| profile.name()),
             rtt: transport.rtt(),

@@ -3,8 +3,9 @@
 //! those who are there.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use portunus_rtc::Path;
 
 use super::Worker;
 use crate::plane::PeerId;
@@ -38,8 +39,7 @@ impl Default for Handshakes {
 #[derive(Debug)]
 struct Waiting {
     peer: PeerId,
-    local: SocketAddr,
-    remote: SocketAddr,
+    path: Path,
     datagram: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Worker {
         self.handshakes.begin();
         while let Some(mut next) = self.handshakes.next() {
             if let Some(slot) = self.slot(next.peer) {
-                self.handshake(now, slot, (next.local, next.remote), &mut next.datagram);
+                self.handshake(now, slot, next.path, &mut next.datagram);
             }
         }
     }
@@ -103,19 +103,18 @@ impl Worker {
         &mut self,
         now: Instant,
         slot: usize,
-        (local, remote): (SocketAddr, SocketAddr),
+        path: Path,
         datagram: &mut [u8],
     ) {
         if !self.handshakes.has_to_wait() {
-            return self.handshake(now, slot, (local, remote), datagram);
+            return self.handshake(now, slot, path, datagram);
         }
         let Some(peer) = self.peers.get(slot).map(|peer| peer.id) else {
             return;
         };
         let waiting = Waiting {
             peer,
-            local,
-            remote,
+            path,
             datagram: datagram.to_vec(),
         };
         if !self.handshakes.put_off(waiting) {
@@ -123,15 +122,9 @@ impl Worker {
         }
     }
 
-    fn handshake(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        (local, remote): (SocketAddr, SocketAddr),
-        datagram: &mut [u8],
-    ) {
+    fn handshake(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) {
         let began = Instant::now();
-        self.give_datagram(now, slot, (local, remote), datagram);
+        self.give_datagram(now, slot, path, datagram);
         self.handshakes.spent += began.elapsed();
     }
 }
@@ -139,6 +132,8 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::net::SocketAddr;
+
     use super::*;
 
     fn datagram(n: u8) -> Waiting {
@@ -148,8 +143,7 @@ mod tests {
                 worker: 0,
                 serial: 1,
             },
-            local: address,
-            remote: address,
+            path: Path::udp(address, address),
             datagram: vec![n],
         }
     }

@@ -27,6 +27,7 @@ mod ring;
 mod slots;
 mod sources;
 mod talk;
+mod tcp;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
 mod timers;
@@ -38,6 +39,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
+use mio::net::TcpListener;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use portunus_rtc::streams::NtpClock;
@@ -65,6 +67,7 @@ use peer::{Peer, Route};
 use relay::Ready;
 pub(crate) use ring::Rings;
 use slots::Slots;
+use tcp::Pipes;
 use timers::Timers;
 
 /// The poll's token for the socket; the waker has the other.
@@ -86,6 +89,8 @@ const MAX_MESSAGE_BYTES: usize = 32 << 20;
 pub(crate) struct WorkerParts {
     pub(crate) index: u16,
     pub(crate) socket: MediaSocket,
+    /// Where peers connect by TCP.
+    pub(crate) listener: Option<TcpListener>,
     pub(crate) poll: Poll,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) rings: Rings,
@@ -118,6 +123,8 @@ pub(crate) struct Worker {
     ingests: Ingests,
     outlets: Outlets,
     handshakes: Handshakes,
+    /// Connections of peers.
+    pipes: Pipes,
     forwarding: Forwarding,
     intervals: Intervals,
     out: SendBatch,
@@ -143,11 +150,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(parts: WorkerParts) -> Self {
+    pub(crate) fn new(mut parts: WorkerParts) -> Self {
         let gro = enable_gro(&parts.socket);
         let gso = parts.socket.probe_gso();
         tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
         let counters = Counters::new(Arc::clone(&parts.totals));
+        let pipes = Pipes::new(parts.listener.take());
         Self {
             parts,
             peers: Slots::new(),
@@ -164,6 +172,7 @@ impl Worker {
             out: sys::send_batch(gso),
             outlets: Outlets::default(),
             handshakes: Handshakes::default(),
+            pipes,
             forwarding: Forwarding::default(),
             intervals: Intervals::default(),
             fresh_sources: Vec::new(),
@@ -189,10 +198,12 @@ impl Worker {
             .poll
             .registry()
             .register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
+        self.listen()?;
         let mut more = true;
         while self.running {
             self.poll(&mut ready, more)?;
             self.ingests.note_ready(&ready);
+            self.pipes.note_ready(&ready);
             self.note_forwarding(&ready);
             more = self.turn(&mut batch)?;
         }
@@ -207,6 +218,7 @@ impl Worker {
         let more_passed = self.take_passed(&passed, now);
         self.take_handshakes(now);
         let more_received = self.receive(batch)? || self.handshakes.are_waiting();
+        let more_by_tcp = self.receive_pipes(now);
         let more_ingested = self.receive_ingests(batch, now);
         let more_told = self.receive_forwarding(batch, now);
         let holds = self.relay_fresh(Instant::now());
@@ -217,12 +229,18 @@ impl Worker {
         // What polling set free (keyframe requests, packets sent again) leaves with the rest.
         self.out.flush(&self.parts.socket);
         self.forwarding.flush();
+        let broken = self.flush_pipes(now);
         self.wake_workers();
         self.send_backlog();
         let sending = self.forwarding.counted(self.out.counters());
         self.counters.publish(sending);
+        if let Some(counted) = self.pipes.counted() {
+            self.parts.totals.publish_tcp(counted);
+            self.pipes.report(self.parts.index, now);
+        }
         self.counters.report(self.parts.index, sending, now);
-        Ok(more_passed || more_received || more_ingested || more_told || holds)
+        let more = more_passed || more_received || more_by_tcp || more_ingested || more_told;
+        Ok(more || holds || broken)
     }
 
     fn wait(&self) -> Duration {
@@ -238,7 +256,9 @@ impl Worker {
         let reports = reports.map(|at| at.saturating_duration_since(now));
         let keyframes = self.intervals.timeout();
         let keyframes = keyframes.map(|at| at.saturating_duration_since(now));
-        [timers, retry, ingests, reports, keyframes]
+        let pipes = self.pipes.timeout();
+        let pipes = pipes.map(|at| at.saturating_duration_since(now));
+        [timers, retry, ingests, reports, keyframes, pipes]
             .into_iter()
             .flatten()
             .min()

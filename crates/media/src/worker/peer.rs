@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::adaptation::Adaptation;
 use super::relay::{Behind, Pacing, Progress};
 use super::talk::Ears;
+use super::tcp::PipeKey;
 use crate::graph::{ENCODINGS, Inspector, Selector, Sink, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::{DtlsState, IceState, RouteOptions, SourceRef, TrackRef};
@@ -27,6 +28,8 @@ pub(super) struct Peer {
     /// What leaves is recorded, so that feedback tells of the link.
     pub(super) is_recorded: bool,
     pub(super) touched: bool,
+    /// The TCP connection that it uses, if it does not use UDP.
+    pub(super) pipe: Option<PipeKey>,
     pub(super) connection: Connection,
     /// Its ICE agent is the controlling one.
     pub(super) controlling: bool,
@@ -36,6 +39,8 @@ pub(super) struct Peer {
     pub(super) routes: SmallVec<[usize; 4]>,
     pub(super) ufrags: SmallVec<[String; 1]>,
     pub(super) addresses: SmallVec<[SocketAddr; 2]>,
+    /// Its TCP connections.
+    pub(super) pipes: Box<[PipeKey]>,
     /// The deadline that the timers have for it.
     pub(super) timer: Option<Instant>,
     /// What it has yet to get of what sources keep for new sinks.
@@ -119,6 +124,14 @@ mod tests {
     use std::mem::size_of;
 
     use super::*;
+
+    /// A cache line more is a miss more for each sink of each packet.
+    #[test]
+    fn what_sending_reads_takes_few_cache_lines() {
+        let lines = |bytes: usize| bytes.div_ceil(64);
+        assert_eq!((lines(Peer::HEAD), lines(Route::HEAD)), (5, 5));
+        assert_eq!(lines(Sink::HEAD), 4);
+    }
 
     /// What is fetched ahead is the start of the place.
     #[test]

@@ -9,12 +9,13 @@ use std::time::Instant;
 use portunus_rtc::connection::{Incoming, Received, Refusal};
 use portunus_rtc::data::DataMessage as RtcData;
 use portunus_rtc::{
-    DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, Protocol, SelectedPair,
-    TransportEvent, stun_answer, stun_check, stun_username,
+    Carrier, DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, Path, Protocol,
+    SelectedPair, TransportEvent, stun_answer, stun_check, stun_username,
 };
 
 use smallvec::SmallVec;
 
+use super::tcp::Way;
 use super::{Worker, handshakes};
 use crate::graph;
 use crate::plane::{PeerId, RouteId};
@@ -43,9 +44,11 @@ impl Worker {
         match slot {
             None => self.counters.unknown_peer(),
             Some(slot) if handshakes::is_handshake(datagram) => {
-                self.take_handshake(now, slot, (local, remote), datagram);
+                self.take_handshake(now, slot, Path::udp(local, remote), datagram);
             }
-            Some(slot) => self.give_datagram(now, slot, (local, remote), datagram),
+            Some(slot) => {
+                self.give_datagram(now, slot, Path::udp(local, remote), datagram);
+            }
         }
     }
 
@@ -57,42 +60,39 @@ impl Worker {
         self.slot(self.checks.peer(stun_answer(datagram)?, remote)?)
     }
 
-    /// Gives a datagram to its peer.
+    /// Gives a datagram to its peer; says whether that took it.
     pub(super) fn give_datagram(
         &mut self,
         now: Instant,
         slot: usize,
-        (local, remote): (SocketAddr, SocketAddr),
+        path: Path,
         datagram: &mut [u8],
-    ) {
-        let taken = guarded(|| self.take_of_peer(now, slot, (local, remote), datagram));
-        if taken.is_none() {
+    ) -> bool {
+        let taken = guarded(|| self.take_of_peer(now, slot, path, datagram));
+        let Some(taken) = taken else {
             self.end_peer(slot, CloseReason::Internal, now);
-            return;
-        }
+            return false;
+        };
         self.tell_what_was_heard();
         self.touch(slot);
+        taken
     }
 
-    fn take_of_peer(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        (local, remote): (SocketAddr, SocketAddr),
-        datagram: &mut [u8],
-    ) {
+    fn take_of_peer(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) -> bool {
         let Some(peer) = self.peers.get_mut(slot) else {
             self.counters.unknown_peer();
-            return;
+            return false;
         };
-        match peer.connection.receive(now, local, remote, datagram) {
-            Received::Consumed => self.learn_again(now, slot, remote, datagram),
+        match peer.connection.receive_by(now, path, datagram) {
+            Received::Consumed => self.learn_again(now, slot, path, datagram),
             Received::Refused(refusal) => {
                 peer.refused += 1;
                 self.counters.refuse(refusal);
+                return false;
             }
             Received::Rtp(incoming) => self.take_packet(now, slot, &incoming, datagram),
         }
+        true
     }
 
     /// Hands a packet to its source, if anybody relays it.
@@ -244,18 +244,24 @@ impl Worker {
             let Some(transmit) = peer.connection.poll_transmit(now, room) else {
                 break;
             };
-            let check = room.get(..transmit.len).and_then(stun_check);
-            // What comes from where the peer is known finds it by the address.
-            if let Some(check) = check
-                && self.by_address.get(&transmit.destination) != Some(&slot)
-            {
-                let (checks, to) = (&mut self.checks, transmit.destination);
-                checks.note(now, check, peer.id, to);
+            let way = match transmit.carrier {
+                Carrier::Udp => {
+                    let (from, to) = (transmit.source.ip(), transmit.destination);
+                    let check = room.get(..transmit.len).and_then(stun_check);
+                    // What comes from where the peer is known finds it by the address.
+                    if let Some(check) = check
+                        && self.by_address.get(&to) != Some(&slot)
+                    {
+                        self.checks.note(now, check, peer.id, to);
+                    }
+                    Some(Way::Udp(self.out.destination(from, to)))
+                }
+                Carrier::Tcp => self.pipes.of(&peer.pipes, transmit.path()).map(Way::Tcp),
+            };
+            if let Some(way) = way {
+                let out = (&mut self.out, &self.parts.socket);
+                way.commit(transmit.len, out, &mut self.pipes);
             }
-            let destination = self
-                .out
-                .destination(transmit.source.ip(), transmit.destination);
-            self.out.commit(transmit.len, &destination);
         }
     }
 
@@ -273,14 +279,11 @@ impl Worker {
                 }
             }
             TransportEvent::SelectedPair(pair) => {
-                self.learn_address(now, slot, pair.remote);
-                self.emit(
-                    id,
-                    Event::SelectedPair {
-                        local: pair.local,
-                        remote: pair.remote,
-                    },
-                );
+                self.select_way(slot, &pair);
+                if pair.carrier == Carrier::Udp {
+                    self.learn_address(now, slot, pair.remote);
+                }
+                self.emit(id, Event::SelectedPair(Path::from(&pair)));
             }
             TransportEvent::RemoteAddress(address) => self.learn_address(now, slot, address),
             TransportEvent::Dtls(state) => {
@@ -333,17 +336,18 @@ impl Worker {
     }
 
     /// An authentic check came from an address that was another's when it came first: that one may be gone.
-    fn learn_again(&mut self, now: Instant, slot: usize, remote: SocketAddr, datagram: &[u8]) {
+    fn learn_again(&mut self, now: Instant, slot: usize, path: Path, datagram: &[u8]) {
         let is_stun = datagram.first().is_some_and(|first| *first < 4);
-        if is_stun && self.by_address.get(&remote) != Some(&slot) {
-            self.learn_address(now, slot, remote);
+        let is_new = is_stun && self.by_address.get(&path.remote) != Some(&slot);
+        if is_new && path.carrier == Carrier::Udp {
+            self.learn_address(now, slot, path.remote);
         }
     }
 
     /// A peer's datagrams may come from `address`. A check may come with a forged one: the address of a peer that is
     /// connected stays with it, until another has answered from there and it does not.
     fn learn_address(&mut self, now: Instant, slot: usize, address: SocketAddr) {
-        let is_used = |pair: &SelectedPair| pair.remote == address;
+        let is_used = |pair: &SelectedPair| pair.carrier == Carrier::Udp && pair.remote == address;
         // A lite agent asks nobody, and takes a forged check's word.
         let asks = !self.parts.ice_lite;
         let newcomer = self.peers.get(slot).map(|peer| &peer.connection.transport);
@@ -467,6 +471,7 @@ impl Worker {
             return;
         };
         self.by_id.remove(&peer.id);
+        self.close_pipes_of(&peer);
         for ufrag in &peer.ufrags {
             if self.by_ufrag.get(ufrag) == Some(&slot) {
                 self.by_ufrag.remove(ufrag);

@@ -6,7 +6,6 @@ mod paced;
 mod together;
 
 use std::mem;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,9 +22,10 @@ pub(super) use together::Ready;
 use super::Worker;
 use super::counters::Counters;
 use super::peer::{Peer, Route};
+use super::tcp::{Pipes, Way};
 use crate::command::Command;
 use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
-use crate::sys::{Destination, MediaSocket, SendBatch};
+use crate::sys::{MediaSocket, SendBatch};
 use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
 
 impl Worker {
@@ -167,6 +167,7 @@ impl Worker {
             media,
             socket: &self.parts.socket,
             out: &mut self.out,
+            pipes: &mut self.pipes,
             counters: &mut self.counters,
             send_time,
             now,
@@ -301,6 +302,7 @@ struct Relay<'a> {
     media: usize,
     socket: &'a MediaSocket,
     out: &'a mut SendBatch,
+    pipes: &'a mut Pipes,
     counters: &'a mut Counters,
     send_time: AbsSendTime,
     now: Instant,
@@ -310,24 +312,18 @@ impl Relay<'_> {
     /// Relays what the route selects, unless it is behind; says whether the peer has something to wait for now: its next
     /// report, or the time of a packet.
     fn send_all(&mut self, mut packets: &[Arc<Packet>]) -> bool {
-        let path = self.path();
-        let path = path.map(|(from, to)| self.out.destination(from, to));
+        let way = self.way();
         let mut burst = Burst::default();
         let mut waits = false;
         if self.route.progress != Progress::Live {
-            (packets, waits) = self.keep_back(packets, path.as_ref(), &mut burst);
+            (packets, waits) = self.keep_back(packets, way.as_ref(), &mut burst);
         }
-        self.send_each(packets, path.as_ref(), &mut burst);
+        self.send_each(packets, way.as_ref(), &mut burst);
         waits |= self.peer.pacer.as_ref().is_some_and(|p| !p.is_empty());
         self.peer.connection.sent(self.media, &burst, self.now) || waits
     }
 
-    fn send_each(
-        &mut self,
-        packets: &[Arc<Packet>],
-        path: Option<&Destination>,
-        burst: &mut Burst,
-    ) {
+    fn send_each(&mut self, packets: &[Arc<Packet>], way: Option<&Way>, burst: &mut Burst) {
         let encodings = self.source.format.encodings;
         for packet in packets {
             let Route {
@@ -335,15 +331,15 @@ impl Relay<'_> {
             } = &mut *self.route;
             let selection = selector.select(packet, encodings, wanted);
             if self.peer.pacer.is_some() {
-                self.pace(packet, selection, path, burst);
+                self.pace(packet, selection, way, burst);
                 continue;
             }
             match selection {
                 // Padding and keep-alives end here.
                 Selection::Forward(_) if packet.payload().is_empty() => self.skip(packet),
                 Selection::Forward(part) => {
-                    // Without keys, codec or path the packet is lost like any on the way.
-                    let _ = path.and_then(|path| self.send(packet, part, path, burst));
+                    // Without keys, codec or way the packet is lost like any other on its way.
+                    let _ = way.and_then(|way| self.send(packet, part, way, burst));
                 }
                 Selection::Skip => self.skip(packet),
                 Selection::Other => {}
@@ -362,8 +358,8 @@ impl Relay<'_> {
         }
     }
 
-    /// The way to the peer, once it is connected and takes media: from our address to its.
-    fn path(&self) -> Option<(IpAddr, SocketAddr)> {
+    /// The way to the peer, once it is connected and takes media.
+    fn way(&mut self) -> Option<Way> {
         let transport = &self.peer.connection.transport;
         let sink = self.peer.tracks.get(self.media)?.sink.as_ref()?;
         let pair = transport.selected_pair()?;
@@ -371,17 +367,11 @@ impl Relay<'_> {
             return None;
         }
         transport.profile()?;
-        Some((pair.local.ip(), pair.remote))
+        Way::to(pair, self.peer.pipe, self.out)
     }
 
     #[inline]
-    fn send(
-        &mut self,
-        packet: &Packet,
-        part: Part,
-        destination: &Destination,
-        burst: &mut Burst,
-    ) -> Option<usize> {
+    fn send(&mut self, packet: &Packet, part: Part, way: &Way, burst: &mut Burst) -> Option<usize> {
         let connection = &mut self.peer.connection;
         let sink = self.peer.tracks.get_mut(self.media)?.sink.as_mut()?;
         let clock_rate = sink.clock_rate;
@@ -396,7 +386,7 @@ impl Relay<'_> {
         let parts = sink.write(packet, &sent, &stamp, room)?;
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
         let sealed = connection.seal_rtp(sent.out, parts, room).ok()?;
-        self.out.commit(sealed, destination);
+        way.commit(sealed, (&mut *self.out, self.socket), self.pipes);
         if self.peer.is_recorded && sink.is_numbered {
             connection.record_sent(transport_seq, sealed, self.now);
         }

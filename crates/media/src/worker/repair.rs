@@ -5,6 +5,7 @@ use std::time::Instant;
 use portunus_rtp::SeqNo;
 
 use super::Worker;
+use super::tcp::Way;
 use crate::graph::Stamp;
 
 impl Worker {
@@ -54,8 +55,9 @@ impl Worker {
             (seq, (header_len, end))
         };
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
-        let destination = self.out.destination(pair.local.ip(), pair.remote);
-        self.out.commit(sealed, &destination);
+        let way = Way::to(&pair, peer.pipe, &mut self.out)?;
+        let out = (&mut self.out, &self.parts.socket);
+        way.commit(sealed, out, &mut self.pipes);
         if peer.is_recorded && sink.is_numbered {
             peer.connection.record_sent(transport_seq, sealed, now);
         }

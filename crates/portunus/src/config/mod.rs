@@ -222,6 +222,8 @@ fn visit_media(media: &mut MediaConfig, announced: &mut Vec<Announced>, keys: &m
     keys.key("loopback", &mut media.loopback);
     keys.key("ipv6", &mut media.ipv6);
     keys.key("ice_lite", &mut media.ice_lite);
+    keys.key("ice_tcp", &mut media.ice_tcp);
+    keys.key("ice_tcp_port", &mut media.ice_tcp_port);
     let (mut certificate, mut key) = media.certificate.clone().unzip();
     let has_key = keys.gives("key");
     let checked = |file: &Option<PathBuf>| match file.is_none() || has_key {

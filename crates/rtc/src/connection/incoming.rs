@@ -11,6 +11,7 @@ use portunus_sdp::negotiated::{Codec, Kind};
 
 use super::media::Encoding;
 use super::{Bitrate, Connection, Feedback, REPORT_INTERVAL};
+use crate::Path;
 use crate::bandwidth::DataRate;
 use crate::streams::{Accepted, SenderClock, StreamKey};
 use crate::transport::{self, DropReason};
@@ -63,7 +64,7 @@ pub struct Incoming {
 }
 
 impl Connection {
-    /// Takes a datagram, which is decrypted in place.
+    /// Takes a datagram that came by UDP, which is decrypted in place.
     pub fn receive(
         &mut self,
         now: Instant,
@@ -71,7 +72,12 @@ impl Connection {
         remote: SocketAddr,
         datagram: &mut [u8],
     ) -> Received {
-        let received = self.transport.receive(now, local, remote, datagram);
+        self.receive_by(now, Path::udp(local, remote), datagram)
+    }
+
+    /// Takes a datagram that came by `path`, which is decrypted in place.
+    pub fn receive_by(&mut self, now: Instant, path: Path, datagram: &mut [u8]) -> Received {
+        let received = self.transport.receive_by(now, path, datagram);
         self.take(now, received, datagram)
     }
 

@@ -407,6 +407,7 @@ impl Connection {
         let SelectedPair {
             local: source,
             remote: destination,
+            carrier,
             ..
         } = *self.transport.selected_pair()?;
         let len = match self.write_rtcp(now, buf) {
@@ -417,6 +418,7 @@ impl Connection {
             len,
             source,
             destination,
+            carrier,
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use crate::Path;
 use crate::demux::Transaction;
 
 /// How long a check can be answered; what comes later is as good as lost.
@@ -18,8 +19,7 @@ const FEW: usize = 16;
 struct Check {
     sent: Instant,
     transaction: Transaction,
-    local: SocketAddr,
-    remote: SocketAddr,
+    path: Path,
 }
 
 /// The checks that can be answered.
@@ -42,8 +42,8 @@ impl Checks {
         }
     }
 
-    /// A check leaves from `local`, a bound address, for `remote`.
-    pub(super) fn note(&mut self, transaction: Transaction, local: SocketAddr, remote: SocketAddr) {
+    /// A check leaves by `path`.
+    pub(super) fn note(&mut self, transaction: Transaction, path: Path) {
         let Some(sent) = self.now else { return };
         if self.in_order.len() >= MOST {
             self.in_order.pop_front();
@@ -51,23 +51,17 @@ impl Checks {
         self.in_order.push_back(Check {
             sent,
             transaction,
-            local,
-            remote,
+            path,
         });
     }
 
-    /// Whether an answer that came from `remote` to `local` took the way of the check, back (RFC 8445 section
-    /// 7.2.5.2.1).
-    pub(super) fn is_symmetric(
-        &self,
-        transaction: Transaction,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> bool {
+    /// Whether an answer that came by `path` took the way of the check, back (RFC 8445 section 7.2.5.2.1).
+    pub(super) fn is_symmetric(&self, transaction: Transaction, path: Path) -> bool {
         self.in_order.iter().rev().any(|check| {
             check.transaction == transaction
-                && is_same(check.local, local)
-                && is_same(check.remote, remote)
+                && check.path.carrier == path.carrier
+                && is_same(check.path.local, path.local)
+                && is_same(check.path.remote, path.remote)
         })
     }
 
@@ -103,16 +97,17 @@ mod tests {
         let (here, there) = (address("10.0.0.1:1"), address("10.0.0.2:2"));
         let mut checks = Checks::default();
         checks.tell_time(Instant::now());
-        checks.note(transaction(1), here, there);
-        assert!(checks.is_symmetric(transaction(1), here, there));
-        assert!(!checks.is_symmetric(transaction(2), here, there));
+        checks.note(transaction(1), Path::udp(here, there));
+        assert!(checks.is_symmetric(transaction(1), Path::udp(here, there)));
+        assert!(!checks.is_symmetric(transaction(2), Path::udp(here, there)));
+        assert!(!checks.is_symmetric(transaction(1), Path::tcp(here, there)));
         for elsewhere in ["10.0.0.2:3", "10.0.0.3:2"] {
-            assert!(!checks.is_symmetric(transaction(1), here, address(elsewhere)));
-            assert!(!checks.is_symmetric(transaction(1), address(elsewhere), there));
+            assert!(!checks.is_symmetric(transaction(1), Path::udp(here, address(elsewhere))));
+            assert!(!checks.is_symmetric(transaction(1), Path::udp(address(elsewhere), there)));
         }
         let (named, told) = (address("[fe80::2]:2"), address("[fe80::2%7]:2"));
-        checks.note(transaction(3), here, named);
-        assert!(checks.is_symmetric(transaction(3), here, told));
+        checks.note(transaction(3), Path::udp(here, named));
+        assert!(checks.is_symmetric(transaction(3), Path::udp(here, told)));
     }
 
     #[test]
@@ -122,13 +117,13 @@ mod tests {
         let mut checks = Checks::default();
         checks.tell_time(now);
         for n in 0..2_000 {
-            checks.note(transaction(n), here, there);
+            checks.note(transaction(n), Path::udp(here, there));
         }
         assert_eq!(checks.in_order.len(), MOST);
-        assert!(checks.is_symmetric(transaction(1_999), here, there));
+        assert!(checks.is_symmetric(transaction(1_999), Path::udp(here, there)));
         now += ANSWERABLE;
         checks.tell_time(now);
-        assert!(!checks.is_symmetric(transaction(1_999), here, there));
+        assert!(!checks.is_symmetric(transaction(1_999), Path::udp(here, there)));
         assert!(checks.in_order.capacity() <= FEW);
     }
 }

@@ -3,13 +3,13 @@
 //! The agent keeps a pair that was nominated until it has been unanswered for long. Here it is taken from it earlier,
 //! so that it nominates another.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use is::Candidate;
 
 use super::candidate::peer_reflexive;
-use super::{Ice, SelectedPair};
+use super::{Ice, SelectedPair, address};
+use crate::path::TransportAddress;
 
 /// A pair that has not answered for this long is left if the peer is heard from elsewhere: its address
 /// has changed. Without such a sign the pair is kept, for what is lost may come back.
@@ -27,7 +27,7 @@ pub(super) struct Nominations {
     /// When it last nominated that pair, or when that came into use.
     here: Option<Instant>,
     /// Another address that it nominated since then, and how often in a row.
-    elsewhere: Option<(SocketAddr, u32)>,
+    elsewhere: Option<(TransportAddress, u32)>,
 }
 
 impl Nominations {
@@ -39,19 +39,19 @@ impl Nominations {
 }
 
 impl Ice {
-    /// The peer has nominated the pair to `remote`.
-    pub(super) fn note_nomination(&mut self, remote: SocketAddr, now: Instant) {
+    /// The peer has nominated the pair to where it is `there`.
+    pub(super) fn note_nomination(&mut self, there: TransportAddress, now: Instant) {
         let Some(pair) = self.selected.filter(|_| !self.agent.controlling()) else {
             return;
         };
-        if remote == pair.remote {
+        if there == pair.peer() {
             return self.nominations.begin(now);
         }
         let count = match self.nominations.elsewhere {
-            Some((address, count)) if address == remote => count.saturating_add(1),
+            Some((address, count)) if address == there => count.saturating_add(1),
             _ => 1,
         };
-        self.nominations.elsewhere = Some((remote, count));
+        self.nominations.elsewhere = Some((there, count));
     }
 
     /// Leaves the pair in use if the peer wants another. The agent would use the one of the highest priority of all that
@@ -61,12 +61,11 @@ impl Ice {
         else {
             return;
         };
-        let is_valid = |address| self.agent.has_viable_remote_candidate(address);
         let here = self.nominations.here;
         let is_repealed = here.is_none_or(|at| now.saturating_duration_since(at) >= REPEAL);
         let is_wanted = is_repealed && count >= NOMINATIONS && !self.agent.ice_lite();
-        if is_wanted && is_valid(address) && is_valid(pair.remote) {
-            self.leave(&[pair.remote], now);
+        if is_wanted && self.is_valid(address) && self.is_valid(pair.peer()) {
+            self.leave(&[pair.peer()], now);
         }
     }
 
@@ -85,18 +84,17 @@ impl Ice {
         if self.agent.ice_lite() || now.saturating_duration_since(alive) < DOUBT {
             return;
         }
-        let is_valid = |address| self.agent.has_viable_remote_candidate(address);
-        let heard: Vec<SocketAddr> = self.sources.heard_within(DOUBT, now).collect();
-        let lives_at = |address: &SocketAddr| *address != pair.remote && is_valid(*address);
+        let heard: Vec<TransportAddress> = self.sources.heard_within(DOUBT, now).collect();
+        let lives_at = |there: &TransportAddress| *there != pair.peer() && self.is_valid(*there);
         // Once it is left it is not valid: it is not left again and again while no other is nominated.
-        if !is_valid(pair.remote) || !heard.iter().any(lives_at) {
+        if !self.is_valid(pair.peer()) || !heard.iter().any(lives_at) {
             return;
         }
         // What died with it is not tried one after the other.
-        let is_dead = |address: &SocketAddr| !heard.contains(address) && is_valid(*address);
-        let remotes = self.agent.remote_candidates().map(|c| c.addr());
-        let mut dead: Vec<SocketAddr> = remotes.filter(is_dead).collect();
-        dead.push(pair.remote);
+        let is_dead = |there: &TransportAddress| !heard.contains(there) && self.is_valid(*there);
+        let remotes = self.agent.remote_candidates().map(|c| address(&c));
+        let mut dead: Vec<TransportAddress> = remotes.filter(is_dead).collect();
+        dead.push(pair.peer());
         self.leave(&dead, now);
     }
 
@@ -115,22 +113,22 @@ impl Ice {
     }
 
     /// Has the agent nominate another pair than those to these addresses, and check those anew.
-    fn leave(&mut self, addresses: &[SocketAddr], now: Instant) {
+    fn leave(&mut self, addresses: &[TransportAddress], now: Instant) {
         let candidates = self.agent.remote_candidates();
-        let is_left = |candidate: &Candidate| addresses.contains(&candidate.addr());
+        let is_left = |candidate: &Candidate| addresses.contains(&address(candidate));
         let left: Vec<Candidate> = candidates.filter(is_left).collect();
         for candidate in &left {
             self.agent.invalidate_candidate(candidate);
         }
         self.agent.handle_timeout(now);
         self.take_events(now);
-        let is_in_use = |pair: SelectedPair| addresses.contains(&pair.remote);
+        let is_in_use = |pair: SelectedPair| addresses.contains(&pair.peer());
         if self.selected.is_some_and(is_in_use) && !self.agent.controlling() {
             self.nominate(now);
         }
         // The agent would take nothing more that comes from there.
         for candidate in left {
-            let again = peer_reflexive(candidate.addr(), candidate.prio());
+            let again = peer_reflexive(address(&candidate), candidate.prio());
             self.agent.add_remote_candidate(again);
         }
     }

@@ -4,9 +4,11 @@
 mod bare_answer;
 mod candidate;
 mod checks;
+mod consent;
 mod leave;
 mod report;
 mod sources;
+mod tcp;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +22,11 @@ use is::{Candidate, IceAgent, IceAgentEvent, IceConnectionState, IceCreds, Proto
 use portunus_sdp::negotiated::{IceCredentials, RemoteTransport};
 
 use crate::demux::{stun_answer, stun_check};
+use crate::path::TransportAddress;
+use crate::{Carrier, Path};
 
 pub(crate) use candidate::Ignored;
-pub use candidate::{CandidateError, LocalCandidate, candidate_lines};
+pub use candidate::{CandidateError, CandidateTransport, LocalCandidate, candidate_lines};
 use candidate::{Parsed, parse};
 pub use checks::ANSWERABLE;
 use checks::Checks;
@@ -77,9 +81,9 @@ pub struct SelectedPair {
     pub local: SocketAddr,
     /// The peer's address.
     pub remote: SocketAddr,
-    /// `host`, `prflx`, `srflx` or `relay`.
-    pub local_kind: &'static str,
-    /// As `local_kind`.
+    /// What carries datagrams between them.
+    pub carrier: Carrier,
+    /// What kind of candidate that is: `host`, `prflx`, `srflx` or `relay`.
     pub remote_kind: &'static str,
 }
 
@@ -88,6 +92,7 @@ pub struct SelectedPair {
 pub(crate) enum IceEvent {
     State(IceState),
     Selected(SelectedPair),
+    /// Authentic messages come by UDP from this address.
     Source(SocketAddr),
     Failed(IceFailure),
 }
@@ -95,8 +100,7 @@ pub(crate) enum IceEvent {
 /// A datagram to send.
 #[derive(Debug)]
 pub(crate) struct Datagram {
-    pub(crate) source: SocketAddr,
-    pub(crate) destination: SocketAddr,
+    pub(crate) path: Path,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -116,7 +120,11 @@ pub(crate) struct Ice {
     agent: IceAgent,
     /// Only checks of the peer are answered, unless it is lite, too.
     lite: bool,
-    /// One candidate for each bound address and IP version: the agent knows them as announced.
+    /// A pair was in use, whose connection is closed.
+    was_connected: bool,
+    /// The peer says that it connects by TCP, and we listen.
+    may_connect: bool,
+    /// One candidate for each bound address, carrier and IP version: the agent knows them as announced.
     locals: Vec<LocalCandidate>,
     remote: Option<IceCredentials>,
     /// When trying began or the peer last consented; none before the remote side is known and after
@@ -130,7 +138,7 @@ pub(crate) struct Ice {
     media_heard: Option<Instant>,
     sources: Sources,
     /// Addresses of the remote candidates that were signalled.
-    signalled: Vec<SocketAddr>,
+    signalled: Vec<TransportAddress>,
     checks: Checks,
     nominations: Nominations,
     /// What leaves before anything that the agent has to send.
@@ -145,7 +153,7 @@ pub(crate) struct Ice {
 
 impl Ice {
     /// Bytes at its start that each packet needs.
-    pub(crate) const HEAD: usize = mem::offset_of!(SelectedPair, local_kind);
+    pub(crate) const HEAD: usize = mem::offset_of!(SelectedPair, remote_kind);
 
     pub(crate) fn new(
         local: IceCredentials,
@@ -164,14 +172,13 @@ impl Ice {
         agent.set_max_candidate_pairs(MAX_PAIRS);
         let mut locals: Vec<LocalCandidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let LocalCandidate { address, base } = *candidate;
-            let known = locals
-                .iter()
-                .any(|other| other.base == base && other.address.is_ipv4() == address.is_ipv4());
-            if known {
+            let address = candidate.address;
+            let of = |c: &LocalCandidate| (c.base, c.carrier(), c.address.is_ipv4());
+            let is_known = locals.iter().any(|other| of(other) == of(candidate));
+            if is_known {
                 continue;
             }
-            if let Ok(host) = Candidate::host(address, "udp")
+            if let Ok(host) = Candidate::host(address, candidate.carrier().name())
                 && agent.add_local_candidate(host).is_some()
             {
                 locals.push(*candidate);
@@ -180,6 +187,7 @@ impl Ice {
         Self {
             agent,
             lite,
+            was_connected: false,
             locals,
             remote: None,
             selected: None,
@@ -195,6 +203,7 @@ impl Ice {
             early: 0,
             ignored_mdns: 0,
             ignored_tcp: 0,
+            may_connect: false,
             deadline: None,
             events: VecDeque::new(),
         }
@@ -255,12 +264,12 @@ impl Ice {
         }
     }
 
-    /// Takes note of authentic media from `remote`.
+    /// Takes note of authentic media that came by `path`.
     ///
     /// Consent is what lets us send (RFC 7675). A publisher that gets nothing but reports shows by its media that it is
     /// there; ffmpeg's leaves our checks unanswered once it sends.
-    pub(crate) fn hear_media(&mut self, now: Instant, remote: SocketAddr) {
-        if self.receive_only && self.selected.is_some_and(|pair| pair.remote == remote) {
+    pub(crate) fn hear_media(&mut self, now: Instant, path: Path) {
+        if self.receive_only && self.selected.is_some_and(|pair| pair.peer() == path.peer()) {
             self.media_heard = Some(now);
         }
     }
@@ -278,13 +287,25 @@ impl Ice {
         let ignored = match parse(text)? {
             Parsed::End => return Ok(None),
             Parsed::Ignored(why) => why,
-            Parsed::Usable(candidate) if self.signalled.contains(&candidate.addr()) => {
+            Parsed::Active if self.has(CandidateTransport::TcpPassive) => {
+                self.may_connect = true;
                 return Ok(None);
             }
-            Parsed::Usable(candidate) if self.is_of_another_session(&candidate) => Ignored::Address,
-            Parsed::Usable(_) if self.signalled.len() >= MAX_REMOTE_CANDIDATES => Ignored::Address,
-            Parsed::Usable(candidate) => {
-                self.signalled.push(candidate.addr());
+            Parsed::Active => Ignored::Tcp,
+            Parsed::Passive(_) if !self.has(CandidateTransport::TcpActive) => Ignored::Tcp,
+            Parsed::Passive(candidate) | Parsed::Usable(candidate)
+                if self.signalled.contains(&address(&candidate)) =>
+            {
+                return Ok(None);
+            }
+            Parsed::Passive(candidate) | Parsed::Usable(candidate)
+                if self.is_of_another_session(&candidate)
+                    || self.signalled.len() >= MAX_REMOTE_CANDIDATES =>
+            {
+                Ignored::Address
+            }
+            Parsed::Passive(candidate) | Parsed::Usable(candidate) => {
+                self.signalled.push(address(&candidate));
                 self.agent.add_remote_candidate(candidate);
                 self.refresh();
                 return Ok(None);
@@ -296,6 +317,11 @@ impl Ice {
             Ignored::Address => {}
         }
         Ok(Some(ignored))
+    }
+
+    fn has(&self, transport: CandidateTransport) -> bool {
+        let mut locals = self.locals.iter();
+        locals.any(|candidate| candidate.transport == transport)
     }
 
     /// Whether a candidate was gathered before a restart, or for one that is to come (RFC 8838 section 4.1).
@@ -317,20 +343,14 @@ impl Ice {
                 .any(|candidate| Some(candidate.addr()) == mapped)
     }
 
-    /// Takes a STUN datagram.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
-        datagram: &[u8],
-    ) -> StunOutcome {
+    /// Takes a STUN datagram that came by `path`.
+    pub(crate) fn receive(&mut self, now: Instant, path: Path, datagram: &[u8]) -> StunOutcome {
         self.checks.tell_time(now);
-        let Some(destination) = self.announced(local, remote) else {
+        let Some(destination) = self.announced(path) else {
             return StunOutcome::Refused;
         };
         if let Some(transaction) = stun_answer(datagram)
-            && !self.checks.is_symmetric(transaction, local, remote)
+            && !self.checks.is_symmetric(transaction, path)
         {
             return StunOutcome::Refused;
         }
@@ -350,24 +370,26 @@ impl Ice {
                 }
             }
         };
+        let peer = path.peer();
         let kept = never_forgotten(self.selected, &self.signalled);
-        if !self.sources.has_room_for(now, remote, kept) {
+        if !self.sources.has_room_for(now, peer, kept) {
             return StunOutcome::Refused;
         }
         let nominates = message.is_binding_request() && message.use_candidate();
         let packet = StunPacket {
-            proto: Protocol::Udp,
-            source: remote,
+            proto: path.carrier.into(),
+            source: path.remote,
             destination,
             message,
         };
+        self.find_again(peer, &packet.message);
         if !self.agent.handle_packet(now, packet) {
             return StunOutcome::Refused;
         }
         let kept = never_forgotten(self.selected, &self.signalled);
-        self.sources.hear(now, remote, kept);
+        self.sources.hear(now, peer, kept);
         if nominates {
-            self.note_nomination(remote, now);
+            self.note_nomination(peer, now);
         }
         if self.remote.is_none() {
             self.early = MAX_EARLY.min(self.early + 1);
@@ -377,16 +399,21 @@ impl Ice {
         StunOutcome::Accepted
     }
 
-    /// Whether ICE has verified that the peer is at `remote`: from there, and to there only, DTLS
+    /// Whether ICE has verified that the peer is where `path` leads to: from there, and to there only, DTLS
     /// may flow.
-    pub(crate) fn is_verified(&self, remote: SocketAddr) -> bool {
-        self.selected.is_some_and(|pair| pair.remote == remote)
-            || self.agent.has_viable_remote_candidate(remote)
+    pub(crate) fn is_verified(&self, path: Path) -> bool {
+        let peer = path.peer();
+        self.selected.is_some_and(|pair| pair.peer() == peer) || self.is_valid(peer)
     }
 
-    /// Whether authentic checks came from `remote`.
-    pub(crate) fn is_source(&self, remote: SocketAddr) -> bool {
-        self.sources.contains(remote)
+    /// Whether authentic checks came from where `path` leads to.
+    pub(crate) fn is_source(&self, path: Path) -> bool {
+        self.sources.contains(path.peer())
+    }
+
+    /// Whether there is a valid pair to where the peer was heard. The agent tells no carriers apart there.
+    fn is_valid(&self, peer: TransportAddress) -> bool {
+        self.sources.contains(peer) && self.agent.has_viable_remote_candidate(peer.address)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -421,14 +448,17 @@ impl Ice {
     fn next_of_agent(&mut self) -> Option<Datagram> {
         let transmit = self.agent.poll_transmit()?;
         self.refresh();
-        let source = self.base(transmit.source);
-        let destination = transmit.destination;
+        let carrier = carrier(transmit.proto);
+        let path = Path {
+            carrier,
+            local: self.base(carrier, transmit.source),
+            remote: transmit.destination,
+        };
         if let Some(transaction) = stun_check(&transmit.contents) {
-            self.checks.note(transaction, source, destination);
+            self.checks.note(transaction, path);
         }
         Some(Datagram {
-            source,
-            destination,
+            path,
             bytes: transmit.contents.into(),
         })
     }
@@ -457,24 +487,24 @@ impl Ice {
                 IceAgentEvent::IceConnectionStateChange(state) => {
                     self.events.push_back(IceEvent::State(state.into()));
                 }
-                IceAgentEvent::DiscoveredRecv { source, .. } => {
-                    self.events.push_back(IceEvent::Source(source));
+                IceAgentEvent::DiscoveredRecv { proto, source } => {
+                    if carrier(proto) == Carrier::Udp {
+                        self.events.push_back(IceEvent::Source(source));
+                    }
                 }
                 IceAgentEvent::NominatedSend {
+                    proto,
                     source,
                     destination,
-                    ..
                 } => {
-                    let kind = |mut candidates: Box<dyn Iterator<Item = Candidate> + '_>, at| {
-                        candidates
-                            .find(|c| c.addr() == at)
-                            .map_or("prflx", |c| kind_name(c.kind()))
-                    };
+                    let carrier = carrier(proto);
+                    let is_there = |c: &Candidate| c.addr() == destination && c.proto() == proto;
+                    let remote = self.agent.remote_candidates().find(is_there);
                     let pair = SelectedPair {
-                        local: self.base(source),
+                        local: self.base(carrier, source),
                         remote: destination,
-                        local_kind: kind(Box::new(self.agent.local_candidates()), source),
-                        remote_kind: kind(Box::new(self.agent.remote_candidates()), destination),
+                        carrier,
+                        remote_kind: remote.map_or("prflx", |c| kind_name(c.kind())),
                     };
                     if self.selected != Some(pair) {
                         self.selected = Some(pair);
@@ -487,45 +517,17 @@ impl Ice {
         }
     }
 
-    /// RFC 7675: only an answer to a check of ours, on the pair in use, renews consent. A lite agent
-    /// makes no checks and goes by those of the peer, of which the agent's state tells.
-    fn check_consent(&mut self, now: Instant) {
-        let Some(alive) = self.alive else { return };
-        if self.agent.ice_lite() {
-            if self.agent.state().is_connected() {
-                self.alive = Some(now);
-                return;
-            }
-        } else {
-            let answers = self.agent.nominated_pair_responses_received().unwrap_or(0);
-            if answers != self.answers {
-                self.answers = answers;
-                if answers > 0 {
-                    self.alive = Some(now);
-                    return;
-                }
-            }
-        }
-        let alive = self.media_heard.map_or(alive, |heard| heard.max(alive));
-        if now < alive + PATIENCE {
-            self.alive = Some(alive);
-        } else {
-            self.alive = None;
-            let failure = self.failure(now.saturating_duration_since(alive));
-            self.events.push_back(IceEvent::Failed(failure));
-        }
-    }
-
     fn failure(&self, after: Duration) -> IceFailure {
         let stats = self.agent.stats();
         let remotes = self.agent.remote_candidates();
         IceFailure {
             after,
-            was_connected: self.selected.is_some(),
+            was_connected: self.was_connected || self.selected.is_some(),
             locals: self.locals.clone(),
             remotes: remotes.map(|c| (c.addr(), kind_name(c.kind()))).collect(),
             ignored_mdns: self.ignored_mdns,
             ignored_tcp: self.ignored_tcp,
+            may_connect: self.may_connect,
             requests_sent: stats.bind_request_sent,
             responses: stats.bind_success_recv,
             requests_received: stats.bind_request_recv,
@@ -538,22 +540,20 @@ impl Ice {
         self.deadline = self.agent.poll_timeout().filter(|_| self.alive.is_some());
     }
 
-    /// The announced address that stands for the bound address `base` towards `remote`.
-    fn announced(&self, base: SocketAddr, remote: SocketAddr) -> Option<SocketAddr> {
-        let matches =
-            |c: &&LocalCandidate| c.base == base && c.address.is_ipv4() == remote.is_ipv4();
-        self.locals
-            .iter()
-            .find(matches)
-            .map(|candidate| candidate.address)
+    /// The announced address that stands for the bound one of a path.
+    fn announced(&self, path: Path) -> Option<SocketAddr> {
+        let matches = |c: &&LocalCandidate| {
+            let is_same = c.base == path.local && c.carrier() == path.carrier;
+            is_same && c.address.is_ipv4() == path.remote.is_ipv4()
+        };
+        let found = self.locals.iter().find(matches);
+        found.map(|candidate| candidate.address)
     }
 
     /// The bound address behind an announced one.
-    fn base(&self, announced: SocketAddr) -> SocketAddr {
-        let found = self
-            .locals
-            .iter()
-            .find(|candidate| candidate.address == announced);
+    fn base(&self, carrier: Carrier, announced: SocketAddr) -> SocketAddr {
+        let mut locals = self.locals.iter();
+        let found = locals.find(|c| c.address == announced && c.carrier() == carrier);
         found.map_or(announced, |candidate| candidate.base)
     }
 }
@@ -561,10 +561,25 @@ impl Ice {
 /// Which addresses of a peer are not forgotten, however long it is not heard from there.
 fn never_forgotten(
     selected: Option<SelectedPair>,
-    signalled: &[SocketAddr],
-) -> impl Fn(SocketAddr) -> bool {
+    signalled: &[TransportAddress],
+) -> impl Fn(TransportAddress) -> bool {
     move |address| {
-        selected.is_some_and(|pair| pair.remote == address) || signalled.contains(&address)
+        selected.is_some_and(|pair| pair.peer() == address) || signalled.contains(&address)
+    }
+}
+
+/// Where a candidate is.
+fn address(candidate: &Candidate) -> TransportAddress {
+    TransportAddress {
+        carrier: carrier(candidate.proto()),
+        address: candidate.addr(),
+    }
+}
+
+fn carrier(protocol: Protocol) -> Carrier {
+    match protocol {
+        Protocol::Udp => Carrier::Udp,
+        Protocol::Tcp | Protocol::SslTcp | Protocol::Tls => Carrier::Tcp,
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use is::CandidateKind;
 
 use super::LocalCandidate;
+use crate::Carrier;
 
 /// How many candidates of a kind are named.
 const NAMED: usize = 8;
@@ -20,6 +21,8 @@ pub struct IceFailure {
     pub(crate) remotes: Vec<(SocketAddr, &'static str)>,
     pub(crate) ignored_mdns: u32,
     pub(crate) ignored_tcp: u32,
+    /// The peer said that it connects by TCP, to where this side listens.
+    pub(crate) may_connect: bool,
     /// Binding requests that this side sent, and the answers to them.
     pub(crate) requests_sent: u64,
     pub(crate) responses: u64,
@@ -45,6 +48,9 @@ impl IceFailure {
         } else if self.remotes.is_empty() && self.ignored_mdns > 0 {
             "the peer hides its addresses (mDNS) and its own checks do not reach us: a firewall \
              blocks our UDP port, or the announced address is wrong"
+        } else if self.remotes.is_empty() && self.may_connect {
+            "the peer offers TCP only and does not connect to us: a firewall blocks our TCP port, or the \
+             announced address is wrong"
         } else if self.remotes.is_empty() && self.ignored_tcp > 0 {
             "the peer offers TCP only"
         } else if self.remotes.is_empty() {
@@ -74,7 +80,14 @@ impl fmt::Display for IceFailure {
             "no working pair"
         };
         write!(f, "{what} for {} s; local", self.after.as_secs())?;
-        list(f, self.locals.iter().map(|local| (local.address, "host")))?;
+        let kind = |local: &LocalCandidate| match local.carrier() {
+            Carrier::Udp => "host",
+            Carrier::Tcp => "host, tcp",
+        };
+        list(
+            f,
+            self.locals.iter().map(|local| (local.address, kind(local))),
+        )?;
         f.write_str("; remote")?;
         list(f, self.remotes.iter().copied())?;
         write!(

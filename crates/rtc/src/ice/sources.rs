@@ -1,7 +1,8 @@
 //! Addresses from which a peer has been heard.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use crate::path::TransportAddress;
 
 /// Addresses kept at most.
 pub(super) const MOST: usize = 64;
@@ -12,8 +13,10 @@ const MOST_EVER: usize = 2_048;
 
 #[derive(Debug, Clone, Copy)]
 struct Source {
-    address: SocketAddr,
+    address: TransportAddress,
     heard: Instant,
+    /// The connection that led there is closed.
+    is_lost: bool,
 }
 
 /// The addresses from which authentic messages have come.
@@ -24,18 +27,26 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn contains(&self, address: SocketAddr) -> bool {
-        self.known.iter().any(|source| source.address == address)
+    pub(super) fn contains(&self, address: TransportAddress) -> bool {
+        let mut known = self.known.iter();
+        known.any(|source| source.address == address && !source.is_lost)
+    }
+
+    /// Whether a connection led to `address` that is closed.
+    pub(super) fn is_lost(&self, address: TransportAddress) -> bool {
+        let mut known = self.known.iter();
+        known.any(|source| source.address == address && source.is_lost)
     }
 
     /// Whether `address` is known or can be noted, where those that are `kept` are never forgotten.
     pub(super) fn has_room_for(
         &self,
         now: Instant,
-        address: SocketAddr,
-        kept: impl Fn(SocketAddr) -> bool,
+        address: TransportAddress,
+        kept: impl Fn(TransportAddress) -> bool,
     ) -> bool {
         self.contains(address)
+            || self.is_lost(address)
             || self.ever < MOST_EVER
                 && (self.known.len() < MOST || self.forgettable(now, kept).is_some())
     }
@@ -44,12 +55,13 @@ impl Sources {
     pub(super) fn hear(
         &mut self,
         now: Instant,
-        address: SocketAddr,
-        kept: impl Fn(SocketAddr) -> bool,
+        address: TransportAddress,
+        kept: impl Fn(TransportAddress) -> bool,
     ) {
         let heard = Source {
             address,
             heard: now,
+            is_lost: false,
         };
         let mut known = self.known.iter_mut();
         if let Some(source) = known.find(|source| source.address == address) {
@@ -70,21 +82,35 @@ impl Sources {
         &self,
         time: Duration,
         now: Instant,
-    ) -> impl Iterator<Item = SocketAddr> {
-        let recent = move |source: &&Source| now.saturating_duration_since(source.heard) < time;
+    ) -> impl Iterator<Item = TransportAddress> {
+        let recent = move |source: &&Source| {
+            !source.is_lost && now.saturating_duration_since(source.heard) < time
+        };
         self.known
             .iter()
             .filter(recent)
             .map(|source| source.address)
     }
 
+    /// Nothing comes from `address` any more, unless by another connection. It is the first to give its place to another.
+    pub(super) fn lose(&mut self, address: TransportAddress) {
+        let mut known = self.known.iter_mut();
+        if let Some(source) = known.find(|source| source.address == address) {
+            source.is_lost = true;
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The one that was silent for the longest time, if that is long.
-    fn forgettable(&self, now: Instant, kept: impl Fn(SocketAddr) -> bool) -> Option<usize> {
+    /// One that is lost, or the one that was silent for the longest time, if that is long.
+    fn forgettable(&self, now: Instant, kept: impl Fn(TransportAddress) -> bool) -> Option<usize> {
         let silent = |source: &Source| now.saturating_duration_since(source.heard);
+        let lost = self.known.iter().position(|source| source.is_lost);
+        if lost.is_some() {
+            return lost;
+        }
         let sources = self.known.iter().enumerate();
         let (at, _) = sources
             .filter(|(_, source)| silent(source) >= FORGETTABLE && !kept(source.address))
@@ -96,16 +122,20 @@ impl Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Carrier;
 
-    fn address(n: u16) -> SocketAddr {
-        SocketAddr::from(([10, 0, 0, 2], n))
+    fn address(n: u16) -> TransportAddress {
+        TransportAddress {
+            carrier: Carrier::Udp,
+            address: ([10, 0, 0, 2], n).into(),
+        }
     }
 
     #[test]
     fn the_one_that_was_silent_longest_is_forgotten() {
         let start = Instant::now();
         let mut sources = Sources::default();
-        let kept = |at: SocketAddr| at.port() < 2;
+        let kept = |at: TransportAddress| at.address.port() < 2;
         for n in 0..MOST as u16 {
             let now = start + Duration::from_secs(n.into());
             assert!(sources.has_room_for(now, address(n), kept));
@@ -122,6 +152,27 @@ mod tests {
         sources.hear(now, address(1_000), kept);
         assert!(sources.contains(address(1_000)) && !sources.contains(address(2)));
         assert!(sources.contains(address(0)) && sources.contains(address(3)));
+        assert_eq!(sources.known.len(), MOST);
+    }
+
+    #[test]
+    fn where_a_connection_led_is_known_until_others_need_its_place() {
+        let now = Instant::now();
+        let mut sources = Sources::default();
+        for n in 0..MOST as u16 {
+            sources.hear(now, address(n), |_| false);
+        }
+        assert!(!sources.has_room_for(now, address(1_000), |_| false));
+        sources.lose(address(7));
+        assert!(sources.is_lost(address(7)) && !sources.contains(address(7)));
+        assert!(sources.has_room_for(now, address(7), |_| false));
+        sources.hear(now, address(7), |_| false);
+        assert!(sources.contains(address(7)) && !sources.is_lost(address(7)));
+        sources.lose(address(8));
+        let heard = sources.heard_within(FORGETTABLE, now);
+        assert_eq!(heard.filter(|at| *at == address(8)).count(), 0);
+        sources.hear(now, address(1_000), |_| false);
+        assert!(!sources.is_lost(address(8)) && sources.contains(address(1_000)));
         assert_eq!(sources.known.len(), MOST);
     }
 

@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::{Ice, LocalCandidate, MAX_LOCAL_CANDIDATES, StunOutcome, sources};
+use crate::{CandidateTransport, Carrier, Path};
 
 const PASSWORD: &str = "a password of twenty-two";
 
@@ -32,10 +33,7 @@ fn alone(controlling: bool, lite: bool) -> Ice {
         ufrag: "mine".into(),
         pwd: PASSWORD.into(),
     };
-    let candidates = [LocalCandidate {
-        address: here(),
-        base: here(),
-    }];
+    let candidates = [LocalCandidate::udp(here(), here())];
     Ice::new(local, &candidates, controlling, lite, 5)
 }
 
@@ -109,15 +107,18 @@ fn an_answer_from_elsewhere_than_its_check_went_to_verifies_nothing() {
         .unwrap();
     ice.handle_timeout(now);
     let check = ice.poll_transmit().unwrap();
-    assert_eq!(check.destination, there);
+    assert_eq!(check.path.remote, there);
     let answer = answer(&check.bytes);
-    let refused = ice.receive(now, here(), elsewhere, &answer);
+    let refused = ice.receive(now, Path::udp(here(), elsewhere), &answer);
     assert_eq!(refused, StunOutcome::Refused);
-    assert!(!ice.is_verified(there) && !ice.is_verified(elsewhere));
-    assert!(!ice.is_source(elsewhere));
-    let accepted = ice.receive(now, here(), there, &answer);
+    assert!(
+        !ice.is_verified(Path::udp(here(), there))
+            && !ice.is_verified(Path::udp(here(), elsewhere))
+    );
+    assert!(!ice.is_source(Path::udp(here(), elsewhere)));
+    let accepted = ice.receive(now, Path::udp(here(), there), &answer);
     assert_eq!(accepted, StunOutcome::Accepted);
-    assert!(ice.is_verified(there) && ice.selected().is_some());
+    assert!(ice.is_verified(Path::udp(here(), there)) && ice.selected().is_some());
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn nonsense_with_authentic_integrity_does_no_harm() {
             };
             let kind = [0x0001, 0x0101, 0x0111, 0x0011][rng.random_range(0..4)];
             let bytes = message(kind, transaction, &attributes);
-            let outcome = ice.receive(now, here(), from, &bytes);
+            let outcome = ice.receive(now, Path::udp(here(), from), &bytes);
             accepted += u32::from(outcome == StunOutcome::Accepted);
             while let Some(datagram) = ice.poll_transmit() {
                 transactions.push(datagram.bytes[8..20].try_into().unwrap());
@@ -193,7 +194,7 @@ fn the_number_of_addresses_is_bounded() {
         let from = ([10, 0, 0, 2], 1 + n).into();
         let mut transaction = [0; 12];
         transaction[..2].copy_from_slice(&n.to_be_bytes());
-        let outcome = ice.receive(now, here(), from, &request(transaction));
+        let outcome = ice.receive(now, Path::udp(here(), from), &request(transaction));
         accepted += usize::from(outcome == StunOutcome::Accepted);
     }
     assert_eq!(accepted, sources::MOST);
@@ -209,7 +210,7 @@ fn who_checks_before_its_answer_comes_is_checked_in_turn() {
         let from: SocketAddr = ([10, 0, 0, 2], 7).into();
         for n in 0..checks {
             assert_eq!(
-                ice.receive(now, here(), from, &request([n; 12])),
+                ice.receive(now, Path::udp(here(), from), &request([n; 12])),
                 StunOutcome::Accepted
             );
         }
@@ -218,7 +219,7 @@ fn who_checks_before_its_answer_comes_is_checked_in_turn() {
         let mut asked = false;
         for _ in 0..20 {
             while let Some(datagram) = ice.poll_transmit() {
-                asked |= datagram.destination == from && datagram.bytes.starts_with(&[0, 1]);
+                asked |= datagram.path.remote == from && datagram.bytes.starts_with(&[0, 1]);
             }
             let Some(at) = ice
                 .poll_timeout()
@@ -238,7 +239,7 @@ fn a_check_that_is_answered_again_and_again_teaches_few_addresses() {
     let now = Instant::now();
     let mut ice = ice(false, false, now);
     let from: SocketAddr = ([10, 0, 0, 2], 7).into();
-    ice.receive(now, here(), from, &request([9; 12]));
+    ice.receive(now, Path::udp(here(), from), &request([9; 12]));
     ice.handle_timeout(now + Duration::from_millis(100));
     let mut sent = std::iter::from_fn(|| ice.poll_transmit());
     let check = sent.find(|datagram| datagram.bytes[0] == 0 && datagram.bytes[1] == 1);
@@ -249,10 +250,51 @@ fn a_check_that_is_answered_again_and_again_teaches_few_addresses() {
         let [high, low] = n.to_be_bytes();
         let mapped = vec![0, 1, high, low, 1, 2, 3, 4];
         let answer = message(0x0101, transaction, &[(0x0020, mapped)]);
-        let outcome = ice.receive(now, here(), from, &answer);
+        let outcome = ice.receive(now, Path::udp(here(), from), &answer);
         accepted += usize::from(outcome == StunOutcome::Accepted);
     }
     assert!(accepted > 1, "{accepted}");
     let known = ice.agent.local_candidates().count();
     assert!(known <= MAX_LOCAL_CANDIDATES + 1, "{known}");
+}
+
+#[test]
+fn the_same_addresses_by_tcp_are_another_path() {
+    let now = Instant::now();
+    let mut udp_only = ice(false, false, now);
+    let from: SocketAddr = ([10, 0, 0, 2], 7).into();
+    let (udp, tcp) = (Path::udp(here(), from), Path::tcp(here(), from));
+    let candidate = LocalCandidate::udp(here(), here());
+    let both = [
+        candidate,
+        LocalCandidate {
+            transport: CandidateTransport::TcpPassive,
+            ..candidate
+        },
+    ];
+    let local = IceCredentials {
+        ufrag: "mine".into(),
+        pwd: PASSWORD.into(),
+    };
+    let outcome = udp_only.receive(now, tcp, &request([1; 12]));
+    assert_eq!(outcome, StunOutcome::Refused);
+    let mut ice = Ice::new(local, &both, false, false, 5);
+    ice.set_remote(&remote(), now).unwrap();
+    for (n, (path, other)) in [(tcp, udp), (udp, tcp)].into_iter().enumerate() {
+        let outcome = ice.receive(now, path, &request([n as u8; 12]));
+        assert_eq!(outcome, StunOutcome::Accepted);
+        assert!(ice.is_source(path));
+        assert_eq!(ice.is_source(other), n == 1);
+        let mut sent = 0;
+        while let Some(datagram) = ice.poll_transmit() {
+            // The answer at once, checks of our own to whoever was heard.
+            assert!(n == 1 || datagram.path == path, "{datagram:?}");
+            sent += usize::from(datagram.path == path);
+        }
+        assert!(sent > 0);
+    }
+    // What ends is the way by TCP.
+    ice.lose(tcp, now);
+    let mut candidates = ice.agent.remote_candidates();
+    assert!(candidates.all(|candidate| candidate.proto() == Carrier::Udp.into()));
 }

@@ -8,7 +8,8 @@ use portunus_sdp::negotiated::{DtlsRole, IceCredentials, RemoteTransport};
 
 use super::{Link, Network};
 use crate::{
-    Identity, LocalCandidate, Received, Transport, TransportConfig, TransportEvent, candidate_lines,
+    Carrier, Identity, LocalCandidate, Path, Received, Transport, TransportConfig, TransportEvent,
+    candidate_lines,
 };
 
 /// An identity for tests, made once.
@@ -58,10 +59,7 @@ impl Side {
             identity: identity(),
             controlling,
             ice_lite: false,
-            candidates: vec![LocalCandidate {
-                address,
-                base: address,
-            }],
+            candidates: vec![LocalCandidate::udp(address, address)],
             tie_breaker: address.port().into(),
         };
         Self::with(config, role)
@@ -99,10 +97,14 @@ impl Side {
     }
 
     fn has(&self, address: SocketAddr) -> bool {
-        self.config
-            .candidates
-            .iter()
-            .any(|candidate| candidate.base == address)
+        self.carrier(address).is_some()
+    }
+
+    /// What carries datagrams to an address of this side.
+    fn carrier(&self, address: SocketAddr) -> Option<Carrier> {
+        let mut candidates = self.config.candidates.iter();
+        let candidate = candidates.find(|candidate| candidate.base == address)?;
+        Some(candidate.carrier())
     }
 }
 
@@ -199,10 +201,12 @@ impl Pair {
         let Some(side) = sides.into_iter().find(|side| side.has(destination)) else {
             return;
         };
-        match side
-            .transport
-            .receive(self.now, destination, source, &mut bytes)
-        {
+        let path = Path {
+            carrier: side.carrier(destination).unwrap_or(Carrier::Udp),
+            local: destination,
+            remote: source,
+        };
+        match side.transport.receive_by(self.now, path, &mut bytes) {
             Received::Rtp { len, .. } | Received::Rtcp { len } => {
                 bytes.truncate(len);
                 side.packets.push(bytes);

@@ -6,7 +6,7 @@ use portunus_rtp::{Header, SeqNo};
 use portunus_srtp::{OpenError, Profile};
 
 use crate::data::DataMessage;
-use crate::{DtlsError, IceFailure, IceState, SelectedPair};
+use crate::{Carrier, DtlsError, IceFailure, IceState, Path, SelectedPair};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum TransportEvent {
     Ice(IceState),
     /// The pair of addresses in use from now on.
     SelectedPair(SelectedPair),
-    /// Datagrams of this peer may come from this address.
+    /// Datagrams of this peer may come by UDP from this address.
     RemoteAddress(SocketAddr),
     /// The DTLS handshake changed its state.
     Dtls(DtlsState),
@@ -169,6 +169,19 @@ pub struct Transmit {
     pub source: SocketAddr,
     /// Where to send it.
     pub destination: SocketAddr,
+    /// What carries it there.
+    pub carrier: Carrier,
+}
+
+impl Transmit {
+    /// The way that it takes.
+    pub const fn path(&self) -> Path {
+        Path {
+            carrier: self.carrier,
+            local: self.source,
+            remote: self.destination,
+        }
+    }
 }
 
 /// What a transport counts.
@@ -178,6 +191,6 @@ pub struct Counters {
     pub received: u64,
     /// Datagrams refused, by [`DropReason::index`].
     pub dropped: [u32; DropReason::COUNT],
-    /// Remote candidates that are mDNS names, of another transport than UDP, or of no use.
+    /// Remote candidates that are mDNS names, of TCP, or of no use.
     pub ignored_candidates: u32,
 }

@@ -1,34 +1,32 @@
 //! DTLS and what flows in it, between ICE below and SRTP and data channels above.
 
-use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::{
     DropReason, Dtls, DtlsState, FailReason, MAX_DATAGRAM, MAX_EARLY, Received, Srtp, Transport,
     TransportError, TransportEvent,
 };
-use crate::DtlsError;
 use crate::data::{Data, DataError, DataEvent};
 use crate::dtls::{Done, Handshake, Incoming, Progress};
 use crate::ice::Datagram;
+use crate::{DtlsError, Path};
 
 impl Transport {
     pub(super) fn receive_dtls(
         &mut self,
         now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
+        path: Path,
         datagram: &mut [u8],
     ) -> Received {
-        if !self.ice.is_verified(remote) {
+        if !self.ice.is_verified(path) {
             // The peer may start as soon as its own check succeeds; ours is on its way.
-            if self.early.len() < MAX_EARLY && self.ice.is_source(remote) && self.remote.is_some() {
-                self.early.push((local, remote, datagram.to_vec()));
+            if self.early.len() < MAX_EARLY && self.ice.is_source(path) && self.remote.is_some() {
+                self.early.push((path, datagram.to_vec()));
                 return Received::Consumed;
             }
             return Received::Dropped(DropReason::UnverifiedDtls);
         }
-        self.dtls_path = Some((local, remote));
+        self.dtls_path = Some(path);
         self.start_dtls(now);
         let mut out = Vec::new();
         match &mut self.dtls {
@@ -73,12 +71,12 @@ impl Transport {
         if !self
             .early
             .iter()
-            .any(|(_, remote, _)| self.ice.is_verified(*remote))
+            .any(|(path, _)| self.ice.is_verified(*path))
         {
             return;
         }
-        for (local, remote, mut datagram) in std::mem::take(&mut self.early) {
-            self.receive_dtls(now, local, remote, &mut datagram);
+        for (path, mut datagram) in std::mem::take(&mut self.early) {
+            self.receive_dtls(now, path, &mut datagram);
         }
     }
 
@@ -111,9 +109,9 @@ impl Transport {
             profile: self.profile(),
         });
         self.start_data(now);
-        if let Some((local, remote)) = self.dtls_path {
+        if let Some(path) = self.dtls_path {
             for mut datagram in done.early {
-                self.receive_dtls(now, local, remote, &mut datagram);
+                self.receive_dtls(now, path, &mut datagram);
             }
         }
     }
@@ -135,17 +133,13 @@ impl Transport {
 
     /// Sends on the pair in use; until there is one, to where DTLS came from.
     pub(super) fn send_dtls(&mut self, datagrams: Vec<Vec<u8>>) {
-        let selected = self.ice.selected().map(|pair| (pair.local, pair.remote));
-        let Some((source, destination)) = selected.or(self.dtls_path) else {
+        let selected = self.ice.selected().map(Path::from);
+        let Some(path) = selected.or(self.dtls_path) else {
             return;
         };
         for bytes in datagrams {
             debug_assert!(bytes.len() <= MAX_DATAGRAM);
-            self.out.push_back(Datagram {
-                source,
-                destination,
-                bytes,
-            });
+            self.out.push_back(Datagram { path, bytes });
         }
     }
 

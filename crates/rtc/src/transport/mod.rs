@@ -16,7 +16,7 @@ use portunus_srtp::{Opener, Profile, SealError, Sealer};
 use crate::data::{Data, DataConfig, DataError, DataOptions, DataPayload};
 use crate::dtls::{Established, Handshake, MTU};
 use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
-use crate::{CandidateError, Identity, LocalCandidate, Protocol, SelectedPair};
+use crate::{CandidateError, Identity, LocalCandidate, Path, Protocol, SelectedPair};
 
 pub use event::{Counters, DropReason, DtlsState, FailReason, Received, Transmit, TransportEvent};
 
@@ -79,8 +79,8 @@ pub struct Transport {
     data_config: Option<DataConfig>,
     data: Option<Box<Data>>,
     /// Where DTLS came from last: where answers go until a pair is selected.
-    dtls_path: Option<(SocketAddr, SocketAddr)>,
-    early: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
+    dtls_path: Option<Path>,
+    early: Vec<(Path, Vec<u8>)>,
     out: VecDeque<Datagram>,
     events: VecDeque<TransportEvent>,
     counters: Counters,
@@ -166,7 +166,7 @@ impl Transport {
     }
 
     /// Takes a remote candidate (`candidate:…`, with or without `a=`). What cannot be used (mDNS
-    /// names, TCP) is counted and no error.
+    /// names, TCP that nobody connects by) is counted and no error.
     pub fn add_remote_candidate(&mut self, text: &str, now: Instant) -> Result<(), TransportError> {
         self.check_open()?;
         if self.ice.add_remote_candidate(text)?.is_some() {
@@ -229,7 +229,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Takes a datagram that came from `remote` to the bound address `local`. RTP and RTCP are
+    /// Takes a datagram that came by UDP from `remote` to the bound address `local`. RTP and RTCP are
     /// decrypted in place and handed back.
     pub fn receive(
         &mut self,
@@ -238,14 +238,19 @@ impl Transport {
         remote: SocketAddr,
         datagram: &mut [u8],
     ) -> Received {
+        self.receive_by(now, Path::udp(local, remote), datagram)
+    }
+
+    /// Takes a datagram that came by `path`, as [`Self::receive`] does.
+    pub fn receive_by(&mut self, now: Instant, path: Path, datagram: &mut [u8]) -> Received {
         self.counters.received += 1;
         let received = match Protocol::of(datagram) {
             _ if matches!(self.dtls, Dtls::Ended) => Received::Dropped(DropReason::Closed),
             None => Received::Dropped(DropReason::UnknownProtocol),
-            Some(Protocol::Rtp) => self.receive_rtp(now, remote, datagram),
+            Some(Protocol::Rtp) => self.receive_rtp(now, path, datagram),
             Some(Protocol::Rtcp) => self.receive_rtcp(datagram),
-            Some(Protocol::Stun) => self.receive_stun(now, local, remote, datagram),
-            Some(Protocol::Dtls) => self.receive_dtls(now, local, remote, datagram),
+            Some(Protocol::Stun) => self.receive_stun(now, path, datagram),
+            Some(Protocol::Dtls) => self.receive_dtls(now, path, datagram),
         };
         if let Received::Dropped(reason) = received
             && let Some(count) = self.counters.dropped.get_mut(reason.index())
@@ -259,21 +264,28 @@ impl Transport {
     pub fn poll_transmit(&mut self, buf: &mut [u8]) -> Option<Transmit> {
         loop {
             let datagram = self.out.pop_front().or_else(|| self.ice.poll_transmit())?;
-            let Datagram {
-                source,
-                destination,
-                bytes,
-            } = datagram;
+            let Datagram { path, bytes } = datagram;
             // No datagram of ours is that long; a buffer that is too short loses it.
             if let Some(place) = buf.get_mut(..bytes.len()) {
                 place.copy_from_slice(&bytes);
                 return Some(Transmit {
                     len: bytes.len(),
-                    source,
-                    destination,
+                    source: path.local,
+                    destination: path.remote,
+                    carrier: path.carrier,
                 });
             }
         }
+    }
+
+    /// The TCP connection that `path` is, or was, has closed: its pairs fail at once. The peer may make another.
+    pub fn connection_lost(&mut self, path: Path, now: Instant) {
+        if matches!(self.dtls, Dtls::Ended) {
+            return;
+        }
+        self.dtls_path = self.dtls_path.filter(|dtls_path| *dtls_path != path);
+        self.ice.lose(path, now);
+        self.take_ice_events(now);
     }
 
     /// The next event.
@@ -424,7 +436,7 @@ impl Transport {
         &self.counters
     }
 
-    fn receive_rtp(&mut self, now: Instant, remote: SocketAddr, datagram: &mut [u8]) -> Received {
+    fn receive_rtp(&mut self, now: Instant, path: Path, datagram: &mut [u8]) -> Received {
         let Some(srtp) = &mut self.srtp else {
             return Received::Dropped(DropReason::NoKeys);
         };
@@ -441,7 +453,7 @@ impl Transport {
                 .map(|plain| header.decrypted(plain))
             {
                 Some(Ok(header)) => {
-                    self.ice.hear_media(now, remote);
+                    self.ice.hear_media(now, path);
                     Received::Rtp {
                         len: opened.len,
                         header,
@@ -464,14 +476,8 @@ impl Transport {
         }
     }
 
-    fn receive_stun(
-        &mut self,
-        now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
-        datagram: &[u8],
-    ) -> Received {
-        let outcome = self.ice.receive(now, local, remote, datagram);
+    fn receive_stun(&mut self, now: Instant, path: Path, datagram: &[u8]) -> Received {
+        let outcome = self.ice.receive(now, path, datagram);
         self.take_ice_events(now);
         match outcome {
             StunOutcome::Accepted => {

@@ -84,10 +84,7 @@ impl FanOut {
             ice_lite: true,
             fingerprints: side.describe().fingerprints,
             dtls_role: DtlsRole::Client,
-            candidates: candidate_lines(&[LocalCandidate {
-                address: self.local,
-                base: self.local,
-            }]),
+            candidates: candidate_lines(&[LocalCandidate::udp(self.local, self.local)]),
         };
         side.transport
             .set_remote(&server, self.now)

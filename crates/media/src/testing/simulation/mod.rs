@@ -546,10 +546,7 @@ impl Simulation {
             ice_lite: true,
             fingerprints,
             dtls_role: DtlsRole::Client,
-            candidates: candidate_lines(&[LocalCandidate {
-                address: local,
-                base: local,
-            }]),
+            candidates: candidate_lines(&[LocalCandidate::udp(local, local)]),
         }
     }
 }

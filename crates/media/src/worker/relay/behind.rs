@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::{Pacing, Relay, Worker};
 use crate::graph::{Cursor, Next, Packet};
-use crate::sys::Destination;
 use crate::worker::peer::Peer;
+use crate::worker::tcp::Way;
 
 /// Bytes that leave a peer at once in the beginning: a keyframe of usual size, and no more than queues in front of slow links
 /// hold.
@@ -271,21 +271,21 @@ impl Relay<'_> {
     pub(super) fn keep_back<'p>(
         &mut self,
         packets: &'p [Arc<Packet>],
-        path: Option<&Destination>,
+        way: Option<&Way>,
         burst: &mut Burst,
     ) -> (&'p [Arc<Packet>], bool) {
         let place = self.peer.behind.as_ref();
         let place = place.and_then(|behind| behind.cursor(self.slot).copied());
         if let Some(cursor) = place.filter(|_| self.route.progress == Progress::Behind) {
             for packet in packets.iter().filter(|packet| cursor.has_passed(packet)) {
-                self.send_each(slice::from_ref(packet), path, burst);
+                self.send_each(slice::from_ref(packet), way, burst);
             }
             return (&[], true);
         }
         if self.route.progress == Progress::Behind {
             self.start_over();
         }
-        if path.is_none() {
+        if way.is_none() {
             return (packets, false);
         }
         let Some((first, cursor)) = self.source.cached().first().zip(Cursor::new(self.source))
@@ -322,11 +322,10 @@ impl Relay<'_> {
     }
 
     fn catch_up(&mut self, cursor: &mut Cursor, pace: &mut Pace) -> Turn {
-        let Some((from, to)) = self.path() else {
+        let Some(way) = self.way() else {
             self.start_over();
             return Turn::Over;
         };
-        let path = self.out.destination(from, to);
         let (source, now) = (self.source, self.now);
         let (mut burst, mut turn) = (Burst::default(), Turn::More);
         for _ in 0..TURN {
@@ -361,7 +360,7 @@ impl Relay<'_> {
                 self.jump_to(packet);
             }
             cursor.pass(packet, jumps);
-            self.send_each(slice::from_ref(packet), Some(&path), &mut burst);
+            self.send_each(slice::from_ref(packet), Some(&way), &mut burst);
             pace.spend(packet.data.len(), keyframe, now);
         }
         self.peer.connection.sent(self.media, &burst, now);

@@ -9,7 +9,7 @@ use portunus_rtc::streams::Burst;
 
 use super::{Relay, Route, Worker};
 use crate::graph::{Packet, Selection, Source};
-use crate::sys::Destination;
+use crate::worker::tcp::Way;
 
 /// The pacer of a peer.
 pub(in crate::worker) type Pacing = Pacer<Queued>;
@@ -57,6 +57,7 @@ impl Worker {
                 media,
                 socket: &self.parts.socket,
                 out: &mut self.out,
+                pipes: &mut self.pipes,
                 counters: &mut self.counters,
                 send_time,
                 now,
@@ -84,7 +85,7 @@ impl Relay<'_> {
         &mut self,
         packet: &Arc<Packet>,
         selection: Selection,
-        path: Option<&Destination>,
+        way: Option<&Way>,
         burst: &mut Burst,
     ) {
         let selection = match selection {
@@ -108,7 +109,7 @@ impl Relay<'_> {
             Selection::Forward(_) => (is_video && !pacer.is_clear(now), packet.data.len()),
             Selection::Skip | Selection::Other => (is_video && !pacer.is_empty(), 0),
         };
-        if waits && path.is_some() {
+        if waits && way.is_some() {
             let queued = Queued {
                 route: self.slot,
                 packet: Arc::clone(packet),
@@ -122,7 +123,7 @@ impl Relay<'_> {
         }
         match selection {
             Selection::Forward(part) => {
-                let sent = path.and_then(|path| self.send(packet, part, path, burst));
+                let sent = way.and_then(|way| self.send(packet, part, way, burst));
                 if let (Some(bytes), Some(pacer)) = (sent, &mut self.peer.pacer) {
                     pacer.spent(bytes, now);
                 }
@@ -136,13 +137,12 @@ impl Relay<'_> {
         let Selection::Forward(part) = queued.selection else {
             return self.skip(&queued.packet);
         };
-        let Some((from, to)) = self.path() else {
+        let Some(way) = self.way() else {
             return;
         };
-        let path = self.out.destination(from, to);
         let mut burst = Burst::default();
         // Without keys or codec it is lost, like any packet on the way.
-        let _ = self.send(&queued.packet, part, &path, &mut burst);
+        let _ = self.send(&queued.packet, part, &way, &mut burst);
         self.peer.connection.sent(self.media, &burst, self.now);
     }
 }

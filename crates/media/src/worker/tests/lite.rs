@@ -70,10 +70,7 @@ impl Stage {
             ice_lite: false,
             fingerprints: side.describe().fingerprints,
             dtls_role: role,
-            candidates: candidate_lines(&[LocalCandidate {
-                address: local,
-                base: local,
-            }]),
+            candidates: candidate_lines(&[LocalCandidate::udp(local, local)]),
         };
         side.transport.set_remote(&server, self.now).unwrap();
         self.peers.push((side, address, true));
@@ -128,10 +125,7 @@ fn address(port: u16) -> SocketAddr {
 }
 
 fn named(address: SocketAddr) -> Vec<String> {
-    candidate_lines(&[LocalCandidate {
-        address,
-        base: address,
-    }])
+    candidate_lines(&[LocalCandidate::udp(address, address)])
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::super::{Ice, IceEvent};
 use super::{answer, here, ice, message};
+use crate::Path;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Of virtual time.
@@ -75,11 +76,10 @@ impl Peer {
                 self.ice.handle_timeout(self.now);
             }
             while let Some(sent) = self.ice.poll_transmit() {
-                let port = sent.destination.port();
+                let port = sent.path.remote.port();
                 if sent.bytes.starts_with(&[0, 1]) && self.answers.contains(&port) {
                     assert!(!has(&sent.bytes, [0x80, 0x2A]), "it is controlled");
-                    self.ice
-                        .receive(self.now, here(), sent.destination, &answer(&sent.bytes));
+                    self.ice.receive(self.now, sent.path, &answer(&sent.bytes));
                 }
             }
             while let Some(event) = self.ice.poll_event() {
@@ -102,7 +102,8 @@ impl Peer {
             attributes.push((0x0025, Vec::new()));
         }
         let check = message(1, transaction, &attributes);
-        self.ice.receive(self.now, here(), at(port), &check);
+        let path = Path::udp(here(), at(port));
+        self.ice.receive(self.now, path, &check);
     }
 }
 

@@ -1,0 +1,394 @@
+//! ICE-TCP (RFC 6544), the passive side of it: peers connect where UDP does not get through.
+//!
+//! A connection belongs to nobody until its first frame, a connectivity check, is taken by one of the worker's peers. From
+//! then on it is one of that peer's addresses. Nothing of the way of UDP comes by here.
+
+mod pipe;
+mod pipes;
+
+use std::io;
+use std::mem;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::Interest;
+use mio::net::TcpStream;
+use portunus_rtc::framing::Deframer;
+use portunus_rtc::{Carrier, Path, SelectedPair, stun_username};
+
+use super::Worker;
+use super::handshakes;
+use super::peer::Peer;
+use super::peers::guarded;
+use crate::CloseReason;
+use crate::sys::{Destination, MediaSocket, SendBatch};
+
+pub(super) use pipe::PipeKey;
+use pipe::{LONGEST, Pipe};
+pub(super) use pipes::Pipes;
+use pipes::{Closed, LISTENER, Refused};
+
+/// Connections that are accepted in a turn.
+const ACCEPTS_PER_TURN: usize = 64;
+/// Bytes that are read by a call, from one connection in a turn, and from all.
+const READ_BYTES: usize = 64 << 10;
+const READS_PER_PIPE: usize = 4;
+const READS_PER_TURN: usize = 128;
+/// How long accepting waits after the system had no room for one more connection.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+/// Connections of a peer: for each of its networks and each of our addresses, and those that it has left without a word.
+/// The one that was silent for the longest time gives way to the next.
+const MOST_OF_PEER: usize = 16;
+
+/// The way to a peer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// As datagrams, to be sent with those of others.
+    Udp(Destination),
+    /// In a connection.
+    Tcp(PipeKey),
+}
+
+impl Way {
+    /// The way to a peer whose selected pair this is; the connection is what it uses if the pair is one of TCP.
+    #[inline]
+    pub(super) fn to(
+        pair: &SelectedPair,
+        pipe: Option<PipeKey>,
+        out: &mut SendBatch,
+    ) -> Option<Self> {
+        match pair.carrier {
+            Carrier::Udp => Some(Way::Udp(out.destination(pair.local.ip(), pair.remote))),
+            Carrier::Tcp => pipe.map(Way::Tcp),
+        }
+    }
+
+    /// The first `len` bytes of the room in `out` are a datagram that goes this way.
+    #[inline]
+    pub(super) fn commit(
+        &self,
+        len: usize,
+        (out, socket): (&mut SendBatch, &MediaSocket),
+        pipes: &mut Pipes,
+    ) {
+        match self {
+            Way::Udp(destination) => out.commit(len, destination),
+            Way::Tcp(pipe) => {
+                let room = out.room(socket);
+                pipes.push(*pipe, room.get(..len).unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// What is left to do with a connection.
+enum After {
+    /// Nothing: all was read.
+    Drained,
+    /// There may be more to read.
+    More,
+    /// Nothing: it is closed.
+    Closed,
+}
+
+impl Worker {
+    /// Has the poll tell of those who connect.
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        let registry = self.parts.poll.registry();
+        match &mut self.pipes.listener {
+            Some(listener) => registry.register(listener, LISTENER, Interest::READABLE),
+            None => Ok(()),
+        }
+    }
+
+    /// Accepts who connects, and takes what comes by connections; says whether there may be more.
+    pub(super) fn receive_pipes(&mut self, now: Instant) -> bool {
+        if self.pipes.listener.is_none() {
+            return false;
+        }
+        while let Some(overdue) = self.pipes.overdue(now) {
+            self.refuse_pipe(overdue, Refused::Silent);
+        }
+        for silent in self.pipes.silent(now) {
+            self.end_pipe(silent, Closed::Silent, now);
+        }
+        if self.pipes.accept_again.is_some_and(|at| at <= now) {
+            self.pipes.accept_again = None;
+            self.pipes.accepts = true;
+        }
+        if self.pipes.accepts {
+            self.accept(now);
+        }
+        let ready = mem::take(&mut self.pipes.ready);
+        let mut scratch = mem::take(&mut self.pipes.scratch);
+        if !ready.is_empty() && scratch.is_empty() {
+            scratch = vec![0; READ_BYTES];
+        }
+        let mut reads = 0;
+        let mut later = Vec::new();
+        for key in ready {
+            let Some(pipe) = self.pipes.get_mut(key) else {
+                continue;
+            };
+            pipe.is_ready = false;
+            if reads >= READS_PER_TURN || self.drain_pipe(key, &mut scratch, &mut reads, now) {
+                later.push(key);
+            }
+        }
+        for key in later {
+            self.pipes.mark_ready(key);
+        }
+        self.pipes.scratch = scratch;
+        self.pipes.accepts || !self.pipes.ready.is_empty()
+    }
+
+    /// Reads a connection; says whether there may be more.
+    fn drain_pipe(
+        &mut self,
+        key: PipeKey,
+        scratch: &mut [u8],
+        reads: &mut usize,
+        now: Instant,
+    ) -> bool {
+        for _ in 0..READS_PER_PIPE {
+            *reads += 1;
+            match self.read_pipe(key, scratch, now) {
+                After::Drained | After::Closed => return false,
+                After::More => {}
+            }
+        }
+        true
+    }
+
+    /// Accepts who waits for it.
+    fn accept(&mut self, now: Instant) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            let Some(listener) = &self.pipes.listener else {
+                break;
+            };
+            match listener.accept() {
+                Ok((stream, remote)) => self.take_connection(stream, remote, now),
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EAGAIN) => {
+                        self.pipes.accepts = false;
+                        return;
+                    }
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                        tracing::warn!(worker = self.parts.index, %error, "cannot accept a TCP connection");
+                        self.pipes.refused(Refused::System);
+                        self.pipes.accepts = false;
+                        self.pipes.accept_again = Some(now + ACCEPT_PAUSE);
+                        return;
+                    }
+                    // It went away while it waited (accept(2)).
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    fn take_connection(&mut self, stream: TcpStream, remote: SocketAddr, now: Instant) {
+        let registry = self.parts.poll.registry();
+        let pipe = Pipe::new(stream, remote, now);
+        match pipe.and_then(|pipe| self.pipes.add(pipe, registry)) {
+            Ok(Some(displaced)) => self.refuse_pipe(displaced, Refused::Displaced),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::debug!(worker = self.parts.index, %remote, %error, "cannot use a TCP connection");
+                self.pipes.refused(Refused::System);
+            }
+        }
+    }
+
+    /// Reads once, and takes the frames that have come wholly.
+    fn read_pipe(&mut self, key: PipeKey, scratch: &mut [u8], now: Instant) -> After {
+        let Some(pipe) = self.pipes.get_mut(key) else {
+            return After::Closed;
+        };
+        let read = match pipe.read(scratch) {
+            Ok(0) => {
+                self.end_pipe(key, Closed::Left, now);
+                return After::Closed;
+            }
+            Ok(read) => read,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => return After::Drained,
+                io::ErrorKind::Interrupted => return After::More,
+                _ => {
+                    self.end_pipe(key, Closed::Broken, now);
+                    return After::Closed;
+                }
+            },
+        };
+        let (path, was_known) = (pipe.path, pipe.owner.is_some());
+        let mut deframer = mem::replace(&mut pipe.deframer, Deframer::new(0));
+        let mut input = scratch.get_mut(..read).unwrap_or_default();
+        let mut whole = Vec::new();
+        let is_sound = loop {
+            match deframer.next(&mut input, &mut whole) {
+                Ok(None) => break true,
+                Ok(Some(frame)) => {
+                    self.pipes.counted.received_frames += 1;
+                    self.pipes.counted.received_bytes += frame.len() as u64;
+                    if !self.take_frame(key, path, frame, now) {
+                        return After::Closed;
+                    }
+                    // It is known from its first frame on, and a longer one may follow at once.
+                    if !was_known {
+                        deframer.set_most(LONGEST);
+                    }
+                }
+                Err(_) => break false,
+            }
+        };
+        if !is_sound {
+            // Only before it is known are there frames that are too long.
+            self.refuse_pipe(key, Refused::NotACheck);
+            return After::Closed;
+        }
+        if let Some(pipe) = self.pipes.get_mut(key) {
+            pipe.deframer = deframer;
+        }
+        After::More
+    }
+
+    /// Takes one datagram of a connection; says whether that is still open.
+    fn take_frame(&mut self, key: PipeKey, path: Path, frame: &mut [u8], now: Instant) -> bool {
+        let Some(pipe) = self.pipes.get_mut(key) else {
+            return false;
+        };
+        let Some(owner) = pipe.owner else {
+            return self.take_first_frame(key, path, frame, now);
+        };
+        pipe.heard = now;
+        match self.slot(owner) {
+            Some(slot) if handshakes::is_handshake(frame) => {
+                self.take_handshake(now, slot, path, frame);
+            }
+            Some(slot) => {
+                self.give_datagram(now, slot, path, frame);
+            }
+            None => {}
+        }
+        self.pipes.get(key).is_some()
+    }
+
+    /// The first frame says whose a connection is.
+    fn take_first_frame(
+        &mut self,
+        key: PipeKey,
+        path: Path,
+        frame: &mut [u8],
+        now: Instant,
+    ) -> bool {
+        let Some(ufrag) = stun_username(frame) else {
+            self.refuse_pipe(key, Refused::NotACheck);
+            return false;
+        };
+        let Some(slot) = self.by_ufrag.get(ufrag).copied() else {
+            self.refuse_pipe(key, Refused::UnknownPeer);
+            return false;
+        };
+        let is_taken = self.give_datagram(now, slot, path, frame);
+        let Some(peer) = self.peers.get(slot).filter(|_| is_taken) else {
+            self.refuse_pipe(key, Refused::WrongCheck);
+            return false;
+        };
+        let id = peer.id;
+        if peer.pipes.len() >= MOST_OF_PEER
+            && let Some(oldest) = self.least_heard(peer)
+        {
+            self.end_pipe(oldest, Closed::Displaced, now);
+        }
+        self.pipes.forget_stranger(key);
+        if let Some(pipe) = self.pipes.get_mut(key) {
+            pipe.owner = Some(id);
+            pipe.heard = now;
+        }
+        if let Some(peer) = self.peers.get_mut(slot) {
+            let others = mem::take(&mut peer.pipes).into_iter();
+            peer.pipes = others.chain([key]).collect();
+        }
+        let worker = self.parts.index;
+        tracing::debug!(worker, remote = %path.remote, local = %path.local, "a peer connected by TCP");
+        true
+    }
+
+    /// The connection of a peer that was silent for the longest time and is not in use.
+    fn least_heard(&self, peer: &Peer) -> Option<PipeKey> {
+        let others = peer.pipes.iter().copied();
+        let others = others.filter(|key| Some(*key) != peer.pipe);
+        others.min_by_key(|key| self.pipes.get(*key).map(|pipe| pipe.heard))
+    }
+
+    /// Closes a connection that belongs to nobody.
+    fn refuse_pipe(&mut self, key: PipeKey, why: Refused) {
+        let registry = self.parts.poll.registry();
+        if self.pipes.close(key, registry).is_some() {
+            self.pipes.refused(why);
+        }
+    }
+
+    /// Closes a connection, whose ever it is: the peer's pairs on it fail at once.
+    fn end_pipe(&mut self, key: PipeKey, how: Closed, now: Instant) {
+        let Some(pipe) = self.pipes.close(key, self.parts.poll.registry()) else {
+            return;
+        };
+        let Some(owner) = pipe.owner else {
+            self.pipes.refused(Refused::Left);
+            return;
+        };
+        self.pipes.closed(how);
+        let (worker, remote) = (self.parts.index, pipe.path.remote);
+        tracing::debug!(worker, %remote, ?how, "a TCP connection of a peer has ended");
+        let Some(slot) = self.slot(owner) else { return };
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let others = mem::take(&mut peer.pipes).into_iter();
+        peer.pipes = others.filter(|of_peer| *of_peer != key).collect();
+        peer.pipe = peer.pipe.filter(|in_use| *in_use != key);
+        let transport = &mut peer.connection.transport;
+        if guarded(|| transport.connection_lost(pipe.path, now)).is_none() {
+            return self.end_peer(slot, CloseReason::Internal, now);
+        }
+        self.touch(slot);
+    }
+
+    /// Closes the connections of a peer that is gone.
+    pub(super) fn close_pipes_of(&mut self, peer: &Peer) {
+        for key in &peer.pipes {
+            if self.pipes.close(*key, self.parts.poll.registry()).is_some() {
+                self.pipes.closed(Closed::PeerEnded);
+            }
+        }
+    }
+
+    /// Writes what waits, as far as connections take it; says whether some broke, which their peers have yet to be told.
+    pub(super) fn flush_pipes(&mut self, now: Instant) -> bool {
+        while let Some(key) = self.pipes.unflushed.pop() {
+            let Some(pipe) = self.pipes.get_mut(key) else {
+                continue;
+            };
+            pipe.is_unflushed = false;
+            if pipe.flush().is_err() {
+                self.end_pipe(key, Closed::Broken, now);
+            }
+        }
+        !self.touched_peers.is_empty()
+    }
+
+    /// A peer uses this pair from now on.
+    pub(super) fn select_way(&mut self, slot: usize, pair: &SelectedPair) {
+        let Some(peer) = self.peers.get(slot) else {
+            return;
+        };
+        let pipe = match pair.carrier {
+            Carrier::Udp => None,
+            Carrier::Tcp => self.pipes.of(&peer.pipes, pair.into()),
+        };
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.pipe = pipe;
+        }
+    }
+}

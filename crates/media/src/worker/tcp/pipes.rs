@@ -1,0 +1,403 @@
+//! All TCP connections of a worker.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use mio::event::Event as Readiness;
+use mio::net::TcpListener;
+use mio::{Events, Registry, Token};
+use portunus_rtc::Path;
+use slab::Slab;
+
+use super::pipe::{Pipe, PipeKey};
+use crate::totals::TcpTotals;
+
+/// The poll's token for the listener.
+pub(super) const LISTENER: Token = Token(2);
+/// The poll's tokens from here on are those of connections: no worker has so many forwarders.
+const FIRST_TOKEN: usize = 1 << 28;
+/// Connections that belong to nobody yet: the oldest gives way to the next one.
+const STRANGERS: usize = 256;
+/// So many of them may come from one network, where the same holds: who makes more displaces none of others.
+const STRANGERS_OF_NETWORK: usize = 64;
+/// Bits of an IPv6 address that tell networks apart; of IPv4 it is the whole address.
+const NETWORK_BITS: u32 = 64;
+/// A peer's connection by which no datagram came for so long is closed. Consent ends earlier; browsers check by spare
+/// connections every 25 s.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How often that is looked at.
+const SWEEP: Duration = Duration::from_secs(5);
+/// How often the log is written at most.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a connection may take to say whose it is.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a connection was refused, in the order of [`TcpTotals::REFUSED`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Something else than a connectivity check came first.
+    NotACheck,
+    /// The check is for no peer of this worker.
+    UnknownPeer,
+    /// The peer's transport did not take the check.
+    WrongCheck,
+    /// It did not say whose it is in time.
+    Silent,
+    /// It went away before it said whose it is.
+    Left,
+    /// Too many others came before it said whose it is.
+    Displaced,
+    /// The system failed to set it up.
+    System,
+}
+
+/// How a connection of a peer ended, in the order of [`TcpTotals::CLOSED`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// The peer closed it.
+    Left,
+    /// The system gave it up.
+    Broken,
+    /// Nothing came by it for long.
+    Silent,
+    /// The peer made too many others.
+    Displaced,
+    /// The peer has ended.
+    PeerEnded,
+}
+
+/// The connections, and what is to be done with them.
+#[derive(Debug, Default)]
+pub(in crate::worker) struct Pipes {
+    slots: Slab<Pipe>,
+    pub(super) listener: Option<TcpListener>,
+    /// Somebody may wait to be accepted.
+    pub(super) accepts: bool,
+    /// When accepting is tried again after the system had no room for one more.
+    pub(super) accept_again: Option<Instant>,
+    /// Those that belong to nobody yet, the oldest first.
+    strangers: Vec<PipeKey>,
+    /// Those that may have something to be read, and something to be written.
+    pub(super) ready: Vec<PipeKey>,
+    pub(super) unflushed: Vec<PipeKey>,
+    /// What is read is read into this; made with the first connection.
+    pub(super) scratch: Vec<u8>,
+    /// When silent connections are looked for, while there are any at all.
+    sweep_at: Option<Instant>,
+    pub(super) counted: TcpTotals,
+    logged: TcpTotals,
+    last_log: Option<Instant>,
+}
+
+impl Pipes {
+    pub(in crate::worker) fn new(listener: Option<TcpListener>) -> Self {
+        Self {
+            listener,
+            ..Self::default()
+        }
+    }
+
+    /// What was counted since the start; none where nobody can connect.
+    pub(in crate::worker) fn counted(&self) -> Option<TcpTotals> {
+        self.listener.as_ref().map(|_| self.counted)
+    }
+
+    /// Writes the log if there is something new and the last time is long enough ago.
+    pub(in crate::worker) fn report(&mut self, worker: u16, now: Instant) {
+        let recent = |last: Instant| now.saturating_duration_since(last) < LOG_INTERVAL;
+        let (counted, logged) = (self.counted, self.logged);
+        let is_new =
+            (counted.refused, counted.dropped_frames) != (logged.refused, logged.dropped_frames);
+        if !is_new || self.last_log.is_some_and(recent) {
+            return;
+        }
+        let refused = counted.refused.iter().zip(logged.refused);
+        for (kind, (total, logged)) in TcpTotals::REFUSED.iter().zip(refused) {
+            let new = total.saturating_sub(logged);
+            if new > 0 {
+                tracing::debug!(worker, kind, new, total, "TCP connections refused");
+            }
+        }
+        let new = counted.dropped_frames.saturating_sub(logged.dropped_frames);
+        if new > 0 {
+            tracing::debug!(
+                worker,
+                new,
+                "datagrams left out: their TCP connections do not take them"
+            );
+        }
+        self.logged = counted;
+        self.last_log = Some(now);
+    }
+
+    /// When there is something to do though nothing comes.
+    pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
+        let oldest = self.strangers.first().and_then(|key| self.get(*key));
+        let oldest = oldest.map(|pipe| pipe.heard + PATIENCE);
+        let others = self.accept_again.into_iter().chain(self.sweep_at);
+        oldest.into_iter().chain(others).min()
+    }
+
+    /// Notes what the poll found.
+    pub(in crate::worker) fn note_ready(&mut self, events: &Events) {
+        for event in events {
+            if event.token() == LISTENER {
+                self.accepts = true;
+            } else if let Some(place) = event.token().0.checked_sub(FIRST_TOKEN)
+                && let Some(key) = PipeKey::of(place)
+            {
+                self.note(key, event);
+            }
+        }
+    }
+
+    fn note(&mut self, key: PipeKey, event: &Readiness) {
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.mark_ready(key);
+        }
+        if event.is_writable() {
+            self.mark_unflushed(key);
+        }
+    }
+
+    pub(super) fn mark_ready(&mut self, key: PipeKey) {
+        if let Some(pipe) = self.slots.get_mut(key.place())
+            && !std::mem::replace(&mut pipe.is_ready, true)
+        {
+            self.ready.push(key);
+        }
+    }
+
+    fn mark_unflushed(&mut self, key: PipeKey) {
+        if let Some(pipe) = self.slots.get_mut(key.place())
+            && !std::mem::replace(&mut pipe.is_unflushed, true)
+        {
+            self.unflushed.push(key);
+        }
+    }
+
+    /// Takes in a connection of somebody who is not known; gives the one that has to make room for it.
+    pub(super) fn add(&mut self, pipe: Pipe, registry: &Registry) -> io::Result<Option<PipeKey>> {
+        let (from, since) = (network(pipe.path.remote), pipe.heard);
+        let entry = self.slots.vacant_entry();
+        let Some(key) = PipeKey::of(entry.key()) else {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
+        let pipe = entry.insert(pipe);
+        let (token, interest) = (
+            Token(FIRST_TOKEN + key.place()),
+            mio::Interest::READABLE | mio::Interest::WRITABLE,
+        );
+        if let Err(error) = registry.register(&mut pipe.stream, token, interest) {
+            self.slots.try_remove(key.place());
+            return Err(error);
+        }
+        self.counted.accepted += 1;
+        self.counted.connections += 1;
+        self.strangers.push(key);
+        self.mark_ready(key);
+        self.sweep_at.get_or_insert(since + SWEEP);
+        let of_network = |key: &&PipeKey| {
+            let stranger = self.get(**key);
+            stranger.is_some_and(|stranger| network(stranger.path.remote) == from)
+        };
+        let strangers = self.strangers.iter();
+        let displaced = if strangers.clone().filter(of_network).count() > STRANGERS_OF_NETWORK {
+            strangers.clone().find(of_network)
+        } else {
+            strangers
+                .clone()
+                .next()
+                .filter(|_| strangers.len() > STRANGERS)
+        };
+        Ok(displaced.copied())
+    }
+
+    /// The connections of peers by which nothing has come for long, if it is time to look for them.
+    pub(super) fn silent(&mut self, now: Instant) -> Vec<PipeKey> {
+        if self.sweep_at.is_none_or(|at| now < at) {
+            return Vec::new();
+        }
+        self.sweep_at = (!self.slots.is_empty()).then(|| now + SWEEP);
+        let is_silent = |pipe: &Pipe| {
+            pipe.owner.is_some() && now.saturating_duration_since(pipe.heard) >= SILENCE
+        };
+        let silent = self.slots.iter().filter(|(_, pipe)| is_silent(pipe));
+        silent.filter_map(|(place, _)| PipeKey::of(place)).collect()
+    }
+
+    pub(super) fn get(&self, key: PipeKey) -> Option<&Pipe> {
+        self.slots.get(key.place())
+    }
+
+    pub(super) fn get_mut(&mut self, key: PipeKey) -> Option<&mut Pipe> {
+        self.slots.get_mut(key.place())
+    }
+
+    /// Which of the connections of a peer a path is.
+    pub(in crate::worker) fn of(&self, peer: &[PipeKey], path: Path) -> Option<PipeKey> {
+        let mut pipes = peer.iter().copied();
+        pipes.find(|key| self.get(*key).is_some_and(|pipe| pipe.path == path))
+    }
+
+    /// The oldest connection that has not said in time whose it is.
+    pub(super) fn overdue(&self, now: Instant) -> Option<PipeKey> {
+        let oldest = self.strangers.first().copied()?;
+        let since = self.get(oldest)?.heard;
+        (now.saturating_duration_since(since) >= PATIENCE).then_some(oldest)
+    }
+
+    /// Somebody is known now, or gone.
+    pub(super) fn forget_stranger(&mut self, key: PipeKey) {
+        self.strangers.retain(|stranger| *stranger != key);
+    }
+
+    /// Closes a connection, after a last try to send what waits.
+    pub(super) fn close(&mut self, key: PipeKey, registry: &Registry) -> Option<Pipe> {
+        let mut pipe = self.slots.try_remove(key.place())?;
+        self.forget_stranger(key);
+        self.ready.retain(|ready| *ready != key);
+        self.unflushed.retain(|unflushed| *unflushed != key);
+        self.counted.connections = self.counted.connections.saturating_sub(1);
+        // It may be broken already, and the system takes it out of the poll when it is closed.
+        let _ = pipe.flush();
+        let _ = registry.deregister(&mut pipe.stream);
+        Some(pipe)
+    }
+
+    /// A connection of a peer has ended.
+    pub(super) fn closed(&mut self, how: Closed) {
+        if let Some(count) = self.counted.closed.get_mut(how as usize) {
+            *count += 1;
+        }
+    }
+
+    /// A connection was refused.
+    pub(super) fn refused(&mut self, why: Refused) {
+        if let Some(count) = self.counted.refused.get_mut(why as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Queues a datagram for the end of the turn. Without room for it, it is lost, like any packet on the way.
+    pub(in crate::worker) fn push(&mut self, key: PipeKey, datagram: &[u8]) {
+        let is_queued = self.get_mut(key).is_some_and(|pipe| pipe.push(datagram));
+        if is_queued {
+            self.counted.sent_frames += 1;
+            self.counted.sent_bytes += datagram.len() as u64;
+            self.mark_unflushed(key);
+        } else {
+            self.counted.dropped_frames += 1;
+        }
+    }
+}
+
+/// The network that an address is of.
+fn network(address: SocketAddr) -> u128 {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.to_bits().into(),
+        IpAddr::V6(ip) => ip.to_bits() >> (u128::BITS - NETWORK_BITS) << NETWORK_BITS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::TcpStream as StdStream;
+
+    use mio::Poll;
+
+    use super::*;
+    use crate::plane::PeerId;
+
+    /// Connections of clients at any address; the other ends are kept open.
+    struct Stage {
+        pipes: Pipes,
+        poll: Poll,
+        clients: Vec<StdStream>,
+        now: Instant,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            Self {
+                pipes: Pipes::new(Some(listener)),
+                poll: Poll::new().unwrap(),
+                clients: Vec::new(),
+                now: Instant::now(),
+            }
+        }
+
+        /// Somebody connects, as if from there; gives who has to make room.
+        fn connect(&mut self, from: &str) -> (PipeKey, Option<PipeKey>) {
+            let listener = self.pipes.listener.as_ref().unwrap();
+            let client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
+            self.clients.push(client);
+            let patience = Instant::now() + Duration::from_secs(10);
+            let stream = loop {
+                match listener.accept() {
+                    Ok((stream, _)) => break stream,
+                    Err(error) => assert!(Instant::now() < patience, "{error}"),
+                }
+            };
+            let pipe = Pipe::new(stream, from.parse().unwrap(), self.now).unwrap();
+            let displaced = self.pipes.add(pipe, self.poll.registry()).unwrap();
+            (*self.pipes.strangers.last().unwrap(), displaced)
+        }
+
+        fn own(&mut self, key: PipeKey) {
+            self.pipes.forget_stranger(key);
+            let owner = PeerId {
+                worker: 0,
+                serial: 1,
+            };
+            self.pipes.get_mut(key).unwrap().owner = Some(owner);
+        }
+    }
+
+    #[test]
+    fn who_connects_too_often_displaces_none_of_others() {
+        for of_network in [
+            |_| "192.0.2.7:1".to_owned(),
+            |n| format!("[2001:db8::{n:x}]:{n}"),
+        ] {
+            let mut stage = Stage::new();
+            let (other, _) = stage.connect("198.51.100.1:1");
+            let (first, _) = stage.connect(&of_network(1));
+            for n in 2..=STRANGERS_OF_NETWORK {
+                assert_eq!(stage.connect(&of_network(n)).1, None);
+            }
+            assert_eq!(stage.connect(&of_network(1_000)).1, Some(first));
+            stage.pipes.close(first, stage.poll.registry()).unwrap();
+            assert_ne!(stage.connect(&of_network(1_001)).1, Some(other));
+        }
+    }
+
+    #[test]
+    fn a_peers_connection_that_is_silent_for_long_is_found() {
+        let mut stage = Stage::new();
+        let (silent, _) = stage.connect("192.0.2.7:1");
+        let (alive, _) = stage.connect("192.0.2.7:2");
+        let (stranger, _) = stage.connect("192.0.2.7:3");
+        stage.own(silent);
+        stage.own(alive);
+        let start = stage.now;
+        assert_eq!(stage.pipes.silent(start + SILENCE - SWEEP), []);
+        stage.pipes.get_mut(alive).unwrap().heard = start + SWEEP;
+        assert_eq!(stage.pipes.timeout(), Some(start + PATIENCE));
+        assert_eq!(stage.pipes.overdue(start + PATIENCE), Some(stranger));
+        stage.pipes.close(stranger, stage.poll.registry()).unwrap();
+        let at = stage.pipes.timeout().unwrap();
+        assert_eq!(at, start + SILENCE);
+        assert_eq!(stage.pipes.silent(at), [silent]);
+        assert_eq!(stage.pipes.silent(at), [], "it was looked for");
+        for key in [silent, alive] {
+            stage.pipes.close(key, stage.poll.registry()).unwrap();
+        }
+        assert_eq!(stage.pipes.silent(at + SWEEP), []);
+        assert_eq!(stage.pipes.timeout(), None);
+        assert_eq!(stage.pipes.counted.connections, 0);
+    }
+}
