@@ -366,6 +366,7 @@ impl Worker {
 
     /// Writes what waits, as far as connections take it; says whether some broke, which their peers have yet to be told.
     pub(super) fn flush_pipes(&mut self, now: Instant) -> bool {
+        let mut broken = false;
         while let Some(key) = self.pipes.unflushed.pop() {
             let Some(pipe) = self.pipes.get_mut(key) else {
                 continue;
@@ -373,9 +374,10 @@ impl Worker {
             pipe.is_unflushed = false;
             if pipe.flush().is_err() {
                 self.end_pipe(key, Closed::Broken, now);
+                broken = true;
             }
         }
-        !self.touched_peers.is_empty()
+        broken
     }
 
     /// A peer uses this pair from now on.
