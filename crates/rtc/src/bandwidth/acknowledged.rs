@@ -74,6 +74,18 @@ impl Acknowledged {
         self.rate_of(self.arrived.len())
     }
 
+    /// The rate at which what arrived in the last half second had left.
+    pub fn sent_rate(&self) -> Option<DataRate> {
+        let (first, last) = self.arrived.front().zip(self.arrived.back())?;
+        if self.arrived.len() < PACKETS.0 {
+            return None;
+        }
+        let sizes = self.arrived.iter().map(|packet| u64::from(packet.bytes));
+        let bytes = sizes.sum::<u64>().saturating_sub(last.bytes.into());
+        let time = last.sent.saturating_sub(first.sent);
+        DataRate::of(bytes, time.max(MIN_TIME))
+    }
+
     /// The rate of the packets that waited, up to the last one: that of the link, since it was not idle
     /// meanwhile. None if the last one did not wait, or too few did to tell.
     pub fn rate_of_full_link(&self) -> Option<DataRate> {

@@ -115,6 +115,17 @@ impl Aimd {
         waited || acknowledged < self.rate.times(0.5)
     }
 
+    /// The link is full, but hardly by what is sent at this rate: it falls by its own share, step by step, and not
+    /// to a share of what arrives.
+    pub fn ease(&mut self, round_trip: Duration, now: Instant) {
+        if self.may_decrease(self.rate, round_trip, now) {
+            self.rate = self.rate.times(BETA);
+            self.changed = Some(now);
+            self.decreased = Some(now);
+        }
+        self.state = State::Hold;
+    }
+
     fn decrease(&mut self, acknowledged: DataRate, now: Instant) {
         if self
             .capacity
@@ -261,6 +272,16 @@ mod tests {
         }
         let rate = aimd.rate().as_bps();
         assert!((870_000..930_000).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn who_hardly_fills_the_link_gives_way_step_by_step() {
+        let now = Instant::now();
+        let mut aimd = Aimd::new(DataRate::kbps(2_000));
+        for (after, expected) in [(0, 1_700), (50, 1_700), (300, 1_445)] {
+            aimd.ease(RTT, now + Duration::from_millis(after));
+            assert_eq!(aimd.rate(), DataRate::kbps(expected));
+        }
     }
 
     #[test]

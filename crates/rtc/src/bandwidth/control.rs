@@ -10,6 +10,8 @@ use super::{DataRate, Estimate, Limit, PacketResult, Padding, SentLog};
 
 /// An estimate that changed by less than this share is not told.
 const NEWS: f64 = 0.03;
+/// Who sends less than this share of the estimate has long probes.
+const SMALL: f64 = 0.5;
 /// If the receiver's estimate falls to this share, its link is full; it varies anyway.
 const DECREASED: f64 = 0.9;
 /// If nothing was reported for the first time, packets that are sent are watched; if they are not
@@ -93,6 +95,7 @@ impl Bandwidth {
                 self.prober.reported(packet, self.estimator.waited(packet));
             }
             self.prober.set_at_limit(self.estimator.is_at_limit(), now);
+            self.prober.set_small(self.estimator.sends_less_than(SMALL));
             let estimate = self.estimator.estimate();
             if estimate.rate < before || estimate.is_emptying() {
                 self.prober.decreased(now);

@@ -23,6 +23,14 @@ const UNFILLED: f64 = 0.7;
 /// until it is shorter than the second.
 const LONG_QUEUE: Duration = Duration::from_millis(125);
 const EMPTIED_QUEUE: Duration = Duration::from_millis(50);
+/// Who sends less than this share of the estimate is not the one to give way first, unless the queue is longer than the
+/// second: a probe has shown that more is this flow's part of the link, so that others take more than theirs.
+const SMALL: f64 = 0.6;
+const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
+/// A probe that finds less than the estimate takes it so far towards what it found, but not below so many times what
+/// arrives: of many probes beside others it would become what the luckiest found.
+const TOWARDS_PROBE: f64 = 0.5;
+const ABOVE_ACKNOWLEDGED: f64 = 1.2;
 /// A queue that stays so long is overuse to flows that follow the estimate, or two packets of what they send if that
 /// is longer: so of several that share a link those give way first that send the most.
 const STANDING_QUEUE: Duration = Duration::from_millis(15);
@@ -146,8 +154,8 @@ impl Estimator {
         Some(self.queue.waited(packet.sent, packet.arrival?))
     }
 
-    /// Takes the outcome of a probe. It only ever raises the estimate: a cluster is too short to say
-    /// that a link has become slower.
+    /// Takes the outcome of a probe. A cluster is too short to say that a link has become slower than what flows
+    /// needs: it only lowers what is above that, which no more than another probe had found.
     pub fn probed(&mut self, result: &ProbeResult, now: Instant) {
         let Some(passed) = result.passed else { return };
         if self.emptying.is_some() {
@@ -157,6 +165,20 @@ impl Estimator {
         if passed > self.aimd.rate() {
             self.aimd.set(passed, now);
             self.limit = Limit::Probe;
+        } else if result.is_full && !self.acknowledged.rushes() {
+            self.found_less(passed, now);
+        }
+    }
+
+    fn found_less(&mut self, passed: DataRate, now: Instant) {
+        let Some(arrives) = self.acknowledged.rate() else {
+            return;
+        };
+        let before = self.aimd.rate();
+        let rate = before - (before - passed).times(TOWARDS_PROBE);
+        let rate = rate.max(arrives.times(ABOVE_ACKNOWLEDGED));
+        if rate < before {
+            self.aimd.set(rate, now);
         }
     }
 
@@ -169,6 +191,15 @@ impl Estimator {
 
     fn update_delay(&mut self, now: Instant) {
         let usage = self.usage(now);
+        if usage == Usage::Over
+            && self.sends_less_than(SMALL)
+            && self.queue.delay() <= VERY_LONG_QUEUE
+        {
+            if self.acknowledged.rate_of_full_link().is_some() {
+                self.aimd.ease(self.round_trip, now);
+            }
+            return;
+        }
         let acknowledged = match usage {
             // All who share a link are to give way by the same share, also if more came of one by chance.
             Usage::Over if self.is_at_limit() && self.aimd.has_settled(now) => {
@@ -179,6 +210,13 @@ impl Estimator {
             Usage::Normal | Usage::Under => self.acknowledged.rate(),
         };
         self.aimd.update(usage, acknowledged, self.round_trip, now);
+    }
+
+    /// Whether less than this share of the estimate is sent. What arrives does not say it: of a link that collapses
+    /// little does.
+    pub fn sends_less_than(&self, share: f64) -> bool {
+        let sent = self.acknowledged.sent_rate();
+        !self.follows && sent.is_some_and(|sent| sent < self.rate().times(share))
     }
 
     /// What the trend says, unless the queue itself says otherwise.

@@ -50,6 +50,8 @@ pub(super) struct ProbeResult {
     pub passed: Option<DataRate>,
     /// It may have been much more: the receiver stood still.
     pub is_unclear: bool,
+    /// The link was full: it would not have passed more.
+    pub is_full: bool,
 }
 
 /// The cluster that is being sent or awaited.
@@ -176,10 +178,13 @@ impl Cluster {
         }
         self.seen.sort_unstable_by_key(|seen| seen.seq);
         let (target, outcome) = (self.target, self.outcome(last, packets, bytes));
+        let is_full =
+            |(passed, is_unclear): (DataRate, bool)| !is_unclear && passed < target.times(FULL);
         Some(ProbeResult {
             target,
             passed: outcome.map(|(passed, _)| passed),
             is_unclear: outcome.is_some_and(|(_, is_unclear)| is_unclear),
+            is_full: outcome.is_some_and(is_full),
         })
     }
 

@@ -20,6 +20,10 @@ const AT_LIMIT: Duration = Duration::from_secs(10);
 /// frame of other traffic within it does not seem to be the end of the link.
 const FIRST_DURATION: Duration = Duration::from_millis(40);
 const DURATION: Duration = Duration::from_millis(50);
+/// Who sends little of the estimate looks for more than two frames: beside other video a shorter cluster finds much more
+/// or much less than its share, as it meets a frame, none or two. It costs others so much that it is not for those who
+/// have their share.
+const LONG_DURATION: Duration = Duration::from_millis(83);
 /// Where only the receiver measures, which it does slowly, a cluster lasts longer.
 const FOR_RECEIVER: Duration = Duration::from_secs(2);
 /// How many times the estimate a cluster aims at: the first one of a connection, one that follows a
@@ -47,6 +51,8 @@ pub(super) struct Prober {
     wanted: DataRate,
     /// What is sent follows the estimate, at the limit of the link.
     at_limit: bool,
+    /// Little of the estimate is sent.
+    small: bool,
     cluster: Option<Cluster>,
     /// Room of the last cluster.
     room: Vec<Seen>,
@@ -67,6 +73,7 @@ impl Prober {
             for_receiver,
             wanted: DataRate::ZERO,
             at_limit: false,
+            small: false,
             cluster: None,
             room: Vec::new(),
             unclear: 0,
@@ -94,6 +101,11 @@ impl Prober {
             self.quiet_until = self.quiet_until.map(|until| until.min(longest));
             self.next = self.next.map(|next| next.min(longest));
         }
+    }
+
+    /// Whether little of the estimate is sent.
+    pub fn set_small(&mut self, small: bool) {
+        self.small = small;
     }
 
     /// The estimate was decreased: what is being probed is moot, and the queue has to empty first.
@@ -170,11 +182,14 @@ impl Prober {
 
     fn begin(&mut self, estimate: DataRate, log: &SentLog, now: Instant) {
         let first = std::mem::take(&mut self.first);
+        // Of what stood still more falls into a long one.
+        let is_long = self.small && self.unclear == 0;
+        let usual = if is_long { LONG_DURATION } else { DURATION };
         let (duration, step) = match (self.for_receiver, first, self.climbs) {
             (true, ..) => (FOR_RECEIVER, LOOK),
             (false, true, _) => (FIRST_DURATION, FIRST_STEP),
             (false, false, true) => (DURATION, NEXT_STEP),
-            (false, false, false) => (DURATION, LOOK),
+            (false, false, false) => (usual, LOOK),
         };
         let target = estimate.times(step).min(self.wanted.times(ABOVE_WANTED));
         let room = std::mem::take(&mut self.room);

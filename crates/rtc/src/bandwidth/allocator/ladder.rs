@@ -111,6 +111,14 @@ impl Ladder {
             .map_or(DataRate::ZERO, |step| step.rate)
     }
 
+    /// What the whole encoding or spatial layer of a step takes.
+    pub fn whole_rate(&self, step: usize) -> DataRate {
+        let key = |step: &Step| (step.target.encoding, step.target.spatial);
+        let of = self.steps.get(step).map(key);
+        let whole = self.steps.iter().rfind(|step| Some(key(step)) == of);
+        whole.map_or(DataRate::ZERO, |step| step.rate)
+    }
+
     /// The best step.
     pub fn top(&self) -> usize {
         self.steps.len().saturating_sub(1)

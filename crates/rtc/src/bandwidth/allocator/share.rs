@@ -34,11 +34,15 @@ impl Claim {
     }
 
     /// What a step costs: more than it takes if it is higher than the present one, so that it is left
-    /// alone until there is room to spare.
+    /// alone until there is room to spare. The room is for the keyframe that it begins with, which is as large with
+    /// all pictures of an encoding as with half of them.
     fn cost(&self, step: usize, margin: f64) -> DataRate {
         let rate = self.ladder.rate(step);
-        let raised = self.current.is_some_and(|current| step > current);
-        if raised { rate.times(margin) } else { rate }
+        if self.current.is_none_or(|current| step <= current) {
+            return rate;
+        }
+        let whole = self.ladder.whole_rate(step);
+        rate + (whole.times(margin) - whole)
     }
 }
 
