@@ -9,8 +9,10 @@ function hideUdp(): void {
   const isUdp = (line: string) => /^(a=)?candidate:\S+ \d+ udp /i.test(line);
   const without = (sdp = '') => sdp.split(/(?<=\n)/).filter((line) => !isUdp(line)).join('');
   const connection = RTCPeerConnection.prototype;
-  const { setRemoteDescription, addIceCandidate } = connection;
-  connection.setRemoteDescription = function (description) {
+  // Of their overloads those with promises.
+  const setRemoteDescription: (description: RTCSessionDescriptionInit) => Promise<void> = connection.setRemoteDescription;
+  const addIceCandidate: (candidate?: RTCIceCandidateInit | null) => Promise<void> = connection.addIceCandidate;
+  connection.setRemoteDescription = function (description: RTCSessionDescriptionInit) {
     return setRemoteDescription.call(this, { ...description, type: description.type, sdp: without(description.sdp) });
   };
   connection.addIceCandidate = function (candidate?: RTCIceCandidateInit | null) {
