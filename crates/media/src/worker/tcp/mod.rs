@@ -5,6 +5,8 @@
 
 mod pipe;
 mod pipes;
+#[cfg(all(test, feature = "testing"))]
+mod tests;
 
 use std::io;
 use std::mem;
@@ -30,10 +32,14 @@ use pipes::{Closed, LISTENER, Refused};
 
 /// Connections that are accepted in a turn.
 const ACCEPTS_PER_TURN: usize = 64;
-/// Bytes that are read by a call, from one connection in a turn, and from all.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes that a call reads.
+const READ_BYTES: usize = 16 << 10;
+/// Calls in a turn, for one connection and for all.
 const READS_PER_PIPE: usize = 4;
 const READS_PER_TURN: usize = 128;
+/// Datagrams after which no call follows, for one connection and for all: what is short in bytes may be long in work.
+const FRAMES_PER_PIPE: u64 = 1_024;
+const FRAMES_PER_TURN: u64 = 8_192;
 /// How long accepting waits after the system had no room for one more connection.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Connections of a peer: for each of its networks and each of our addresses, and those that it has left without a word.
@@ -119,24 +125,23 @@ impl Worker {
         if self.pipes.accepts {
             self.accept(now);
         }
-        let ready = mem::take(&mut self.pipes.ready);
         let mut scratch = mem::take(&mut self.pipes.scratch);
-        if !ready.is_empty() && scratch.is_empty() {
+        if !self.pipes.ready.is_empty() && scratch.is_empty() {
             scratch = vec![0; READ_BYTES];
         }
         let mut reads = 0;
-        let mut later = Vec::new();
-        for key in ready {
-            let Some(pipe) = self.pipes.get_mut(key) else {
-                continue;
-            };
-            pipe.is_ready = false;
-            if reads >= READS_PER_TURN || self.drain_pipe(key, &mut scratch, &mut reads, now) {
-                later.push(key);
+        let most = self.pipes.counted.received_frames + FRAMES_PER_TURN;
+        for _ in 0..self.pipes.ready.len() {
+            if reads >= READS_PER_TURN || self.pipes.counted.received_frames >= most {
+                break;
             }
-        }
-        for key in later {
-            self.pipes.mark_ready(key);
+            let Some(key) = self.pipes.next_ready() else {
+                break;
+            };
+            if self.drain_pipe(key, &mut scratch, &mut reads, now) {
+                // After those that have not had their turn.
+                self.pipes.mark_ready(key);
+            }
         }
         self.pipes.scratch = scratch;
         self.pipes.accepts || !self.pipes.ready.is_empty()
@@ -150,10 +155,12 @@ impl Worker {
         reads: &mut usize,
         now: Instant,
     ) -> bool {
+        let most = self.pipes.counted.received_frames + FRAMES_PER_PIPE;
         for _ in 0..READS_PER_PIPE {
             *reads += 1;
             match self.read_pipe(key, scratch, now) {
                 After::Drained | After::Closed => return false,
+                After::More if self.pipes.counted.received_frames >= most => break,
                 After::More => {}
             }
         }

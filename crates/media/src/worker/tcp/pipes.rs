@@ -1,5 +1,6 @@
 //! All TCP connections of a worker.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -78,8 +79,9 @@ pub(in crate::worker) struct Pipes {
     pub(super) accept_again: Option<Instant>,
     /// Those that belong to nobody yet, the oldest first.
     strangers: Vec<PipeKey>,
-    /// Those that may have something to be read, and something to be written.
-    pub(super) ready: Vec<PipeKey>,
+    /// Those that may have something to be read, in the order in which they have their turn.
+    pub(super) ready: VecDeque<PipeKey>,
+    /// Those that have something to be written.
     pub(super) unflushed: Vec<PipeKey>,
     /// What is read is read into this; made with the first connection.
     pub(super) scratch: Vec<u8>,
@@ -165,8 +167,15 @@ impl Pipes {
         if let Some(pipe) = self.slots.get_mut(key.place())
             && !std::mem::replace(&mut pipe.is_ready, true)
         {
-            self.ready.push(key);
+            self.ready.push_back(key);
         }
+    }
+
+    /// The next one that may have something to be read.
+    pub(super) fn next_ready(&mut self) -> Option<PipeKey> {
+        let key = self.ready.pop_front()?;
+        self.get_mut(key)?.is_ready = false;
+        Some(key)
     }
 
     fn mark_unflushed(&mut self, key: PipeKey) {

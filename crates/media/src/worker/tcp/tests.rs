@@ -1,0 +1,123 @@
+//! Those who send more than their share, at a worker that is turned by hand.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream as StdStream;
+
+use mio::net::TcpListener;
+
+use super::*;
+use crate::plane::PeerId;
+use crate::testing::bare;
+
+/// More of them than have a turn at once.
+const FLOODS: usize = READS_PER_TURN / READS_PER_PIPE + 8;
+/// Two bytes that are a whole frame.
+const EMPTY: [u8; 2] = [0; 2];
+
+struct Stage {
+    worker: Worker,
+    server: SocketAddr,
+    ready: mio::Events,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut worker = bare(Instant::now()).worker;
+        let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let server = listener.local_addr().unwrap();
+        worker.pipes = Pipes::new(Some(listener));
+        worker.listen().unwrap();
+        Self {
+            worker,
+            server,
+            ready: mio::Events::with_capacity(256),
+        }
+    }
+
+    /// Sees what there is, without reading any.
+    fn look(&mut self) {
+        let wait = Some(Duration::ZERO);
+        self.worker.parts.poll.poll(&mut self.ready, wait).unwrap();
+        self.worker.pipes.note_ready(&self.ready);
+    }
+
+    /// Somebody connects and is accepted.
+    fn connect(&mut self) -> StdStream {
+        let client = StdStream::connect(self.server).unwrap();
+        let (patience, accepted) = (Instant::now() + Duration::from_secs(10), self.accepted());
+        while self.accepted() == accepted {
+            assert!(Instant::now() < patience);
+            self.look();
+            self.worker.accept(Instant::now());
+        }
+        client
+    }
+
+    fn accepted(&self) -> u64 {
+        self.worker.pipes.counted.accepted
+    }
+
+    fn turn(&mut self) -> bool {
+        self.look();
+        self.worker.receive_pipes(Instant::now())
+    }
+}
+
+/// Writes as many of these as there is room for.
+fn fill(client: &mut StdStream, with: &[u8]) {
+    client.set_nonblocking(true).unwrap();
+    let much = with.repeat((32 << 10) / with.len());
+    loop {
+        match client.write(&much) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn who_sends_without_end_keeps_none_from_their_turn() {
+    let mut stage = Stage::new();
+    let mut floods: Vec<StdStream> = (0..FLOODS).map(|_| stage.connect()).collect();
+    for client in &mut floods {
+        fill(client, &EMPTY);
+    }
+    stage.look();
+    let mut last = stage.connect();
+    last.write_all(b"GET /").unwrap();
+    let not_a_check = Refused::NotACheck as usize;
+    for _ in 0..4 {
+        assert!(stage.turn(), "the others have sent more than that");
+        for client in &mut floods {
+            fill(client, &EMPTY);
+        }
+    }
+    assert_eq!(stage.worker.pipes.counted.refused[not_a_check], 1);
+}
+
+#[test]
+fn a_turn_takes_so_many_datagrams_however_short_they_are() {
+    let mut stage = Stage::new();
+    let mut floods: Vec<StdStream> = (0..FLOODS).map(|_| stage.connect()).collect();
+    let owner = PeerId {
+        worker: 0,
+        serial: 77,
+    };
+    for (place, client) in floods.iter_mut().enumerate() {
+        let key = PipeKey::of(place).unwrap();
+        stage.worker.pipes.forget_stranger(key);
+        stage.worker.pipes.get_mut(key).unwrap().owner = Some(owner);
+        fill(client, &[0, 1, 255]);
+    }
+    let mut before = 0;
+    for _ in 0..3 {
+        assert!(stage.turn());
+        let frames = stage.worker.pipes.counted.received_frames;
+        assert!(frames > before);
+        let most = FRAMES_PER_TURN + READ_BYTES as u64 / 3;
+        assert!(frames - before <= most, "{} in a turn", frames - before);
+        before = frames;
+    }
+}
