@@ -40,7 +40,7 @@ const READS_PER_TURN: usize = 128;
 /// Datagrams after which no call follows, for one connection and for all: what is short in bytes may be long in work.
 const FRAMES_PER_PIPE: u64 = 1_024;
 const FRAMES_PER_TURN: u64 = 8_192;
-/// How long accepting waits after the system had no room for one more connection.
+/// How long accepting waits after the system refused to, as it does without room for one more connection.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// Connections of a peer: for each of its networks and each of our addresses, and those that it has left without a word.
 /// The one that was silent for the longest time gives way to the next.
@@ -180,15 +180,15 @@ impl Worker {
                         self.pipes.accepts = false;
                         return;
                     }
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                    // It went away while it waited (accept(2)).
+                    Some(libc::ECONNABORTED | libc::EINTR) => {}
+                    _ => {
                         tracing::warn!(worker = self.parts.index, %error, "cannot accept a TCP connection");
                         self.pipes.refused(Refused::System);
                         self.pipes.accepts = false;
                         self.pipes.accept_again = Some(now + ACCEPT_PAUSE);
                         return;
                     }
-                    // It went away while it waited (accept(2)).
-                    _ => {}
                 },
             }
         }

@@ -145,7 +145,8 @@ impl Pipes {
     pub(in crate::worker) fn note_ready(&mut self, events: &Events) {
         for event in events {
             if event.token() == LISTENER {
-                self.accepts = true;
+                // In a pause it is tried again anyway.
+                self.accepts = self.accept_again.is_none();
             } else if let Some(place) = event.token().0.checked_sub(FIRST_TOKEN)
                 && let Some(key) = PipeKey::of(place)
             {

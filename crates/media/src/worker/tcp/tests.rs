@@ -64,11 +64,11 @@ impl Stage {
     }
 }
 
-/// Writes as many of these as there is room for.
+/// Writes as many of these as there is room for, and more than are read in the turns of a test.
 fn fill(client: &mut StdStream, with: &[u8]) {
     client.set_nonblocking(true).unwrap();
     let much = with.repeat((32 << 10) / with.len());
-    loop {
+    for _ in 0..32 {
         match client.write(&much) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -120,4 +120,28 @@ fn a_turn_takes_so_many_datagrams_however_short_they_are() {
         assert!(frames - before <= most, "{} in a turn", frames - before);
         before = frames;
     }
+}
+
+#[test]
+fn nothing_is_accepted_before_it_is_time_to_try_again() {
+    let mut stage = Stage::new();
+    stage.turn();
+    let later = Instant::now() + ACCEPT_PAUSE;
+    stage.worker.pipes.accept_again = Some(later);
+    let _client = StdStream::connect(stage.server).unwrap();
+    let patience = Instant::now() + Duration::from_secs(10);
+    loop {
+        stage.look();
+        if !stage.ready.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < patience);
+    }
+    assert!(
+        !stage.worker.receive_pipes(later - ACCEPT_PAUSE),
+        "no turn is due"
+    );
+    assert_eq!(stage.accepted(), 0);
+    stage.worker.receive_pipes(later);
+    assert_eq!(stage.accepted(), 1);
 }
