@@ -517,25 +517,6 @@ impl Ice {
         }
     }
 
-    fn failure(&self, after: Duration) -> IceFailure {
-        let stats = self.agent.stats();
-        let remotes = self.agent.remote_candidates();
-        IceFailure {
-            after,
-            was_connected: self.was_connected || self.selected.is_some(),
-            locals: self.locals.clone(),
-            remotes: remotes.map(|c| (c.addr(), kind_name(c.kind()))).collect(),
-            ignored_mdns: self.ignored_mdns,
-            ignored_tcp: self.ignored_tcp,
-            may_connect: self.may_connect,
-            requests_sent: stats.bind_request_sent,
-            responses: stats.bind_success_recv,
-            requests_received: stats.bind_request_recv,
-            controlling: self.agent.controlling(),
-            lite: self.agent.ice_lite(),
-        }
-    }
-
     fn refresh(&mut self) {
         self.deadline = self.agent.poll_timeout().filter(|_| self.alive.is_some());
     }
