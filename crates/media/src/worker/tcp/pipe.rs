@@ -18,9 +18,11 @@ const MOST_WAITING: usize = 256 << 10;
 /// does not.
 const FOR_SHORT: usize = 32 << 10;
 const SHORT: usize = 400;
-/// Asked of the kernel for the same on its side. What waits is late: a connection that takes less than is sent into it
-/// is better off with losses.
+/// Asked of the kernel for what was sent and is not acknowledged.
 const SEND_BUFFER: usize = 256 << 10;
+/// So much waits in the kernel to be sent. What waits is late: a connection that takes less than is sent into it is better
+/// off with losses, and here it can be chosen what is lost.
+const UNSENT: u32 = 32 << 10;
 /// A buffer that was needed once and is larger than this is given back.
 const KEPT_BUFFER: usize = 16 << 10;
 /// The longest frame of a connection that belongs to nobody yet: more than a connectivity check has.
@@ -71,6 +73,7 @@ impl Pipe {
         stream.set_nodelay(true)?;
         let options = SockRef::from(&stream);
         options.set_send_buffer_size(SEND_BUFFER)?;
+        options.set_tcp_notsent_lowat(UNSENT)?;
         options.set_tcp_user_timeout(Some(UNACKNOWLEDGED))?;
         Ok(Self {
             stream,
@@ -233,6 +236,28 @@ mod tests {
     #[test]
     fn what_no_frame_can_hold_is_refused() {
         assert!(!Outgoing::default().push(&vec![0; 65_536]));
+    }
+
+    /// What is in the kernel can no longer be left out, and what is sent next comes after it.
+    #[test]
+    fn little_waits_in_the_kernel() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let client = client.unwrap();
+        client.set_recv_buffer_size(16 << 10).unwrap();
+        client
+            .connect(&listener.local_addr().unwrap().into())
+            .unwrap();
+        let (stream, remote) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut pipe = Pipe::new(TcpStream::from_std(stream), remote, Instant::now()).unwrap();
+        let mut pushed = 0;
+        while pipe.push(&[7; 1_198]) {
+            pushed += 1_200;
+            pipe.flush().unwrap();
+        }
+        let left = pushed - (pipe.outgoing.bytes.len() - pipe.outgoing.written);
+        assert!(left < 160 << 10, "{left}");
     }
 
     #[test]
