@@ -309,7 +309,7 @@ pub struct Step {
     pub received_bps: f64,
     /// What arrived.
     pub received_pps: f64,
-    /// Whether it counts as carried: [`DELIVERED_AT_LEAST`] arrived.
+    /// Whether it counts as carried: [`DELIVERED_AT_LEAST`] arrived, and half of it in time if a time was set.
     pub carried: bool,
     /// CPU time of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -397,9 +397,29 @@ pub struct Summary {
     /// [`Self::carried_pps`] of the ceiling's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_share: Option<f64>,
+    /// What was measured once more with a share of the most that were carried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
     /// What makes figures doubtful: hammer's own limits, stolen time, refused joins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// A share of the most participants that were carried.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// Which share, 0 to 1.
+    pub share: f64,
+    /// So many they were.
+    pub participants: u32,
+    /// The share of packets that arrived.
+    pub delivered_share: f64,
+    /// CPU time of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu_cores: Option<f64>,
+    /// From the source's sending to a participant's receiving.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
 }
 
 /// A server's memory over times in which all came and left.

@@ -158,6 +158,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             bytes_per_peer_connection: None,
             limited_bps: None,
             leaving: None,
+            held: None,
             longest_gap_frames: Some(1.02),
             ceiling_share: Some(best.received_pps / ceiling.delivered_pps),
             warnings: if name == "janus" {

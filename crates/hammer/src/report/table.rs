@@ -141,6 +141,16 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         column("joins/CPU s", count, |s| s.joins_per_cpu_s),
         column("delay p50", time_us, |s| Some(s.delay?.p50_us)),
         column("delay p99", time_us, |s| Some(s.delay?.p99_us)),
+        column("held", count, |s| {
+            Some(s.held.as_ref()?.participants.into())
+        }),
+        column("held CPU", digits, |s| s.held.as_ref()?.server_cpu_cores),
+        column("held p50", time_us, |s| {
+            Some(s.held.as_ref()?.delay?.p50_us)
+        }),
+        column("held p99", time_us, |s| {
+            Some(s.held.as_ref()?.delay?.p99_us)
+        }),
         column("longest gap", |ms| time_us(ms * 1e3), |s| s.longest_gap_ms),
         column("in frames", digits, |s| s.longest_gap_frames),
     ]);

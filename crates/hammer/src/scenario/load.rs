@@ -49,6 +49,13 @@ pub struct Options {
     /// was not, to within this many
     #[arg(long, value_name = "N", requires = "ramp", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub bisect: Option<u32>,
+    /// With --ramp: what is late counts as not carried, too: half of all packets have to be there within so many
+    /// milliseconds
+    #[arg(long, value_name = "MS", requires = "ramp", value_parser = milliseconds)]
+    pub max_delay: Option<f64>,
+    /// After --ramp: measure once more with this share of the most that were carried
+    #[arg(long, value_name = "SHARE", requires = "ramp", value_parser = share)]
+    pub hold: Option<f64>,
     /// Afterwards: so many more join as fast as they can, while the others' media is watched
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub storm: Option<u32>,
@@ -157,6 +164,8 @@ impl Options {
             ("ramp", json!(self.ramp)),
             ("ramp-factor", json!(self.ramp.map(|_| self.ramp_factor))),
             ("bisect", json!(self.bisect)),
+            ("max-delay", json!(self.max_delay)),
+            ("hold", json!(self.hold)),
             ("storm", json!(self.storm)),
             ("churn", json!(self.churn)),
             ("leave", json!(self.leave)),
@@ -188,6 +197,13 @@ fn factor(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(factor) if (1.0..=10.0).contains(&factor) => Ok(factor),
         _ => Err("a factor from 1 to 10 is expected".to_owned()),
+    }
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(delay) if delay > 0.0 && delay <= 60_000.0 => Ok(delay),
+        _ => Err("milliseconds up to 60000 are expected".to_owned()),
     }
 }
 

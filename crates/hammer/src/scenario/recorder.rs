@@ -34,6 +34,8 @@ pub(super) struct Recorder<'a> {
     join_delays: Vec<f64>,
     ended: u32,
     warnings: Vec<String>,
+    /// The median of delays in a step that counts as carried is no longer.
+    max_delay_us: Option<f64>,
     /// The server's memory before anybody came.
     empty_bytes: Option<u64>,
 }
@@ -48,7 +50,12 @@ struct Gathered {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(crowd: Crowd, sampler: Sampler, progress: &'a Progress) -> Self {
+    pub(super) fn new(
+        crowd: Crowd,
+        sampler: Sampler,
+        progress: &'a Progress,
+        max_delay_ms: Option<f64>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             empty_bytes: sampler.server_memory_bytes(),
@@ -63,6 +70,7 @@ impl<'a> Recorder<'a> {
             join_delays: Vec::new(),
             ended: 0,
             warnings: Vec::new(),
+            max_delay_us: max_delay_ms.map(|ms| ms * 1e3),
         }
     }
 
@@ -158,6 +166,8 @@ impl<'a> Recorder<'a> {
         let mut step = step(open.start_s, samples);
         step.delay = Delays::of(&mut open.delays_us);
         step.send_late = Delays::of(&mut open.late_us);
+        let median = step.delay.map(|delay| delay.p50_us);
+        step.carried &= in_time(median, self.max_delay_us);
         self.progress.step(&step);
         self.steps.push(step.clone());
         Ok(step)
@@ -258,6 +268,12 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
             .filter_map(|s| s.longest_gap_ms)
             .max_by(f64::total_cmp),
     }
+}
+
+/// Whether half of the packets came within the time that is allowed.
+fn in_time(median_us: Option<f64>, max_us: Option<f64>) -> bool {
+    let both = median_us.zip(max_us);
+    both.is_none_or(|(median, max)| median <= max)
 }
 
 /// The mean over time; none if a sample has none.
@@ -393,6 +409,15 @@ mod tests {
         );
         assert_eq!(step.server_cpu_cores, Some(0.5));
         assert_eq!((step.start_s, step.end_s), (1.0, 3.0));
+    }
+
+    #[test]
+    fn half_of_the_packets_have_to_be_in_time_if_a_time_is_set() {
+        assert!(in_time(Some(30_000.0), None));
+        assert!(in_time(Some(900.0), Some(1_000.0)));
+        assert!(!in_time(Some(1_100.0), Some(1_000.0)));
+        // Nobody decrypts: nothing is known.
+        assert!(in_time(None, Some(1_000.0)));
     }
 
     #[test]

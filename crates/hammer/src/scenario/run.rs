@@ -13,7 +13,7 @@ use super::recorder::Recorder;
 use super::target::Facts;
 use crate::figures;
 use crate::progress::Progress;
-use crate::record::{Leaving, Report, RunRecord, Sample, Scenario, Server, Step};
+use crate::record::{Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step};
 use crate::usage::{self, Sampler};
 
 /// How long joins are started for a step of a ramp: a server that needs longer for so many is
@@ -49,11 +49,12 @@ pub(super) async fn run(
         options,
         acts,
         anew: 0,
-        recorder: Recorder::new(crowd.clone(), sampler, progress),
+        recorder: Recorder::new(crowd.clone(), sampler, progress, options.max_delay),
         crowd: crowd.clone(),
         joining: None,
         gap_ms: None,
         leaving: None,
+        held: None,
         overloaded: false,
     };
     let outcome = run.all().await;
@@ -61,6 +62,7 @@ pub(super) async fn run(
     outcome?;
 
     let (joining, gap_ms, leaving) = (run.joining, run.gap_ms, run.leaving);
+    let held = run.held.take();
     let (samples, steps, mut summary) = run.recorder.finish();
     if let Some(joining) = joining {
         summary.joins_per_s = Some(joining.per_s);
@@ -70,6 +72,7 @@ pub(super) async fn run(
     let period_ms = options.longest_period().as_secs_f64() * 1e3;
     summary.longest_gap_frames = gap_ms.map(|gap_ms| gap_ms / period_ms);
     summary.leaving = leaving;
+    summary.held = held;
     let target = &options.target;
     let server = target.name.clone().or(facts.name);
     Ok(RunRecord {
@@ -129,6 +132,7 @@ struct Run<'a> {
     /// The longest gap where it is of interest: in the storm, else in the best step.
     gap_ms: Option<f64>,
     leaving: Option<Leaving>,
+    held: Option<Held>,
     /// The last step was not carried: queues may be full.
     overloaded: bool,
 }
@@ -145,6 +149,9 @@ impl Run<'_> {
             }
         };
         self.gap_ms = last.longest_gap_ms;
+        if let Some(share) = self.options.hold {
+            self.hold(share, &last).await?;
+        }
         let Options {
             storm,
             churn,
@@ -186,6 +193,25 @@ impl Run<'_> {
             );
         }
         self.joining = Some(joining);
+    }
+
+    /// Measures a share of what was carried at most.
+    async fn hold(&mut self, share: f64, best: &Step) -> Result<(), ScenarioError> {
+        let wanted = (f64::from(best.participants) * share).round().max(1.0) as u32;
+        self.recorder.note(&format!(
+            "{} of what was carried: {wanted}",
+            figures::percent(share)
+        ));
+        self.resize(wanted).await?;
+        let step = self.step().await?;
+        self.held = Some(Held {
+            share,
+            participants: step.participants,
+            delivered_share: step.delivered_share,
+            server_cpu_cores: step.server_cpu_cores,
+            delay: step.delay,
+        });
+        Ok(())
     }
 
     /// Lets all leave, and come again, and compares the server's memory.
@@ -448,6 +474,8 @@ impl Run<'_> {
     /// would count for the next step.
     async fn drain(&mut self) -> Result<(), ScenarioError> {
         self.recorder.note("waiting for queues to empty");
+        let allowed_us = self.options.max_delay.map(|ms| ms * 1e3);
+        let on_time_us = allowed_us.unwrap_or(ON_TIME_US).min(ON_TIME_US);
         for _ in 0..DRAIN_TRIES {
             self.recorder.begin().await?;
             self.recorder
@@ -455,7 +483,7 @@ impl Run<'_> {
                 .await?;
             self.recorder.sample().await?;
             if let [.., before, now] = self.recorder.samples()
-                && has_settled(before, now)
+                && has_settled(before, now, on_time_us)
             {
                 return Ok(());
             }
@@ -498,12 +526,12 @@ impl Run<'_> {
     }
 }
 
-/// Whether queues have emptied, or the server does what it can.
-fn has_settled(before: &Sample, now: &Sample) -> bool {
+/// Whether queues have emptied, so that packets need no longer than `on_time_us`, or the server does what it can.
+fn has_settled(before: &Sample, now: &Sample, on_time_us: f64) -> bool {
     let share = |s: &Sample| s.received_packets as f64 / s.expected_packets.max(1) as f64;
     let median = |s: &Sample| s.delay.map(|delay| delay.p50_us);
     let close = |a: f64, b: f64, within: f64| (a / b.max(1e-9) - 1.0).abs() < within;
-    let on_time = close(share(now), 1.0, 0.005) && median(now).is_none_or(|us| us < ON_TIME_US);
+    let on_time = close(share(now), 1.0, 0.005) && median(now).is_none_or(|us| us < on_time_us);
     let steady = close(share(before), share(now), 0.02)
         && median(before)
             .zip(median(now))
@@ -535,8 +563,9 @@ mod tests {
             ..Sample::default()
         };
         let (late, later) = (sample(900, 400_000.0), sample(1_000, 250_000.0));
-        assert!(!has_settled(&late, &later));
-        assert!(has_settled(&late, &sample(1_000, 900.0)));
-        assert!(has_settled(&late, &sample(895, 410_000.0)));
+        assert!(!has_settled(&late, &later, ON_TIME_US));
+        assert!(has_settled(&late, &sample(1_000, 900.0), ON_TIME_US));
+        assert!(has_settled(&late, &sample(895, 410_000.0), ON_TIME_US));
+        assert!(!has_settled(&late, &sample(1_000, 900.0), 500.0));
     }
 }

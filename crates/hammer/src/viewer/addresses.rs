@@ -38,14 +38,34 @@ impl Addresses {
         Ipv4Addr::from(u32::from(self.network) + 1 + place as u32)
     }
 
-    /// Which of them it is, from 0.
+    /// One of the half for those who read all that comes to them, or of the other.
+    pub(super) fn nth_of(self, reads_all: bool, n: u64) -> Ipv4Addr {
+        let half = self.half();
+        let place = n.checked_rem(half.into()).unwrap_or(0);
+        self.nth(place + if reads_all { half.into() } else { 0 })
+    }
+
+    /// Whose half it is, and which of that it is, from 0.
     #[inline]
-    pub(super) fn place(self, address: IpAddr) -> Option<usize> {
+    pub(super) fn place(self, address: IpAddr) -> Option<(bool, usize)> {
         let IpAddr::V4(address) = address else {
             return None;
         };
         let place = u32::from(address).checked_sub(u32::from(self.network) + 1)?;
-        (place < self.len()).then_some(place as usize)
+        let (len, half) = (self.len(), self.half());
+        let reads_all = place >= half;
+        let of_half = if reads_all { place - half } else { place };
+        (place < len).then_some((reads_all, of_half as usize))
+    }
+
+    /// Whether it is of the half for those who read all that comes to them.
+    #[inline]
+    pub(super) fn reads_all(self, address: IpAddr) -> bool {
+        self.place(address).is_some_and(|(reads_all, _)| reads_all)
+    }
+
+    fn half(self) -> u32 {
+        self.len() / 2
     }
 }
 
@@ -81,9 +101,17 @@ mod tests {
         assert_eq!(addresses.nth(0), Ipv4Addr::new(10, 64, 0, 1));
         assert_eq!(addresses.nth(300), Ipv4Addr::new(10, 64, 1, 45));
         assert_eq!(addresses.nth((1 << 20) - 1), addresses.nth(0));
-        for n in [0, 1, 77_777, (1 << 20) - 2] {
-            assert_eq!(addresses.place(addresses.nth(n).into()), Some(n as usize));
+        for n in [0, 1, 77_777, (1 << 19) - 2] {
+            for reads_all in [false, true] {
+                let address = addresses.nth_of(reads_all, n).into();
+                assert_eq!(addresses.place(address), Some((reads_all, n as usize)));
+                assert_eq!(addresses.reads_all(address), reads_all);
+            }
         }
+        assert_eq!(
+            addresses.nth_of(true, (1 << 19) - 1),
+            addresses.nth_of(true, 0)
+        );
         for foreign in ["10.64.0.0", "10.80.0.0", "10.63.255.255", "::1"] {
             assert_eq!(addresses.place(foreign.parse().unwrap()), None, "{foreign}");
         }

@@ -7,6 +7,9 @@ use smallvec::SmallVec;
 /// Streams that are told apart: more SSRCs than any scenario has are counted without their numbers.
 const MAX_STREAMS: usize = 256;
 
+/// Strays that are remembered: those of some messages.
+const MAX_STRAYS: u64 = 64;
+
 /// The cycle that a stream starts in: not 0, so that numbers before its first one are above 0.
 const FIRST_CYCLE: u64 = 0x1_0000;
 
@@ -16,6 +19,8 @@ pub(crate) struct Count {
     streams: SmallVec<[Stream; 2]>,
     /// Where the last packet was of: the next one often is, too.
     last: usize,
+    /// Packets that were taken for another stream's: what one misses next may be they.
+    strays: u64,
 }
 
 /// What was counted of one SSRC.
@@ -25,6 +30,8 @@ struct Stream {
     first: u64,
     highest: u64,
     packets: u64,
+    /// Packets of the last message, of which all but the first are a guess.
+    run: u64,
     /// What the last report was about: packets that should have come, and those that did.
     told: (u64, u64),
 }
@@ -33,7 +40,14 @@ impl Count {
     /// Takes an RTP packet that may be encrypted.
     #[inline]
     pub(crate) fn take(&mut self, packet: &[u8]) {
-        let Some([_, _, s0, s1, _, _, _, _, i0, i1, i2, i3]) = packet.first_chunk() else {
+        self.take_run(packet, 1);
+    }
+
+    /// Takes a message of so many packets, of which the first is there. The others are taken for its
+    /// successors; that some were another stream's is seen when their numbers come later.
+    #[inline]
+    pub(crate) fn take_run(&mut self, first: &[u8], packets: u64) {
+        let Some([_, _, s0, s1, _, _, _, _, i0, i1, i2, i3]) = first.first_chunk() else {
             return;
         };
         let sequence = u16::from_be_bytes([*s0, *s1]);
@@ -41,14 +55,14 @@ impl Count {
         if let Some(stream) = self.streams.get_mut(self.last)
             && stream.ssrc == ssrc
         {
-            return stream.take(sequence);
+            return stream.take(sequence, packets, &mut self.strays);
         }
         let mut streams = self.streams.iter_mut().enumerate();
         if let Some((at, stream)) = streams.find(|(_, stream)| stream.ssrc == ssrc) {
             self.last = at;
-            stream.take(sequence);
+            stream.take(sequence, packets, &mut self.strays);
         } else if self.streams.len() < MAX_STREAMS {
-            self.streams.push(Stream::new(ssrc, sequence));
+            self.streams.push(Stream::new(ssrc, sequence, packets));
         }
     }
 
@@ -64,13 +78,14 @@ impl Count {
 }
 
 impl Stream {
-    fn new(ssrc: u32, sequence: u16) -> Self {
+    fn new(ssrc: u32, sequence: u16, packets: u64) -> Self {
         let first = FIRST_CYCLE + u64::from(sequence);
         Self {
             ssrc,
             first,
-            highest: first,
-            packets: 1,
+            highest: first + packets.saturating_sub(1),
+            packets,
+            run: packets,
             told: (0, 0),
         }
     }
@@ -80,8 +95,9 @@ impl Stream {
         let (expected, packets) = (self.highest + 1 - self.first, self.packets);
         let (told_expected, told_packets) = std::mem::replace(&mut self.told, (expected, packets));
         let lost = expected.cast_signed() - packets.cast_signed();
-        let expected = expected - told_expected;
-        let lost_since = expected.saturating_sub(packets - told_packets);
+        // What was another's is taken back: both may have become fewer.
+        let expected = expected.saturating_sub(told_expected);
+        let lost_since = expected.saturating_sub(packets.saturating_sub(told_packets));
         let fraction = (lost_since << 8).checked_div(expected).unwrap_or(0);
         let most = if lost < 0 { i32::MIN } else { i32::MAX };
         ReportBlock {
@@ -96,12 +112,25 @@ impl Stream {
     }
 
     #[inline]
-    fn take(&mut self, sequence: u16) {
-        self.packets += 1;
-        let ahead = sequence.wrapping_sub(self.highest as u16);
-        if ahead < 0x8000 {
-            self.highest += u64::from(ahead);
+    fn take(&mut self, sequence: u16, packets: u64, strays: &mut u64) {
+        let ahead = i64::from(sequence.wrapping_sub(self.highest as u16).cast_signed());
+        let last_run = std::mem::replace(&mut self.run, packets);
+        self.packets += packets;
+        if ahead > 0 {
+            let found = (ahead.unsigned_abs() - 1).min(*strays);
+            *strays -= found;
+            self.packets += found;
+        } else {
+            let taken_back = ahead.unsigned_abs() + 1;
+            if taken_back >= last_run {
+                // Late, or twice.
+                return;
+            }
+            *strays = (*strays + taken_back).min(MAX_STRAYS);
+            self.packets -= taken_back;
         }
+        let highest = self.highest.saturating_add_signed(ahead);
+        self.highest = highest + packets.saturating_sub(1);
     }
 }
 
@@ -128,6 +157,34 @@ mod tests {
             .iter()
             .map(|b| (b.ssrc.0, b.highest_sequence, b.cumulative_lost));
         assert!(said.eq([(1, 0x1_0002, 1), (2, 12, 2)]));
+    }
+
+    #[test]
+    fn the_rest_of_a_message_is_guessed_and_put_right_by_what_comes() {
+        let mut count = Count::default();
+        let told = |count: &mut Count| {
+            let report = count.report();
+            let said = report.iter();
+            said.map(|b| (b.highest_sequence, b.fraction_lost, b.cumulative_lost))
+                .collect::<Vec<_>>()
+        };
+        // Two messages of three packets each, one of them lost whole.
+        count.take_run(&packet(1, 10), 3);
+        count.take_run(&packet(1, 16), 3);
+        assert_eq!(told(&mut count), [(18, 85, 3)]);
+        // The last of a message is the other stream's: that misses its second one for a while.
+        count.take(&packet(2, 1));
+        count.take_run(&packet(1, 19), 4);
+        count.take(&packet(2, 3));
+        assert_eq!(told(&mut count), [(22, 0, 3), (3, 85, 1)]);
+        count.take_run(&packet(1, 22), 3);
+        assert_eq!(told(&mut count), [(24, 0, 3), (3, 0, 1)]);
+        // From then on the stray fills what is missed.
+        count.take(&packet(2, 5));
+        assert_eq!(told(&mut count), [(24, 0, 3), (5, 0, 1)]);
+        // What comes twice is no stray.
+        count.take_run(&packet(1, 20), 3);
+        assert_eq!(told(&mut count), [(24, 0, 0), (5, 0, 1)]);
     }
 
     #[test]

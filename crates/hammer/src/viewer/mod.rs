@@ -28,7 +28,7 @@ pub use prepare::{Factory, Offered, PrepareError, Prepared};
 
 use crate::source::{Lateness, Sent};
 use thread::{Command, Load, Role};
-use way::Shared;
+use way::{Ports, Shared};
 
 /// Tells participants apart; never used twice.
 pub type PeerId = u64;
@@ -115,15 +115,15 @@ pub struct LoadThreads {
     /// That of the publishers, then the others.
     threads: Vec<(mpsc::Sender<Command>, JoinHandle<()>)>,
     sources: Mutex<usize>,
-    /// Addresses to give out, and the port of each thread's socket.
-    addresses: Option<(Addresses, Vec<u16>)>,
+    /// Addresses to give out, and the ports of each thread's sockets.
+    addresses: Option<(Addresses, Vec<Ports>)>,
     given_out: AtomicU64,
     lateness: Arc<Lateness>,
 }
 
 impl LoadThreads {
     /// Starts `count` threads, and one for those who publish; what happens comes from the channel. With
-    /// `addresses` participants share their thread's socket.
+    /// `addresses` participants share their thread's sockets.
     pub fn start(
         count: usize,
         addresses: Option<Addresses>,
@@ -133,7 +133,7 @@ impl LoadThreads {
         let mut ports = Vec::new();
         let mut start = |name: String, role| {
             let shared = addresses.map(Shared::new).transpose()?;
-            ports.extend(shared.as_ref().map(|shared| shared.socket.local().port()));
+            ports.extend(shared.as_ref().map(Shared::ports));
             spawn(name, role, shared, events.clone(), Arc::clone(&lateness))
         };
         let publishers = ("publishers".to_owned(), Role::Publishers);
@@ -168,11 +168,14 @@ impl LoadThreads {
     }
 
     /// The address of the participant that will have this id; none if it has to have a socket of its own.
-    pub fn address(&self, id: PeerId) -> Option<SocketAddr> {
+    /// Those who check what they get, or tell of each packet's arrival, read it whole.
+    pub fn address(&self, id: PeerId, reads_all: bool) -> Option<SocketAddr> {
         let (addresses, ports) = self.addresses.as_ref()?;
-        let port = ports.get(self.thread_of(id))?;
-        let address = addresses.nth(self.given_out.fetch_add(1, Ordering::Relaxed));
-        Some((address, *port).into())
+        let ports = ports.get(self.thread_of(id))?;
+        let n = self.given_out.fetch_add(1, Ordering::Relaxed);
+        let address = addresses.nth_of(reads_all, n);
+        let port = if reads_all { ports.whole } else { ports.heads };
+        Some((address, port).into())
     }
 
     /// Runs a participant.

@@ -133,6 +133,11 @@ impl Peer {
         }
     }
 
+    /// Whether all of what comes has to be read; else the beginnings of messages are enough.
+    pub(super) fn reads_all(&self) -> bool {
+        self.checker.is_some() || self.feedback.is_some()
+    }
+
     /// Where its datagrams come.
     pub(super) fn way(&self) -> &Way {
         &self.way
@@ -327,10 +332,15 @@ impl Peer {
         let Arrival {
             remote,
             data,
+            len,
             stride,
             at,
             ..
         } = arrival;
+        if data.len() < len && Protocol::of(data) == Some(Protocol::Rtp) {
+            self.count_run(data, len, stride, tally);
+            return false;
+        }
         for datagram in data.chunks_mut(stride) {
             match Protocol::of(datagram) {
                 Some(Protocol::Rtp) => {
@@ -339,14 +349,8 @@ impl Peer {
                     {
                         continue;
                     }
-                    self.count.take(datagram);
-                    let [_, second, ..] = *datagram else { continue };
-                    if self.repairs.contains(&Pt(second & 0x7f)) {
-                        continue;
-                    }
-                    self.packets += 1;
-                    tally.packets += 1;
-                    tally.bytes += datagram.len() as u64;
+                    let bytes = datagram.len();
+                    self.count_run(datagram, bytes, bytes, tally);
                 }
                 Some(Protocol::Rtcp) => self.obey(now, remote, datagram),
                 None => {}
@@ -357,6 +361,18 @@ impl Peer {
             }
         }
         touched
+    }
+
+    /// Counts a message of `len` bytes by its first packet.
+    fn count_run(&mut self, first: &[u8], len: usize, stride: usize, tally: &mut Tally) {
+        let packets = len.div_ceil(stride.max(1)) as u64;
+        self.count.take_run(first, packets);
+        let [_, second, ..] = *first else { return };
+        if !self.repairs.contains(&Pt(second & 0x7f)) {
+            self.packets += packets;
+            tally.packets += packets;
+            tally.bytes += len as u64;
+        }
     }
 
     /// Who publishes gives keyframes when the server asks for them.

@@ -95,6 +95,11 @@ impl Factory {
         })
     }
 
+    /// Whether those who watch tell of each packet's arrival, if the server agrees.
+    pub fn transport_feedback(&self) -> bool {
+        self.transport_feedback
+    }
+
     /// Answers a server's offer, taking all that it offers; gives the answer's text. `address` is
     /// what [`LoadThreads::address`](super::LoadThreads::address) gave.
     pub fn answer(

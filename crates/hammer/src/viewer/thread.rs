@@ -49,12 +49,46 @@ const SHARED_MESSAGES: usize = 64;
 /// Calls a pass at such a socket, so that timers and commands have their turn.
 const SHARED_CALLS: usize = 64;
 
+/// What is read of a message for those who only count: checks and reports are no longer. To read on would bring
+/// all that the server's core has written into this one's cache, and make it slow to write there again: a network
+/// does not do that to a server.
+const HEAD_BYTES: usize = 512;
+
+/// The same while somebody is joining: the longest datagram of a handshake.
+const JOINING_BYTES: usize = 1_500;
+
 /// Room for what a participant sends at once.
 const SEND_BYTES: usize = 1 << 18;
 const SEND_RUNS: usize = 256;
 
 /// Sockets a pass.
 const EVENTS: usize = 8_192;
+
+/// What sockets are read with.
+struct Batches {
+    heads: ReceiveBatch,
+    joining: ReceiveBatch,
+    whole: ReceiveBatch,
+}
+
+impl Batches {
+    fn new(messages: usize) -> Self {
+        Self {
+            heads: ReceiveBatch::cutting(messages, HEAD_BYTES),
+            joining: ReceiveBatch::cutting(messages, JOINING_BYTES),
+            whole: ReceiveBatch::new(messages, ReceiveBatch::WHOLE),
+        }
+    }
+
+    /// That of those who only count.
+    fn heads(&mut self, joining: bool) -> &mut ReceiveBatch {
+        if joining {
+            &mut self.joining
+        } else {
+            &mut self.heads
+        }
+    }
+}
 
 /// Whom a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +119,7 @@ pub(super) struct Load {
     peers: Slab<Entry>,
     keys: HashMap<PeerId, usize>,
     timers: BinaryHeap<Reverse<(Instant, PeerId)>>,
-    batch: ReceiveBatch,
+    batches: Batches,
     out: SendBatch,
     expectation: Expectation,
     lateness: Arc<Lateness>,
@@ -93,6 +127,8 @@ pub(super) struct Load {
     window: Window,
     /// Participants with media at this moment.
     with_media: u32,
+    /// PeerConnections that media has come to.
+    having_media: usize,
     /// PeerConnections that are up.
     connected: u32,
     /// Those with a limit and with media.
@@ -161,13 +197,14 @@ impl Load {
             peers: Slab::new(),
             keys: HashMap::new(),
             timers: BinaryHeap::new(),
-            batch: ReceiveBatch::new(messages, ReceiveBatch::WHOLE),
+            batches: Batches::new(messages),
             out: SendBatch::new(SEND_BYTES, SEND_RUNS, true),
             expectation: Expectation::default(),
             lateness,
             tally: Tally::default(),
             window: Window::default(),
             with_media: 0,
+            having_media: 0,
             connected: 0,
             limited: 0,
             slept: Duration::ZERO,
@@ -218,10 +255,10 @@ impl Load {
         self.leave();
     }
 
-    /// What waits for the socket that all share leaves.
+    /// What waits for the sockets that all share leaves.
     fn leave(&mut self) {
         if let Some(shared) = &self.shared {
-            self.out.flush(&*shared.socket);
+            self.out.flush(&*shared.sockets);
         }
     }
 
@@ -249,13 +286,17 @@ impl Load {
         };
         let now = Instant::now();
         let mut touched = false;
+        let batch = match entry.peer.reads_all() {
+            true => &mut self.batches.whole,
+            false => self.batches.heads(!entry.has_media),
+        };
         loop {
             // What the kernel does not give is not there.
-            let received = self.batch.receive(entry.peer.way()).unwrap_or(0);
-            for arrival in self.batch.iter(received) {
+            let received = batch.receive(entry.peer.way()).unwrap_or(0);
+            for arrival in batch.iter(received) {
                 touched |= entry.take(now, arrival, &mut self.tally, &mut self.window);
             }
-            if !self.batch.was_full(received) {
+            if !batch.was_full(received) {
                 break;
             }
         }
@@ -264,29 +305,37 @@ impl Load {
         }
     }
 
-    /// Takes what waits in the socket of all; says whether there was nothing.
+    /// Takes what waits in the sockets of all; says whether there was nothing.
     fn receive_shared(&mut self) -> bool {
         let Some(shared) = &self.shared else {
             return true;
         };
         let now = Instant::now();
         let mut idle = true;
-        for _ in 0..SHARED_CALLS {
-            let received = self.batch.receive(&*shared.socket).unwrap_or(0);
-            for arrival in self.batch.iter(received) {
-                idle = false;
-                let key = arrival.local.and_then(|address| shared.key(address));
-                // Those who have left may still get something.
-                let Some((key, entry)) = key.and_then(|key| Some((key, self.peers.get_mut(key)?)))
-                else {
-                    continue;
-                };
-                if entry.take(now, arrival, &mut self.tally, &mut self.window) {
-                    self.touched.push(key);
+        let joining = self.having_media < self.peers.len();
+        for reads_all in [false, true] {
+            let (socket, batch) = match reads_all {
+                true => (&shared.sockets.whole, &mut self.batches.whole),
+                false => (&shared.sockets.heads, self.batches.heads(joining)),
+            };
+            for _ in 0..SHARED_CALLS {
+                let received = batch.receive(socket).unwrap_or(0);
+                for arrival in batch.iter(received) {
+                    idle = false;
+                    let key = arrival.local.and_then(|address| shared.key(address));
+                    // Those who have left may still get something.
+                    let Some((key, entry)) =
+                        key.and_then(|key| Some((key, self.peers.get_mut(key)?)))
+                    else {
+                        continue;
+                    };
+                    if entry.take(now, arrival, &mut self.tally, &mut self.window) {
+                        self.touched.push(key);
+                    }
                 }
-            }
-            if !self.batch.was_full(received) {
-                break;
+                if !batch.was_full(received) {
+                    break;
+                }
             }
         }
         let mut touched = std::mem::take(&mut self.touched);
@@ -322,6 +371,7 @@ impl Load {
         let packets = entry.peer.packets();
         if packets > 0 && !entry.has_media {
             entry.has_media = true;
+            self.having_media += 1;
             self.with_media += entry.stands_for;
             self.window.joined += entry.stands_for;
             self.limited += u32::from(entry.limited);
@@ -428,7 +478,7 @@ impl Load {
             (None, Some(shared)) => {
                 let address = prepared.address.ip();
                 shared.assign(address, Some(key));
-                Ok(Way::Shared(Arc::clone(&shared.socket), address))
+                Ok(Way::Shared(Arc::clone(&shared.sockets), address))
             }
             (None, None) => Err(io::ErrorKind::NotConnected.into()),
         };
@@ -471,6 +521,7 @@ impl Load {
         }
         self.connected -= u32::from(entry.is_connected);
         if entry.has_media {
+            self.having_media -= 1;
             self.with_media -= entry.stands_for;
             self.window.left += entry.stands_for;
             self.limited -= u32::from(entry.limited);

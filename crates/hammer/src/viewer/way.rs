@@ -22,8 +22,18 @@ const SHARED_BUFFER_BYTES: usize = 512 << 20;
 pub(super) enum Way {
     /// A socket of its own.
     Own(UdpSocket),
-    /// Its thread's socket, with an address of its own.
-    Shared(Arc<Socket>, IpAddr),
+    /// Its thread's, with an address of its own.
+    Shared(Arc<Sockets>, IpAddr),
+}
+
+/// What the participants of a thread share, each with addresses of its own.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    /// Of those who only count.
+    pub(super) heads: Socket,
+    /// Of those who read all that comes.
+    pub(super) whole: Socket,
+    addresses: Addresses,
 }
 
 impl Way {
@@ -49,7 +59,7 @@ impl AsFd for Way {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Own(socket) => socket.as_fd(),
-            Self::Shared(socket, _) => socket.as_fd(),
+            Self::Shared(sockets, address) => sockets.of(Some(*address)).as_fd(),
         }
     }
 }
@@ -58,49 +68,90 @@ impl Outlet for Way {
     fn exit(&self, from: Option<IpAddr>) -> Exit<'_> {
         match self {
             Self::Own(socket) => socket.exit(from),
-            Self::Shared(socket, _) => socket.exit(from),
+            Self::Shared(sockets, _) => sockets.exit(from),
         }
     }
 }
 
-/// A thread's socket, and whose addresses are whose.
+impl Sockets {
+    /// Each is on a port of its own, and bound to all addresses.
+    fn bind(addresses: Addresses) -> io::Result<Self> {
+        let bind = || {
+            let socket = Socket::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
+            tune(&socket, SHARED_BUFFER_BYTES);
+            enable_timestamps(&socket);
+            io::Result::Ok(socket)
+        };
+        Ok(Self {
+            heads: bind()?,
+            whole: bind()?,
+            addresses,
+        })
+    }
+
+    /// The one whose this address is.
+    fn of(&self, address: Option<IpAddr>) -> &Socket {
+        let reads_all = address.is_some_and(|address| self.addresses.reads_all(address));
+        if reads_all { &self.whole } else { &self.heads }
+    }
+}
+
+impl Outlet for Sockets {
+    fn exit(&self, from: Option<IpAddr>) -> Exit<'_> {
+        self.of(from).exit(from)
+    }
+}
+
+/// Ports of a thread's sockets.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ports {
+    pub(super) heads: u16,
+    pub(super) whole: u16,
+}
+
+/// A thread's sockets, and whose addresses are whose.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) socket: Arc<Socket>,
-    addresses: Addresses,
+    pub(super) sockets: Arc<Sockets>,
     /// By the places of addresses: the participants' keys.
-    keys: Vec<Option<usize>>,
+    keys: [Vec<Option<usize>>; 2],
 }
 
 impl Shared {
-    /// A socket for all of `addresses`, on a port of its own.
     pub(super) fn new(addresses: Addresses) -> io::Result<Self> {
-        let socket = Socket::bind((Ipv4Addr::UNSPECIFIED, 0).into())?;
-        tune(&socket, SHARED_BUFFER_BYTES);
-        enable_timestamps(&socket);
         Ok(Self {
-            socket: Arc::new(socket),
-            addresses,
-            keys: Vec::new(),
+            sockets: Arc::new(Sockets::bind(addresses)?),
+            keys: Default::default(),
         })
+    }
+
+    pub(super) fn ports(&self) -> Ports {
+        Ports {
+            heads: self.sockets.heads.local().port(),
+            whole: self.sockets.whole.local().port(),
+        }
     }
 
     /// Whose the address is.
     #[inline]
     pub(super) fn key(&self, address: IpAddr) -> Option<usize> {
-        let place = self.addresses.place(address)?;
-        self.keys.get(place).copied().flatten()
+        let (half, place) = self.sockets.addresses.place(address)?;
+        let [heads, whole] = &self.keys;
+        let keys = if half { whole } else { heads };
+        keys.get(place).copied().flatten()
     }
 
     /// From now on it is the one's with this key, or nobody's.
     pub(super) fn assign(&mut self, address: IpAddr, key: Option<usize>) {
-        let Some(place) = self.addresses.place(address) else {
+        let Some((half, place)) = self.sockets.addresses.place(address) else {
             return;
         };
-        if place >= self.keys.len() {
-            self.keys.resize(place + 1, None);
+        let [heads, whole] = &mut self.keys;
+        let keys = if half { whole } else { heads };
+        if place >= keys.len() {
+            keys.resize(place + 1, None);
         }
-        if let Some(slot) = self.keys.get_mut(place) {
+        if let Some(slot) = keys.get_mut(place) {
             *slot = key;
         }
     }

@@ -1,5 +1,6 @@
 //! What participants do with the server until they have media.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -141,7 +142,7 @@ impl Shared {
         let reply = handle.message(watch, None).await?;
         let offer = videoroom::description(&reply, "watch")?;
         let id = self.next_id();
-        let (prepared, answer) = self.factory.answer(&offer, self.load.address(id))?;
+        let (prepared, answer) = self.factory.answer(&offer, self.address(id))?;
         let arrival = self.run(id, prepared, Seat::of(vec![source]));
         let answer = json!({ "type": "answer", "sdp": answer });
         let start = json!({ "request": "start" });
@@ -217,7 +218,7 @@ impl Shared {
         let ids = feeds.iter().map(|feed| &feed.id);
         let offer = videoroom::subscribe(&handle, room, ids).await?;
         let id = self.next_id();
-        let (prepared, answer) = self.factory.answer(&offer, self.load.address(id))?;
+        let (prepared, answer) = self.factory.answer(&offer, self.address(id))?;
         let arrival = self.run(id, prepared, seat);
         let outcome = match videoroom::start(&handle, room, answer).await {
             Ok(()) => self.wait(id, arrival, Some(&mut handle)).await,
@@ -371,14 +372,24 @@ impl Shared {
         let simulcast = config.simulcast && direction == Direction::SendOnly;
         let audio = config.traffic.audio_bps > 0;
         self.factory
-            .offer(self.load.address(id), direction, audio, video, simulcast)
+            .offer(self.address(id), direction, audio, video, simulcast)
+    }
+
+    /// The address of the participant that will have this id, if it has no socket of its own.
+    fn address(&self, id: PeerId) -> Option<SocketAddr> {
+        let reads_all = self.may_check(id) || self.factory.transport_feedback();
+        self.load.address(id, reads_all)
+    }
+
+    fn may_check(&self, id: PeerId) -> bool {
+        id < PUBLISHERS && spread(id) < self.manners.check_share
     }
 
     /// Hands one who watches to the load threads; the channel tells of its first packet or its end.
     fn run(&self, id: PeerId, prepared: Prepared, seat: Seat) -> Arrival {
         let (sender, arrival) = oneshot::channel();
         self.state().arriving.insert(id, sender);
-        let check = spread(id) < self.manners.check_share && seat.limit_bps.is_none();
+        let check = self.may_check(id) && seat.limit_bps.is_none();
         self.load.add(NewPeer {
             id,
             prepared,
