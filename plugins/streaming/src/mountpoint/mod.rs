@@ -195,7 +195,7 @@ impl Mountpoint {
     }
 
     /// Tells viewers why they are thrown out, and closes their PeerConnections. They may watch again.
-    pub(crate) fn dismiss_viewers(&self, status: &str) {
+    pub(crate) fn dismiss_viewers(&self, status: &'static str) {
         let viewers = std::mem::take(&mut lock(&self.watched).viewers);
         for viewer in viewers.into_values() {
             viewer.dismiss(self, status);
@@ -207,6 +207,11 @@ impl Mountpoint {
         for viewer in self.viewers() {
             viewer.tell(event.clone());
         }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        lock(&self.watched).over
     }
 
     /// Ends it: viewers are told, and ports are free again.

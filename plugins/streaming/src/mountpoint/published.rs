@@ -39,7 +39,7 @@ impl Mountpoint {
     pub(crate) fn has_publisher(&self, id: ViewerId) -> bool {
         let is_it = |publisher: &Publisher| publisher.viewer.id == id;
         let known = lock(&self.publisher).as_ref().is_some_and(is_it);
-        known && !lock(&self.watched).over
+        known && !self.is_over()
     }
 
     /// Whether `viewer` can be the publisher. One that has been silent for [`VANISHED`] gives way: most likely it has
@@ -55,7 +55,7 @@ impl Mountpoint {
 
     /// Makes `viewer` the publisher; false unless it is [admitted](Self::admits).
     pub(crate) fn take_publisher(&self, viewer: &Arc<Viewer>) -> bool {
-        let over = lock(&self.watched).over;
+        let over = self.is_over();
         let former = {
             let mut publisher = lock(&self.publisher);
             if !self.admits(publisher.as_ref(), over, viewer.id) {

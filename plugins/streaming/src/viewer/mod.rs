@@ -9,6 +9,7 @@ mod renew;
 mod seek;
 mod subscription;
 mod switch;
+mod turn;
 mod watch;
 mod whep;
 
@@ -27,6 +28,7 @@ use crate::refusal::Refusal;
 
 use publish::Publishing;
 use subscription::Subscription;
+use turn::Turn;
 use watch::Wish;
 
 /// Tells the handles of the plugin apart.
@@ -39,6 +41,7 @@ pub(crate) struct Viewer {
     pub(crate) handle: Handle,
     pub(crate) shared: Arc<Shared>,
     session: Mutex<Session>,
+    turn: Mutex<Turn>,
 }
 
 /// What a handle does.
@@ -112,6 +115,7 @@ impl Attached {
             handle,
             shared,
             session: Mutex::new(Session::Idle),
+            turn: Mutex::default(),
         }))
     }
 }
@@ -127,6 +131,7 @@ impl Attached {
         if manage::is_management(&name) {
             return manage::reply(viewer.shared.clone(), name, message.body);
         }
+        viewer.begin_answer();
         let answered = match name.as_str() {
             "watch" => viewer.watch(&message),
             "start" => viewer.start(&message),
@@ -137,7 +142,10 @@ impl Attached {
             "seek" => viewer.seek(&message),
             "publish" => viewer.publish(&message),
             "unpublish" => viewer.unpublish(),
-            _ => return Reply::Success(Refusal::UnknownRequest(name).to_json()),
+            _ => {
+                viewer.answered();
+                return Reply::Success(Refusal::UnknownRequest(name).to_json());
+            }
         };
         viewer.respond(&message.transaction, &name, answered);
         Reply::Ack(None)
@@ -182,6 +190,7 @@ impl Viewer {
             Ok((result, jsep)) => {
                 let data = json!({ "streaming": "event", "result": result });
                 self.handle.push(Some(transaction), data, jsep);
+                self.answered();
                 match request {
                     "stop" | "unpublish" => self.close_if_idle(),
                     // The streams may have changed while the client made its answer.
@@ -189,7 +198,10 @@ impl Viewer {
                     _ => {}
                 }
             }
-            Err(refusal) => self.handle.push(Some(transaction), refusal.to_json(), None),
+            Err(refusal) => {
+                self.handle.push(Some(transaction), refusal.to_json(), None);
+                self.answered();
+            }
         }
     }
 
@@ -236,7 +248,7 @@ impl Viewer {
     }
 
     /// The mountpoint ends, or throws its viewers out.
-    pub(crate) fn dismiss(&self, mountpoint: &Mountpoint, status: &str) {
+    pub(crate) fn dismiss(&self, mountpoint: &Mountpoint, status: &'static str) {
         let mut session = self.session();
         let concerned = match &*session {
             Session::Watching(watching) => std::ptr::eq(&*watching.mountpoint, mountpoint),
@@ -246,8 +258,7 @@ impl Viewer {
         if concerned {
             *session = Session::Idle;
             drop(session);
-            self.push_result(json!({ "status": status }));
-            self.handle.close_pc();
+            self.end(Some(status));
         }
     }
 

@@ -80,7 +80,10 @@ impl Viewer {
         let (answer, taken) = answer(&mountpoint, &jsep.description)?;
         // The place first: who comes too late has no PeerConnection yet, whose end it would hear of before the refusal.
         if !mountpoint.take_publisher(self) {
-            return Err(ANOTHER_PUBLISHES);
+            return Err(match mountpoint.is_over() {
+                true => Refusal::NoSuchMountpoint(id),
+                false => ANOTHER_PUBLISHES,
+            });
         }
         let local = self.handle.answer(answer).inspect_err(|_| {
             if !again {
@@ -104,7 +107,7 @@ impl Viewer {
             return Ok(());
         }
         self.leave();
-        self.handle.close_pc();
+        self.end(None);
         Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()))
     }
 
@@ -282,9 +285,10 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use std::sync::Mutex;
+    use std::time::Duration;
 
     use portunus_core::record::Recorder;
-    use portunus_core::testing::TestServer;
+    use portunus_core::testing::{Line, TestClient, TestServer, jsep};
     use portunus_core::{CoreConfig, Handle, Plugin, PluginHandle, PluginInfo};
 
     use super::*;
@@ -309,41 +313,158 @@ mod tests {
         }
     }
 
+    /// A server with a mountpoint that a client can publish to.
+    struct World {
+        server: TestServer,
+        open: Arc<Open>,
+        mountpoint: Arc<Mountpoint>,
+        /// The first handle.
+        client: TestClient,
+    }
+
+    const ID: MountpointId = MountpointId::Number(7);
+
+    impl World {
+        async fn new() -> Self {
+            let mut made = None;
+            let server = TestServer::with_media(CoreConfig::default(), async |media| {
+                let config = StreamingConfig::default();
+                let plugin = Streaming::start(config, media, Recorder::default()).await;
+                let open = Arc::new(Open {
+                    plugin: plugin.unwrap(),
+                    viewers: Mutex::default(),
+                });
+                made = Some(open.clone());
+                vec![open as Arc<dyn Plugin>]
+            })
+            .await;
+            let open = made.unwrap();
+            let mut client = server.attach("janus.plugin.streaming").await;
+            let create = json!({
+                "request": "create", "type": "whip", "id": 7,
+                "media": [{ "type": "audio", "mid": "a", "codec": "opus" }],
+            });
+            assert_eq!(client.request(create).await["streaming"], "created");
+            let mountpoint = open.plugin.shared.mountpoints.get(&ID).unwrap();
+            Self {
+                server,
+                open,
+                mountpoint,
+                client,
+            }
+        }
+
+        /// The handle that was attached as the n-th.
+        fn viewer(&self, n: usize) -> Arc<Viewer> {
+            self.open.viewers.lock().unwrap()[n].clone()
+        }
+
+        async fn destroy(&mut self) {
+            let destroy = json!({ "request": "destroy", "id": 7 });
+            let destroyed = self.client.request(destroy).await;
+            assert_eq!(destroyed["streaming"], "destroyed");
+        }
+    }
+
+    fn until(is_so: impl Fn() -> bool) {
+        let patience = std::time::Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(std::time::Instant::now() < patience);
+            std::thread::yield_now();
+        }
+    }
+
     #[tokio::test]
     async fn a_mountpoint_that_ends_meanwhile_gets_no_publisher() {
-        let mut made = None;
-        let server = TestServer::with_media(CoreConfig::default(), async |media| {
-            let config = StreamingConfig::default();
-            let plugin = Streaming::start(config, media, Recorder::default()).await;
-            let open = Arc::new(Open {
-                plugin: plugin.unwrap(),
-                viewers: Mutex::default(),
-            });
-            made = Some(open.clone());
-            vec![open as Arc<dyn Plugin>]
-        })
-        .await;
-        let open = made.unwrap();
-        let mut client = server.attach("janus.plugin.streaming").await;
-        let create = json!({
-            "request": "create", "type": "whip", "id": 7,
-            "media": [{ "type": "audio", "mid": "a", "codec": "opus" }],
-        });
-        assert_eq!(client.request(create).await["streaming"], "created");
-        let id = MountpointId::Number(7);
-        let mountpoint = open.plugin.shared.mountpoints.get(&id).unwrap();
-        let viewer = open.viewers.lock().unwrap()[0].clone();
-        assert!(mountpoint.take_publisher(&viewer));
-        client
-            .request(json!({ "request": "destroy", "id": 7 }))
-            .await;
+        let mut world = World::new().await;
+        let viewer = world.viewer(0);
+        assert!(world.mountpoint.take_publisher(&viewer));
+        world.destroy().await;
         let publishing = Publishing {
-            mountpoint: mountpoint.clone(),
+            mountpoint: world.mountpoint.clone(),
             lines: Vec::new(),
         };
         let refused = viewer.begin_publishing(publishing).unwrap_err();
-        assert_eq!(refused, Refusal::NoSuchMountpoint(id));
+        assert_eq!(refused, Refusal::NoSuchMountpoint(ID));
         assert!(matches!(&*viewer.session(), Session::Idle));
-        assert!(!mountpoint.is_published());
+        assert!(!world.mountpoint.is_published());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn who_publishes_to_a_mountpoint_that_ends_meanwhile_is_told_so_before_anything_ends() {
+        let world = World::new().await;
+        let mut watcher = world.server.attach("janus.plugin.streaming").await;
+        let watch = json!({ "request": "watch", "id": 7 });
+        watcher.message(watch, None).await;
+        assert_eq!(watcher.event().await["result"]["status"], "preparing");
+        let mut publisher = world.server.attach("janus.plugin.streaming").await;
+        let (watching, publishing) = (world.viewer(1), world.viewer(2));
+        let watchers = world.server.peers().len();
+
+        // Both get to where they tell who watches, and no further.
+        let held = watching.session();
+        let mountpoint = world.mountpoint.clone();
+        let published = tokio::spawn(async move {
+            let offer = jsep("offer", "abcd", &[Line::Audio]);
+            let publish = json!({ "request": "publish", "id": 7 });
+            publisher.message(publish, Some(offer)).await;
+            (publisher.event().await, publisher.next().await)
+        });
+        let server = world.server;
+        let has_come =
+            || mountpoint.has_publisher(publishing.id) && server.peers().len() > watchers;
+        until(has_come);
+        let mut client = world.client;
+        let destroyed = tokio::spawn(async move {
+            client
+                .request(json!({ "request": "destroy", "id": 7 }))
+                .await
+        });
+        until(|| mountpoint.is_over());
+        drop(held);
+        destroyed.await.unwrap();
+        let (event, next) = published.await.unwrap();
+        assert_eq!(event["error_code"], 455, "{event}");
+        assert_eq!(next["janus"], "hangup");
+        assert!(server.peers().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_end_is_told_after_the_answer_of_the_request_that_is_under_way() {
+        let mut world = World::new().await;
+        let mut watcher = world.server.attach("janus.plugin.streaming").await;
+        let watch = json!({ "request": "watch", "id": 7 });
+        watcher.message(watch, None).await;
+        assert_eq!(watcher.event().await["result"]["status"], "preparing");
+        let viewer = world.viewer(1);
+        viewer.begin_answer();
+        world.destroy().await;
+        watcher.expect_silence().await;
+        viewer.respond(
+            "t",
+            "configure",
+            Ok((json!({ "event": "configured" }), None)),
+        );
+        assert_eq!(watcher.event().await["result"]["event"], "configured");
+        assert_eq!(watcher.event().await["result"]["status"], "stopped");
+        assert_eq!(watcher.next().await["janus"], "hangup");
+    }
+
+    #[tokio::test]
+    async fn a_mountpoint_that_has_ended_is_none() {
+        let mut world = World::new().await;
+        world.destroy().await;
+        // It was found before.
+        let found = world
+            .open
+            .plugin
+            .shared
+            .mountpoints
+            .reserve(Some(ID), false);
+        found.unwrap().keep(world.mountpoint.clone());
+        let publish = json!({ "request": "publish", "id": 7 });
+        let offer = jsep("offer", "abcd", &[Line::Audio]);
+        world.client.message(publish, Some(offer)).await;
+        assert_eq!(world.client.event().await["error_code"], 455);
     }
 }

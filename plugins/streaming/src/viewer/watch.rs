@@ -218,7 +218,7 @@ impl Viewer {
         let mountpoint = watching.mountpoint.clone();
         if !mountpoint.add_viewer(self) {
             // It went away between the look-up and now.
-            self.handle.close_pc();
+            self.end(None);
             return Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()));
         }
         *session = Session::Watching(Box::new(watching));
