@@ -223,7 +223,13 @@ fn visit_media(media: &mut MediaConfig, announced: &mut Vec<Announced>, keys: &m
     keys.key("ipv6", &mut media.ipv6);
     keys.key("ice_lite", &mut media.ice_lite);
     keys.key("ice_tcp", &mut media.ice_tcp);
-    keys.key("ice_tcp_port", &mut media.ice_tcp_port);
+    let ice_tcp = media.ice_tcp;
+    keys.checked("ice_tcp_port", &mut media.ice_tcp_port, |port| {
+        match *port == 0 || ice_tcp {
+            true => Ok(()),
+            false => Err("needs media.ice_tcp = true".into()),
+        }
+    });
     let (mut certificate, mut key) = media.certificate.clone().unzip();
     let has_key = keys.gives("key");
     let checked = |file: &Option<PathBuf>| match file.is_none() || has_key {

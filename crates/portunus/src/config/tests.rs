@@ -265,6 +265,14 @@ fn values_out_of_range_are_mistakes() {
             "media.certificate: needs media.key",
         ),
         (
+            "[media]\nice_tcp_port = 443",
+            "media.ice_tcp_port: needs media.ice_tcp",
+        ),
+        (
+            "[media]\nice_tcp = false\nice_tcp_port = 443",
+            "media.ice_tcp_port: needs media.ice_tcp",
+        ),
+        (
             "[media]\nannounced = [\"1.2.3\"]",
             "media.announced: \"1.2.3\" is neither",
         ),
