@@ -14,17 +14,21 @@ use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{CandidateTransport, Identity, LocalCandidate, StreamConfig, candidate_lines};
 use portunus_sdp::negotiated::Fingerprint;
+use rustix::process::{Resource, getrlimit};
 use socket2::{Domain, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::addresses::{self, Reachable};
 use crate::plane::{Inbox, WorkerPort};
 use crate::sys::{MediaSocket, pin_to_core};
-use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
+use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts, most_pipes};
 use crate::{MediaConfig, MediaError, PeerEvent};
 
 /// A receive buffer that is worth a warning: it holds some ten milliseconds of what a worker can take.
 const LITTLE_BUFFER: usize = 1 << 20;
+
+/// TCP connections of a worker of which fewer are worth a warning.
+const FEW_PIPES: usize = 1_000;
 
 /// Events on their way to the control plane; workers keep what finds no room.
 const EVENTS: usize = 16_384;
@@ -53,6 +57,14 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
     let (told, lost) = watch::channel(false);
     let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
     let clock = NtpClock::new(Instant::now(), since_epoch);
+
+    let most_pipes = most_pipes(getrlimit(Resource::Nofile).current, count);
+    if config.ice_tcp && most_pipes < FEW_PIPES {
+        tracing::warn!(
+            "the limit of open files leaves each worker {most_pipes} TCP connections at a time, more are refused. \
+             Allow more: ulimit -n, or LimitNOFILE= of systemd"
+        );
+    }
 
     let mut ports = Vec::with_capacity(count);
     let mut parts = Vec::with_capacity(count);
@@ -95,6 +107,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             index: index as u16,
             socket,
             listener,
+            most_pipes,
             poll,
             inboxes: inboxes.clone(),
             rings,

@@ -61,20 +61,21 @@ pub struct TcpTotals {
     /// Datagrams left out because the connection did not take as much as was sent.
     pub dropped_frames: u64,
     /// Connections refused, in the order of [`TcpTotals::REFUSED`].
-    pub refused: [u64; 7],
+    pub refused: [u64; 8],
     /// Connections of peers that have ended, in the order of [`TcpTotals::CLOSED`].
     pub closed: [u64; 5],
 }
 
 impl TcpTotals {
     /// Why connections are refused, as metrics show it.
-    pub const REFUSED: [&'static str; 7] = [
+    pub const REFUSED: [&'static str; 8] = [
         "not_a_check",
         "unknown_peer",
         "refused_check",
         "silent",
         "left",
         "displaced",
+        "full",
         "system",
     ];
     /// How connections of peers end, as metrics show it.

@@ -171,7 +171,7 @@ async fn viewers_by_tcp_and_by_udp_get_the_same() {
         (tcp.connections, tcp.accepted, tcp.dropped_frames),
         (1, 1, 0)
     );
-    assert_eq!(tcp.refused, [0; 7]);
+    assert_eq!(tcp.refused, [0; TcpTotals::REFUSED.len()]);
 }
 
 #[tokio::test]

@@ -77,6 +77,7 @@ fn one_of(
         index,
         socket,
         listener: None,
+        most_pipes: 0,
         poll,
         inboxes: inboxes.to_vec(),
         rings,

@@ -68,6 +68,7 @@ use relay::Ready;
 pub(crate) use ring::Rings;
 use slots::Slots;
 use tcp::Pipes;
+pub(crate) use tcp::most_pipes;
 use timers::Timers;
 
 /// The poll's token for the socket; the waker has the other.
@@ -91,6 +92,8 @@ pub(crate) struct WorkerParts {
     pub(crate) socket: MediaSocket,
     /// Where peers connect by TCP.
     pub(crate) listener: Option<TcpListener>,
+    /// How many may be connected by TCP at a time.
+    pub(crate) most_pipes: usize,
     pub(crate) poll: Poll,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) rings: Rings,
@@ -155,7 +158,7 @@ impl Worker {
         let gso = parts.socket.probe_gso();
         tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
         let counters = Counters::new(Arc::clone(&parts.totals));
-        let pipes = Pipes::new(parts.listener.take());
+        let pipes = Pipes::new(parts.listener.take(), parts.most_pipes);
         Self {
             parts,
             peers: Slots::new(),

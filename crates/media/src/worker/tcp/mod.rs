@@ -28,6 +28,7 @@ use crate::sys::{Destination, MediaSocket, SendBatch};
 pub(super) use pipe::PipeKey;
 use pipe::{LONGEST, Pipe};
 pub(super) use pipes::Pipes;
+pub(crate) use pipes::most_pipes;
 use pipes::{Closed, LISTENER, Refused};
 
 /// Connections that are accepted in a turn.
@@ -198,7 +199,7 @@ impl Worker {
         let registry = self.parts.poll.registry();
         let pipe = Pipe::new(stream, remote, now);
         match pipe.and_then(|pipe| self.pipes.add(pipe, registry)) {
-            Ok(Some(displaced)) => self.refuse_pipe(displaced, Refused::Displaced),
+            Ok(Some((displaced, why))) => self.refuse_pipe(displaced, why),
             Ok(None) => {}
             Err(error) => {
                 tracing::debug!(worker = self.parts.index, %remote, %error, "cannot use a TCP connection");

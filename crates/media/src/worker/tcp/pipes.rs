@@ -29,6 +29,12 @@ const NETWORK_BITS: u32 = 64;
 const SILENCE: Duration = Duration::from_secs(60);
 /// How often that is looked at.
 const SWEEP: Duration = Duration::from_secs(5);
+/// Connections of a worker at a time, if there are files enough ([`most_pipes`]). What waits in each to be sent may take 288 KiB
+/// (of which the kernel has 32 KiB): of so many that none reads, 4.5 GiB.
+const MOST: usize = 16_384;
+/// Of the files that the process may open, the connections of all workers together take one in so many at most: sessions,
+/// recordings and mountpoints need some, too.
+const FILES_FOR_A_PIPE: u64 = 2;
 /// How often the log is written at most.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a connection may take to say whose it is.
@@ -49,6 +55,8 @@ pub(super) enum Refused {
     Left,
     /// Too many others came before it said whose it is.
     Displaced,
+    /// The worker has as many as it may have, and all others are those of peers, or came later.
+    Full,
     /// The system failed to set it up.
     System,
 }
@@ -68,11 +76,23 @@ pub(super) enum Closed {
     PeerEnded,
 }
 
+/// How many connections each of `workers` may have where the process may open so many files (`RLIMIT_NOFILE`; none: any
+/// number).
+pub(crate) fn most_pipes(files: Option<u64>, workers: usize) -> usize {
+    let share = |files: u64| {
+        let of_all = usize::try_from(files / FILES_FOR_A_PIPE).unwrap_or(usize::MAX);
+        of_all / workers.max(1)
+    };
+    files.map_or(MOST, |files| MOST.min(share(files)))
+}
+
 /// The connections, and what is to be done with them.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Pipes {
     slots: Slab<Pipe>,
     pub(super) listener: Option<TcpListener>,
+    /// There are no more than these at a time.
+    most: usize,
     /// Somebody may wait to be accepted.
     pub(super) accepts: bool,
     /// When accepting is tried again after the system had no room for one more.
@@ -93,9 +113,11 @@ pub(in crate::worker) struct Pipes {
 }
 
 impl Pipes {
-    pub(in crate::worker) fn new(listener: Option<TcpListener>) -> Self {
+    /// None yet, and never more than `most`.
+    pub(in crate::worker) fn new(listener: Option<TcpListener>, most: usize) -> Self {
         Self {
             listener,
+            most,
             ..Self::default()
         }
     }
@@ -120,6 +142,15 @@ impl Pipes {
             if new > 0 {
                 tracing::debug!(worker, kind, new, total, "TCP connections refused");
             }
+        }
+        let full = Refused::Full as usize;
+        if counted.refused.get(full) != logged.refused.get(full) {
+            let most = self.most;
+            tracing::warn!(
+                worker,
+                most,
+                "there is no room for more TCP connections: some were refused"
+            );
         }
         let new = counted.dropped_frames.saturating_sub(logged.dropped_frames);
         if new > 0 {
@@ -187,8 +218,13 @@ impl Pipes {
         }
     }
 
-    /// Takes in a connection of somebody who is not known; gives the one that has to make room for it.
-    pub(super) fn add(&mut self, pipe: Pipe, registry: &Registry) -> io::Result<Option<PipeKey>> {
+    /// Takes in a connection of somebody who is not known; gives the one that has to make room for it, which may be itself,
+    /// and why.
+    pub(super) fn add(
+        &mut self,
+        pipe: Pipe,
+        registry: &Registry,
+    ) -> io::Result<Option<(PipeKey, Refused)>> {
         let (from, since) = (network(pipe.path.remote), pipe.heard);
         let entry = self.slots.vacant_entry();
         let Some(key) = PipeKey::of(entry.key()) else {
@@ -212,16 +248,19 @@ impl Pipes {
             let stranger = self.get(**key);
             stranger.is_some_and(|stranger| network(stranger.path.remote) == from)
         };
-        let strangers = self.strangers.iter();
+        let mut strangers = self.strangers.iter();
+        let oldest = strangers.clone().next();
         let displaced = if strangers.clone().filter(of_network).count() > STRANGERS_OF_NETWORK {
-            strangers.clone().find(of_network)
+            (strangers.find(of_network), Refused::Displaced)
+        } else if strangers.len() > STRANGERS {
+            (oldest, Refused::Displaced)
+        } else if self.slots.len() > self.most {
+            // Those of peers stay.
+            (oldest, Refused::Full)
         } else {
-            strangers
-                .clone()
-                .next()
-                .filter(|_| strangers.len() > STRANGERS)
+            (None, Refused::Displaced)
         };
-        Ok(displaced.copied())
+        Ok(displaced.0.map(|key| (*key, displaced.1)))
     }
 
     /// The connections of peers by which nothing has come for long, if it is time to look for them.
@@ -313,7 +352,7 @@ fn network(address: SocketAddr) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use std::net::TcpStream as StdStream;
 
     use mio::Poll;
@@ -331,9 +370,14 @@ mod tests {
 
     impl Stage {
         fn new() -> Self {
+            Self::with(MOST)
+        }
+
+        /// One that may have so many.
+        fn with(most: usize) -> Self {
             let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             Self {
-                pipes: Pipes::new(Some(listener)),
+                pipes: Pipes::new(Some(listener), most),
                 poll: Poll::new().unwrap(),
                 clients: Vec::new(),
                 now: Instant::now(),
@@ -341,7 +385,7 @@ mod tests {
         }
 
         /// Somebody connects, as if from there; gives who has to make room.
-        fn connect(&mut self, from: &str) -> (PipeKey, Option<PipeKey>) {
+        fn connect(&mut self, from: &str) -> (PipeKey, Option<(PipeKey, Refused)>) {
             let listener = self.pipes.listener.as_ref().unwrap();
             let client = StdStream::connect(listener.local_addr().unwrap()).unwrap();
             self.clients.push(client);
@@ -379,9 +423,51 @@ mod tests {
             for n in 2..=STRANGERS_OF_NETWORK {
                 assert_eq!(stage.connect(&of_network(n)).1, None);
             }
-            assert_eq!(stage.connect(&of_network(1_000)).1, Some(first));
+            let displaced = stage.connect(&of_network(1_000)).1;
+            assert_eq!(displaced, Some((first, Refused::Displaced)));
             stage.pipes.close(first, stage.poll.registry()).unwrap();
-            assert_ne!(stage.connect(&of_network(1_001)).1, Some(other));
+            let displaced = stage.connect(&of_network(1_001)).1;
+            assert_ne!(displaced.unwrap().0, other);
+        }
+    }
+
+    #[test]
+    fn where_there_is_no_room_strangers_give_way_and_peers_do_not() {
+        let mut stage = Stage::with(3);
+        let keys = [1, 2, 3].map(|n| {
+            let (key, displaced) = stage.connect(&format!("192.0.2.{n}:1"));
+            assert_eq!(displaced, None);
+            key
+        });
+        stage.own(keys[0]);
+        stage.own(keys[2]);
+        let (next, displaced) = stage.connect("192.0.2.4:1");
+        assert_eq!(displaced, Some((keys[1], Refused::Full)));
+        stage.pipes.close(keys[1], stage.poll.registry()).unwrap();
+        stage.own(next);
+        let (last, displaced) = stage.connect("192.0.2.5:1");
+        assert_eq!(
+            displaced,
+            Some((last, Refused::Full)),
+            "all others are of peers"
+        );
+        stage.pipes.close(last, stage.poll.registry()).unwrap();
+        assert_eq!(stage.pipes.counted.connections, 3);
+        stage.pipes.close(next, stage.poll.registry()).unwrap();
+        assert_eq!(stage.connect("192.0.2.6:1").1, None);
+    }
+
+    #[test]
+    fn connections_leave_files_for_others() {
+        for (files, workers, most) in [
+            (None, 4, MOST),
+            (Some(1_048_576), 4, MOST),
+            (Some(1_024), 1, 512),
+            (Some(1_024), 4, 128),
+            (Some(1), 1, 0),
+            (Some(u64::MAX), 0, MOST),
+        ] {
+            assert_eq!(most_pipes(files, workers), most, "{files:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Those who send more than their share, at a worker that is turned by hand.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream as StdStream;
 
 use mio::net::TcpListener;
@@ -23,10 +23,15 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::with(1_000)
+    }
+
+    /// One to which so many may be connected.
+    fn with(most: usize) -> Self {
         let mut worker = bare(Instant::now()).worker;
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let server = listener.local_addr().unwrap();
-        worker.pipes = Pipes::new(Some(listener));
+        worker.pipes = Pipes::new(Some(listener), most);
         worker.listen().unwrap();
         Self {
             worker,
@@ -40,6 +45,17 @@ impl Stage {
         let wait = Some(Duration::ZERO);
         self.worker.parts.poll.poll(&mut self.ready, wait).unwrap();
         self.worker.pipes.note_ready(&self.ready);
+    }
+
+    /// A connection becomes that of a peer.
+    fn own(&mut self, place: usize) {
+        let owner = PeerId {
+            worker: 0,
+            serial: 77,
+        };
+        let key = PipeKey::of(place).unwrap();
+        self.worker.pipes.forget_stranger(key);
+        self.worker.pipes.get_mut(key).unwrap().owner = Some(owner);
     }
 
     /// Somebody connects and is accepted.
@@ -101,14 +117,8 @@ fn who_sends_without_end_keeps_none_from_their_turn() {
 fn a_turn_takes_so_many_datagrams_however_short_they_are() {
     let mut stage = Stage::new();
     let mut floods: Vec<StdStream> = (0..FLOODS).map(|_| stage.connect()).collect();
-    let owner = PeerId {
-        worker: 0,
-        serial: 77,
-    };
     for (place, client) in floods.iter_mut().enumerate() {
-        let key = PipeKey::of(place).unwrap();
-        stage.worker.pipes.forget_stranger(key);
-        stage.worker.pipes.get_mut(key).unwrap().owner = Some(owner);
+        stage.own(place);
         fill(client, &[0, 1, 255]);
     }
     let mut before = 0;
@@ -144,4 +154,33 @@ fn nothing_is_accepted_before_it_is_time_to_try_again() {
     assert_eq!(stage.accepted(), 0);
     stage.worker.receive_pipes(later);
     assert_eq!(stage.accepted(), 1);
+}
+
+#[test]
+fn who_finds_no_room_is_closed_at_once_and_counted() {
+    const MOST: usize = 3;
+    let mut stage = Stage::with(MOST);
+    let peers: Vec<StdStream> = (0..MOST).map(|_| stage.connect()).collect();
+    (0..MOST).for_each(|place| stage.own(place));
+    let full = |stage: &Stage| stage.worker.pipes.counted.refused[Refused::Full as usize];
+    for times in 1..=5 {
+        let mut client = stage.connect();
+        assert_eq!(full(&stage), times);
+        let patience = Some(Duration::from_secs(10));
+        client.set_read_timeout(patience).unwrap();
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+        assert_eq!(stage.worker.pipes.counted.connections, MOST as u64);
+    }
+    // Room comes back with who leaves.
+    drop(peers);
+    let patience = Instant::now() + Duration::from_secs(10);
+    while stage.worker.pipes.counted.connections > 0 {
+        assert!(Instant::now() < patience);
+        stage.turn();
+    }
+    let _client = stage.connect();
+    assert_eq!(
+        (full(&stage), stage.worker.pipes.counted.connections),
+        (5, 1)
+    );
 }
