@@ -60,8 +60,7 @@ async fn main() {
         watching.push(tokio::spawn(async move {
             let deadline = Instant::now() + Duration::from_secs(seconds + 60);
             while viewer.peer.texts("1").len() < messages && Instant::now() < deadline {
-                let until = Instant::now() + Duration::from_millis(500);
-                viewer.peer.run_until(|_| Instant::now() > until).await;
+                viewer.peer.run_for(Duration::from_millis(500)).await;
             }
             viewer.peer.texts("1").len()
         }));

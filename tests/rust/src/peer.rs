@@ -195,6 +195,12 @@ impl Peer {
         assert!(in_time, "nothing came of it: {:?}", self.events);
     }
 
+    /// Lets so much time pass.
+    pub async fn run_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        self.run_until(|_| Instant::now() > until).await;
+    }
+
     /// Lets time pass until the connection is up.
     pub async fn connect(&mut self) {
         let up = |event: &TransportEvent| matches!(event, TransportEvent::Connected { .. });

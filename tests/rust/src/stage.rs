@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use portunus_media::{
-    IngestBind, IngestFeed, IngestOptions, IngestSocket, MediaConfig, MediaPlane, PeerEvent,
-    PeerId, PeerOptions, RouteOptions, SourceRef, TrackRef,
+    Ingest, IngestBind, IngestFeed, IngestOptions, IngestSocket, MediaConfig, MediaPlane,
+    PeerEvent, PeerId, PeerOptions, RouteOptions, SourceRef, TrackRef,
 };
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::{Pt, Ssrc};
@@ -80,6 +80,11 @@ impl Stage {
         self.viewer_by(Peer::answering().await, worker, lines)
     }
 
+    /// The same by TCP alone.
+    pub fn viewer_by_tcp(&self, worker: usize, lines: &[(Kind, Option<CodecName>)]) -> Viewer {
+        self.viewer_by(Peer::answering_by_tcp(), worker, lines)
+    }
+
     /// The same with this side of it.
     pub fn viewer_by(
         &self,
@@ -139,10 +144,25 @@ impl Stage {
         let mut viewer = self
             .viewer(worker, &[(Kind::Video, Some(CodecName::Vp8))])
             .await;
+        self.show(source, &mut viewer).await;
+        viewer
+    }
+
+    /// Connects a viewer, whose first m-line gets `source`.
+    pub async fn show(&self, source: impl Into<SourceRef>, viewer: &mut Viewer) {
         let options = RouteOptions::default();
         self.media.route(source, viewer.tracks[0], options);
         viewer.peer.connect().await;
-        viewer
+    }
+
+    /// An ingest of VP8, and who sends to it as `ssrc`.
+    pub fn fed(&self, ssrc: u32) -> (Sender, Ingest) {
+        let socket = listen();
+        let sender = Sender::new(socket.local(), ssrc);
+        let ingest = self
+            .media
+            .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
+        (sender, ingest)
     }
 }
 

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_echotest::EchoTest;
-use portunus_media::{Carrier, Event, IceState, IngestFeed, RouteOptions, TcpTotals};
+use portunus_media::{Carrier, Event, IceState, TcpTotals};
 use portunus_rtc::framing::frame_head;
-use portunus_rtc::{Path, TransportEvent};
+use portunus_rtc::{Path, SelectedPair, TransportEvent};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
-use portunus_tests::{Peer, Sender, Server, Stage, Viewer, listen, vp8, vp8_ingest};
+use portunus_tests::{Peer, Server, Stage, Viewer, vp8};
 use serde_json::json;
 
 const VIDEO: [(Kind, Option<CodecName>); 1] = [(Kind::Video, Some(CodecName::Vp8))];
@@ -67,6 +67,18 @@ fn check(username: &[u8]) -> Vec<u8> {
     frame(&check)
 }
 
+fn selected(peer: &Peer) -> &SelectedPair {
+    let pair = peer.connection.transport.selected_pair();
+    pair.expect("a selected pair")
+}
+
+/// Connects, and says this.
+fn say(server: SocketAddr, first: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.write_all(first).unwrap();
+    stream
+}
+
 /// Whether the other end closes the connection, within 10 s.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream
@@ -106,15 +118,13 @@ async fn audio_video_and_data_come_back_by_tcp() {
     peer.accept(event["jsep"]["sdp"].as_str().unwrap());
     peer.connect().await;
     caller.until("/janus", "webrtcup").await;
-    let pair = peer.connection.transport.selected_pair().unwrap();
-    assert_eq!(pair.carrier, Carrier::Tcp);
+    assert_eq!(selected(&peer).carrier, Carrier::Tcp);
     for (media, size) in [(0, 160), (1, 1_100)] {
         let mut payload = vec![0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0];
         payload.resize(size, 7);
         for n in 0..200 {
             peer.send(media, n * 960, &payload).await;
-            let until = Instant::now() + Duration::from_millis(20);
-            peer.run_until(|_| Instant::now() > until).await;
+            peer.run_for(Duration::from_millis(20)).await;
             if peer.packets.iter().any(|packet| packet.media == media) {
                 break;
             }
@@ -133,31 +143,14 @@ async fn audio_video_and_data_come_back_by_tcp() {
 #[tokio::test]
 async fn viewers_by_tcp_and_by_udp_get_the_same() {
     let stage = Stage::with_tcp(1);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 1_000);
-    let source = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
-    let mut by_tcp = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let (mut sender, source) = stage.fed(1_000);
+    let mut by_tcp = stage.viewer_by_tcp(0, &VIDEO);
     let mut by_udp = stage.viewer(0, &VIDEO).await;
     for viewer in [&mut by_tcp, &mut by_udp] {
-        let options = RouteOptions::default();
-        stage.media.route(source.id, viewer.tracks[0], options);
-        viewer.peer.connect().await;
+        stage.show(source.id, viewer).await;
     }
-    let carrier = |viewer: &Viewer| {
-        viewer
-            .peer
-            .connection
-            .transport
-            .selected_pair()
-            .unwrap()
-            .carrier
-    };
-    assert_eq!(
-        (carrier(&by_tcp), carrier(&by_udp)),
-        (Carrier::Tcp, Carrier::Udp)
-    );
+    let carriers = [&by_tcp, &by_udp].map(|viewer| selected(&viewer.peer).carrier);
+    assert_eq!(carriers, [Carrier::Tcp, Carrier::Udp]);
     sender.start(&mut by_tcp.peer).await;
     for _ in 0..20 {
         sender.picture(false, 3);
@@ -177,7 +170,7 @@ async fn viewers_by_tcp_and_by_udp_get_the_same() {
 #[tokio::test]
 async fn a_closed_connection_is_noticed_at_once() {
     let mut stage = Stage::with_tcp(1);
-    let mut viewer = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let mut viewer = stage.viewer_by_tcp(0, &VIDEO);
     viewer.peer.connect().await;
     let mut pair = None;
     let wait = async |stage: &mut Stage, wanted: &dyn Fn(&Event) -> bool| {
@@ -207,15 +200,9 @@ async fn a_closed_connection_is_noticed_at_once() {
 #[tokio::test]
 async fn another_connection_takes_the_place_of_a_broken_one() {
     let stage = Stage::with_tcp(1);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 1_000);
-    let source = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
-    let mut viewer = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
-    let options = RouteOptions::default();
-    stage.media.route(source.id, viewer.tracks[0], options);
-    viewer.peer.connect().await;
+    let (mut sender, source) = stage.fed(1_000);
+    let mut viewer = stage.viewer_by_tcp(0, &VIDEO);
+    stage.show(source.id, &mut viewer).await;
     sender.start(&mut viewer.peer).await;
     for times in 1..=3 {
         viewer.peer.connect_again();
@@ -223,15 +210,13 @@ async fn another_connection_takes_the_place_of_a_broken_one() {
         let patience = Instant::now() + Duration::from_secs(20);
         while stage.media.totals().tcp.accepted <= times {
             assert!(Instant::now() < patience);
-            let until = Instant::now() + Duration::from_millis(20);
-            viewer.peer.run_until(|_| Instant::now() > until).await;
+            viewer.peer.run_for(Duration::from_millis(20)).await;
         }
         let before = viewer.peer.packets.len();
         loop {
             assert!(Instant::now() < patience);
             sender.picture(true, 1);
-            let until = Instant::now() + Duration::from_millis(20);
-            viewer.peer.run_until(|_| Instant::now() > until).await;
+            viewer.peer.run_for(Duration::from_millis(20)).await;
             if viewer.peer.packets.len() > before {
                 break;
             }
@@ -249,7 +234,7 @@ async fn viewers_by_ipv6_get_the_same() {
     let mut viewer = stage.viewer_by(Peer::answering_by_tcp_from(localhost), 0, &VIDEO);
     assert_eq!(listens_at(&stage, &viewer).ip(), localhost);
     viewer.peer.connect().await;
-    let pair = viewer.peer.connection.transport.selected_pair().unwrap();
+    let pair = selected(&viewer.peer);
     assert_eq!(
         (pair.carrier, pair.remote),
         (Carrier::Tcp, listens_at(&stage, &viewer))
@@ -260,7 +245,7 @@ async fn viewers_by_ipv6_get_the_same() {
 async fn connections_come_to_the_worker_of_their_peer() {
     let stage = Stage::with_tcp(2);
     let mut viewers: Vec<Viewer> = (0..2)
-        .map(|worker| stage.viewer_by(Peer::answering_by_tcp(), worker, &VIDEO))
+        .map(|worker| stage.viewer_by_tcp(worker, &VIDEO))
         .collect();
     let ports: Vec<SocketAddr> = viewers.iter().map(|v| listens_at(&stage, v)).collect();
     assert_eq!(ports, stage.media.listeners().collect::<Vec<_>>());
@@ -269,9 +254,8 @@ async fn connections_come_to_the_worker_of_their_peer() {
         viewer.peer.connect().await;
     }
     // Another worker's port is nobody's way to a peer.
-    let mut stream = TcpStream::connect(ports[1]).unwrap();
     let user = format!("{}:else", viewers[0].ufrag);
-    stream.write_all(&check(user.as_bytes())).unwrap();
+    let mut stream = say(ports[1], &check(user.as_bytes()));
     assert!(is_closed(&mut stream));
     let tcp = counted(&stage, |tcp| tcp.accepted == 3 && tcp.connections == 2).await;
     assert_eq!(refused(&tcp, "unknown_peer"), 1);
@@ -280,7 +264,7 @@ async fn connections_come_to_the_worker_of_their_peer() {
 #[tokio::test]
 async fn the_end_of_a_peer_closes_its_connection() {
     let stage = Stage::with_tcp(1);
-    let mut viewer = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let mut viewer = stage.viewer_by_tcp(0, &VIDEO);
     viewer.peer.connect().await;
     counted(&stage, |tcp| tcp.connections == 1).await;
     stage.media.close_peer(viewer.id);
@@ -294,9 +278,8 @@ async fn the_end_of_a_peer_closes_its_connection() {
 #[tokio::test]
 async fn who_is_no_peer_is_closed() {
     let stage = Stage::with_tcp(1);
-    let viewer = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let viewer = stage.viewer_by_tcp(0, &VIDEO);
     let server = listens_at(&stage, &viewer);
-    let connect = || TcpStream::connect(server).unwrap();
     for (first, kind) in [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "not_a_check"),
         (frame(&[22, 254, 253, 0, 0]), "not_a_check"),
@@ -304,23 +287,20 @@ async fn who_is_no_peer_is_closed() {
         (check(b"nobody:else"), "unknown_peer"),
     ] {
         let before = refused(&stage.media.totals().tcp, kind);
-        let mut stream = connect();
-        stream.write_all(&first).unwrap();
+        let mut stream = say(server, &first);
         assert!(is_closed(&mut stream), "{kind}");
         counted(&stage, |tcp| refused(tcp, kind) == before + 1).await;
     }
-    drop(connect());
+    drop(say(server, &[]));
     counted(&stage, |tcp| refused(tcp, "left") == 1).await;
     // A check that has no integrity is for a peer, but of nobody.
     let user = format!("{}:else", viewer.ufrag);
-    let mut stream = connect();
-    stream.write_all(&check(user.as_bytes())).unwrap();
+    let mut stream = say(server, &check(user.as_bytes()));
     assert!(is_closed(&mut stream));
     counted(&stage, |tcp| refused(tcp, "refused_check") == 1).await;
     // Silence is not waited out for long.
     let since = Instant::now();
-    let mut stream = connect();
-    stream.write_all(&[0]).unwrap();
+    let mut stream = say(server, &[0]);
     assert!(is_closed(&mut stream));
     assert!(since.elapsed() >= Duration::from_secs(4));
     counted(&stage, |tcp| {
@@ -332,16 +312,14 @@ async fn who_is_no_peer_is_closed() {
 #[tokio::test]
 async fn too_many_strangers_displace_each_other_and_nobody_else() {
     let stage = Stage::with_tcp(1);
-    let mut viewer = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let mut viewer = stage.viewer_by_tcp(0, &VIDEO);
     viewer.peer.connect().await;
     let server = listens_at(&stage, &viewer);
-    let strangers: Vec<TcpStream> = (0..300)
-        .map(|_| TcpStream::connect(server).unwrap())
-        .collect();
+    let strangers: Vec<TcpStream> = (0..300).map(|_| say(server, &[])).collect();
     let tcp = counted(&stage, |tcp| tcp.accepted == 301).await;
     // All come from one address.
     assert!(refused(&tcp, "displaced") >= 300 - 64, "{tcp:?}");
-    let mut another = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let mut another = stage.viewer_by_tcp(0, &VIDEO);
     another.peer.connect().await;
     assert!(viewer.peer.connection.transport.is_connected());
     drop(strangers);
@@ -351,17 +329,11 @@ async fn too_many_strangers_displace_each_other_and_nobody_else() {
 #[tokio::test]
 async fn who_does_not_read_loses_whole_frames_and_holds_up_nobody() {
     let stage = Stage::with_tcp(1);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 1_000);
-    let source = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
-    let mut stuck = stage.viewer_by(Peer::answering_by_tcp(), 0, &VIDEO);
+    let (mut sender, source) = stage.fed(1_000);
+    let mut stuck = stage.viewer_by_tcp(0, &VIDEO);
     let mut by_udp = stage.viewer(0, &VIDEO).await;
     for viewer in [&mut stuck, &mut by_udp] {
-        let options = RouteOptions::default();
-        stage.media.route(source.id, viewer.tracks[0], options);
-        viewer.peer.connect().await;
+        stage.show(source.id, viewer).await;
     }
     sender.start(&mut by_udp.peer).await;
     let patience = Instant::now() + Duration::from_secs(20);
@@ -382,8 +354,7 @@ async fn who_does_not_read_loses_whole_frames_and_holds_up_nobody() {
     }
     // It reads again: all frames that it gets are whole, and those that follow get through.
     for _ in 0..200 {
-        let until = Instant::now() + Duration::from_millis(20);
-        stuck.peer.run_until(|_| Instant::now() > until).await;
+        stuck.peer.run_for(Duration::from_millis(20)).await;
         sender.picture(false, 1);
     }
     stuck

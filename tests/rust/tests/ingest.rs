@@ -74,11 +74,7 @@ fn keyframe_request(socket: &UdpSocket) -> u32 {
 #[tokio::test]
 async fn viewers_of_all_workers_get_every_packet_in_order() {
     let stage = Stage::start(2);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 65_500);
-    let ingest = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
+    let (mut sender, ingest) = stage.fed(65_500);
     for worker in 0..2 {
         let mut viewer = stage.watch(worker, ingest.id).await;
         sender.start(&mut viewer.peer).await;
@@ -192,11 +188,7 @@ async fn new_viewers_get_the_kept_keyframe_and_what_followed_without_asking_for_
 #[tokio::test]
 async fn a_paused_viewer_goes_on_with_the_kept_picture_and_without_a_gap() {
     let stage = Stage::start(1);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 500);
-    let ingest = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
+    let (mut sender, ingest) = stage.fed(500);
     let keep = KeyframeCache {
         max_age: Duration::ZERO,
         max_bytes: 1 << 20,
@@ -319,8 +311,7 @@ async fn an_ingest_that_is_removed_leaves_its_viewers_to_another() {
         viewer.peer.packets.drain(..viewer.peer.packets.len() - 1);
         while tags(&viewer.peer).last().is_none_or(|tag| *tag < 20_000) {
             second.picture(true, 1);
-            let until = Instant::now() + Duration::from_millis(20);
-            viewer.peer.run_until(|_| Instant::now() > until).await;
+            viewer.peer.run_for(Duration::from_millis(20)).await;
         }
         assert_continuous(&viewer.peer);
     }
@@ -334,11 +325,7 @@ async fn an_ingest_that_is_removed_leaves_its_viewers_to_another() {
 #[tokio::test]
 async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
     let stage = Stage::start(1);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 700);
-    let ingest = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
+    let (mut sender, ingest) = stage.fed(700);
     let mut viewer = stage.watch(0, ingest.id).await;
     sender.start(&mut viewer.peer).await;
     stage.media.set_ingest_enabled(ingest.id, false);
@@ -366,8 +353,7 @@ async fn what_comes_while_an_ingest_is_disabled_is_left_out_without_a_gap() {
     let resumed = sender.sequence;
     while tags(&viewer.peer).last().is_none_or(|tag| *tag < resumed) {
         sender.picture(true, 1);
-        let until = Instant::now() + Duration::from_millis(20);
-        viewer.peer.run_until(|_| Instant::now() > until).await;
+        viewer.peer.run_for(Duration::from_millis(20)).await;
     }
     assert!(!tags(&viewer.peer).contains(&(resumed - 1)));
     assert_continuous(&viewer.peer);
@@ -462,8 +448,7 @@ async fn a_source_is_told_the_lowest_bitrate_of_its_viewers_and_they_its_clock()
         control.send(&report(70, sender.timestamp));
         sender.picture(true, 1);
         for viewer in &mut viewers {
-            let until = Instant::now() + Duration::from_millis(20);
-            viewer.peer.run_until(|_| Instant::now() > until).await;
+            viewer.peer.run_for(Duration::from_millis(20)).await;
         }
         let mut buf = [0; 1_500];
         while let Ok(len) = control.socket.recv(&mut buf) {

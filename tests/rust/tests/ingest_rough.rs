@@ -26,11 +26,7 @@ async fn what_fifty_viewers_lose_is_repaired_from_one_history() {
     const VIEWERS: u64 = 50;
     const PICTURES: usize = 100;
     let stage = Stage::start(2);
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 100);
-    let ingest = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
+    let (mut sender, ingest) = stage.fed(100);
     let mut viewers = Vec::new();
     for n in 0..VIEWERS {
         let mut viewer = stage.watch(n as usize % 2, ingest.id).await;
@@ -105,8 +101,7 @@ async fn a_flood_on_one_port_takes_nothing_from_another() {
     };
     for _ in 0..50 {
         sender.picture(false, 3);
-        let until = Instant::now() + Duration::from_millis(10);
-        viewer.peer.run_until(|_| Instant::now() > until).await;
+        viewer.peer.run_for(Duration::from_millis(10)).await;
     }
     let got = viewer.peer.packets.len();
     assert!(got > 150, "{got}");
@@ -208,16 +203,11 @@ async fn noise_on_every_port_breaks_nothing() {
             sender.send(&datagram);
         }
         if round % 50 == 0 {
-            let until = Instant::now() + Duration::from_millis(5);
-            viewers[0].peer.run_until(|_| Instant::now() > until).await;
+            viewers[0].peer.run_for(Duration::from_millis(5)).await;
         }
     }
     // All goes on: a good stream on a new ingest, and on one that was shouted at.
-    let socket = listen();
-    let mut sender = Sender::new(socket.local(), 5);
-    let ingest = stage
-        .media
-        .add_ingest(vp8_ingest(IngestFeed::socket(socket)));
+    let (mut sender, ingest) = stage.fed(5);
     for worker in 0..2 {
         let mut viewer = stage.watch(worker, ingest.id).await;
         sender.start(&mut viewer.peer).await;
@@ -256,8 +246,7 @@ async fn an_encoding_that_stops_gives_way_to_a_lower_one() {
             for sender in &mut senders[..alive] {
                 sender.picture(true, 2);
             }
-            let until = Instant::now() + Duration::from_millis(20);
-            viewer.peer.run_until(|_| Instant::now() > until).await;
+            viewer.peer.run_for(Duration::from_millis(20)).await;
             while let Ok(event) = stage.events.try_recv() {
                 if let Event::Layer { layer: now, .. } = event.event {
                     layer = now;

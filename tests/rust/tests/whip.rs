@@ -252,8 +252,7 @@ async fn a_publisher_that_vanished_gives_way_though_clients_are_told_of_no_silen
     while !flows(&mut viewer).await {
         first.send(0, packets * 3_000, &[0x10, 0x10, 0, 0]).await;
         packets += 1;
-        let until = Instant::now() + Duration::from_millis(20);
-        first.run_until(|_| Instant::now() > until).await;
+        first.run_for(Duration::from_millis(20)).await;
     }
     let vanished = Instant::now();
     drop(first);
