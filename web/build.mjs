@@ -1,15 +1,20 @@
 // Bundles the pages into dist/, which the server embeds. No output of it asks another host for anything.
 import { build } from 'esbuild';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 
 const root = new URL('.', import.meta.url).pathname;
 const dist = `${root}dist`;
 
-rmSync(dist, { recursive: true, force: true });
-mkdirSync(dist);
-cpSync(`${root}static`, dist, { recursive: true });
+/** What dist/ shall hold, by name. */
+const files = new Map(filesIn(`${root}static`).map((name) => [name, readFileSync(join(root, 'static', name))]));
 for (const name of readdirSync(`${root}pages`)) {
-  writeFileSync(`${dist}/${name}`, page(readFileSync(`${root}pages/${name}`, 'utf8'), name));
+  files.set(name, Buffer.from(page(readFileSync(`${root}pages/${name}`, 'utf8'), name)));
+}
+
+/** The names of all files in a folder, and in those in it. */
+function filesIn(folder) {
+  return readdirSync(folder, { recursive: true }).filter((name) => statSync(join(folder, name)).isFile());
 }
 
 /**
@@ -29,10 +34,11 @@ function page(text, name) {
   });
 }
 
-await build({
+const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: ['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/style.css'],
   outdir: dist,
+  write: false,
   bundle: true,
   splitting: true,
   format: 'esm',
@@ -42,3 +48,17 @@ await build({
   legalComments: 'eof',
   logLevel: 'warning',
 });
+for (const { path, contents } of outputFiles) files.set(relative(dist, path), Buffer.from(contents));
+
+// What is as it was stays untouched: the server, which embeds it, need not be built again.
+mkdirSync(dist, { recursive: true });
+const kept = new Set();
+for (const name of filesIn(dist)) {
+  if (files.get(name)?.equals(readFileSync(join(dist, name)))) kept.add(name);
+  else rmSync(join(dist, name));
+}
+for (const [name, contents] of files) {
+  if (kept.has(name)) continue;
+  mkdirSync(dirname(join(dist, name)), { recursive: true });
+  writeFileSync(join(dist, name), contents);
+}
