@@ -91,8 +91,8 @@ pub struct Options {
     /// Threads that run the participants
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub load_threads: u32,
-    /// A network whose addresses are all this machine's: each participant takes one, and they share a
-    /// socket, which costs hammer and the receiving side of the kernel less. lab gives it
+    /// A network whose addresses are all this machine's: each participant takes one, and they share
+    /// few sockets, which costs hammer and the receiving side of the kernel less. lab gives it
     #[arg(long, value_name = "NETWORK")]
     pub addresses: Option<Addresses>,
     /// The core that all of hammer runs on
