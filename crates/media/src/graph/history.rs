@@ -13,18 +13,25 @@ use super::Packet;
 const FIRST_SLOTS: usize = 32;
 /// Slots that a history grows to at most: 1,024 packets of a 12 Mbit/s stream are a second.
 const MAX_SLOTS: usize = 1_024;
+/// A history whose packets are so many times (11 / 5) older than they need be when they are displaced gives half of its slots
+/// back, if that stays so for so long: bursts make it grow, such as after a moment in which nothing was read.
+const ROOMY: (u32, u32) = (11, 5);
+const ROOMY_FOR: Duration = Duration::from_secs(10);
 /// Packets that others still held when they were displaced and that are kept for their buffers, and how many of
 /// them are looked at for one that nobody holds any more.
 const MAX_HELD: usize = 128;
 const LOOKED_AT: usize = 4;
 
-/// A ring of packets by sequence number. It grows until it spans `window`, then reuses its buffers.
+/// A ring of packets by sequence number. It grows until it spans `window`, then reuses its buffers; when it has spanned more
+/// than twice of it for some time, it shrinks.
 #[derive(Debug)]
 pub(crate) struct History {
     slots: Vec<Option<Arc<Packet>>>,
     window: Duration,
     /// Displaced while a pacer, another worker or an outlet held them.
     held: VecDeque<Arc<Packet>>,
+    /// Since when half of the slots would do.
+    roomy_since: Option<Instant>,
 }
 
 impl History {
@@ -34,6 +41,7 @@ impl History {
             slots: Vec::new(),
             window,
             held: VecDeque::new(),
+            roomy_since: None,
         }
     }
 
@@ -111,6 +119,7 @@ impl History {
     pub(crate) fn clear(&mut self) {
         self.slots = Vec::new();
         self.held = VecDeque::new();
+        self.roomy_since = None;
     }
 
     fn slot(&mut self, seq: SeqNo) -> Option<&mut Option<Arc<Packet>>> {
@@ -118,23 +127,49 @@ impl History {
         self.slots.get_mut(seq.0 as usize & mask)
     }
 
-    /// Grows when the packet that `seq` displaces is younger than the window.
+    /// Grows when the packet that `seq` displaces is younger than the window, and shrinks when all have been much older for
+    /// some time.
     fn make_room(&mut self, seq: SeqNo, now: Instant) {
         if self.slots.is_empty() {
             self.slots.resize(FIRST_SLOTS, None);
         }
         let window = self.window;
-        let young = |slot: &Option<Arc<Packet>>| {
-            slot.as_ref()
-                .is_some_and(|p| p.seq != seq && now.saturating_duration_since(p.arrival) < window)
+        while self.slots.len() < MAX_SLOTS
+            && self.displaced_age(seq, now).is_some_and(|age| age < window)
+        {
+            self.resize(self.slots.len() * 2);
+            self.roomy_since = None;
+        }
+        let Some(age) = self.displaced_age(seq, now) else {
+            return;
         };
-        while self.slots.len() < MAX_SLOTS && self.slot(seq).is_some_and(|slot| young(slot)) {
-            let slots = self.slots.len() * 2;
-            let old = std::mem::replace(&mut self.slots, vec![None; slots]);
-            for packet in old.into_iter().flatten() {
-                if let Some(slot) = self.slot(packet.seq) {
-                    *slot = Some(packet);
-                }
+        let (times, parts) = ROOMY;
+        if age * parts < window * times || self.slots.len() <= FIRST_SLOTS {
+            self.roomy_since = None;
+            return;
+        }
+        let since = *self.roomy_since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= ROOMY_FOR {
+            self.resize(self.slots.len() / 2);
+            self.roomy_since = None;
+        }
+    }
+
+    /// How old the packet is that `seq` displaces; none if there is none, or it is the same one.
+    fn displaced_age(&self, seq: SeqNo, now: Instant) -> Option<Duration> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let packet = self.slots.get(seq.0 as usize & mask)?.as_ref()?;
+        (packet.seq != seq).then(|| now.saturating_duration_since(packet.arrival))
+    }
+
+    /// Gives all packets their places among `slots` slots, a power of two; of two for one place the newer one stays.
+    fn resize(&mut self, slots: usize) {
+        let old = std::mem::replace(&mut self.slots, vec![None; slots]);
+        for packet in old.into_iter().flatten() {
+            if let Some(slot) = self.slot(packet.seq)
+                && slot.as_ref().is_none_or(|there| there.seq < packet.seq)
+            {
+                *slot = Some(packet);
             }
         }
     }
@@ -203,6 +238,42 @@ mod tests {
         assert_eq!(history.held.len(), MAX_HELD);
         history.clear();
         assert!(history.held.is_empty());
+    }
+
+    #[test]
+    fn what_a_burst_made_it_grow_to_is_given_back() {
+        let start = Instant::now();
+        let mut history = History::new(Duration::from_secs(1));
+        // 200 packets a second; once nothing is read for a second.
+        let at = |seq: u64| {
+            let ms = seq * 5;
+            let read_ms = if (3_000..4_000).contains(&ms) {
+                4_000
+            } else {
+                ms
+            };
+            start + Duration::from_millis(read_ms)
+        };
+        let mut slots = Vec::new();
+        for seq in 0..6_000 {
+            fill(&mut history, seq..seq + 1, at(seq));
+            if slots.last() != Some(&history.slots.len()) {
+                slots.push(history.slots.len());
+            }
+            let kept = (seq.saturating_sub(199)..=seq).all(|seq| history.get(SeqNo(seq)).is_some());
+            assert!(kept, "the last second, at {seq}");
+        }
+        assert_eq!(slots, [32, 64, 128, 256, 512, 256]);
+    }
+
+    #[test]
+    fn a_stream_that_falls_silent_for_a_while_does_not_shrink_it_at_once() {
+        let start = Instant::now();
+        let mut history = History::new(Duration::from_secs(1));
+        fill(&mut history, 0..200, start);
+        let later = start + Duration::from_secs(60);
+        fill(&mut history, 200..260, later);
+        assert_eq!(history.slots.len(), 256);
     }
 
     #[test]
