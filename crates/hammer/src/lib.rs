@@ -18,6 +18,7 @@ pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod source;
+pub mod stalls;
 pub mod traffic;
 pub mod usage;
 pub mod viewer;

@@ -89,6 +89,7 @@ fn line(sample: &Sample) -> String {
         received_bytes,
         expected_packets,
         received_packets,
+        stalls,
         ..
     } = sample;
     let mut line = format!(
@@ -116,6 +117,10 @@ fn line(sample: &Sample) -> String {
     }
     if let Some(load) = &sample.load {
         line += &format!("  hammer {} cores", digits(load.cpu_cores));
+    }
+    for stalls in stalls.iter().filter(|stalls| stalls.count > 0) {
+        let total = time_us(stalls.total_ms * 1e3);
+        line += &format!("  core {} stalled {total}", stalls.core);
     }
     line
 }

@@ -8,6 +8,7 @@ use procfs::process::Process;
 use procfs::{CpuInfo, Current, CurrentSI, KernelStats, ProcError, ProcResult};
 
 use crate::record::{LinkUse, LoadUse, Machine, ServerUse, ThreadUse};
+use crate::stalls::{Stall, Watch, WatchError};
 
 /// How many of the busiest threads are kept.
 const BUSIEST: usize = 8;
@@ -26,6 +27,10 @@ pub struct Options {
     /// The interface of this network namespace that leads to the server: its traffic is recorded
     #[arg(long, value_name = "INTERFACE")]
     pub link: Option<String>,
+    /// See for how long the server's cores and hammer's stand still, by a thread on each that wakes each millisecond
+    /// before all others (as root only; half a percent of a core): delays are given for the calm seconds, too
+    #[arg(long)]
+    pub watch_cores: bool,
 }
 
 /// What was used between two samples.
@@ -39,6 +44,8 @@ pub struct Usage {
     pub link: Option<LinkUse>,
     /// hammer's own.
     pub load: LoadUse,
+    /// When watched cores stood still.
+    pub stalls: Vec<Stall>,
 }
 
 /// The machine that this runs on; what it does not say is left empty.
@@ -60,6 +67,7 @@ pub struct Sampler {
     own_pid: i32,
     server_cores: Vec<usize>,
     own_cores: Vec<usize>,
+    watch: Option<Watch>,
     samples: u64,
     pss_bytes: Option<u64>,
     before: Counters,
@@ -80,6 +88,9 @@ pub enum UsageError {
     /// There is no such interface.
     #[error("there is no interface {0} here")]
     Interface(String),
+    /// Cores cannot be watched.
+    #[error("--watch-cores: {0}")]
+    Watch(#[from] WatchError),
     /// /proc does not have what is needed.
     #[error("/proc: {0}")]
     Proc(#[from] ProcError),
@@ -96,11 +107,19 @@ impl Sampler {
             None => Vec::new(),
         };
         let own_cores = allowed_cores(&own)?;
+        let mut watched = [server_cores.as_slice(), &own_cores].concat();
+        watched.sort_unstable();
+        watched.dedup();
+        let watch = match options.watch_cores {
+            true => Some(Watch::start(&watched)?),
+            false => None,
+        };
         let mut this = Self {
             own_pid: own.pid,
             options,
             server_cores,
             own_cores,
+            watch,
             samples: 0,
             pss_bytes: None,
             before: Counters::at(Instant::now()),
@@ -121,6 +140,11 @@ impl Sampler {
     /// The cores that the server may use.
     pub fn server_cores(&self) -> &[usize] {
         &self.server_cores
+    }
+
+    /// The cores that are watched for stalls.
+    pub fn watched_cores(&self) -> &[usize] {
+        self.watch.as_ref().map(Watch::cores).unwrap_or_default()
     }
 
     /// The next sample reads the proportional memory, whether it is its turn or not.
@@ -160,6 +184,7 @@ impl Sampler {
             server,
             link,
             load,
+            stalls: self.watch.as_ref().map(Watch::take).unwrap_or_default(),
         })
     }
 
@@ -398,6 +423,7 @@ mod tests {
         let options = Options {
             server_pid: Some(pid),
             link: Some("lo".to_owned()),
+            ..Options::default()
         };
         let mut sampler = Sampler::new(options).unwrap();
         // Until the kernel has counted some of its work: no fixed time.
@@ -435,6 +461,7 @@ mod tests {
         let options = Options {
             server_pid: i32::try_from(std::process::id()).ok(),
             link: None,
+            ..Options::default()
         };
         let mut sampler = Sampler::new(options).unwrap();
         let pss = |usage: Usage| usage.server.unwrap().pss_bytes.unwrap();
@@ -460,12 +487,14 @@ mod tests {
         let options = Options {
             server_pid: None,
             link: Some("nowhere0".to_owned()),
+            ..Options::default()
         };
         let error = Sampler::new(options).unwrap_err();
         assert_eq!(error.to_string(), "there is no interface nowhere0 here");
         let options = Options {
             server_pid: Some(i32::MAX),
             link: None,
+            ..Options::default()
         };
         assert!(matches!(
             Sampler::new(options),

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use crate::record::{Report, RunRecord, Sample};
+use crate::stalls::Stalls;
 
 /// A column: its name and what stands in it; nothing where nothing was measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
 
-const COLUMNS: [Column; 33] = [
+const COLUMNS: [Column; 35] = [
     ("scenario", |run, _| text(&run.scenario.name)),
     ("server", |run, _| text(&run.server.name)),
     ("round", |run, _| Some(run.round.to_string())),
@@ -75,7 +76,20 @@ const COLUMNS: [Column; 33] = [
     ("stolen_cores", |_, s| {
         number(s.load.as_ref().map(|l| l.stolen_cores))
     }),
+    ("server_stalled_ms", |run, s| stalled(run, s, true)),
+    ("load_stalled_ms", |run, s| stalled(run, s, false)),
 ];
+
+/// For how long cores stood still, the server's or the others; none if nobody watched.
+fn stalled(run: &RunRecord, sample: &Sample, server: bool) -> Option<String> {
+    let of = |stalls: &&Stalls| run.server.cores.contains(&stalls.core) == server;
+    let total_ms = sample
+        .stalls
+        .iter()
+        .filter(of)
+        .map(|stalls| stalls.total_ms);
+    (!sample.stalls.is_empty()).then(|| number(Some(total_ms.sum())))?
+}
 
 /// Writes the names of the columns and all samples of all runs.
 pub(super) fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {

@@ -95,6 +95,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             server_threads: Some(6),
             load_cpu_cores: Some(cpu * 0.6),
             delay: Some(delay),
+            calm: None,
             send_late: None,
             longest_gap_ms: Some(34.0),
         });
@@ -150,6 +151,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             joins_per_cpu_s: Some(if name == "janus" { 280.0 } else { 1_700.0 }),
             join_delay: Some(delays(90_000.0)),
             delay: best.delay,
+            calm: None,
             longest_gap_ms: Some(34.0),
             peer_connections: best.peer_connections,
             cpu_ns_per_packet: best

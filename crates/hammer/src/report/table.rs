@@ -3,7 +3,7 @@
 use super::compare;
 use super::view::{Group, Section, Spread, sections};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, ratio, time_us};
-use crate::record::{Report, RunRecord, Summary};
+use crate::record::{Calm, Report, RunRecord, Summary};
 
 /// A column: its heading and a server's entry.
 struct Column {
@@ -151,10 +151,21 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         column("held p99", time_us, |s| {
             Some(s.held.as_ref()?.delay?.p99_us)
         }),
+        column("calm", percent, |s| Some(calm(s)?.share)),
+        column("calm p50", time_us, |s| Some(calm(s)?.delay?.p50_us)),
+        column("calm p99", time_us, |s| Some(calm(s)?.delay?.p99_us)),
         column("longest gap", |ms| time_us(ms * 1e3), |s| s.longest_gap_ms),
         column("in frames", digits, |s| s.longest_gap_frames),
     ]);
     columns
+}
+
+/// What no stall delayed, of what was held or else of the best step.
+fn calm(summary: &Summary) -> Option<Calm> {
+    match &summary.held {
+        Some(held) => held.calm,
+        None => summary.calm,
+    }
 }
 
 /// Participants for all of the server's CPU time, if it had some left: each is taken to cost the same.

@@ -9,8 +9,10 @@ use super::ScenarioError;
 use super::crowd::Crowd;
 use crate::figures;
 use crate::progress::Progress;
-use crate::record::{DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
+use crate::record::{Calm, DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
+use crate::stalls::{Stall, Stalls};
 use crate::usage::Sampler;
+use crate::viewer::Delayed;
 
 /// A sample of less would say nothing.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -33,6 +35,10 @@ pub(super) struct Recorder<'a> {
     open: Option<Gathered>,
     join_delays: Vec<f64>,
     ended: u32,
+    /// When watched cores stood still, in this sample and the one before.
+    stalls: Vec<Stall>,
+    /// How many of them are of the last sample.
+    last_stalls: usize,
     warnings: Vec<String>,
     /// The median of delays in a step that counts as carried is no longer.
     max_delay_us: Option<f64>,
@@ -47,6 +53,8 @@ struct Gathered {
     first_sample: usize,
     delays_us: Vec<f64>,
     late_us: Vec<f64>,
+    /// Of packets that no stall can have delayed.
+    calm_us: Vec<f64>,
 }
 
 impl<'a> Recorder<'a> {
@@ -69,6 +77,8 @@ impl<'a> Recorder<'a> {
             open: None,
             join_delays: Vec::new(),
             ended: 0,
+            stalls: Vec::new(),
+            last_stalls: 0,
             warnings: Vec::new(),
             max_delay_us: max_delay_ms.map(|ms| ms * 1e3),
         }
@@ -106,9 +116,12 @@ impl<'a> Recorder<'a> {
         let mut joins = self.crowd.take_joins();
         self.join_delays.extend_from_slice(&joins.delays_us);
         self.ended += joins.ended;
+        let stalls = self.note_stalls(usage.stalls);
         let findings = &mut window.findings;
+        let mut delays: Vec<f64> = findings.delays.iter().map(|delayed| delayed.us).collect();
         if let Some(open) = &mut self.open {
-            open.delays_us.extend_from_slice(&findings.delays_us);
+            open.calm_us.extend(calm_us(&findings.delays, &self.stalls));
+            open.delays_us.extend_from_slice(&delays);
             open.late_us.extend_from_slice(&window.late_us);
         }
         let mut load = usage.load;
@@ -132,16 +145,28 @@ impl<'a> Recorder<'a> {
             refused_packets: findings.strange,
             longest_gap_ms: (findings.packets > 0)
                 .then_some(window.longest_gap.as_secs_f64() * 1e3),
-            delay: Delays::of(&mut findings.delays_us),
+            delay: Delays::of(&mut delays),
             send_late: Delays::of(&mut window.late_us),
             join_delay: Delays::of(&mut joins.delays_us),
             server: usage.server,
             link: usage.link,
             load: Some(load),
+            stalls,
         };
         self.progress.sample(&sample);
         self.samples.push(sample);
         Ok(())
+    }
+
+    /// Forgets the stalls before the last sample; gives those since then, core by core.
+    fn note_stalls(&mut self, new: Vec<Stall>) -> Vec<Stalls> {
+        let cores = self.sampler.watched_cores().iter();
+        let stalls = cores.map(|core| Stalls::of(*core, &new)).collect();
+        let old = self.stalls.len().saturating_sub(self.last_stalls);
+        self.stalls.drain(..old);
+        self.last_stalls = new.len();
+        self.stalls.extend(new);
+        stalls
     }
 
     /// From here on the load is constant.
@@ -150,8 +175,7 @@ impl<'a> Recorder<'a> {
         self.open = Some(Gathered {
             start_s: self.at_s(),
             first_sample: self.samples.len(),
-            delays_us: Vec::new(),
-            late_us: Vec::new(),
+            ..Gathered::default()
         });
         Ok(())
     }
@@ -166,6 +190,12 @@ impl<'a> Recorder<'a> {
         let mut step = step(open.start_s, samples);
         step.delay = Delays::of(&mut open.delays_us);
         step.send_late = Delays::of(&mut open.late_us);
+        if !self.sampler.watched_cores().is_empty() {
+            step.calm = Some(Calm {
+                share: open.calm_us.len() as f64 / open.delays_us.len().max(1) as f64,
+                delay: Delays::of(&mut open.calm_us),
+            });
+        }
         let median = step.delay.map(|delay| delay.p50_us);
         step.carried &= in_time(median, self.max_delay_us);
         self.progress.step(&step);
@@ -262,12 +292,24 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
         server_threads: server.map(|server| server.threads),
         load_cpu_cores: cpu_cores(samples, |s| s.load.as_ref().map(|load| load.cpu_cores)),
         delay: None,
+        calm: None,
         send_late: None,
         longest_gap_ms: samples
             .iter()
             .filter_map(|s| s.longest_gap_ms)
             .max_by(f64::total_cmp),
     }
+}
+
+/// The delays that no stall can have caused.
+fn calm_us<'a>(delays: &'a [Delayed], stalls: &'a [Stall]) -> impl Iterator<Item = f64> + 'a {
+    let arrived =
+        |delayed: &Delayed| delayed.sent + Duration::from_secs_f64(delayed.us.max(0.0) / 1e6);
+    let is_calm = move |delayed: &&Delayed| {
+        let (from, to) = (delayed.sent, arrived(delayed));
+        !stalls.iter().any(|stall| stall.disturbs(from, to))
+    };
+    delays.iter().filter(is_calm).map(|delayed| delayed.us)
 }
 
 /// Whether half of the packets came within the time that is allowed.
@@ -317,6 +359,7 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
         cpu_ns_per_packet: best.or(most).and_then(ns_per_packet),
         limited_bps: best.or(most).and_then(|step| step.limited_bps),
         delay: best.and_then(|step| step.delay),
+        calm: best.and_then(|step| step.calm),
         longest_gap_ms: samples
             .iter()
             .filter_map(|s| s.longest_gap_ms)

@@ -210,6 +210,7 @@ impl Run<'_> {
             delivered_share: step.delivered_share,
             server_cpu_cores: step.server_cpu_cores,
             delay: step.delay,
+            calm: step.calm,
         });
         Ok(())
     }

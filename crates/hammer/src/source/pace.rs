@@ -26,6 +26,11 @@ impl Due {
         due
     }
 
+    /// From one time to the next.
+    pub(crate) fn period(&self) -> Duration {
+        self.period
+    }
+
     /// When it is due.
     pub(crate) fn at(&self) -> Instant {
         self.at
@@ -47,6 +52,43 @@ impl Due {
         let behind = now.saturating_duration_since(self.at).as_nanos();
         let periods = behind.div_ceil(self.period.as_nanos().max(1));
         self.at += self.period * u32::try_from(periods).unwrap_or(u32::MAX);
+    }
+}
+
+/// What was held up is made up for so much faster than it is due.
+const CATCH_UP: f64 = 1.25;
+
+/// The least time between what many sources send.
+///
+/// Sources that one thread stands for are held up together, when its core is taken away. Sources on machines of their own
+/// are not, and so do not meet afterwards.
+#[derive(Debug, Default)]
+pub(crate) struct Spacing {
+    gap: Duration,
+    free: Option<Instant>,
+}
+
+impl Spacing {
+    /// For something that is due each of `periods`, which must not be 0.
+    pub(crate) fn of(periods: impl Iterator<Item = Duration>) -> Self {
+        let per_s: f64 = periods.map(|period| period.as_secs_f64().recip()).sum();
+        let gap = Duration::try_from_secs_f64((per_s * CATCH_UP).recip());
+        Self {
+            gap: gap.unwrap_or_default(),
+            free: None,
+        }
+    }
+
+    /// When what is due `at` may be sent.
+    pub(crate) fn not_before(&self, at: Instant) -> Instant {
+        self.free.map_or(at, |free| free.max(at))
+    }
+
+    /// Something was sent that [`Self::not_before`] gave `at` for.
+    pub(crate) fn sent(&mut self, at: Instant, now: Instant) {
+        // What a moment of sleep was too long is made up for at once.
+        let from = at.max(now.checked_sub(self.gap).unwrap_or(now));
+        self.free = Some(from + self.gap);
     }
 }
 
@@ -88,6 +130,29 @@ mod tests {
         assert!(due.take(ms(45)).is_some() && due.take(ms(45)).is_none());
         assert!(due.take(ms(1_003)).is_some());
         assert_eq!(due.at(), ms(1_020), "in the phase that it had");
+    }
+
+    #[test]
+    fn sources_that_were_held_up_together_do_not_meet() {
+        let start = Instant::now();
+        let ms = |n| start + Duration::from_millis(n);
+        // Ten that are due each 100 ms: one each 10 ms, or 8 to catch up.
+        let mut spacing = Spacing::of([Duration::from_millis(100); 10].into_iter());
+        let mut now = start;
+        let mut send = |due: Instant, awake: Instant| {
+            let at = spacing.not_before(due);
+            now = at.max(awake);
+            spacing.sent(at, now);
+            now
+        };
+        assert_eq!(send(ms(0), ms(0)), ms(0));
+        assert_eq!(send(ms(10), ms(11)), ms(11));
+        // From here on its core stood still for a while.
+        let made_up: Vec<Instant> = (2..=8).map(|n| send(ms(n * 10), ms(60))).collect();
+        // The moment of waking is made up for at once.
+        let expected = [60, 60, 68, 76, 84, 92, 100].map(ms);
+        assert_eq!(made_up, expected);
+        assert_eq!(Spacing::default().not_before(start), start);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The thread that sends a source's packets to mountpoints, paced by frame.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +11,7 @@ use std::{io, thread};
 
 use portunus_udp::{DATAGRAM_BYTES, SendBatch, run_first};
 
-use super::pace::{Due, Lateness};
+use super::pace::{Due, Lateness, Spacing};
 use super::{AUDIO, Packets, Sent, VIDEO, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
@@ -91,9 +93,13 @@ impl Source {
         let batch = config
             .gso
             .then(|| SendBatch::new(FRAME_PACKETS * DATAGRAM_BYTES, FRAME_PACKETS, true));
+        let spacing = match config.aligned {
+            true => Spacing::default(),
+            false => Spacing::of(feeds.iter().flat_map(Feed::periods)),
+        };
         let thread = thread::Builder::new()
             .name("source".to_owned())
-            .spawn(move || run(&mut feeds, batch, &lateness, &stopped))?;
+            .spawn(move || run(&mut feeds, batch, &lateness, spacing, &stopped))?;
         Ok(Self {
             stop,
             thread: Some(thread),
@@ -151,9 +157,21 @@ impl Feed {
         })
     }
 
-    /// Sends what is due; says when there is more to do.
-    fn send(&mut self, batch: &mut Option<SendBatch>, lateness: &Lateness) -> Option<Instant> {
-        let now = Instant::now();
+    /// The times between two of what it sends.
+    fn periods(&self) -> impl Iterator<Item = Duration> + use<> {
+        let both = [&self.video, &self.audio];
+        let periods = both.map(|port| port.as_ref().map(|(_, due)| due.period()));
+        periods.into_iter().flatten()
+    }
+
+    /// When there is something to send.
+    fn due(&self) -> Option<Instant> {
+        let both = [&self.video, &self.audio];
+        both.into_iter().flatten().map(|(_, due)| due.at()).min()
+    }
+
+    /// Sends what is due.
+    fn send(&mut self, batch: &mut Option<SendBatch>, lateness: &Lateness, now: Instant) {
         let Self {
             packets,
             sent,
@@ -179,8 +197,6 @@ impl Feed {
             let taken = port.send_each(|put| packets.audio(|_, packet| put(packet)));
             sent.count(AUDIO, taken);
         }
-        let next = [video, audio];
-        next.into_iter().flatten().map(|(_, due)| due.at()).min()
     }
 }
 
@@ -218,18 +234,32 @@ impl Port {
     }
 }
 
-fn run(feeds: &mut [Feed], mut batch: Option<SendBatch>, lateness: &Lateness, stop: &AtomicBool) {
+fn run(
+    feeds: &mut [Feed],
+    mut batch: Option<SendBatch>,
+    lateness: &Lateness,
+    mut spacing: Spacing,
+    stop: &AtomicBool,
+) {
     // Real sources do not wait for each other, and not for those who read: without this right, which
     // root has, frames of several sources may meet.
     run_first();
+    let due = |(index, feed): (usize, &Feed)| Some(Reverse((feed.due()?, index)));
+    let mut queue: BinaryHeap<_> = feeds.iter().enumerate().filter_map(due).collect();
     while !stop.load(Ordering::Relaxed) {
-        let next = feeds
-            .iter_mut()
-            .filter_map(|feed| feed.send(&mut batch, lateness))
-            .min();
         let now = Instant::now();
-        let next = next.unwrap_or(now + AUDIO_PERIOD);
+        let next = queue.peek().map(|Reverse((at, _))| spacing.not_before(*at));
+        if let Some(next) = next.filter(|next| *next <= now)
+            && let Some(Reverse((_, index))) = queue.pop()
+            && let Some(feed) = feeds.get_mut(index)
+        {
+            spacing.sent(next, now);
+            feed.send(&mut batch, lateness, now);
+            queue.extend(feed.due().map(|at| Reverse((at, index))));
+            continue;
+        }
         // Short enough to notice the end soon.
+        let next = next.unwrap_or(now + AUDIO_PERIOD);
         thread::sleep(next.saturating_duration_since(now).min(AUDIO_PERIOD));
     }
 }

@@ -10,6 +10,15 @@ use crate::source::{STREAMS, Stamp};
 /// Packets behind the newest one that can still be told from repetitions.
 const MEMORY: u64 = 64;
 
+/// How long a packet took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Delayed {
+    /// When it left the source, since 1970.
+    pub sent: Duration,
+    /// From then to its arrival, in microseconds.
+    pub us: f64,
+}
+
 /// What decrypting participants found in a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
@@ -23,8 +32,8 @@ pub struct Findings {
     pub repeated: u64,
     /// Packets that were not authentic or had no stamp.
     pub strange: u64,
-    /// From the source's sending to the arrival of each packet, in microseconds.
-    pub delays_us: Vec<f64>,
+    /// Of each packet.
+    pub delays: Vec<Delayed>,
 }
 
 impl Findings {
@@ -35,7 +44,7 @@ impl Findings {
         self.reordered += other.reordered;
         self.repeated += other.repeated;
         self.strange += other.strange;
-        self.delays_us.extend(other.delays_us);
+        self.delays.extend(other.delays);
     }
 }
 
@@ -78,7 +87,10 @@ impl Checker {
         findings.packets += 1;
         // Negative only if the clock was set in between.
         let delay_ns = arrived.as_nanos() as i128 - stamp.sent.as_nanos() as i128;
-        findings.delays_us.push(delay_ns as f64 / 1e3);
+        findings.delays.push(Delayed {
+            sent: stamp.sent,
+            us: delay_ns as f64 / 1e3,
+        });
         let first = Order {
             newest: stamp.number,
             // What came before the first packet is not missed.
@@ -154,7 +166,7 @@ mod tests {
         assert_eq!(findings.packets, 8);
         assert_eq!(findings.lost, 1 + 189);
         assert_eq!((findings.reordered, findings.repeated), (1, 2));
-        let delay = findings.delays_us.first().unwrap();
+        let delay = findings.delays.first().unwrap().us;
         assert!((delay - 150.0).abs() < 1.0, "{delay}");
     }
 

@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 pub use addresses::Addresses;
-pub use check::Findings;
+pub use check::{Delayed, Findings};
 pub use prepare::{Factory, Offered, PrepareError, Prepared};
 
 use crate::source::{Lateness, Sent};

@@ -5,13 +5,15 @@
 //! counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was not measured is
 //! `None`, never 0.
 
+mod file;
+
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::stalls::Stalls;
+pub use file::ReadError;
 
 /// The form of the records that this version writes. Fields may be added within a form; a field that
 /// goes or changes its meaning makes a new one.
@@ -204,6 +206,9 @@ pub struct Sample {
     /// What hammer itself used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadUse>,
+    /// For how long each core stood still, if that was watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Stalls>,
 }
 
 /// How a set of delays is distributed.
@@ -329,12 +334,25 @@ pub struct Step {
     /// From the source's sending to a participant's receiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
+    /// The same of packets that no stall delayed, if stalls were watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calm: Option<Calm>,
     /// How much later than they were due frames left hammer; not a part of `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_late: Option<Delays>,
     /// The longest time that a participant with media got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_ms: Option<f64>,
+}
+
+/// Packets that no stall of a watched core can have delayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calm {
+    /// Their share of all packets whose delay is known.
+    pub share: f64,
+    /// From the source's sending to a participant's receiving; none without such packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
 }
 
 /// The figures that a run is quoted with.
@@ -387,6 +405,9 @@ pub struct Summary {
     /// From the source's sending to a participant's receiving, in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
+    /// The same of packets that no stall delayed, if stalls were watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calm: Option<Calm>,
     /// The longest time that a participant with media got none: in a storm or churn, one of those who were
     /// there before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -420,6 +441,9 @@ pub struct Held {
     /// From the source's sending to a participant's receiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,
+    /// The same of packets that no stall delayed, if stalls were watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calm: Option<Calm>,
 }
 
 /// A server's memory over times in which all came and left.
@@ -450,36 +474,6 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Why a report could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The file is not there, or may not be read.
-    #[error("{path}: {source}")]
-    File {
-        /// Which file.
-        path: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It is not a report.
-    #[error("{path} is not a report of hammer: {source}")]
-    Content {
-        /// Which file.
-        path: String,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
-    /// Another version wrote it.
-    #[error("{path} has form {form}; this version reads form {FORM}")]
-    Form {
-        /// Which file.
-        path: String,
-        /// The form that it has.
-        form: u32,
-    },
-}
-
 impl Report {
     /// A report with these runs.
     pub fn new(title: impl Into<String>, runs: Vec<RunRecord>) -> Self {
@@ -488,35 +482,6 @@ impl Report {
             title: title.into(),
             runs,
         }
-    }
-
-    /// Reads what [`Report::write`] wrote.
-    pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let name = || path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|source| ReadError::File {
-            path: name(),
-            source,
-        })?;
-        let content = |source| ReadError::Content {
-            path: name(),
-            source,
-        };
-        // The form first: another form's fields would give a misleading error.
-        let value: Value = serde_json::from_str(&text).map_err(content)?;
-        match value.get("form").and_then(Value::as_u64) {
-            Some(form) if form != u64::from(FORM) => Err(ReadError::Form {
-                path: name(),
-                form: u32::try_from(form).unwrap_or(u32::MAX),
-            }),
-            _ => serde_json::from_value(value).map_err(content),
-        }
-    }
-
-    /// Writes it as JSON.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut text = serde_json::to_string_pretty(self)?;
-        text.push('\n');
-        fs::write(path, text)
     }
 }
 
@@ -583,13 +548,5 @@ mod tests {
         leaving.empty_bytes = vec![50, 60];
         assert!((leaving.growth_share().unwrap() - 0.2).abs() < 1e-9);
         assert_eq!(Leaving::default().growth_share(), None);
-    }
-
-    #[test]
-    fn another_form_is_named_before_its_fields() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), r#"{"form": 99, "unknown": true}"#).unwrap();
-        let error = Report::read(file.path()).unwrap_err();
-        assert!(matches!(error, ReadError::Form { form: 99, .. }), "{error}");
     }
 }

@@ -1,0 +1,246 @@
+//! How often, and for how long, cores stand still while there is load.
+//!
+//! A hypervisor, its agents and a kernel's own work take a core away from whoever runs there, without counting it as
+//! stolen. A thread that goes before all others wakes each millisecond: when it comes late, the core was not anybody's.
+//! What arrives meanwhile waits, and what it waits for is no server's doing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use portunus_udp::run_first;
+use serde::{Deserialize, Serialize};
+
+use crate::ceiling::{CeilingError, pinned};
+use crate::source::wall_clock;
+
+/// From one look to the next: a stall shorter than this may fall between two.
+const PERIOD: Duration = Duration::from_millis(1);
+/// Less is what it takes to wake a thread behind a long system call.
+const SHORTEST: Duration = Duration::from_micros(500);
+/// What has waited is gone this long after a stall, ...
+const AFTER: Duration = Duration::from_millis(50);
+/// ... or after so many times its length: a server that uses 80 % of its core needs four times to catch up.
+const CATCHING_UP: u32 = 5;
+
+/// A core stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// Which core.
+    pub core: usize,
+    /// Since when, since 1970.
+    pub from: Duration,
+    /// Until when, since 1970.
+    pub to: Duration,
+}
+
+impl Stall {
+    fn length(&self) -> Duration {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// Whether something that was under way from one moment to another may have waited for it.
+    pub(crate) fn disturbs(&self, from: Duration, to: Duration) -> bool {
+        self.from <= to && from <= self.to + AFTER.max(self.length() * CATCHING_UP)
+    }
+}
+
+/// For how long a core stood still in some time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stalls {
+    /// Which core.
+    pub core: usize,
+    /// How often.
+    pub count: u32,
+    /// For how long altogether.
+    pub total_ms: f64,
+    /// The longest.
+    pub longest_ms: f64,
+}
+
+impl Stalls {
+    /// What `stalls` tell of a core.
+    pub(crate) fn of(core: usize, stalls: &[Stall]) -> Self {
+        let mut this = Self {
+            core,
+            ..Self::default()
+        };
+        for stall in stalls.iter().filter(|stall| stall.core == core) {
+            let ms = stall.length().as_secs_f64() * 1e3;
+            this.count += 1;
+            this.total_ms += ms;
+            this.longest_ms = this.longest_ms.max(ms);
+        }
+        this
+    }
+}
+
+/// Why cores cannot be watched.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WatchError {
+    /// Not on this core.
+    #[error(transparent)]
+    Core(#[from] CeilingError),
+    /// The thread may not go before others.
+    #[error("watching cores takes the right to run before all others: start it as root")]
+    Right,
+    /// The thread did not start.
+    #[error("a thread that watches a core: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Watches cores until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    cores: Vec<usize>,
+    seen: Arc<Mutex<Vec<Stall>>>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Starts a thread on each of `cores`.
+    pub(crate) fn start(cores: &[usize]) -> Result<Self, WatchError> {
+        let mut this = Self {
+            cores: cores.to_vec(),
+            seen: Arc::default(),
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
+        for core in cores.iter().copied() {
+            let (seen, stop) = (Arc::clone(&this.seen), Arc::clone(&this.stop));
+            let (ready, outcome) = mpsc::channel();
+            let run = move || {
+                let began = begin(core);
+                let may = began.is_ok();
+                let heard = ready.send(began).is_ok();
+                if may && heard {
+                    watch(core, &seen, &stop);
+                }
+            };
+            let name = format!("watch-{core}");
+            this.threads
+                .push(thread::Builder::new().name(name).spawn(run)?);
+            outcome.recv().unwrap_or(Err(WatchError::Right))?;
+        }
+        Ok(this)
+    }
+
+    /// The cores that are watched.
+    pub(crate) fn cores(&self) -> &[usize] {
+        &self.cores
+    }
+
+    /// What was seen since the last call.
+    pub(crate) fn take(&self) -> Vec<Stall> {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn begin(core: usize) -> Result<(), WatchError> {
+    pinned(core)?;
+    match run_first() {
+        true => Ok(()),
+        false => Err(WatchError::Right),
+    }
+}
+
+fn watch(core: usize, seen: &Mutex<Vec<Stall>>, stop: &AtomicBool) {
+    let mut due = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        due += PERIOD;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        let late = now.saturating_duration_since(due);
+        if late > SHORTEST {
+            let to = wall_clock();
+            let stall = Stall {
+                core,
+                from: to.saturating_sub(late),
+                to,
+            };
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.push(stall);
+            due = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn stall(core: usize, from: u64, to: u64) -> Stall {
+        Stall {
+            core,
+            from: Duration::from_millis(from),
+            to: Duration::from_millis(to),
+        }
+    }
+
+    #[test]
+    fn stalls_add_up() {
+        let all = [stall(0, 10, 12), stall(1, 0, 90), stall(0, 20, 25)];
+        let stalls = Stalls::of(0, &all);
+        assert_eq!((stalls.core, stalls.count), (0, 2));
+        assert!((stalls.total_ms - 7.0).abs() < 1e-9 && (stalls.longest_ms - 5.0).abs() < 1e-9);
+        assert_eq!(Stalls::of(2, &all).count, 0);
+    }
+
+    #[test]
+    fn what_waits_behind_a_stall_is_disturbed_for_a_while() {
+        let disturbed = |stall: Stall, from, to| {
+            stall.disturbs(Duration::from_millis(from), Duration::from_millis(to))
+        };
+        let short = stall(0, 100, 103);
+        assert!(!disturbed(short, 98, 99), "it had passed");
+        assert!(disturbed(short, 99, 104) && disturbed(short, 101, 102));
+        assert!(disturbed(short, 150, 151) && !disturbed(short, 154, 155));
+        assert!(disturbed(stall(0, 100, 120), 210, 211), "a longer queue");
+    }
+
+    #[test]
+    fn cores_are_watched_and_what_was_seen_is_given_once() {
+        let watch = match Watch::start(&[0]) {
+            Ok(watch) => watch,
+            // Without the right nobody claims that nothing stood still.
+            Err(error) => return assert!(matches!(error, WatchError::Right), "{error}"),
+        };
+        // Somebody who may not be interrupted is on the core for 20 ms, again and again until it was seen.
+        let started = Instant::now();
+        let seen = loop {
+            let blocking = thread::spawn(|| {
+                pinned(0).unwrap();
+                assert!(run_first());
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_millis(20) {
+                    std::hint::spin_loop();
+                }
+            });
+            blocking.join().unwrap();
+            let seen = Stalls::of(0, &watch.take());
+            if seen.longest_ms > 15.0 || started.elapsed().as_secs() > 20 {
+                break seen;
+            }
+        };
+        assert!(
+            seen.longest_ms > 15.0 && seen.total_ms >= seen.longest_ms,
+            "{seen:?}"
+        );
+        let after = Stalls::of(0, &watch.take());
+        assert!(after.total_ms < seen.total_ms, "{after:?} after {seen:?}");
+        assert!(Watch::start(&[1_000]).is_err(), "there is no such core");
+    }
+}
