@@ -2,6 +2,7 @@
 //! what comes.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use portunus_media::testing::{Seen, Simulation};
@@ -76,6 +77,21 @@ fn assert_whole(simulation: &Simulation, watcher: usize, from: Instant) {
     }
 }
 
+/// Packets that a viewer did not get, of those before the last second.
+fn lost_for_good(simulation: &Simulation, watcher: usize) -> usize {
+    let packets = &simulation.watchers[watcher].packets;
+    let first = packets[0].sequence;
+    let end = simulation.now - Duration::from_secs(1);
+    let before = packets.iter().filter(|packet| packet.at < end);
+    let last = before.map(|packet| packet.sequence.wrapping_sub(first));
+    let last = last.max().unwrap();
+    let came = packets
+        .iter()
+        .map(|packet| packet.sequence.wrapping_sub(first));
+    let came = came.filter(|number| *number <= last);
+    usize::from(last) + 1 - came.collect::<HashSet<_>>().len()
+}
+
 /// A viewer joins at a time, in seconds from the beginning, and stays for nine after the next keyframe; returns how long it takes from the first packet to the first and the
 /// second picture, and to what comes, in seconds.
 fn join(simulation: &mut Simulation, camera: usize, down: usize, at: f64) -> [f64; 3] {
@@ -140,7 +156,7 @@ fn who_joins_before_the_limit_of_what_is_kept_misses_nothing_after_it() {
 
 #[test]
 fn a_link_that_hardly_carries_the_stream_is_not_overrun_for_long() {
-    for seed in 0..3 {
+    for seed in seeds(3) {
         let mut simulation = Simulation::new(seed);
         let down = simulation.link(link(2_400, 64 * 1_024));
         let camera = publish(&mut simulation, 2_000, Duration::ZERO);
@@ -151,6 +167,28 @@ fn a_link_that_hardly_carries_the_stream_is_not_overrun_for_long() {
         let now = simulation.seconds(simulation.now);
         assert!(simulation.longest_freeze(0, now - 8.0, now) < 0.5);
         assert!(simulation.pictures(0, now - 5.0, now) > 145);
+    }
+}
+
+#[test]
+fn what_is_lost_at_random_before_the_next_keyframe_comes_again() {
+    for seed in seeds(6) {
+        let mut simulation = Simulation::new(seed);
+        let lossy = BottleneckLink {
+            loss: 0.05,
+            ..link(20_000, 256 * 1_024)
+        };
+        let down = simulation.link(lossy);
+        let camera = publish(&mut simulation, 2_000, Duration::ZERO);
+        run_to(&mut simulation, 25.15);
+        let joined = simulation.now;
+        let watcher = simulation.watch_as(camera, down, StreamConfig::default(), without_feedback);
+        run_to(&mut simulation, 39.0);
+        assert_eq!(lost_for_good(&simulation, watcher), 0);
+        // But for the next keyframe, it would take eleven seconds.
+        let live = (live_since(&simulation, watcher) - joined).as_secs_f64();
+        assert!(live < 5.5, "live after {live} s");
+        assert!(simulation.longest_freeze(watcher, 25.65, 39.0) < 0.5);
     }
 }
 

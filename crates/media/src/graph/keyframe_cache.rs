@@ -19,6 +19,8 @@ const RESTART: u64 = 3_000;
 const PERIOD: Duration = Duration::from_secs(2);
 /// What came in less time counts as if it had taken so long.
 const LEAST_PERIOD: Duration = Duration::from_secs(1);
+/// What sinks got before a keyframe may be asked for again for so long after it, as long as what a history keeps.
+const ASKED_FOR: Duration = Duration::from_secs(1);
 
 /// The packets from the last keyframe on, in the order of their numbers.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct CachedFrames {
     beyond: bool,
     /// Up to then those need what follows.
     held_until: Option<Instant>,
+    /// What was here before the keyframe, in the order of its numbers, if sinks were still getting it.
+    before: Vec<Arc<Packet>>,
     inflow: Option<Inflow>,
     /// Packets that were here before, to be written again once nobody holds them.
     spare: VecDeque<Arc<Packet>>,
@@ -49,6 +53,7 @@ impl CachedFrames {
             full: false,
             beyond: false,
             held_until: None,
+            before: Vec::new(),
             inflow: None,
             spare: VecDeque::new(),
         }
@@ -86,15 +91,19 @@ impl CachedFrames {
     }
 
     /// Up to then, what follows is kept although the limits are reached: for sinks that began before and have not got so
-    /// far.
+    /// far. If a keyframe comes up to then, what they got of those before it is kept for a while, too: some may be lost.
     pub(crate) fn hold(&mut self, until: Instant) {
         self.held_until = self.held_until.max(Some(until));
     }
 
-    /// The packet with this number.
+    /// The packet with this number, also one that sinks got before the keyframe.
     pub(crate) fn get(&self, seq: SeqNo) -> Option<&Arc<Packet>> {
-        let at = self.packets.binary_search_by_key(&seq, |p| p.seq).ok()?;
-        self.packets.get(at)
+        let packets = match self.packets.first() {
+            Some(first) if seq < first.seq => &self.before,
+            _ => &self.packets,
+        };
+        let at = packets.binary_search_by_key(&seq, |p| p.seq).ok()?;
+        packets.get(at)
     }
 
     /// A packet that nobody holds any more.
@@ -120,6 +129,10 @@ impl CachedFrames {
         };
         let of_keyframe = first.header.timestamp == time;
         let (start, arrival) = (first.seq, first.arrival);
+        let age = packet.arrival.saturating_duration_since(arrival);
+        if age >= ASKED_FOR {
+            self.forget_before();
+        }
         if packet.layers.keyframe && !of_keyframe {
             if packet.seq > start || packet.seq.0 + RESTART < start.0 {
                 self.begin(packet);
@@ -131,7 +144,6 @@ impl CachedFrames {
         }
         let KeyframeCache { max_age, max_bytes } = self.limits;
         let bytes = self.bytes + packet.data.len();
-        let age = packet.arrival.saturating_duration_since(arrival);
         let beyond = !max_age.is_zero() && age > max_age || max_bytes > 0 && bytes > max_bytes;
         let is_held = self.held_until.is_some_and(|at| packet.arrival < at);
         self.beyond |= beyond && !of_keyframe;
@@ -148,14 +160,23 @@ impl CachedFrames {
     /// A new keyframe. Packets of it may have come before its first.
     fn begin(&mut self, packet: &Arc<Packet>) {
         let time = packet.header.timestamp;
-        let (spare, bytes) = (&mut self.spare, &mut self.bytes);
+        self.forget_before();
+        let is_held = self.held_until.is_some_and(|at| packet.arrival < at);
+        // The numbers of a source that began anew mean others.
+        let goes_on = self
+            .packets
+            .first()
+            .is_some_and(|first| first.seq < packet.seq);
+        let (before, spare) = (&mut self.before, &mut self.spare);
+        let bytes = &mut self.bytes;
         self.packets.retain(|kept| {
             let stays = kept.header.timestamp == time && kept.seq > packet.seq;
             if !stays {
                 *bytes -= kept.data.len();
-                // What the history has still, or keeps for its buffer, it uses again itself.
-                if Arc::strong_count(kept) == 1 && spare.len() < MAX_PACKETS {
-                    spare.push_back(Arc::clone(kept));
+                if is_held && goes_on {
+                    before.push(Arc::clone(kept));
+                } else {
+                    set_aside(kept, spare);
                 }
             }
             stays
@@ -163,6 +184,13 @@ impl CachedFrames {
         (self.full, self.beyond) = (false, false);
         self.keyframe_bytes = self.bytes;
         self.keep(packet);
+    }
+
+    /// Nobody asks for what was here before the keyframe any more.
+    fn forget_before(&mut self) {
+        for packet in self.before.drain(..) {
+            set_aside(&packet, &mut self.spare);
+        }
     }
 
     fn keep(&mut self, packet: &Arc<Packet>) {
@@ -179,6 +207,14 @@ impl CachedFrames {
         if self.keyframe_with(packet).is_some() {
             self.keyframe_bytes += packet.data.len();
         }
+    }
+}
+
+/// A packet that is not kept any more is written again. What the history has still, or keeps for its buffer, it uses again
+/// itself.
+fn set_aside(packet: &Arc<Packet>, spare: &mut VecDeque<Arc<Packet>>) {
+    if Arc::strong_count(packet) == 1 && spare.len() < MAX_PACKETS {
+        spare.push_back(Arc::clone(packet));
     }
 }
 
@@ -306,6 +342,44 @@ mod tests {
         assert!(!rig.cache.is_whole());
         let from = |seq| rig.cache.packets_from(SeqNo(seq)).len();
         assert_eq!([0, 1, 2, 3].map(from), [2, 2, 1, 0]);
+    }
+
+    #[test]
+    fn what_sinks_were_getting_before_a_keyframe_is_here_for_a_second() {
+        let mut rig = Rig::new(0, 0);
+        let ms = |rig: &Rig, ms| rig.start + Duration::from_millis(ms);
+        let has = |rig: &Rig, seq| rig.cache.get(SeqNo(seq)).is_some();
+        rig.push(11, 0, true);
+        rig.push(12, 33, false);
+        rig.cache.hold(ms(&rig, 5_000));
+        // The second packet of the keyframe comes first.
+        rig.push(14, 4_500, false);
+        rig.push(13, 4_500, true);
+        assert_eq!(rig.seqs(), [13, 14]);
+        assert!(has(&rig, 11) && has(&rig, 12) && has(&rig, 13) && has(&rig, 14));
+        assert_eq!(rig.cache.bytes, 200);
+        rig.push(15, 5_499, false);
+        assert!(has(&rig, 12));
+        rig.push(16, 5_500, false);
+        assert!(!has(&rig, 11) && !has(&rig, 12) && has(&rig, 15));
+        assert_eq!(rig.cache.take_spare().unwrap().seq.0, 11);
+        rig.push(17, 6_000, true);
+        assert!(!has(&rig, 16), "nobody was getting it");
+        rig.cache.hold(ms(&rig, 9_000));
+        rig.push(18, 6_100, true);
+        assert!(has(&rig, 17));
+        rig.push(19, 6_200, true);
+        assert!(!has(&rig, 17) && has(&rig, 18), "one group");
+    }
+
+    #[test]
+    fn what_a_source_sent_before_it_began_anew_is_forgotten() {
+        let mut rig = Rig::new(0, 0);
+        rig.push(10_000, 0, true);
+        rig.cache.hold(rig.start + Duration::from_secs(5));
+        rig.push(5, 100, true);
+        assert!(rig.cache.get(SeqNo(5)).is_some());
+        assert!(rig.cache.get(SeqNo(10_000)).is_none() && rig.cache.before.is_empty());
     }
 
     #[test]
