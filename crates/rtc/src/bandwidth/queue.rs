@@ -46,6 +46,10 @@ impl Queue {
                 if self.least.len() == PERIODS {
                     self.least.pop_front();
                 }
+                if self.least.is_empty() {
+                    // Packets are relayed when it would grow.
+                    self.least.reserve_exact(PERIODS);
+                }
                 self.least.push_back((last.sent, least));
             }
         }

@@ -12,7 +12,7 @@ use portunus_sdp::negotiated::{Codec, Kind};
 use super::media::Encoding;
 use super::{Bitrate, Connection, Feedback, REPORT_INTERVAL};
 use crate::Path;
-use crate::bandwidth::DataRate;
+use crate::bandwidth::{DataRate, Measure};
 use crate::streams::{Accepted, SenderClock, StreamKey};
 use crate::transport::{self, DropReason};
 
@@ -21,6 +21,9 @@ use crate::transport::{self, DropReason};
 const MAX_STATUSES: u16 = 8_192;
 /// Packets that a datagram may ask for again: as many as are remembered.
 const MAX_REQUESTS: usize = 1_024;
+/// What a round trip is taken to be before the receiver has reported: less than the time after which receivers ask again, as
+/// they do so a few times only.
+const UNREPORTED: Duration = Duration::from_millis(20);
 
 /// Why a datagram was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -243,7 +246,7 @@ impl Connection {
                         .blocks()
                         .for_each(|block| self.report_block(&block, now));
                 }
-                Ok(Packet::Nack(nack)) => self.nacked(&nack, &mut requests),
+                Ok(Packet::Nack(nack)) => self.nacked(&nack, &mut requests, now),
                 Ok(Packet::Pli(pli)) => self.keyframe_wanted(pli.media),
                 Ok(Packet::Fir(fir)) => fir
                     .entries()
@@ -324,7 +327,7 @@ impl Connection {
     }
 
     /// Takes no more requests than are `left`.
-    fn nacked(&mut self, nack: &Nack<'_>, left: &mut usize) {
+    fn nacked(&mut self, nack: &Nack<'_>, left: &mut usize, now: Instant) {
         let ours = |media: &super::Media| {
             let stream = media.sending.as_ref().filter(|_| media.repairs());
             stream.is_some_and(|stream| stream.ssrc() == nack.media)
@@ -332,11 +335,12 @@ impl Connection {
         let Some(index) = self.media.iter().position(ours) else {
             return;
         };
+        let round_trip = self.round_trip_of(index);
         for wire in nack.lost().take(*left) {
             *left = left.saturating_sub(1);
             let media = self.media.get_mut(index);
             let stream = media.and_then(|media| media.sending.as_mut());
-            if let Some(seq) = stream.and_then(|stream| stream.nacked(wire)) {
+            if let Some(seq) = stream.and_then(|stream| stream.nacked(wire, round_trip, now)) {
                 self.push_feedback(Feedback::Nack { media: index, seq });
             }
         }
@@ -358,6 +362,21 @@ impl Connection {
             stream.count_keyframe_request();
         }
         self.push_feedback(Feedback::Keyframe { media: index });
+    }
+
+    /// Round trip of what an m-line sends, with the queue that it waits in: what reports and transport-wide feedback say. Checks
+    /// are seldom and find no queue, mostly.
+    fn round_trip_of(&self, index: usize) -> Duration {
+        let bandwidth = self.bandwidth.as_ref();
+        let heard = bandwidth.filter(|b| b.measure() == Measure::Transport && b.is_heard());
+        let stream = self
+            .media
+            .get(index)
+            .and_then(|media| media.sending.as_ref());
+        heard
+            .map(|bandwidth| bandwidth.estimate().round_trip)
+            .or(stream.and_then(|stream| stream.round_trip()))
+            .unwrap_or(UNREPORTED)
     }
 
     /// Round trip for retransmission requests: what STUN measured.

@@ -2,6 +2,7 @@
 //! missing, and the RTCP that says so.
 
 mod demux;
+mod left_again;
 mod nack;
 mod receive;
 mod report;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use portunus_rtp::{SeqNo, Ssrc};
 
+use super::left_again::LeftAgain;
 use super::report::{NtpClock, SenderClock};
 
 /// Sender reports remembered until they are answered.
@@ -51,6 +52,8 @@ pub struct SendStream {
     sent_at_report: u64,
     round_trip: Option<Duration>,
     jitter: u32,
+    /// None before one left again.
+    left_again: Option<Box<LeftAgain>>,
 }
 
 /// Packets of a stream that leave one after the other, retransmissions excluded.
@@ -122,6 +125,7 @@ impl SendStream {
             repeats: REPEATS,
             round_trip: None,
             jitter: 0,
+            left_again: None,
             counters: SendCounters::default(),
         }
     }
@@ -177,15 +181,22 @@ impl SendStream {
         self.counters.retransmissions += 1;
     }
 
-    /// The receiver asked for a packet again; returns its full number if it was sent, and if not too many were
-    /// asked for.
-    pub fn nacked(&mut self, wire: u16) -> Option<SeqNo> {
+    /// The receiver asked for a packet again; returns its full number if it was sent, if it did not leave again within
+    /// the last round trip, or the last few of them if that was of no use, and if not too many were asked for.
+    pub fn nacked(&mut self, wire: u16, round_trip: Duration, now: Instant) -> Option<SeqNo> {
         self.counters.nacks += 1;
         let seq = self.highest.nearest(wire);
         if seq > self.highest {
             return None;
         }
-        self.repeats = self.repeats.checked_sub(1)?;
+        let left = self.repeats.checked_sub(1)?;
+        let again = self
+            .left_again
+            .get_or_insert_with(|| Box::new(LeftAgain::new(now)));
+        if !again.leaves(seq, self.counters.packets, round_trip, now) {
+            return None;
+        }
+        self.repeats = left;
         Some(seq)
     }
 
@@ -276,6 +287,8 @@ impl SendStream {
 mod tests {
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
     fn burst(seq: SeqNo, timestamp: u32, bytes: usize) -> Burst {
         let mut burst = Burst::default();
         burst.add(seq, timestamp, bytes);
@@ -303,22 +316,39 @@ mod tests {
     #[test]
     fn only_numbers_that_were_sent_can_be_asked_for() {
         let mut stream = SendStream::new(Ssrc(1), None);
-        stream.sent(&burst(SeqNo(65_537), 0, 1), Instant::now());
-        assert_eq!(stream.nacked(65_535), Some(SeqNo(65_535)));
-        assert_eq!(stream.nacked(9), None);
+        let now = Instant::now();
+        stream.sent(&burst(SeqNo(65_537), 0, 1), now);
+        assert_eq!(stream.nacked(65_535, MS, now), Some(SeqNo(65_535)));
+        assert_eq!(stream.nacked(9, MS, now), None);
     }
 
     #[test]
     fn no_more_is_repeated_than_was_sent() {
         let mut stream = SendStream::new(Ssrc(1), None);
         let now = Instant::now();
-        stream.sent(&burst(SeqNo(9), 0, 1), now);
-        let asked = |stream: &mut SendStream| (0..5_000).filter_map(|_| stream.nacked(9)).count();
+        stream.sent(&burst(SeqNo(5_000), 0, 1), now);
+        let asked = |stream: &mut SendStream| {
+            let asked = (0..5_000).filter_map(|wire| stream.nacked(wire, MS, now));
+            asked.count()
+        };
         assert_eq!(asked(&mut stream), REPEATS as usize);
-        for seq in 10..20 {
+        for seq in 5_001..5_011 {
             stream.sent(&burst(SeqNo(seq), 0, 1), now);
         }
         assert_eq!(asked(&mut stream), 10);
         assert_eq!(stream.counters().nacks, 10_000);
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_not_repeated_and_costs_nothing() {
+        let start = Instant::now();
+        let mut stream = SendStream::new(Ssrc(1), None);
+        stream.sent(&burst(SeqNo(9), 0, 1), start);
+        assert_eq!(stream.nacked(9, 20 * MS, start), Some(SeqNo(9)));
+        for n in 0..2 * REPEATS {
+            assert_eq!(stream.nacked(9, 20 * MS, start + MS * (n % 20)), None);
+        }
+        let lost_again = start + 20 * MS;
+        assert_eq!(stream.nacked(9, 20 * MS, lost_again), Some(SeqNo(9)));
     }
 }
