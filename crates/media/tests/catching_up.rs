@@ -186,6 +186,20 @@ fn a_queue_that_does_not_hold_the_keyframe_is_not_kept_full_by_what_is_sent_agai
 }
 
 #[test]
+fn what_did_not_fit_into_a_queue_finds_room_in_it() {
+    for seed in seeds(3) {
+        let mut simulation = Simulation::new(seed);
+        let down = simulation.link(link(2_400, 256 * 1_024));
+        let camera = publish(&mut simulation, 2_000, Duration::ZERO);
+        run_to(&mut simulation, 25.15);
+        let watcher = simulation.watch_as(camera, down, StreamConfig::default(), without_feedback);
+        run_to(&mut simulation, 39.0);
+        assert_eq!(lost_for_good(&simulation, watcher), 0);
+        assert!(simulation.lost(down) < 150, "{}", simulation.lost(down));
+    }
+}
+
+#[test]
 fn what_is_lost_at_random_before_the_next_keyframe_comes_again() {
     for seed in seeds(6) {
         let mut simulation = Simulation::new(seed);

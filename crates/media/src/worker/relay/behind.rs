@@ -24,8 +24,16 @@ const PICTURE: Duration = Duration::from_millis(200);
 const SURPLUS: f64 = 0.33;
 /// The same once the peer has missed packets, at least.
 const LEAST_SURPLUS: f64 = 0.1;
-/// How long packets that are missed count as one time, and what leaves again for them holds up the rest at most.
+/// How long packets that are missed count as one time, and how long they hold up the rest at most: what leaves again for
+/// them, and the queue that they did not fit into.
 const MISSED: Duration = Duration::from_millis(500);
+/// The first times that packets are missed, a queue on the way is full, probably, and what leaves again finds room in it only
+/// once some of it has passed: so many bytes for each packet, [`BURST`] each time. Later on packets are lost for another reason, and
+/// who waited each time would fall behind for ever.
+const ROOM: usize = 4 * 1_024;
+const ROOMS: u8 = 2;
+/// What is missed so soon is of the burst, whose queue is gone by itself.
+const BEGINNING: Duration = Duration::from_secs(1);
 /// No link is taken to be slower.
 const LEAST_RATE: DataRate = DataRate::kbps(1_000);
 /// Where the link is known: the share of what it carries that is not taken by others, and no more than so many times what
@@ -106,7 +114,11 @@ struct Pace {
     /// Bytes that may leave at once.
     burst: usize,
     surplus: f64,
+    began: Instant,
     missed: Option<Instant>,
+    /// Bytes for which packets that are missed make room this time, and how many more times they do.
+    room: usize,
+    rooms: u8,
     /// What leaves in a second.
     rate: DataRate,
 }
@@ -117,7 +129,10 @@ impl Pace {
             passed: now,
             burst: BURST,
             surplus: SURPLUS,
+            began: now,
             missed: None,
+            room: 0,
+            rooms: ROOMS,
             rate: LEAST_RATE,
         }
     }
@@ -152,14 +167,21 @@ impl Pace {
     }
 
     fn missed(&mut self, bytes: usize, now: Instant) {
-        let passed = self.passed.max(now) + self.rate.time_for(bytes as u64);
-        self.passed = passed.min(now + MISSED);
         let same = |at: Instant| now.saturating_duration_since(at) < MISSED;
         if !self.missed.is_some_and(same) {
             self.missed = Some(now);
             self.burst = 0;
             self.surplus = (self.surplus / 2.0).max(LEAST_SURPLUS);
+            self.room = 0;
+            if now.saturating_duration_since(self.began) >= BEGINNING && self.rooms > 0 {
+                self.rooms -= 1;
+                self.room = BURST;
+            }
         }
+        let room = ROOM.min(self.room);
+        self.room -= room;
+        let passed = self.passed.max(now) + self.rate.time_for((bytes + room) as u64);
+        self.passed = passed.min(now + MISSED);
     }
 }
 
@@ -421,6 +443,33 @@ mod tests {
             pace.burst = 0;
             let left = leave(&mut pace, None, start, 1_000);
             assert!(left.abs_diff(packets) < 12, "{spare:?}: {left}");
+        }
+    }
+
+    #[test]
+    fn packets_that_are_missed_make_room_on_the_way_twice_but_not_in_the_beginning() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        pace.set_rate(FLOWS, None);
+        let one = pace.rate.time_for(ROOM as u64);
+        let all = pace.rate.time_for(BURST as u64);
+        assert!(all > Duration::from_millis(190), "{all:?}");
+        let mut pause = |packets, at| {
+            (0..packets).for_each(|_| pace.missed(0, at));
+            pace.passed.saturating_duration_since(at)
+        };
+        assert_eq!(pause(9, start), Duration::ZERO);
+        let later = start + BEGINNING;
+        assert_eq!(pause(1, later), one);
+        assert!(pause(50, later).abs_diff(all) < MISSED / 1_000);
+        let room = pause(50, later + MISSED);
+        assert!(room.abs_diff(all) < MISSED / 1_000);
+        for n in 2..9 {
+            assert_eq!(
+                pause(50, later + n * MISSED),
+                Duration::ZERO,
+                "it is no queue"
+            );
         }
     }
 
