@@ -5,6 +5,7 @@ mod banner;
 mod cli;
 mod config;
 mod logging;
+mod open_files;
 mod run;
 
 use std::path::Path;
@@ -57,6 +58,7 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
 
 fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
     logging::start(&config.log);
+    open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(let_media_go_first)

@@ -220,8 +220,14 @@ struct Running {
 
 impl Running {
     fn start(extra: &str) -> Self {
+        Self::start_by(portunus(), extra)
+    }
+
+    /// Starts it by another program, which takes its arguments.
+    fn start_by(mut program: Command, extra: &str) -> Self {
         let (folder, path) = file(&format!("{ANY_PORTS}{extra}"));
-        let mut child = portunus()
+        let mut child = program
+            .env_remove("PORTUNUS_LOG")
             .arg("--config")
             .arg(path)
             .stdout(Stdio::piped())
@@ -301,6 +307,34 @@ fn it_runs_where_its_banner_says_until_a_signal_ends_it() {
         server.signal(signal);
         let (status, logs) = server.end();
         assert_eq!(status, Some(0), "{logs}");
+    }
+}
+
+/// What the kernel says of the files that a process may open: its soft limit.
+fn open_files(id: u32) -> u64 {
+    let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.unwrap().split_whitespace().nth(3).unwrap();
+    soft.parse().unwrap()
+}
+
+#[test]
+fn it_may_open_as_many_files_as_the_system_allows() {
+    for (hard, warns) in [(900, true), (5_000, false)] {
+        let mut shell = Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_portunus");
+        let limits = format!("ulimit -Sn 256 && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &limits, program]);
+        let server = Running::start_by(shell, "");
+        server.row("Web pages");
+        assert_eq!(open_files(server.child.id()), hard);
+        server.signal("-TERM");
+        let (status, logs) = server.end();
+        assert_eq!(status, Some(0), "{logs}");
+        assert!(logs.contains("may open more files"), "{logs}");
+        assert_eq!(logs.contains("LimitNOFILE="), warns, "{logs}");
     }
 }
 
