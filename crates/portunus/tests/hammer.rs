@@ -214,6 +214,54 @@ fn others_that_come_and_go_change_nothing() {
     assert!(last.participants + 5 >= 2 * VIEWERS, "{last:?}");
 }
 
+#[test]
+fn a_share_of_what_is_carried_in_time_is_measured_once_more() {
+    let server = portunus();
+    let ramp = ["--ramp", "10", "--hold", "0.8", "--max-delay"];
+    let record = stream(&server, &[ramp.as_slice(), &["60000"]].concat());
+    assert_eq!(record.summary.carried_participants, VIEWERS);
+    let held = record.summary.held.expect("a share was held");
+    assert_eq!(held.participants, VIEWERS * 8 / 10);
+    assert!(held.delivered_share > 0.97, "{held:?}");
+    let delay = held.delay.expect("some of them decrypt");
+    assert!(delay.count > 0 && held.calm.is_none(), "nobody watched");
+    // Nothing arrives within a microsecond: the first step is the last.
+    let record = stream(&server, &[ramp.as_slice(), &["0.001"]].concat());
+    assert_eq!(record.summary.carried_participants, 0);
+    let steps: Vec<u32> = record.steps.iter().map(|s| s.participants).collect();
+    assert_eq!(steps, [10, 8], "{:?}", record.steps);
+}
+
+#[test]
+fn stalls_of_cores_are_told_from_delays() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let server = portunus();
+    let pid = server.child.id().to_string();
+    let record = stream(&server, &["--server-pid", &pid, "--watch-cores"]);
+    is_sound(&record, VIEWERS);
+    let cores = record.machine.cores as usize;
+    assert!(
+        record.samples.iter().all(|s| s.stalls.len() == cores),
+        "{:?}",
+        record.samples
+    );
+    let step = record.steps.first().expect("a step");
+    let calm = step.calm.expect("cores were watched");
+    let stalled = record
+        .samples
+        .iter()
+        .flat_map(|s| &s.stalls)
+        .any(|s| s.count > 0);
+    assert!((0.0..=1.0).contains(&calm.share), "{calm:?}");
+    assert!(stalled || calm.share == 1.0, "{calm:?}");
+    if let Some(calm) = calm.delay {
+        let all = step.delay.expect("the same and others");
+        assert!(calm.count <= all.count && calm.max_us <= all.max_us);
+    }
+}
+
 fn room(server: &Server, more: &[&str]) -> RunRecord {
     let mut line = vec!["hammer", "--janus", &server.url, "--publishers", "3"];
     line.extend(["--subscribers", "4", "--duration", "2", "--settle", "0.5"]);
