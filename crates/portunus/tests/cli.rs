@@ -218,6 +218,13 @@ struct Running {
     _folder: TempDir,
 }
 
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Running {
     fn start(extra: &str) -> Self {
         Self::start_by(portunus(), extra)
