@@ -28,7 +28,7 @@ pub struct Options {
     #[arg(long, value_name = "INTERFACE")]
     pub link: Option<String>,
     /// See for how long the server's cores and hammer's stand still, by a thread on each that wakes each millisecond
-    /// before all others (as root only; half a percent of a core): delays are given for the calm seconds, too
+    /// before all others (as root only; half a percent of a core): delays are given without what that held up, too
     #[arg(long)]
     pub watch_cores: bool,
 }

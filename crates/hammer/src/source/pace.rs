@@ -55,10 +55,12 @@ impl Due {
     }
 }
 
-/// What was held up is made up for so much faster than it is due.
+/// What was held up is made up for so much faster than it is due, ...
 const CATCH_UP: f64 = 1.25;
+/// ... as long as more than so many are behind.
+const BEHIND: u32 = 3;
 
-/// The least time between what many sources send.
+/// The least time between what many sources send while they are behind.
 ///
 /// Sources that one thread stands for are held up together, when its core is taken away. Sources on machines of their own
 /// are not, and so do not meet afterwards.
@@ -80,8 +82,11 @@ impl Spacing {
     }
 
     /// When what is due `at` may be sent.
-    pub(crate) fn not_before(&self, at: Instant) -> Instant {
-        self.free.map_or(at, |free| free.max(at))
+    pub(crate) fn not_before(&self, at: Instant, now: Instant) -> Instant {
+        let is_behind = now.saturating_duration_since(at) > self.gap * BEHIND;
+        self.free
+            .filter(|_| is_behind)
+            .map_or(at, |free| free.max(at))
     }
 
     /// Something was sent that [`Self::not_before`] gave `at` for.
@@ -132,27 +137,51 @@ mod tests {
         assert_eq!(due.at(), ms(1_020), "in the phase that it had");
     }
 
+    /// When each of `due` is sent, in ms, by a thread that stands still from 100 to 300 ms.
+    fn sent_ms(due: &[u64], mut spacing: Spacing) -> Vec<u128> {
+        let start = Instant::now();
+        let mut now = start;
+        let mut send = |due: &u64| {
+            let at = start + Duration::from_millis(*due);
+            loop {
+                let next = spacing.not_before(at, now);
+                if next <= now {
+                    spacing.sent(next, now);
+                    return (now - start).as_millis();
+                }
+                now = next;
+                if (100..300).contains(&(now - start).as_millis()) {
+                    now = start + Duration::from_millis(300);
+                }
+            }
+        };
+        due.iter().map(&mut send).collect()
+    }
+
     #[test]
     fn sources_that_were_held_up_together_do_not_meet() {
-        let start = Instant::now();
-        let ms = |n| start + Duration::from_millis(n);
         // Ten that are due each 100 ms: one each 10 ms, or 8 to catch up.
-        let mut spacing = Spacing::of([Duration::from_millis(100); 10].into_iter());
-        let mut now = start;
-        let mut send = |due: Instant, awake: Instant| {
-            let at = spacing.not_before(due);
-            now = at.max(awake);
-            spacing.sent(at, now);
-            now
+        let spacing = || Spacing::of([Duration::from_millis(100); 10].into_iter());
+        let due: Vec<u64> = (0..200).map(|n| n * 10).collect();
+        let sent = sent_ms(&due, spacing());
+        let close = |at: u128| {
+            sent.iter()
+                .filter(|other| (at..at + 8).contains(other))
+                .count()
         };
-        assert_eq!(send(ms(0), ms(0)), ms(0));
-        assert_eq!(send(ms(10), ms(11)), ms(11));
-        // From here on its core stood still for a while.
-        let made_up: Vec<Instant> = (2..=8).map(|n| send(ms(n * 10), ms(60))).collect();
-        // The moment of waking is made up for at once.
-        let expected = [60, 60, 68, 76, 84, 92, 100].map(ms);
-        assert_eq!(made_up, expected);
-        assert_eq!(Spacing::default().not_before(start), start);
+        let most = sent.iter().map(|at| close(*at)).max();
+        assert!(most <= Some(5), "{most:?} at once: {sent:?}");
+        assert_eq!(sent.last(), Some(&1_990), "all was made up for");
+    }
+
+    #[test]
+    fn what_is_due_at_one_moment_is_sent_at_one_moment() {
+        let periods = [Duration::from_millis(20), Duration::from_millis(33)];
+        let due = [0, 0, 20, 33, 40, 60, 66];
+        let sent = sent_ms(&due, Spacing::of(periods.into_iter()));
+        assert_eq!(sent, due.map(u128::from));
+        let aligned = sent_ms(&[120, 130, 140], Spacing::default());
+        assert_eq!(aligned, [300; 3]);
     }
 
     #[test]

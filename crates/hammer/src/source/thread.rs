@@ -248,7 +248,9 @@ fn run(
     let mut queue: BinaryHeap<_> = feeds.iter().enumerate().filter_map(due).collect();
     while !stop.load(Ordering::Relaxed) {
         let now = Instant::now();
-        let next = queue.peek().map(|Reverse((at, _))| spacing.not_before(*at));
+        let next = queue
+            .peek()
+            .map(|Reverse((at, _))| spacing.not_before(*at, now));
         if let Some(next) = next.filter(|next| *next <= now)
             && let Some(Reverse((_, index))) = queue.pop()
             && let Some(feed) = feeds.get_mut(index)
