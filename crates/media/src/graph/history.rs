@@ -14,9 +14,10 @@ const FIRST_SLOTS: usize = 32;
 /// Slots that a history grows to at most: 1,024 packets of a 12 Mbit/s stream are a second.
 const MAX_SLOTS: usize = 1_024;
 /// A history whose packets are so many times (11 / 5) older than they need be when they are displaced gives half of its slots
-/// back, if that stays so for so long: bursts make it grow, such as after a moment in which nothing was read.
+/// back, if that stays so for so long: bursts make it grow, such as after a moment in which nothing was read. Each time it has
+/// to stay so for twice as long, up to the second: a source whose bursts come again and again is not to allocate each time.
 const ROOMY: (u32, u32) = (11, 5);
-const ROOMY_FOR: Duration = Duration::from_secs(10);
+const ROOMY_FOR: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 /// Packets that others still held when they were displaced and that are kept for their buffers, and how many of
 /// them are looked at for one that nobody holds any more.
 const MAX_HELD: usize = 128;
@@ -30,8 +31,9 @@ pub(crate) struct History {
     window: Duration,
     /// Displaced while a pacer, another worker or an outlet held them.
     held: VecDeque<Arc<Packet>>,
-    /// Since when half of the slots would do.
+    /// Since when half of the slots would do, and for how long they have to.
     roomy_since: Option<Instant>,
+    roomy_for: Duration,
 }
 
 impl History {
@@ -42,6 +44,7 @@ impl History {
             window,
             held: VecDeque::new(),
             roomy_since: None,
+            roomy_for: ROOMY_FOR.0,
         }
     }
 
@@ -149,9 +152,10 @@ impl History {
             return;
         }
         let since = *self.roomy_since.get_or_insert(now);
-        if now.saturating_duration_since(since) >= ROOMY_FOR {
+        if now.saturating_duration_since(since) >= self.roomy_for {
             self.resize(self.slots.len() / 2);
             self.roomy_since = None;
+            self.roomy_for = (self.roomy_for * 2).min(ROOMY_FOR.1);
         }
     }
 
@@ -264,6 +268,22 @@ mod tests {
             assert!(kept, "the last second, at {seq}");
         }
         assert_eq!(slots, [32, 64, 128, 256, 512, 256]);
+    }
+
+    #[test]
+    fn bursts_that_come_again_and_again_change_it_less_and_less() {
+        let (start, mut seq, mut changes) = (Instant::now(), 0, 0);
+        let mut history = History::new(Duration::from_secs(1));
+        // For half an hour 100 packets a second, and each minute 400 at once.
+        for tick in 0..180_000 {
+            let now = start + Duration::from_millis(tick * 10);
+            let before = history.slots.len();
+            let packets = if tick % 6_000 == 5_999 { 400 } else { 1 };
+            fill(&mut history, seq..seq + packets, now);
+            seq += packets;
+            changes += u32::from(history.slots.len() != before);
+        }
+        assert!((8..24).contains(&changes), "{changes}");
     }
 
     #[test]
