@@ -1,6 +1,6 @@
 //! The ingests of a worker: which there are, and how they come and go.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ pub(super) struct Ingests {
     pub(super) by_id: HashMap<IngestId, usize>,
     pub(super) ports: Slab<Port>,
     /// Ports that may have something.
-    pub(super) ready: Vec<usize>,
+    pub(super) ready: VecDeque<usize>,
     /// Slots of the ingests that are fed by the control plane.
     pub(super) fed: Vec<usize>,
     pub(super) telling: Telling,
@@ -132,7 +132,7 @@ impl Ingests {
         if let Some(port) = self.ports.get_mut(index)
             && !std::mem::replace(&mut port.is_ready, true)
         {
-            self.ready.push(index);
+            self.ready.push_back(index);
         }
     }
 

@@ -21,32 +21,40 @@ use crate::sys::ReceiveBatch;
 
 /// Messages a recvmmsg call: the kernel may have joined up to 64 datagrams in each.
 const MESSAGES: usize = 8;
-/// Datagrams of one socket after which the others have their turn, and peers theirs. What is left waits in
-/// the socket, and what does not fit there is lost: a flood takes nothing from anybody else.
-const DATAGRAMS_PER_TURN: usize = 128;
+/// Datagrams of a turn: what was taken is sent to all who watch before more is, while it is in the core's cache. What
+/// is left waits in the sockets, which are served in turn, and what does not fit there is lost: a flood takes nothing from
+/// anybody else.
+const DATAGRAMS_PER_TURN: usize = 64;
 
 impl Worker {
     /// Takes what has come for ingests; says whether there is more.
     pub(super) fn receive_ingests(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
-        let mut more = false;
-        let mut ready = std::mem::take(&mut self.ingests.ready);
-        ready.retain(|index| {
-            let left = self.receive_port(*index, batch, now);
-            if !left && let Some(port) = self.ingests.ports.get_mut(*index) {
+        let mut budget = DATAGRAMS_PER_TURN;
+        for _ in 0..self.ingests.ready.len() {
+            if budget == 0 {
+                break;
+            }
+            let Some(index) = self.ingests.ready.pop_front() else {
+                break;
+            };
+            if self.receive_port(index, batch, &mut budget, now) {
+                self.ingests.ready.push_back(index);
+            } else if let Some(port) = self.ingests.ports.get_mut(index) {
                 port.is_ready = false;
             }
-            more |= left;
-            left
-        });
-        // Those that became ready meanwhile stand behind those that have been served.
-        ready.append(&mut self.ingests.ready);
-        self.ingests.ready = ready;
+        }
+        let more = !self.ingests.ready.is_empty();
         more | self.receive_fed(now)
     }
 
     /// Takes what a socket has, up to the budget; says whether it may have more.
-    fn receive_port(&mut self, index: usize, batch: &mut ReceiveBatch, now: Instant) -> bool {
-        let mut budget = DATAGRAMS_PER_TURN;
+    fn receive_port(
+        &mut self,
+        index: usize,
+        batch: &mut ReceiveBatch,
+        budget: &mut usize,
+        now: Instant,
+    ) -> bool {
         while let Some(port) = self.ingests.ports.get(index) {
             let (members, role) = (port.members.clone(), port.role);
             let Ok(received) = batch.receive_up_to(&port.socket, MESSAGES) else {
@@ -54,14 +62,14 @@ impl Worker {
             };
             for message in batch.iter(received) {
                 for datagram in message.data.chunks_mut(message.stride) {
-                    budget = budget.saturating_sub(1);
+                    *budget = budget.saturating_sub(1);
                     self.take_of_port(&members, role, (message.remote, datagram), now);
                 }
             }
             if received < MESSAGES {
                 return false;
             }
-            if budget == 0 {
+            if *budget == 0 {
                 return true;
             }
         }

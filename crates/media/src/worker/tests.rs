@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod ingest;
 mod lite;
 
 use std::net::SocketAddr;
