@@ -122,6 +122,10 @@ fn line(sample: &Sample) -> String {
         let total = time_us(stalls.total_ms * 1e3);
         line += &format!("  core {} stalled {total}", stalls.core);
     }
+    for stalls in stalls.iter().filter(|stalls| stalls.slow_ms > 0.0) {
+        let total = time_us(stalls.slow_ms * 1e3);
+        line += &format!("  core {} slow {total}", stalls.core);
+    }
     line
 }
 

@@ -1,9 +1,11 @@
-//! How often, and for how long, cores stand still while there is load.
+//! How often, and for how long, cores stand still or are slow while there is load.
 //!
 //! A hypervisor, its agents and a kernel's own work take a core away from whoever runs there, without counting it as
-//! stolen. A thread that goes before all others wakes each millisecond: when it comes late, the core was not anybody's.
-//! What arrives meanwhile waits, and what it waits for is no server's doing.
+//! stolen. A thread that goes before all others wakes each millisecond: when it comes late, the core was not anybody's;
+//! when a little work takes it longer than at other times, the core is shared. What arrives meanwhile waits, and what it
+//! waits for is no server's doing.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -14,35 +16,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::ceiling::{CeilingError, pinned};
 use crate::source::wall_clock;
+use crate::speed::Speed;
 
+/// Before servers whose threads are of a real-time class, too.
+const PRIORITY: u8 = 2;
 /// From one look to the next: a stall shorter than this may fall between two.
 const PERIOD: Duration = Duration::from_millis(1);
 /// Less is what it takes to wake a thread behind a long system call.
 const SHORTEST: Duration = Duration::from_micros(500);
-/// What has waited is gone this long after a stall, ...
+/// What has waited is gone this long after a stall or a slow time, ...
 const AFTER: Duration = Duration::from_millis(50);
-/// ... or after so many times its length: a server that uses 80 % of its core needs four times to catch up.
-const CATCHING_UP: u32 = 5;
+/// ... or after so many times its length: a server that uses 80 % of its core needs four times to catch up, ...
+const AFTER_STALL: u32 = 5;
+/// ... and two and a half times if the core did two thirds of its work meanwhile.
+const AFTER_SLOWNESS: u32 = 3;
 
-/// A core stood still.
+/// What was the matter with a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stall {
+pub enum Trouble {
+    /// It stood still.
+    Stall,
+    /// It was slower than at its best.
+    Slowness,
+}
+
+/// A core stood still, or was slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disturbance {
+    /// Which of the two.
+    pub trouble: Trouble,
     /// Which core.
     pub core: usize,
     /// Since when, since 1970.
     pub from: Duration,
     /// Until when, since 1970.
     pub to: Duration,
+    /// Until when there may be something that has waited for it, since 1970.
+    pub until: Duration,
 }
 
-impl Stall {
+impl Disturbance {
     fn length(&self) -> Duration {
         self.to.saturating_sub(self.from)
     }
 
     /// Whether something that was under way from one moment to another may have waited for it.
     pub(crate) fn disturbs(&self, from: Duration, to: Duration) -> bool {
-        self.from <= to && from <= self.to + AFTER.max(self.length() * CATCHING_UP)
+        self.from <= to && from <= self.until
     }
 }
 
@@ -57,20 +77,28 @@ pub struct Stalls {
     pub total_ms: f64,
     /// The longest.
     pub longest_ms: f64,
+    /// For how long it was slow, besides.
+    #[serde(default)]
+    pub slow_ms: f64,
 }
 
 impl Stalls {
-    /// What `stalls` tell of a core.
-    pub(crate) fn of(core: usize, stalls: &[Stall]) -> Self {
+    /// What `disturbances` tell of a core.
+    pub(crate) fn of(core: usize, disturbances: &[Disturbance]) -> Self {
         let mut this = Self {
             core,
             ..Self::default()
         };
-        for stall in stalls.iter().filter(|stall| stall.core == core) {
-            let ms = stall.length().as_secs_f64() * 1e3;
-            this.count += 1;
-            this.total_ms += ms;
-            this.longest_ms = this.longest_ms.max(ms);
+        for disturbance in disturbances.iter().filter(|one| one.core == core) {
+            let ms = disturbance.length().as_secs_f64() * 1e3;
+            match disturbance.trouble {
+                Trouble::Slowness => this.slow_ms += ms,
+                Trouble::Stall => {
+                    this.count += 1;
+                    this.total_ms += ms;
+                    this.longest_ms = this.longest_ms.max(ms);
+                }
+            }
         }
         this
     }
@@ -84,18 +112,18 @@ pub enum WatchError {
     #[error(transparent)]
     Core(#[from] CeilingError),
     /// The thread may not go before others.
-    #[error("watching cores takes the right to run before all others: start it as root")]
-    Right,
+    #[error("watching cores takes the right to run before all others ({0}): start it as root")]
+    Right(io::Error),
     /// The thread did not start.
     #[error("a thread that watches a core: {0}")]
-    Thread(#[from] std::io::Error),
+    Thread(#[from] io::Error),
 }
 
 /// Watches cores until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     cores: Vec<usize>,
-    seen: Arc<Mutex<Vec<Stall>>>,
+    seen: Arc<Mutex<Vec<Disturbance>>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -123,7 +151,7 @@ impl Watch {
             let name = format!("watch-{core}");
             this.threads
                 .push(thread::Builder::new().name(name).spawn(run)?);
-            outcome.recv().unwrap_or(Err(WatchError::Right))?;
+            outcome.recv().map_err(io::Error::other)??;
         }
         Ok(this)
     }
@@ -134,7 +162,7 @@ impl Watch {
     }
 
     /// What was seen since the last call.
-    pub(crate) fn take(&self) -> Vec<Stall> {
+    pub(crate) fn take(&self) -> Vec<Disturbance> {
         std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -150,29 +178,42 @@ impl Drop for Watch {
 
 fn begin(core: usize) -> Result<(), WatchError> {
     pinned(core)?;
-    match run_first() {
-        true => Ok(()),
-        false => Err(WatchError::Right),
-    }
+    run_first(PRIORITY).map_err(WatchError::Right)
 }
 
-fn watch(core: usize, seen: &Mutex<Vec<Stall>>, stop: &AtomicBool) {
+fn watch(core: usize, seen: &Mutex<Vec<Disturbance>>, stop: &AtomicBool) {
+    let note = |trouble, length, after: Duration| {
+        let to = wall_clock();
+        let disturbance = Disturbance {
+            trouble,
+            core,
+            from: to.saturating_sub(length),
+            to,
+            until: to + after.max(AFTER),
+        };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(disturbance);
+    };
     let mut due = Instant::now();
+    let mut speed = Speed::default();
+    let mut window = due;
+    let mut slow_since = None;
     while !stop.load(Ordering::Relaxed) {
         due += PERIOD;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let now = Instant::now();
         let late = now.saturating_duration_since(due);
         if late > SHORTEST {
-            let to = wall_clock();
-            let stall = Stall {
-                core,
-                from: to.saturating_sub(late),
-                to,
-            };
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.push(stall);
+            note(Trouble::Stall, late, late * AFTER_STALL);
             due = now;
+        }
+        if let Some(is_slow) = speed.measure() {
+            let from = std::mem::replace(&mut window, Instant::now());
+            slow_since = is_slow.then(|| slow_since.unwrap_or(from));
+            if let Some(since) = slow_since {
+                let after = (window - since) * AFTER_SLOWNESS;
+                note(Trouble::Slowness, window - from, after);
+            }
         }
     }
 }
@@ -182,33 +223,39 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn stall(core: usize, from: u64, to: u64) -> Stall {
-        Stall {
+    fn stall(core: usize, from: u64, to: u64) -> Disturbance {
+        Disturbance {
+            trouble: Trouble::Stall,
             core,
             from: Duration::from_millis(from),
             to: Duration::from_millis(to),
+            until: Duration::from_millis(to + 50),
         }
     }
 
     #[test]
     fn stalls_add_up() {
-        let all = [stall(0, 10, 12), stall(1, 0, 90), stall(0, 20, 25)];
+        let slow = Disturbance {
+            trouble: Trouble::Slowness,
+            ..stall(0, 40, 60)
+        };
+        let all = [stall(0, 10, 12), stall(1, 0, 90), stall(0, 20, 25), slow];
         let stalls = Stalls::of(0, &all);
         assert_eq!((stalls.core, stalls.count), (0, 2));
+        assert!((stalls.slow_ms - 20.0).abs() < 1e-9);
         assert!((stalls.total_ms - 7.0).abs() < 1e-9 && (stalls.longest_ms - 5.0).abs() < 1e-9);
         assert_eq!(Stalls::of(2, &all).count, 0);
     }
 
     #[test]
     fn what_waits_behind_a_stall_is_disturbed_for_a_while() {
-        let disturbed = |stall: Stall, from, to| {
+        let disturbed = |stall: Disturbance, from, to| {
             stall.disturbs(Duration::from_millis(from), Duration::from_millis(to))
         };
         let short = stall(0, 100, 103);
         assert!(!disturbed(short, 98, 99), "it had passed");
         assert!(disturbed(short, 99, 104) && disturbed(short, 101, 102));
         assert!(disturbed(short, 150, 151) && !disturbed(short, 154, 155));
-        assert!(disturbed(stall(0, 100, 120), 210, 211), "a longer queue");
     }
 
     #[test]
@@ -216,14 +263,14 @@ mod tests {
         let watch = match Watch::start(&[0]) {
             Ok(watch) => watch,
             // Without the right nobody claims that nothing stood still.
-            Err(error) => return assert!(matches!(error, WatchError::Right), "{error}"),
+            Err(error) => return assert!(matches!(error, WatchError::Right(_)), "{error}"),
         };
         // Somebody who may not be interrupted is on the core for 20 ms, again and again until it was seen.
         let started = Instant::now();
         let seen = loop {
             let blocking = thread::spawn(|| {
                 pinned(0).unwrap();
-                assert!(run_first());
+                run_first(PRIORITY).unwrap();
                 let start = Instant::now();
                 while start.elapsed() < Duration::from_millis(20) {
                     std::hint::spin_loop();

@@ -8,7 +8,7 @@ use procfs::process::Process;
 use procfs::{CpuInfo, Current, CurrentSI, KernelStats, ProcError, ProcResult};
 
 use crate::record::{LinkUse, LoadUse, Machine, ServerUse, ThreadUse};
-use crate::stalls::{Stall, Watch, WatchError};
+use crate::stalls::{Disturbance, Watch, WatchError};
 
 /// How many of the busiest threads are kept.
 const BUSIEST: usize = 8;
@@ -45,7 +45,7 @@ pub struct Usage {
     /// hammer's own.
     pub load: LoadUse,
     /// When watched cores stood still.
-    pub stalls: Vec<Stall>,
+    pub disturbances: Vec<Disturbance>,
 }
 
 /// The machine that this runs on; what it does not say is left empty.
@@ -142,7 +142,7 @@ impl Sampler {
         &self.server_cores
     }
 
-    /// The cores that are watched for stalls.
+    /// The cores that are watched for disturbances.
     pub fn watched_cores(&self) -> &[usize] {
         self.watch.as_ref().map(Watch::cores).unwrap_or_default()
     }
@@ -184,7 +184,7 @@ impl Sampler {
             server,
             link,
             load,
-            stalls: self.watch.as_ref().map(Watch::take).unwrap_or_default(),
+            disturbances: self.watch.as_ref().map(Watch::take).unwrap_or_default(),
         })
     }
 

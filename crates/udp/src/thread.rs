@@ -29,11 +29,17 @@ pub fn pin_to_core(n: usize) -> io::Result<()> {
 }
 
 /// Lets the calling thread run before all ordinary ones of its core as soon as it has something to do
-/// (SCHED_FIFO); says whether it may.
-pub fn run_first() -> bool {
-    let parameters = libc::sched_param { sched_priority: 1 };
+/// (SCHED_FIFO), and before those of the same class with a lower `priority`, from 1 to 99. It takes CAP_SYS_NICE, or a
+/// limit RLIMIT_RTPRIO that is not below the priority.
+pub fn run_first(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority.into(),
+    };
     // SAFETY: the call reads `parameters` only; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]

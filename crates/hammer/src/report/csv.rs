@@ -8,7 +8,7 @@ use crate::stalls::Stalls;
 /// A column: its name and what stands in it; nothing where nothing was measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
 
-const COLUMNS: [Column; 35] = [
+const COLUMNS: [Column; 37] = [
     ("scenario", |run, _| text(&run.scenario.name)),
     ("server", |run, _| text(&run.server.name)),
     ("round", |run, _| Some(run.round.to_string())),
@@ -76,18 +76,29 @@ const COLUMNS: [Column; 35] = [
     ("stolen_cores", |_, s| {
         number(s.load.as_ref().map(|l| l.stolen_cores))
     }),
-    ("server_stalled_ms", |run, s| stalled(run, s, true)),
-    ("load_stalled_ms", |run, s| stalled(run, s, false)),
+    ("server_stalled_ms", |run, s| {
+        of_cores(run, s, true, |stalls| stalls.total_ms)
+    }),
+    ("load_stalled_ms", |run, s| {
+        of_cores(run, s, false, |stalls| stalls.total_ms)
+    }),
+    ("server_slow_ms", |run, s| {
+        of_cores(run, s, true, |stalls| stalls.slow_ms)
+    }),
+    ("load_slow_ms", |run, s| {
+        of_cores(run, s, false, |stalls| stalls.slow_ms)
+    }),
 ];
 
-/// For how long cores stood still, the server's or the others; none if nobody watched.
-fn stalled(run: &RunRecord, sample: &Sample, server: bool) -> Option<String> {
+/// For how long cores stood still or were slow, the server's or the others; none if nobody watched.
+fn of_cores(
+    run: &RunRecord,
+    sample: &Sample,
+    server: bool,
+    ms: fn(&Stalls) -> f64,
+) -> Option<String> {
     let of = |stalls: &&Stalls| run.server.cores.contains(&stalls.core) == server;
-    let total_ms = sample
-        .stalls
-        .iter()
-        .filter(of)
-        .map(|stalls| stalls.total_ms);
+    let total_ms = sample.stalls.iter().filter(of).map(ms);
     (!sample.stalls.is_empty()).then(|| number(Some(total_ms.sum())))?
 }
 

@@ -10,7 +10,7 @@ use super::crowd::Crowd;
 use crate::figures;
 use crate::progress::Progress;
 use crate::record::{Calm, DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
-use crate::stalls::{Stall, Stalls};
+use crate::stalls::{Disturbance, Stalls};
 use crate::usage::Sampler;
 use crate::viewer::Delayed;
 
@@ -35,10 +35,10 @@ pub(super) struct Recorder<'a> {
     open: Option<Gathered>,
     join_delays: Vec<f64>,
     ended: u32,
-    /// When watched cores stood still, in this sample and the one before.
-    stalls: Vec<Stall>,
+    /// When watched cores stood still or were slow, in this sample and the one before.
+    disturbances: Vec<Disturbance>,
     /// How many of them are of the last sample.
-    last_stalls: usize,
+    last_disturbances: usize,
     warnings: Vec<String>,
     /// The median of delays in a step that counts as carried is no longer.
     max_delay_us: Option<f64>,
@@ -77,8 +77,8 @@ impl<'a> Recorder<'a> {
             open: None,
             join_delays: Vec::new(),
             ended: 0,
-            stalls: Vec::new(),
-            last_stalls: 0,
+            disturbances: Vec::new(),
+            last_disturbances: 0,
             warnings: Vec::new(),
             max_delay_us: max_delay_ms.map(|ms| ms * 1e3),
         }
@@ -116,11 +116,12 @@ impl<'a> Recorder<'a> {
         let mut joins = self.crowd.take_joins();
         self.join_delays.extend_from_slice(&joins.delays_us);
         self.ended += joins.ended;
-        let stalls = self.note_stalls(usage.stalls);
+        let stalls = self.note_disturbances(usage.disturbances);
         let findings = &mut window.findings;
         let mut delays: Vec<f64> = findings.delays.iter().map(|delayed| delayed.us).collect();
         if let Some(open) = &mut self.open {
-            open.calm_us.extend(calm_us(&findings.delays, &self.stalls));
+            open.calm_us
+                .extend(calm_us(&findings.delays, &self.disturbances));
             open.delays_us.extend_from_slice(&delays);
             open.late_us.extend_from_slice(&window.late_us);
         }
@@ -158,14 +159,17 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Forgets the stalls before the last sample; gives those since then, core by core.
-    fn note_stalls(&mut self, new: Vec<Stall>) -> Vec<Stalls> {
+    /// Forgets the disturbances before the last sample; gives those since then, core by core.
+    fn note_disturbances(&mut self, new: Vec<Disturbance>) -> Vec<Stalls> {
         let cores = self.sampler.watched_cores().iter();
         let stalls = cores.map(|core| Stalls::of(*core, &new)).collect();
-        let old = self.stalls.len().saturating_sub(self.last_stalls);
-        self.stalls.drain(..old);
-        self.last_stalls = new.len();
-        self.stalls.extend(new);
+        let old = self
+            .disturbances
+            .len()
+            .saturating_sub(self.last_disturbances);
+        self.disturbances.drain(..old);
+        self.last_disturbances = new.len();
+        self.disturbances.extend(new);
         stalls
     }
 
@@ -301,13 +305,16 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
     }
 }
 
-/// The delays that no stall can have caused.
-fn calm_us<'a>(delays: &'a [Delayed], stalls: &'a [Stall]) -> impl Iterator<Item = f64> + 'a {
+/// The delays that no stalled or slow core can have caused.
+fn calm_us<'a>(
+    delays: &'a [Delayed],
+    disturbances: &'a [Disturbance],
+) -> impl Iterator<Item = f64> + 'a {
     let arrived =
         |delayed: &Delayed| delayed.sent + Duration::from_secs_f64(delayed.us.max(0.0) / 1e6);
     let is_calm = move |delayed: &&Delayed| {
         let (from, to) = (delayed.sent, arrived(delayed));
-        !stalls.iter().any(|stall| stall.disturbs(from, to))
+        !disturbances.iter().any(|one| one.disturbs(from, to))
     };
     delays.iter().filter(is_calm).map(|delayed| delayed.us)
 }

@@ -243,7 +243,7 @@ fn run(
 ) {
     // Real sources do not wait for each other, and not for those who read: without this right, which
     // root has, frames of several sources may meet.
-    run_first();
+    let _ = run_first(1);
     let due = |(index, feed): (usize, &Feed)| Some(Reverse((feed.due()?, index)));
     let mut queue: BinaryHeap<_> = feeds.iter().enumerate().filter_map(due).collect();
     while !stop.load(Ordering::Relaxed) {

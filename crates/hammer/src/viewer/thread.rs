@@ -219,7 +219,7 @@ impl Load {
     pub(super) fn run(&mut self) {
         if self.role == Role::Publishers {
             // Without the right, frames may meet others'.
-            run_first();
+            let _ = run_first(1);
         }
         let mut events = Events::with_capacity(EVENTS);
         let mut start = Instant::now();
