@@ -57,6 +57,8 @@ pub struct MediaConfig {
     pub bandwidth_adaptation: bool,
     /// How long a worker that has had something to do looks for more before it sleeps, in µs; 0: it sleeps at once.
     pub busy_poll_us: u32,
+    /// Workers go before all ordinary threads of their cores (SCHED_FIFO), where the process may.
+    pub real_time: bool,
     /// How often transport-wide feedback is sent, in ms.
     pub twcc_period_ms: u32,
     /// How long a medium may be silent before that is reported, in ms; 0: a second.
@@ -92,6 +94,7 @@ impl Default for MediaConfig {
             certificate: None,
             bandwidth_adaptation: true,
             busy_poll_us: 0,
+            real_time: false,
             twcc_period_ms: 100,
             no_media_ms: 1_000,
             slow_link_threshold: 4,

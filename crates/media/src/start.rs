@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::addresses::{self, Reachable};
 use crate::plane::{Inbox, WorkerPort};
-use crate::sys::{MediaSocket, pin_to_core};
+use crate::sys::{MediaSocket, pin_to_core, run_first};
 use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts, most_pipes};
 use crate::{MediaConfig, MediaError, PeerEvent};
 
@@ -123,7 +123,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             totals,
             ingest_count,
         };
-        spawn(worker, config.pin, held.clone(), Loss(Some(told.clone())))?;
+        spawn(worker, &config, held.clone(), Loss(Some(told.clone())))?;
     }
     let address = reachable
         .first()
@@ -158,16 +158,17 @@ impl Drop for Loss {
 /// `held` is dropped when the worker has ended.
 fn spawn(
     parts: WorkerParts,
-    pin: bool,
+    config: &MediaConfig,
     held: watch::Sender<()>,
     mut loss: Loss,
 ) -> Result<(), MediaError> {
     let index = parts.index;
+    let (pin, real_time) = (config.pin, config.real_time);
     let run = move || {
         if pin && let Err(error) = pin_to_core(usize::from(index)) {
             tracing::warn!(worker = index, %error, "cannot pin the media worker to a core");
         }
-        go_first(index);
+        go_first(index, real_time);
         let _held = held;
         match Worker::new(parts).run() {
             Ok(()) => loss.averted(),
@@ -180,11 +181,22 @@ fn spawn(
     builder.spawn(run).map(drop).map_err(MediaError::Thread)
 }
 
+/// Of a worker in real time: before ordinary threads, after whatever else is in real time.
+const PRIORITY: u8 = 1;
 /// How much earlier than others a worker gets a core that both want, as a nice value. It takes CAP_SYS_NICE.
 const NICE: i32 = -10;
 
 /// Lets the calling thread go before ordinary ones: what a worker waits for a core, all its peers wait.
-fn go_first(worker: u16) {
+fn go_first(worker: u16, real_time: bool) {
+    match real_time.then(|| run_first(PRIORITY)) {
+        None => {}
+        Some(Ok(())) => return,
+        Some(Err(error)) => tracing::warn!(
+            worker, %error,
+            "the media worker cannot run in real time: that takes CAP_SYS_NICE, or a limit of real-time priority \
+             (systemd: AmbientCapabilities=CAP_SYS_NICE or LimitRTPRIO=1; Docker: --cap-add SYS_NICE)"
+        ),
+    }
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(worker, %error, "the media worker has no precedence over other threads");
     }

@@ -15,6 +15,7 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         ("adapting", "bandwidth_adaptation = true"),
         ("not-adapting", "bandwidth_adaptation = false"),
         ("busy-poll", "busy_poll_us = 200"),
+        ("real-time", "real_time = true"),
     ] {
         let media = format!("[media]\n{key}\n");
         let text = portunus(ip, cores).replacen("[media]\n", &media, 1);

@@ -246,6 +246,7 @@ fn visit_media(media: &mut MediaConfig, announced: &mut Vec<Announced>, keys: &m
     media.certificate = certificate.zip(key);
     keys.key("bandwidth_adaptation", &mut media.bandwidth_adaptation);
     keys.ranged("busy_poll_us", &mut media.busy_poll_us, 0..=1_000_000);
+    keys.key("real_time", &mut media.real_time);
     keys.ranged("twcc_period_ms", &mut media.twcc_period_ms, 10..=1_000);
     keys.key("no_media_ms", &mut media.no_media_ms);
     keys.key("slow_link_threshold", &mut media.slow_link_threshold);
