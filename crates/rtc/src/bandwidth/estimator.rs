@@ -28,9 +28,11 @@ const EMPTIED_QUEUE: Duration = Duration::from_millis(50);
 const SMALL: f64 = 0.6;
 const VERY_LONG_QUEUE: Duration = Duration::from_millis(250);
 /// A probe that finds less than the estimate takes it so far towards what it found, but not below so many times what
-/// arrives: of many probes beside others it would become what the luckiest found.
+/// arrives: of many probes beside others it would become what the luckiest found. One that finds the end of the link
+/// above it takes it no further either, if another had found an end within this time.
 const TOWARDS_PROBE: f64 = 0.5;
 const ABOVE_ACKNOWLEDGED: f64 = 1.2;
+const END_IS_KNOWN: Duration = Duration::from_secs(10);
 /// A queue that stays so long is overuse to flows that follow the estimate, or two packets of what they send if that
 /// is longer: so of several that share a link those give way first that send the most.
 const STANDING_QUEUE: Duration = Duration::from_millis(15);
@@ -62,6 +64,8 @@ pub(super) struct Estimator {
     standing: Option<Instant>,
     /// What is sent follows the estimate.
     follows: bool,
+    /// When a probe found the end of the link.
+    end_found: Option<Instant>,
     limit: Limit,
 }
 
@@ -79,6 +83,7 @@ impl Estimator {
             emptying: None,
             standing: None,
             follows: false,
+            end_found: None,
             limit: Limit::Start,
         }
     }
@@ -162,10 +167,19 @@ impl Estimator {
             return;
         }
         self.loss.passed(passed);
-        if passed > self.aimd.rate() {
-            self.aimd.set(passed, now);
+        let is_end = result.is_full && !self.acknowledged.rushes();
+        let last = self.end_found;
+        if is_end {
+            self.end_found = Some(now);
+        }
+        let before = self.aimd.rate();
+        if passed > before {
+            let is_recent = |last: Instant| now.saturating_duration_since(last) < END_IS_KNOWN;
+            let is_lucky = is_end && last.is_some_and(is_recent);
+            let share = if is_lucky { TOWARDS_PROBE } else { 1.0 };
+            self.aimd.set(before + (passed - before).times(share), now);
             self.limit = Limit::Probe;
-        } else if result.is_full && !self.acknowledged.rushes() {
+        } else if is_end {
             self.found_less(passed, now);
         }
     }
@@ -320,5 +334,36 @@ impl Estimator {
         }
         let share = 1.0 - self.queue.delay().as_secs_f64() / EMPTY_WITHIN;
         share.clamp(LEFT_WHILE_EMPTYING, 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_probe_finds_above_a_known_end_of_the_link_counts_by_half() {
+        let start = Instant::now();
+        let mut estimator = Estimator::new();
+        for (after, kbps, is_full, expected) in [
+            (0, 1_000, false, 1_000),
+            (3, 1_400, true, 1_400),
+            (6, 1_800, true, 1_600),
+            (9, 1_800, true, 1_700),
+            // Not the end.
+            (12, 2_000, false, 2_000),
+            // The end that was found before is out of date.
+            (20, 2_400, true, 2_400),
+        ] {
+            let result = ProbeResult {
+                target: DataRate::kbps(kbps),
+                passed: Some(DataRate::kbps(kbps)),
+                is_unclear: false,
+                is_full,
+            };
+            estimator.probed(&result, start + Duration::from_secs(after));
+            let estimate = estimator.estimate();
+            assert_eq!(estimate.rate, DataRate::kbps(expected), "after {after} s");
+        }
     }
 }
