@@ -130,11 +130,13 @@ impl Saved {
     }
 
     /// Writes what `spec` says of a mountpoint, which has a name and an id, in the place of what was saved before; nothing,
-    /// if there is none any more. It is asked in the moment of writing: what is written later is not older.
-    pub(crate) fn keep(
+    /// if there is none any more. It is asked in the moment of writing: what is written later is not older. Once that is
+    /// written, and before anything else is, `apply` makes it true.
+    pub(crate) fn keep<T>(
         &self,
         spec: impl FnOnce() -> Option<MountpointSpec>,
-    ) -> Result<(), SavedError> {
+        apply: impl FnOnce() -> T,
+    ) -> Result<T, SavedError> {
         let change = |content: &mut Content| {
             let Some(spec) = spec() else {
                 return Ok(());
@@ -158,7 +160,7 @@ impl Saved {
             }
             Ok(())
         };
-        self.change(change, || ())
+        self.change(change, apply)
     }
 
     /// Removes the mountpoint `id`, also if the configuration has it; not another one of its name. Once that is written

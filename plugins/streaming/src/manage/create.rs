@@ -34,8 +34,9 @@ pub(super) async fn create(
     }
     let mountpoint = make(shared, spec, reservation).await?;
     if let Some(saved) = saved {
-        let spec = mountpoint.to_spec();
-        if let Err(refusal) = write(move || saved.keep(|| Some(spec))).await {
+        let made = mountpoint.clone();
+        let spec = move || Some(made.to_spec(&made.details()));
+        if let Err(refusal) = write(move || saved.keep(spec, || ())).await {
             // What was asked for is a mountpoint that stays: without that there is none.
             let _ = shared.mountpoints.remove(&mountpoint);
             mountpoint.close();

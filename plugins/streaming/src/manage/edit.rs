@@ -23,44 +23,53 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
     let saved = saved(shared, permanent)?;
     let owned = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
 
-    let told = {
-        let mut details = mountpoint.details();
-        // Once more: another may have changed the secret just now.
-        secret::check(fields, "secret", details.secret.as_deref())?;
-        let secret = new_secret.and_then(owned);
-        if secret.is_some() && details.secret.is_none() {
-            check_first_secret(&mountpoint.spec.source, fields)?;
+    // Another edit may be waiting for the disk.
+    let turn = mountpoint.editing.clone().lock_owned().await;
+    let before = mountpoint.details().clone();
+    // Once more: another may have changed the secret just now.
+    secret::check(fields, "secret", before.secret.as_deref())?;
+    let secret = new_secret.and_then(owned);
+    if secret.is_some() && before.secret.is_none() {
+        check_first_secret(&mountpoint.spec.source, fields)?;
+    }
+    let mut details = before.clone();
+    details.secret = secret.or(details.secret);
+    if let Some(description) = description.and_then(owned) {
+        details.description = description;
+    }
+    if let Some(pin) = pin {
+        details.pin = owned(pin);
+    }
+    details.is_private = is_private.unwrap_or(details.is_private);
+    if let Some(metadata) = metadata {
+        details.metadata = owned(metadata);
+    }
+    let told = (edited_event && details.metadata != before.metadata).then(|| {
+        Object::new()
+            .with("event", "edited")
+            .with("id", mountpoint.id.to_json())
+            .with("metadata", details.metadata.clone().unwrap_or_default())
+    });
+    match saved {
+        // What cannot be written changes nothing.
+        Some(saved) => {
+            let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
+            let edited = move || {
+                let spec = || {
+                    let there = shared.mountpoints.get(&mountpoint.id).ok();
+                    let is_it = there.is_some_and(|there| Arc::ptr_eq(&there, &mountpoint));
+                    is_it.then(|| mountpoint.to_spec(&details))
+                };
+                // It goes on where nobody waits for the answer any more; so does the turn.
+                let _turn = turn;
+                saved.keep(spec, || *mountpoint.details() = details.clone())
+            };
+            write(edited).await?;
         }
-        details.secret = secret.or(details.secret.take());
-        if let Some(description) = description.and_then(owned) {
-            details.description = description;
-        }
-        if let Some(pin) = pin {
-            details.pin = owned(pin);
-        }
-        details.is_private = is_private.unwrap_or(details.is_private);
-        let before = details.metadata.clone();
-        if let Some(metadata) = metadata {
-            details.metadata = owned(metadata);
-        }
-        (edited_event && details.metadata != before).then(|| {
-            Object::new()
-                .with("event", "edited")
-                .with("id", mountpoint.id.to_json())
-                .with("metadata", details.metadata.clone().unwrap_or_default())
-        })
-    };
+        None => *mountpoint.details() = details,
+    }
     if let Some(event) = told {
         mountpoint.tell_viewers(&event.into());
-    }
-    if let Some(saved) = saved {
-        let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
-        let spec = move || {
-            let there = shared.mountpoints.get(&mountpoint.id).ok();
-            let is_it = there.is_some_and(|there| Arc::ptr_eq(&there, &mountpoint));
-            is_it.then(|| mountpoint.to_spec())
-        };
-        write(move || saved.keep(spec)).await?;
     }
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
 }

@@ -38,6 +38,8 @@ pub(crate) struct Mountpoint {
     pub(crate) streams: Vec<Stream>,
     /// What can be edited.
     details: Mutex<Details>,
+    /// Held from the look at the details until they are changed, also over the time that a disk takes.
+    pub(crate) editing: Arc<tokio::sync::Mutex<()>>,
     enabled: AtomicBool,
     watched: Mutex<Watched>,
     /// The server that it is pulled from has said what it has.

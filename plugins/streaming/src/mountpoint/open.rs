@@ -1,7 +1,7 @@
 //! Opens mountpoints: what it takes until their media can come.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portunus_core::media::ingest::{
@@ -135,6 +135,7 @@ pub(crate) async fn open(
         spec,
         streams,
         details: Mutex::new(details),
+        editing: Arc::default(),
         enabled: AtomicBool::new(true),
         watched: Mutex::new(Watched::default()),
         described: AtomicBool::new(false),
@@ -157,9 +158,9 @@ fn default_name(id: &MountpointId, source: &SourceSpec) -> String {
 }
 
 impl Mountpoint {
-    /// What makes the same mountpoint again.
-    pub(crate) fn to_spec(&self) -> MountpointSpec {
-        let details = self.details().clone();
+    /// What makes the same mountpoint again, with `details`.
+    pub(crate) fn to_spec(&self, details: &Details) -> MountpointSpec {
+        let details = details.clone();
         MountpointSpec {
             name: Some(self.name.clone()),
             id: Some(self.id.clone()),

@@ -219,3 +219,45 @@ async fn what_cannot_be_removed_for_good_stays() {
     let file = std::fs::read_to_string(kept.join("mountpoints.toml")).unwrap();
     assert!(!file.contains("cam7"), "{file}");
 }
+
+#[tokio::test]
+async fn an_edit_that_cannot_be_written_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let mut config = config(&folder, Vec::new());
+    config.save = Some(kept.join("mountpoints.toml"));
+    let world = World::with(config).await;
+    let mut client = world.client().await;
+    let mut cam = camera(7);
+    cam["permanent"] = json!(true);
+    cam["secret"] = json!("old");
+    create(&mut client, cam).await;
+    let (mut viewer, _) = world.viewer(json!({ "id": 7 })).await;
+    let info = json!({ "request": "info", "id": 7, "secret": "old" });
+    let before = client.request(info.clone()).await["info"].clone();
+    let moved = folder.path().join("moved");
+    std::fs::rename(&kept, &moved).unwrap();
+    let edit = json!({
+        "request": "edit", "id": 7, "secret": "old", "permanent": true, "edited_event": true,
+        "new_secret": "new", "new_pin": "1234", "new_description": "d", "new_metadata": "m",
+        "new_is_private": true,
+    });
+    assert_eq!(refused(&mut client, edit.clone()).await, 470);
+    viewer.expect_silence().await;
+    let mut after = client.request(info).await["info"].clone();
+    for (after, before) in std::iter::zip(
+        after["media"].as_array_mut().unwrap(),
+        before["media"].as_array().unwrap(),
+    ) {
+        after["age_ms"] = before["age_ms"].clone();
+    }
+    assert_eq!(after, before);
+
+    std::fs::rename(&moved, &kept).unwrap();
+    assert_eq!(client.request(edit.clone()).await["permanent"], true);
+    assert_eq!(viewer.event().await["metadata"], "m");
+    assert_eq!(refused(&mut client, edit).await, 457);
+    let file = std::fs::read_to_string(kept.join("mountpoints.toml")).unwrap();
+    assert!(file.contains("secret = \"new\""), "{file}");
+}
