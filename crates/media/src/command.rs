@@ -266,6 +266,8 @@ pub(crate) enum Command {
     },
     RemoveIngest {
         ingest: IngestId,
+        /// Dropped once its sockets are closed.
+        done: oneshot::Sender<()>,
     },
     Listen {
         ingest: IngestId,

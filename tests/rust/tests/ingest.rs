@@ -302,7 +302,8 @@ async fn an_ingest_that_is_removed_leaves_its_viewers_to_another() {
     for viewer in &mut viewers {
         first.start(&mut viewer.peer).await;
     }
-    stage.media.remove_ingest(one.id);
+    stage.media.remove_ingest(one.id).closed().await;
+    UdpSocket::bind(port).expect("its port is free again");
     for viewer in &mut viewers {
         let options = RouteOptions::default();
         stage.media.route(two.id, viewer.tracks[0], options);
@@ -314,11 +315,6 @@ async fn an_ingest_that_is_removed_leaves_its_viewers_to_another() {
             viewer.peer.run_for(Duration::from_millis(20)).await;
         }
         assert_continuous(&viewer.peer);
-    }
-    // Its port is free again.
-    let again = || UdpSocket::bind(port);
-    while again().is_err() {
-        tokio::task::yield_now().await;
     }
 }
 

@@ -25,6 +25,7 @@ pub use options::{
     SrtpSuite,
 };
 pub use parameter_sets::{ParameterSets, ParameterSetsError};
+pub use plane::IngestEnd;
 pub(crate) use protection::Protection;
 pub(crate) use refused::Refusals;
 pub use refused::Refused;

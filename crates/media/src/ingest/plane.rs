@@ -4,9 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use tokio::sync::oneshot;
+
 use super::{Ingest, IngestId, IngestOptions, IngestStatus, Listening, ParameterSets};
 use crate::command::{Command, NewIngest};
 use crate::{KeyframeCache, KeyframeInterval, MediaPlane, SourceRef};
+
+/// The end of an ingest, which its worker has been told to bring about. It comes also where nobody waits for it.
+#[derive(Debug)]
+pub struct IngestEnd(oneshot::Receiver<()>);
+
+impl IngestEnd {
+    /// Waits until the ingest's sockets are closed, or its worker is gone.
+    pub async fn closed(self) {
+        // Nothing is ever sent: the other side is dropped.
+        let _ = self.0.await;
+    }
+}
 
 impl MediaPlane {
     /// Adds a source that is fed without a PeerConnection. It lives until [`MediaPlane::remove_ingest`].
@@ -50,9 +64,11 @@ impl MediaPlane {
         self.send_to(ingest.worker, command);
     }
 
-    /// Ends an ingest and all routes from it, and closes its sockets.
-    pub fn remove_ingest(&self, ingest: IngestId) {
-        self.send_to(ingest.worker, Command::RemoveIngest { ingest });
+    /// Ends an ingest and all routes from it, and closes its sockets; whoever needs its ports waits for what is returned.
+    pub fn remove_ingest(&self, ingest: IngestId) -> IngestEnd {
+        let (done, end) = oneshot::channel();
+        self.send_to(ingest.worker, Command::RemoveIngest { ingest, done });
+        IngestEnd(end)
     }
 
     /// Listens to an ingest of audio from now on; none: no more.

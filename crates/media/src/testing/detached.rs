@@ -235,7 +235,7 @@ pub(crate) fn note(notes: &Notes, command: Command) {
                 known.parameter_sets = sets;
             }
         }
-        Command::RemoveIngest { ingest } => {
+        Command::RemoveIngest { ingest, .. } => {
             notes.ingests.retain(|known| known.id != ingest);
             notes.listening.remove(&ingest);
             let from = SourceRef::Ingest(ingest);

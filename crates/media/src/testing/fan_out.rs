@@ -175,7 +175,8 @@ impl FanOut {
     /// Ends the ingest.
     pub fn end_ingest(&mut self) {
         if let SourceRef::Ingest(ingest) = self.source {
-            self.inbox.send(Command::RemoveIngest { ingest });
+            let (done, _) = tokio::sync::oneshot::channel();
+            self.inbox.send(Command::RemoveIngest { ingest, done });
         }
         self.settle();
     }

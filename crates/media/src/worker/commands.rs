@@ -144,7 +144,10 @@ impl Worker {
             Command::SetIngestParameterSets { ingest, sets } => {
                 self.set_ingest_parameter_sets(ingest, sets);
             }
-            Command::RemoveIngest { ingest } => self.remove_ingest(ingest, now),
+            Command::RemoveIngest { ingest, done } => {
+                self.remove_ingest(ingest, now);
+                drop(done);
+            }
             Command::Listen { ingest, listening } => self.listen_to_ingest(ingest, listening),
             Command::KeepKeyframe { source, keep } => self.keep_keyframe(source, keep),
             Command::KeyframeInterval { source, interval } => {

@@ -39,7 +39,7 @@ pub(super) async fn create(
         if let Err(refusal) = write(move || saved.keep(spec, || ())).await {
             // What was asked for is a mountpoint that stays: without that there is none.
             let _ = shared.mountpoints.remove(&mountpoint);
-            mountpoint.close();
+            mountpoint.close().await;
             return Err(refusal);
         }
     }

@@ -108,7 +108,7 @@ async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refu
         }
         None => shared.mountpoints.remove(&mountpoint)?,
     }
-    mountpoint.close();
+    mountpoint.close().await;
     tracing::info!(id = %mountpoint.id, name = mountpoint.name, "mountpoint destroyed");
     Ok(json!({ "streaming": "destroyed", "destroyed": mountpoint.id.to_json() }))
 }

@@ -28,6 +28,9 @@ pub(crate) use stream::{Age, Live, Ports, Stream};
 
 use open::Feeding;
 
+/// How long it is waited for that the sockets of a mountpoint are closed.
+const CLOSING: Duration = Duration::from_secs(5);
+
 /// A mountpoint.
 pub(crate) struct Mountpoint {
     pub(crate) id: MountpointId,
@@ -216,13 +219,22 @@ impl Mountpoint {
         lock(&self.watched).over
     }
 
-    /// Ends it: viewers are told, and ports are free again.
-    pub(crate) fn close(&self) {
+    /// Ends it: viewers are told, and ports are free again when this is over. Unless it is cut off before it was polled,
+    /// all of that happens however long it is waited for.
+    pub(crate) async fn close(&self) {
         lock(&self.watched).over = true;
         self.dismiss_viewers("stopped");
         self.dismiss_publisher();
         self.stop_recordings();
-        self.feeding.close(&self.media);
+        let ends = self.feeding.close(&self.media);
+        let closed = async {
+            for end in ends {
+                end.closed().await;
+            }
+        };
+        if tokio::time::timeout(CLOSING, closed).await.is_err() {
+            tracing::warn!(id = %self.id, "the workers are slow: ports of a destroyed mountpoint are not free yet");
+        }
     }
 }
 

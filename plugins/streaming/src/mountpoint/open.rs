@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use portunus_core::media::ingest::{
-    DataIngest, IngestBind, IngestFeed, IngestId, IngestMedia, IngestOptions, IngestSocket,
-    IngestSrtp, ParameterSets, SrtpSuite,
+    DataIngest, IngestBind, IngestEnd, IngestFeed, IngestId, IngestMedia, IngestOptions,
+    IngestSocket, IngestSrtp, ParameterSets, SrtpSuite,
 };
 use portunus_core::media::{KeyframeCache, MediaPlane};
 use tokio::sync::oneshot;
@@ -88,11 +88,11 @@ impl Feeding {
         }
     }
 
-    pub(super) fn close(&self, media: &MediaPlane) {
+    /// What is returned comes true when the sockets are closed.
+    pub(super) fn close(&self, media: &MediaPlane) -> Vec<IngestEnd> {
         drop(lock(&self.stop).take());
-        for ingest in lock(&self.ingests).take().into_iter().flatten() {
-            media.remove_ingest(ingest);
-        }
+        let ingests = lock(&self.ingests).take().into_iter().flatten();
+        ingests.map(|ingest| media.remove_ingest(ingest)).collect()
     }
 }
 

@@ -320,3 +320,22 @@ async fn nonsense_on_every_port_breaks_nothing() {
         .await;
     viewer.caller.until("/janus", "hangup").await;
 }
+
+#[tokio::test]
+async fn a_destroyed_mountpoint_has_left_its_ports() {
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let mut media = json!([video("v"), { "type": "data", "mid": "d", "port": 0 }]);
+    let ports = mountpoint(&mut admin, 7, media.clone(), json!({})).await;
+    media[0]["port"] = ports[0]["port"].clone();
+    media[0]["rtcpport"] = ports[0]["rtcp_port"].clone();
+    media[1]["port"] = ports[1]["port"].clone();
+    for _ in 0..10 {
+        let viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+        let destroy = json!({ "request": "destroy", "id": 7 });
+        assert_eq!(admin.manage(destroy).await["destroyed"], 7);
+        // The same ones again: a busy port would be refused.
+        mountpoint(&mut admin, 7, media.clone(), json!({})).await;
+        drop(viewer);
+    }
+}
