@@ -10,6 +10,9 @@ use super::problem::refuse_unknown;
 use super::{Origin, SpecProblem, StreamCodec};
 use crate::refusal::Refusal;
 
+/// The most streams of a mountpoint: an offer of all of them has not more m-lines than clients read.
+const MAX_STREAMS: usize = 511;
+
 /// What a stream carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -154,6 +157,13 @@ pub(super) fn read_list(
     };
     if list.is_empty() {
         return Err(SpecProblem::cannot_create("media", "there is no media"));
+    }
+    if list.len() > MAX_STREAMS {
+        let reason = format!(
+            "there are {} streams, and {MAX_STREAMS} at most",
+            list.len()
+        );
+        return Err(SpecProblem::cannot_create("media", reason));
     }
     let mut media: Vec<MediaSpec> = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {

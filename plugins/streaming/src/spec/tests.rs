@@ -179,6 +179,20 @@ fn mistakes_have_the_codes_that_clients_know() {
 }
 
 #[test]
+fn a_mountpoint_has_no_more_streams_than_an_offer_has_lines() {
+    for kind in ["rtp", "whip"] {
+        let streams = |count: usize| {
+            let stream =
+                |n| json!({ "type": "audio", "mid": format!("{n}"), "port": 0, "codec": "opus" });
+            let media: Vec<_> = (0..count).map(stream).collect();
+            json!({ "type": kind, "media": media })
+        };
+        assert!(read(streams(511), Origin::Request).is_ok());
+        assert_eq!(code(streams(512)), 456);
+    }
+}
+
+#[test]
 fn a_configuration_may_not_have_what_means_nothing() {
     let problem = |description| read(description, Origin::Configuration).unwrap_err();
     let unnamed = problem(json!({ "type": "whip", "media": [{ "type": "video", "mid": "v" }] }));
