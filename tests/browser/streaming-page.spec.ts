@@ -54,7 +54,9 @@ const CONFIG =
     `type = "data"\nmid = "d"\nport = ${PORTS + 274}`,
   ]) +
   mountpoint(28, 'name = "vp8 stage"\ntype = "whip"\ntoken = "t0ken"', ['type = "audio"\nmid = "a"\ncodec = "opus"', 'type = "video"\nmid = "v"\ncodec = "vp8"']) +
-  mountpoint(29, 'name = "phone"\ntype = "whip"', ['type = "audio"\nmid = "a"\ncodec = "pcmu"']);
+  mountpoint(29, 'name = "phone"\ntype = "whip"', ['type = "audio"\nmid = "a"\ncodec = "pcmu"']) +
+  // Nobody is at its port.
+  mountpoint(30, `name = "camera"\ntype = "rtsp"\nurl = "rtsp://127.0.0.1:${PORTS + 300}/"\nvideo = true\nrtsp_failcheck = false`, []);
 
 const test = base.extend<{ feed: (line: string) => ChildProcess }, {}>({
   server: [
@@ -284,6 +286,13 @@ test('a PIN is asked for, and a secret before ports are shown', async ({ page, f
   await row.getByTestId('pin').fill('1234');
   await row.getByTestId('use-pin').click();
   await mediaFlows(page, { video: 'VP8' });
+});
+
+test('a camera that is away and a stage that nobody publishes to are told', async ({ page }) => {
+  await page.goto('/streaming.html');
+  for (const id of [23, 30]) {
+    await expect(page.getByTestId(`mountpoint-${id}`).getByTestId('state')).toContainText('no source: nobody publishes, or its RTSP server is not connected');
+  }
 });
 
 test('a mountpoint of type whip shows where to publish', async ({ page, server }) => {

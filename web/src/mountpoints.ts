@@ -14,7 +14,7 @@ export interface Listed {
 
 /** A stream of a mountpoint, as `list` tells it. */
 interface ListedStream extends StreamInfo {
-  /** Milliseconds since a packet was taken. */
+  /** Milliseconds since a packet was taken; none while nobody publishes and no RTSP server is connected. */
   age_ms?: number;
   /** What is wrong with packets that came and were not taken: of the last one, and milliseconds since it came. */
   refused?: { reason: string; packets: number; age_ms: number };
@@ -221,6 +221,8 @@ function stateOf({ type, enabled, media = [] }: Listed): string {
   if (!enabled) flow = 'disabled';
   else if (refused) flow = `packets come, but are refused: ${CAUSES[refused.reason] ?? refused.reason}`;
   else if (youngest !== undefined) flow = youngest < AWAY ? 'media comes in' : `no media for ${duration(youngest)}`;
+  // Files have no streams in the list, and ports an age from the start.
+  else if (media.length > 0) flow = 'no source: nobody publishes, or its RTSP server is not connected';
   return [flow, kinds].filter(Boolean).join(' · ');
 }
 
