@@ -1,6 +1,8 @@
 //! Our offers: what a mountpoint's streams look like in a description.
 
-use portunus_core::sdp::{CodecName, Description, Direction, Kind, MediaOffer, Msid, OfferOptions};
+use portunus_core::sdp::{
+    CodecName, CodecSpec, Description, Direction, Kind, MediaOffer, Msid, OfferOptions,
+};
 use portunus_core::{ExtensionKind, Pt};
 
 use super::Watching;
@@ -38,12 +40,53 @@ impl Watching {
         for data in media.iter_mut().filter(|media| media.kind == Kind::Data) {
             data.direction = Direction::SendRecv;
         }
+        self.part_payload_types(&mut media);
         Description::offer(OfferOptions {
             name: format!("Mountpoint {}", self.mountpoint.id),
             session_id: String::new(),
             media,
         })
     }
+}
+
+impl Watching {
+    /// All m-lines share a transport, where a payload type stands for one thing. Those that wait for another use have what
+    /// a stream of an earlier mountpoint was, and give way to the present one's.
+    fn part_payload_types(&self, media: &mut [MediaOffer]) {
+        let waits = |media: &MediaOffer| {
+            let mut waiting = self.subscriptions.iter().filter(|s| s.stream.is_none());
+            waiting.any(|subscription| Some(subscription.line) == media.mid)
+        };
+        let codecs = |media: &MediaOffer| media.codecs.clone();
+        let mut taken: Vec<_> = media
+            .iter()
+            .filter(|media| !waits(media))
+            .flat_map(codecs)
+            .collect();
+        for media in media.iter_mut().filter(|media| waits(media)) {
+            let meets = |codec: &CodecSpec| taken.iter().any(|other| meet(codec, other));
+            if media.codecs.iter().any(meets) {
+                // Its parameters name the payload type of another.
+                media.codecs.retain(|codec| !codec.is_red());
+                for codec in &mut media.codecs {
+                    let mut free = (96..=127).rev().chain(35..=63).map(Pt);
+                    let free = free.find(|pt| taken.iter().all(|other| other.pt != *pt));
+                    codec.pt = free.unwrap_or(codec.pt);
+                    taken.push(codec.clone());
+                }
+            } else {
+                taken.extend(codecs(media));
+            }
+        }
+    }
+}
+
+/// Whether two codecs have one payload type, and are not the same.
+fn meet(one: &CodecSpec, other: &CodecSpec) -> bool {
+    let is_same = one.name.eq_ignore_ascii_case(&other.name)
+        && (one.clock_rate, one.channels, &one.fmtp)
+            == (other.clock_rate, other.channels, &other.fmtp);
+    one.pt == other.pt && !is_same
 }
 
 impl Subscription {

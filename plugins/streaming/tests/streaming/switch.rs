@@ -145,6 +145,54 @@ async fn what_is_not_watched_any_more_keeps_nobody() {
 }
 
 #[tokio::test]
+async fn payload_types_stand_for_one_codec_after_a_switch() {
+    let video = |mid: &str, codec: &str, pt: u8| json!({ "type": "video", "mid": mid, "port": 0, "codec": codec, "pt": pt });
+    let audio = |mid: &str, codec: &str, pt: u8, fmtp: &str| json!({ "type": "audio", "mid": mid, "port": 0, "codec": codec, "pt": pt, "fmtp": fmtp });
+    let first = video("v", "vp8", 96);
+    for (left, present) in [
+        (video("w", "h264", 97), 97),
+        // What it is made of has another's number.
+        (audio("w", "red", 63, "98/98"), 98),
+        // Nothing has to give way.
+        (video("w", "h264", 97), 100),
+    ] {
+        let world = World::new().await;
+        let mut admin = world.client().await;
+        for (id, media) in [
+            (7, json!([first, left])),
+            (8, json!([video("v", "vp8", present)])),
+        ] {
+            let mut body = camera(id);
+            body["media"] = media;
+            create(&mut admin, body).await;
+        }
+        let (mut client, _) = world.viewer(json!({ "id": 7 })).await;
+        world
+            .watch(&mut client, json!({ "id": 7, "media": ["v"] }))
+            .await;
+        ask(&mut client, switch(8)).await;
+        let restart = json!({ "request": "watch", "id": 8, "restart": true });
+        client.message(restart, None).await;
+        let offer = client.event_with_jsep().await.1.unwrap();
+        let sdp = offer["sdp"].as_str().unwrap();
+        assert_eq!(sections(sdp).len(), 2, "{sdp}");
+        let mut meanings = std::collections::HashMap::new();
+        for line in sdp.lines().filter(|line| line.starts_with("a=rtpmap:")) {
+            let (pt, meaning) = line.split_once(' ').unwrap();
+            let known = meanings.entry(pt).or_insert(meaning);
+            assert_eq!(*known, meaning, "{sdp}");
+        }
+        let kept = format!("a=rtpmap:{present} VP8/90000");
+        assert!(sections(sdp)[0].contains(&kept.as_str()), "{sdp}");
+        let stays = sections(sdp)[1].contains(&"a=rtpmap:97 H264/90000");
+        assert_eq!(stays, present == 100, "{sdp}");
+        let start = json!({ "request": "start" });
+        client.message(start, Some(answer_to(sdp))).await;
+        assert_eq!(client.event().await, status("started"));
+    }
+}
+
+#[tokio::test]
 async fn files_are_not_switched_to() {
     let world = World::new().await;
     let mut admin = world.client().await;
