@@ -68,13 +68,12 @@ async fn answer(
 }
 
 fn list(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
-    let shown = fields.string("admin_key")?;
-    let all = match (&shared.admin_key, shown) {
-        (Some(key), Some(_)) => {
+    let all = match &shared.admin_key {
+        Some(key) if fields.string("admin_key")?.is_some() => {
             secret::check(fields, "admin_key", Some(key))?;
             true
         }
-        (None, _) | (_, None) => false,
+        Some(_) | None => false,
     };
     let mountpoints = shared.mountpoints.all();
     let listed = mountpoints
@@ -87,8 +86,10 @@ fn list(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
 
 fn info(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = named(shared, fields)?;
-    fields.string("secret")?;
     let secret = mountpoint.details().secret.clone();
+    if secret.is_some() {
+        fields.string("secret")?;
+    }
     let admin = secret::check(fields, "secret", secret.as_deref()).is_ok();
     Ok(json!({ "streaming": "info", "info": mountpoint.info(admin) }))
 }

@@ -125,6 +125,28 @@ async fn lists_and_details_show_what_each_may_see() {
 }
 
 #[tokio::test]
+async fn a_secret_or_key_of_what_has_none_is_not_looked_at() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let mut locked = camera(8);
+    locked["secret"] = json!("s3");
+    create(&mut client, locked).await;
+    let list = json!({ "request": "list", "admin_key": 1 });
+    assert_eq!(client.request(list.clone()).await["streaming"], "list");
+    let info = |id: u64| json!({ "request": "info", "id": id, "secret": 1 });
+    assert_eq!(client.request(info(7)).await["info"]["viewers"], 0);
+    assert_eq!(refused(&mut client, info(8)).await, 454);
+    let world = World::with(StreamingConfig {
+        admin_key: Some("key".into()),
+        ..StreamingConfig::default()
+    })
+    .await;
+    let mut client = world.client().await;
+    assert_eq!(refused(&mut client, list).await, 454);
+}
+
+#[tokio::test]
 async fn age_counts_from_the_last_packet() {
     let world = World::new().await;
     let mut client = world.client().await;
