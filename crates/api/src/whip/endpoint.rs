@@ -15,7 +15,7 @@ use super::link::{Failure, Link};
 use super::path::{Endpoint, Kind};
 use super::problem::Problem;
 use super::resource::Resource;
-use super::{ACCEPT_PATCH, SDP, Whip, headers, retry_after};
+use super::{SDP, Whip, headers, retry_after};
 use crate::WhipAuthorization;
 
 /// A request to an endpoint that may be served.
@@ -277,7 +277,7 @@ impl Whip {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(SDP));
         let accept_patch = HeaderName::from_static("accept-patch");
-        headers.insert(accept_patch, HeaderValue::from_static(ACCEPT_PATCH));
+        headers.insert(accept_patch, HeaderValue::from_static(kind.accept_patch()));
         for (name, text) in [(LOCATION, kind.location(&id)), (ETAG, etag)] {
             if let Ok(value) = HeaderValue::from_str(&text) {
                 headers.insert(name, value);

@@ -35,8 +35,6 @@ use registry::Registry;
 const SDP: &str = "application/sdp";
 /// The media type of fragments (RFC 8840).
 const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
-/// The media types that a resource takes by PATCH.
-const ACCEPT_PATCH: &str = FRAGMENT;
 
 /// What the handlers of requests share.
 #[derive(Debug)]
@@ -104,7 +102,7 @@ impl Whip {
             )
         })?;
         if head.method == Method::OPTIONS {
-            return Ok(target.options());
+            return Ok(target.options(kind));
         }
         if cors.is_refused() {
             let detail = "pages of this origin may not use the server; its operator can add the origin to whip.allow_origins";

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use percent_encoding::percent_decode_str;
 
-use super::{ACCEPT_PATCH, SDP};
+use super::{FRAGMENT, SDP};
 
 /// The plugin of paths that name none.
 const DEFAULT_PLUGIN: &str = "streaming";
@@ -32,6 +32,15 @@ impl Kind {
         match self {
             Kind::Whip => "/whip",
             Kind::Whep => "/whep",
+        }
+    }
+
+    /// The media types that its resources take by PATCH, as a header has them. A viewer may have an offer of ours to
+    /// answer.
+    pub(super) const fn accept_patch(self) -> &'static str {
+        match self {
+            Kind::Whip => FRAGMENT,
+            Kind::Whep => "application/trickle-ice-sdpfrag, application/sdp",
         }
     }
 
@@ -98,14 +107,14 @@ impl Target {
     }
 
     /// The answer to OPTIONS; what a browser asks for before is added by [`super::headers::Cors`].
-    pub(super) fn options(&self) -> Response {
+    pub(super) fn options(&self, kind: Kind) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let headers = response.headers_mut();
         headers.insert(ALLOW, HeaderValue::from_static(self.allow()));
         let (name, value) = match self {
             Target::Endpoint(_) => ("accept-post", SDP),
-            Target::Resource(_) => ("accept-patch", ACCEPT_PATCH),
+            Target::Resource(_) => ("accept-patch", kind.accept_patch()),
         };
         headers.insert(
             HeaderName::from_static(name),

@@ -19,7 +19,7 @@ use super::link::{Failure, Link};
 use super::path::Kind;
 use super::problem::Problem;
 use super::registry::Registry;
-use super::{ACCEPT_PATCH, FRAGMENT, SDP, Whip, headers, retry_after};
+use super::{FRAGMENT, SDP, Whip, headers, retry_after};
 
 /// Changes of one resource that wait at most.
 const MAX_WAITING: usize = 32;
@@ -305,10 +305,15 @@ impl Whip {
         let resource = self.find(kind, id, headers)?;
         let declared = headers::content_type(headers);
         if declared != FRAGMENT && !(declared == SDP && kind == Kind::Whep) {
-            let detail = format!("the body has to be {FRAGMENT}, and the Content-Type to say so");
+            let answer = match kind {
+                Kind::Whip => String::new(),
+                Kind::Whep => format!(", or {SDP} that answers an offer of ours"),
+            };
+            let detail =
+                format!("the body has to be {FRAGMENT}{answer}, and the Content-Type to say so");
             let accept = HeaderName::from_static("accept-patch");
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
-                .with_header(accept, HeaderValue::from_static(ACCEPT_PATCH)));
+                .with_header(accept, HeaderValue::from_static(kind.accept_patch())));
         }
         let waiting = Arc::clone(&resource.waiting).try_acquire_owned();
         let place = waiting.map_err(|_| {

@@ -221,6 +221,15 @@ async fn a_viewer_may_ask_for_an_offer() {
     assert_eq!(resource.status, 201, "{}", resource.body);
     assert!(resource.body.contains("a=setup:actpass"));
     assert!(resource.body.contains("a=sendonly"));
+    let both = Some("application/trickle-ice-sdpfrag, application/sdp");
+    assert_eq!(resource.header("accept-patch"), both);
+    let options = server.request("OPTIONS", resource.location(), &[], b"");
+    assert_eq!(options.await.header("accept-patch"), both);
+    let text = ["Content-Type: text/plain"];
+    let refused = server.request("PATCH", resource.location(), &text, b"v=0");
+    let refused = refused.await;
+    assert_eq!(refused.header("accept-patch"), both);
+    assert!(refused.problem(415).contains("application/sdp"));
     let answer = jsep("answer", "viewer", &[Line::Video]);
     let answer = answer["sdp"].as_str().unwrap();
     let answer = answer.replace("a=sendrecv", "a=recvonly");
