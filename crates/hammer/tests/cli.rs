@@ -154,6 +154,41 @@ fn a_server_that_ends_at_once_is_shown_with_its_log() {
 }
 
 #[test]
+fn a_lab_starts_the_server_loads_it_and_reports() {
+    let program = Path::new(env!("CARGO_BIN_EXE_portunus-hammer")).with_file_name("portunus");
+    if !program.exists() {
+        eprintln!("SKIPPED: there is no {}", program.display());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let server = format!("p={} --config {{dir}}/portunus.toml", program.display());
+    let (first, last) = cores();
+    let mut arguments = vec!["lab", "--ceiling", "0", "--out", out, "--server", &server];
+    arguments.extend(["--server-cores", &first, "--load-cores", &last]);
+    arguments.extend(["--", "streaming", "--viewers", "5", "--bitrate", "500k"]);
+    arguments.extend(["--duration", "2", "--settle", "0.5"]);
+    let output = hammer(&arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if NO_NAMESPACES.iter().any(|said| errors.contains(said)) {
+        eprintln!("SKIPPED: {errors}");
+        return;
+    }
+    assert!(output.status.success(), "{errors}");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let report: Report = serde_json::from_str(&read("report.json")).unwrap();
+    let [run] = report.runs.as_slice() else {
+        panic!("{} runs", report.runs.len());
+    };
+    let step = run.steps.first().unwrap();
+    assert_eq!((step.participants, run.summary.failed_joins), (5, 0));
+    // On a machine that runs other tests beside some may be late, and then counts for the next second.
+    assert!(step.delivered_share > 0.7, "{step:?}");
+    assert!(read("report.html").contains("<html"), "no page");
+    assert!(folder.path().join("logs/p-1.log").exists());
+}
+
+#[test]
 fn what_is_no_scenario_is_refused_before_anything_starts() {
     for (scenario, said) in [
         ("ceiling", "has to be a scenario"),
