@@ -7,3 +7,7 @@ declare module 'janode/plugins/videoroom' {
   const VideoRoom: any;
   export default VideoRoom;
 }
+declare module 'janode/plugins/streaming' {
+  const Streaming: any;
+  export default Streaming;
+}

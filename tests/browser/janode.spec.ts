@@ -1,7 +1,9 @@
-// Janode's video room with media: an application's server speaks to the room by Janode, its browsers bring the media.
+// Janode's modules with media: an application's server speaks to ours by Janode, its browsers bring and show the media.
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Page } from '@playwright/test';
 import Janode from 'janode';
+import Streaming from 'janode/plugins/streaming';
 import VideoRoom from 'janode/plugins/videoroom';
 import { expect, FIREFOX, test as base } from './fixtures';
 
@@ -163,4 +165,52 @@ test('Janode: layers of a simulcast feed', async ({ page, server, clientScript, 
   await viewer.configure({ streams: [{ mid: '0', substream: 1 }] });
   await moves(page, 'viewer', '0', 640);
   await expect.poll(() => layers.at(-1)).toBe(1);
+});
+
+/** Sends a moving picture of this width to a port of the server, until it is killed. */
+function sendPicture(port: number, width: number): ChildProcess {
+  const encoder = '-c:v libvpx -deadline realtime -cpu-used 8 -g 25 -b:v 300k';
+  const line = `-v error -re -f lavfi -i testsrc2=size=${width}x180:rate=25 ${encoder} -f rtp rtp://127.0.0.1:${port}?pkt_size=1200`;
+  return spawn('ffmpeg', line.split(' '), { stdio: 'ignore' });
+}
+
+test('Janode: a mountpoint is watched, paused, switched and stopped', FIREFOX, async ({ page, server, session }) => {
+  await page.goto(`${server.base}/index.html`);
+  await page.addScriptTag({ content: PEERS });
+  const owner = await session.attach(Streaming);
+  const create = () => owner.createRtpMountpoint({ video: { port: 0, pt: 96, rtpmap: 'VP8/90000' } });
+  const [one, two] = [await create(), await create()];
+  const senders = [sendPicture(one.video_port, 320), sendPicture(two.video_port, 480)];
+  try {
+    const viewer = await session.attach(Streaming);
+    const answered = async ({ jsep }: any) => {
+      const answer = await page.evaluate((jsep) => (window as any).answer('viewer', jsep), jsep);
+      return (await viewer.start({ jsep: answer })).status;
+    };
+    const told = once(viewer, Streaming.EVENT.STREAMING_STATUS);
+    expect(await answered(await viewer.watch({ id: one.id }))).toBe('starting');
+    expect((await told)[0]).toMatchObject({ status: 'started', id: one.id });
+    await moves(page, 'viewer', 'v', 320);
+
+    await viewer.configure({ video: false });
+    await viewer.configure({ video: true });
+    await moves(page, 'viewer', 'v', 320);
+    expect(await viewer.pause()).toMatchObject({ status: 'pausing' });
+    // Its `start` goes with an answer only.
+    expect(await answered(await viewer.watch({ id: one.id }))).toBe('started');
+    await moves(page, 'viewer', 'v', 320);
+    const restart = await viewer.watch({ id: one.id, restart: true });
+    expect(restart).toMatchObject({ status: 'updating', restart: true });
+    expect(await answered(restart)).toBe('started');
+    await moves(page, 'viewer', 'v', 320);
+
+    expect(await viewer.switch({ id: two.id })).toEqual({ switched: 'ok', id: two.id });
+    await moves(page, 'viewer', 'v', 480);
+    const hangup = once(viewer, Janode.EVENT.HANDLE_HANGUP);
+    expect(await viewer.stop()).toMatchObject({ status: 'stopping', id: two.id });
+    await hangup;
+  } finally {
+    for (const sender of senders) sender.kill('SIGKILL');
+    for (const { id } of [one, two]) await owner.destroyMountpoint({ id });
+  }
 });

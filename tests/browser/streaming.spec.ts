@@ -10,6 +10,7 @@ import type { Server } from '../server/portunus.mjs';
 import { expect, FIREFOX, firefoxWith, test } from './fixtures';
 import { GSTREAMER, needsGstreamer } from './gstreamer';
 import { blankPage, client } from './in-page';
+import { startRtspServer, type RtspServer } from './rtsp';
 import { grows, mediaFlows, statsOf, sum } from './stats';
 
 const STREAMING = 'janus.plugin.streaming';
@@ -208,16 +209,11 @@ for (const [name, media] of Object.entries<{ audio?: string; video?: string }>({
   });
 }
 
-/** An RTSP server of GStreamer's; gives its port. It ends with its standard input. */
-async function rtspServer(port = 0): Promise<{ child: ChildProcess; port: number }> {
-  const child = spawn('/usr/bin/python3', [join(root, 'crates/rtsp/tests/gst_server.py'), String(port), 'digest']);
-  feeders.push(child);
-  let errors = '';
-  child.stderr.on('data', (text) => (errors = (errors + text).slice(-2000)));
-  const [line] = await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-  const bound = Number(String(line).trim());
-  if (!bound) throw new Error(`gst-rtsp-server did not start: ${errors}`);
-  return { child, port: bound };
+/** An RTSP server, until the end of the test. */
+async function rtspServer(port = 0): Promise<RtspServer> {
+  const server = await startRtspServer(port);
+  feeders.push(server.child);
+  return server;
 }
 
 // That it is chosen by itself is seen in the test after these.

@@ -2,8 +2,9 @@
 import { buildSync } from 'esbuild';
 import type { Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
-import { expect, firefoxWith, test as base } from './fixtures';
+import { expect, FIREFOX, firefoxWith, test as base } from './fixtures';
 import { blankPage } from './in-page';
+import { startRtspServer } from './rtsp';
 import type { Server } from '../server/portunus.mjs';
 import { codec, grows, mediaFlows, receivedWidth, statsOf } from './stats';
 
@@ -33,6 +34,12 @@ pin = "1234"
 [[streaming.mountpoint.media]]
 type = "video"
 mid = "v"
+
+[[streaming.mountpoint]]
+name = "film"
+type = "live"
+id = 10
+filename = "${new URL('../../crates/files/tests/data/vp8-opus.webm', import.meta.url).pathname}"
 `;
 
 const test = base.extend<{}, { script: string; clientScript: string }>({
@@ -90,6 +97,43 @@ for (const name of ['VP8', 'VP9', 'H264', 'AV1']) {
     await viewer.close();
   });
 }
+
+/** Asks the streaming plugin something over HTTP. */
+async function manage(server: Server, body: object): Promise<any> {
+  const post = async (path: string, request: object) => {
+    const response = await fetch(server.http + path, { method: 'POST', body: JSON.stringify({ transaction: 't', ...request }) });
+    return (await response.json()) as any;
+  };
+  const session = `/${(await post('', { janus: 'create' })).data.id}`;
+  const handle = await post(session, { janus: 'attach', plugin: 'janus.plugin.streaming' });
+  const answer = await post(`${session}/${handle.data.id}`, { janus: 'message', body });
+  await post(session, { janus: 'destroy' });
+  return answer.plugindata.data;
+}
+
+test('a file that plays for all goes out by WHEP', FIREFOX, async ({ page, server, script }) => {
+  await open(page, script, server);
+  await play(page, `${server.base}/whep/10`);
+  await mediaFlows(page, { audio: 'opus', video: 'VP8' });
+  // The file is of a second.
+  await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 40);
+  expect(await end(page)).toBe(200);
+});
+
+test('a camera goes out by WHEP', async ({ page, server, script }) => {
+  const { child, port } = await startRtspServer();
+  try {
+    const camera = { type: 'rtsp', id: 11, audio: true, video: true, url: `rtsp://127.0.0.1:${port}/av`, bufferkf_ms: 5000 };
+    expect(await manage(server, { request: 'create', ...camera })).toMatchObject({ streaming: 'created' });
+    await open(page, script, server);
+    await play(page, `${server.base}/whep/11`);
+    await mediaFlows(page, { audio: 'PCMA', video: 'H264' });
+    expect(await end(page)).toBe(200);
+    expect(await manage(server, { request: 'destroy', id: 11 })).toMatchObject({ destroyed: 11 });
+  } finally {
+    child.kill('SIGKILL');
+  }
+});
 
 test('a viewer stays when the publisher goes, and sees the next one', async ({ page, context, server, script }) => {
   await open(page, script, server);

@@ -1,5 +1,6 @@
 //! RTP that comes to ports of the server.
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use portunus_tests::Packet;
@@ -53,19 +54,6 @@ async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
         rtcp.send_raw(&report);
         rtp.send(&FRAME);
     }
-    let asked = |source: &Source| {
-        let mut datagram = [0; 1_500];
-        source.socket.set_nonblocking(true).unwrap();
-        let mut asked = 0;
-        while let Ok(length) = source.socket.recv(&mut datagram) {
-            // Payload-specific feedback 1: a picture was lost (RFC 4585 section 6.3.1).
-            let pli = datagram[..length]
-                .windows(2)
-                .any(|head| head == [0x81, 206]);
-            asked += usize::from(pli);
-        }
-        asked
-    };
     // A new sender may be asked once, whoever watches; the one that is watched is asked for the viewer too.
     let mut viewer = Viewer::watch(&server, json!({ "id": 7, "media": ["right"] })).await;
     let mut counts = [0, 0];
@@ -73,7 +61,7 @@ async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
     while counts[1] <= counts[0] {
         assert!(Instant::now() < deadline, "asked {counts:?} times");
         for (count, source) in counts.iter_mut().zip(&rtcp) {
-            *count += asked(source);
+            *count += source.asked();
         }
         for (rtp, rtcp) in rtp.iter_mut().zip(&rtcp) {
             rtcp.send_raw(&report);
@@ -82,6 +70,51 @@ async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
         viewer.few_turns().await;
     }
     assert!(counts[0] <= 1, "asked {counts:?} times");
+}
+
+#[tokio::test]
+async fn rtp_at_the_rtcp_port_shows_whom_to_ask() {
+    let server = server(1).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let ports = mountpoint(&mut admin, 7, json!([video("v")]), json!({})).await;
+    let mut picture = Source::new(&ports[0]["port"]);
+    let mut at_rtcp = Source::new(&ports[0]["rtcp_port"]);
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while at_rtcp.asked() == 0 {
+        assert!(Instant::now() < deadline, "nobody was asked");
+        at_rtcp.send(&KEYFRAME);
+        picture.send(&FRAME);
+        viewer.few_turns().await;
+    }
+    // It is no picture for all that.
+    let mut packets = viewer.peer.packets.iter();
+    assert!(packets.all(|packet| packet.payload.len() == FRAME.len()));
+}
+
+#[tokio::test]
+async fn what_is_sent_to_a_multicast_group_reaches_viewers() {
+    let group = Ipv4Addr::new(239, 255, 77, 7);
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = port.local_addr().unwrap().port();
+    let server = server(2).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let mut stream = video("v");
+    stream["mcast"] = json!(group);
+    stream["iface"] = json!("127.0.0.1");
+    stream["port"] = json!(port);
+    let ports = mountpoint(&mut admin, 7, json!([stream]), json!({})).await;
+    assert_eq!(ports[0]["host"], json!(group));
+    let mut viewers = [
+        Viewer::watch(&server, json!({ "id": 7 })).await,
+        Viewer::watch(&server, json!({ "id": 7 })).await,
+    ];
+    // Where a socket is bound tells by which interface it sends to a group.
+    let mut source = Source::new(&json!(port));
+    source.host = group;
+    for viewer in &mut viewers {
+        viewer.receive(0, || source.send(&KEYFRAME), |_| true).await;
+    }
 }
 
 #[tokio::test]

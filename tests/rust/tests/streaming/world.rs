@@ -1,6 +1,6 @@
 //! A server with the plugin, those who send to it, and those who watch.
 
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ pub async fn server(workers: usize) -> Server {
 /// Somebody who sends RTP to a port.
 pub struct Source {
     pub socket: UdpSocket,
+    pub host: Ipv4Addr,
     pub port: u16,
     pub ssrc: u32,
     pub sequence: u16,
@@ -43,6 +44,7 @@ impl Source {
         socket.set_read_timeout(timeout).unwrap();
         Source {
             socket,
+            host: Ipv4Addr::LOCALHOST,
             port: u16::try_from(port.as_u64().unwrap()).unwrap(),
             ssrc: 7,
             sequence: 65_530,
@@ -74,8 +76,23 @@ impl Source {
 
     pub fn send_raw(&self, datagram: &[u8]) {
         self.socket
-            .send_to(datagram, ("127.0.0.1", self.port))
+            .send_to(datagram, (self.host, self.port))
             .unwrap();
+    }
+
+    /// How many requests for a keyframe have come since the last look.
+    pub fn asked(&self) -> usize {
+        let mut datagram = [0; 1_500];
+        self.socket.set_nonblocking(true).unwrap();
+        let mut asked = 0;
+        while let Ok(length) = self.socket.recv(&mut datagram) {
+            // Payload-specific feedback 1: a picture was lost (RFC 4585 section 6.3.1).
+            let pli = datagram[..length]
+                .windows(2)
+                .any(|head| head == [0x81, 206]);
+            asked += usize::from(pli);
+        }
+        asked
     }
 }
 
