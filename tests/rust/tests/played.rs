@@ -80,6 +80,41 @@ async fn each_viewer_gets_sound_and_a_picture_from_a_keyframe_on() {
     }
 }
 
+#[tokio::test]
+async fn a_file_for_all_that_was_disabled_goes_on_with_a_keyframe() {
+    let server = server().await;
+    let mut admin = server.attach(PACKAGE).await;
+    let filename = file("vp8-opus.webm");
+    let created = create(&mut admin, "live", &filename, json!({ "id": 1 })).await;
+    assert_eq!(created["streaming"], "created", "{created}");
+    let (_caller, mut peer) = watch(&server, 1).await;
+    // The file lasts a second.
+    let picture = |packet: &Packet| packet.payload[packet.payload.len() - 16..].to_vec();
+    let pictures = |peer: &Peer| -> Vec<Vec<u8>> { of_line(peer, 1).iter().map(picture).collect() };
+    peer.run_until(|peer| of_line(peer, 1).len() > 60).await;
+    let once = pictures(&peer);
+    let after = |one: &[u8], other: &[u8]| {
+        once.windows(2)
+            .any(|pair| pair[0] == one && pair[1] == other)
+    };
+    for _ in 0..3 {
+        for request in ["disable", "enable"] {
+            let done = admin.manage(json!({ "request": request, "id": 1 })).await;
+            assert_eq!(done["streaming"], "ok");
+            peer.run_for(std::time::Duration::from_millis(330)).await;
+        }
+        let before = of_line(&peer, 1).len();
+        peer.run_until(|peer| of_line(peer, 1).len() > before + 10)
+            .await;
+    }
+    let (packets, pictures) = (of_line(&peer, 1), pictures(&peer));
+    for (n, pair) in pictures.windows(2).enumerate() {
+        let keyframe = is_keyframe(VideoCodec::Vp8, &packets[n + 1].payload);
+        assert!(keyframe || after(&pair[0], &pair[1]), "picture {}", n + 1);
+        assert_eq!(packets[n + 1].seq, packets[n].seq + 1);
+    }
+}
+
 /// A minute of A-law in a folder, each second made of bytes of its own: 0, 1, 2, …
 fn minute(folder: &std::path::Path) -> String {
     let samples: Vec<u8> = (0..60).flat_map(|second| [second; 8_000]).collect();

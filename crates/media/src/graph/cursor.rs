@@ -36,13 +36,18 @@ impl Cursor {
         Some(Self {
             next: first.seq,
             picture: None,
-            is_whole: source.has_picture(),
+            is_whole: source.is_kept_whole(),
         })
     }
 
     /// Whether what it needs is to be kept: with what was left out before it began, more would be of no use.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// Whether what it comes to lacks what was before, which is kept no longer, or was not.
+    pub(crate) fn leaves_gap(&self, source: &Source) -> bool {
+        !self.is_whole || source.cached().is_empty()
     }
 
     /// What follows. What the source has not relayed to anybody yet is none of it.

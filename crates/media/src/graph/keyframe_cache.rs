@@ -90,6 +90,24 @@ impl CachedFrames {
         self.inflow.as_ref().map_or(DataRate::ZERO, Inflow::rate)
     }
 
+    /// Whether so much time has passed since the keyframe that what follows it is kept no longer.
+    pub(crate) fn is_old(&self, now: Instant) -> bool {
+        let max_age = self.limits.max_age;
+        let first = self.packets.first();
+        let age = first.map(|first| now.saturating_duration_since(first.arrival));
+        !max_age.is_zero() && age.is_some_and(|age| age > max_age)
+    }
+
+    /// Nothing of what is here goes on: new sinks get nothing before the next keyframe.
+    fn clear(&mut self) {
+        self.forget_before();
+        for packet in self.packets.drain(..) {
+            set_aside(&packet, &mut self.spare);
+        }
+        (self.full, self.beyond) = (false, false);
+        (self.bytes, self.keyframe_bytes) = (0, 0);
+    }
+
     /// Up to then, what follows is kept although the limits are reached: for sinks that began before and have not got so
     /// far. If a keyframe comes up to then, what they got of those before it is kept for a while, too: some may be lost.
     pub(crate) fn hold(&mut self, until: Instant) {
@@ -121,6 +139,13 @@ impl CachedFrames {
         let time = packet.header.timestamp;
         let inflow = self.inflow.get_or_insert(Inflow::new(packet.arrival));
         inflow.record(packet.data.len(), packet.arrival);
+        if self
+            .packets
+            .first()
+            .is_some_and(|first| first.stretch != packet.stretch)
+        {
+            self.clear();
+        }
         let Some(first) = self.packets.first() else {
             if packet.layers.keyframe {
                 self.keep(packet);
@@ -267,6 +292,7 @@ mod tests {
     struct Rig {
         cache: CachedFrames,
         start: Instant,
+        stretch: u8,
     }
 
     impl Rig {
@@ -278,6 +304,7 @@ mod tests {
             Self {
                 cache: CachedFrames::new(limits),
                 start: Instant::now(),
+                stretch: 0,
             }
         }
 
@@ -286,6 +313,7 @@ mod tests {
             let mut packet = Packet::empty(self.start + Duration::from_millis(ms));
             packet.fill(&[0; 100]);
             packet.seq = SeqNo(seq);
+            packet.stretch = self.stretch;
             packet.header.timestamp = ms as u32 * 90;
             packet.layers.keyframe = keyframe;
             self.cache.push(&Arc::new(packet));
@@ -380,6 +408,39 @@ mod tests {
         rig.push(5, 100, true);
         assert!(rig.cache.get(SeqNo(5)).is_some());
         assert!(rig.cache.get(SeqNo(10_000)).is_none() && rig.cache.before.is_empty());
+    }
+
+    #[test]
+    fn what_another_sender_goes_on_with_does_not_follow_what_is_here() {
+        let mut rig = Rig::new(0, 0);
+        rig.push(1, 0, true);
+        rig.push(2, 33, false);
+        rig.stretch = 1;
+        rig.push(3, 66, false);
+        assert!(rig.seqs().is_empty() && !rig.cache.is_whole());
+        assert_eq!((rig.cache.bytes, rig.cache.keyframe_bytes), (0, 0));
+        rig.push(4, 99, true);
+        rig.push(5, 132, false);
+        assert_eq!(rig.seqs(), [4, 5]);
+        rig.stretch = 2;
+        rig.push(6, 165, true);
+        assert_eq!(rig.seqs(), [6]);
+        assert!(rig.cache.is_whole());
+    }
+
+    #[test]
+    fn what_is_here_grows_old_while_nothing_comes() {
+        let mut rig = Rig::new(100, 0);
+        let at = |rig: &Rig, ms| rig.start + Duration::from_millis(ms);
+        assert!(!rig.cache.is_old(at(&rig, 1_000)));
+        rig.push(1, 50, true);
+        assert!(!rig.cache.is_old(at(&rig, 150)));
+        assert!(rig.cache.is_old(at(&rig, 151)));
+        rig.push(2, 200, true);
+        assert!(!rig.cache.is_old(at(&rig, 200)));
+        let mut rig = Rig::new(0, 100);
+        rig.push(1, 0, true);
+        assert!(!rig.cache.is_old(at(&rig, 1_000_000)), "no bound in time");
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub(crate) struct Packet {
     pub(crate) encoding: u8,
     /// Changes with the sender's SSRC, where that makes timestamps and picture numbers jump.
     pub(crate) generation: u8,
+    /// Of ingests: changes where its sender began anew, or another one took over. Numbers and timestamps go on, but what
+    /// it refers to was never sent.
+    pub(crate) stretch: u8,
     pub(crate) codec: Codec,
     pub(crate) arrival: Instant,
     /// The numbers of the header extensions at the source.
@@ -168,6 +171,7 @@ impl Packet {
             seq: SeqNo(0),
             encoding: 0,
             generation: 0,
+            stretch: 0,
             codec: Codec::Opus,
             arrival: now,
             extensions: ExtensionMap::default(),

@@ -186,9 +186,15 @@ impl Source {
         }
     }
 
-    /// Whether a new sink needs no keyframe of its own.
-    pub(crate) fn has_picture(&self) -> bool {
+    /// Whether a sink that gets what is kept misses nothing of what comes next.
+    pub(crate) fn is_kept_whole(&self) -> bool {
         self.cache.as_ref().is_some_and(CachedFrames::is_whole)
+    }
+
+    /// Whether a new sink needs no keyframe of its own.
+    pub(crate) fn has_picture(&self, now: Instant) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| cache.is_whole() && !cache.is_old(now))
     }
 
     /// Whether anybody has a use for its packets.

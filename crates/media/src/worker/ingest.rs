@@ -113,6 +113,8 @@ pub(super) struct Encoding {
     pub(super) protection: Option<Protection>,
     pub(super) continuity: Continuity,
     pub(super) inspector: Inspector,
+    /// Changes where a sender begins anew.
+    pub(super) stretch: u8,
     pub(super) skew: Option<Skew>,
     /// The picture that parameter sets were sent before last.
     pub(super) introduced: Option<u32>,
@@ -194,6 +196,7 @@ impl Worker {
             protection: options.srtp.clone().map(Protection::new),
             continuity: Continuity::new(clock_rate, options.collision),
             inspector: Inspector::default(),
+            stretch: 0,
             skew: skew.then(|| Skew::new(clock_rate, format.is_video)),
             introduced: None,
         };
@@ -298,16 +301,20 @@ impl Worker {
         let Some(ingest) = self.ingests.get_mut(id) else {
             return;
         };
-        if enabled && !ingest.enabled {
+        if std::mem::replace(&mut ingest.enabled, enabled) == enabled {
+            return;
+        }
+        let source = ingest.source;
+        if enabled {
             for encoding in &mut ingest.encodings {
                 encoding.continuity.resume();
             }
-            let source = ingest.source;
-            ingest.enabled = true;
-            self.want_keyframes(source, now);
-            return;
         }
-        ingest.enabled = enabled;
+        // Once more when it is enabled: other workers may have had some on their way.
+        self.drop_kept(source);
+        if enabled {
+            self.want_keyframes(source, now);
+        }
     }
 
     pub(super) fn set_ingest_parameter_sets(&mut self, id: IngestId, sets: Option<ParameterSets>) {

@@ -333,6 +333,9 @@ impl Ingest {
             self.upstream.set_ssrc(encoding, header.ssrc);
             self.upstream_changed = true;
         }
+        if place.restarted {
+            stream.stretch = stream.stretch.wrapping_add(1);
+        }
         if let Some(skew) = &mut stream.skew
             && place.newest
             && !adjust(&mut stream.continuity, skew, &header, &mut place, now)
@@ -360,7 +363,15 @@ impl Ingest {
             {
                 stream.introduced = Some(place.timestamp);
                 let seq = stream.continuity.insert(&mut place);
-                introduce(source, sets, seq, &place, &header, encoding, now);
+                introduce(
+                    source,
+                    sets,
+                    seq,
+                    &place,
+                    (&header, stream.stretch),
+                    encoding,
+                    now,
+                );
             }
         }
         place_header(&mut header, datagram, &place);
@@ -371,6 +382,7 @@ impl Ingest {
         packet.header = header;
         packet.seq = place.seq;
         packet.encoding = encoding;
+        packet.stretch = stream.stretch;
         packet.codec = media.codec;
         packet.arrival = now;
         packet.set_extensions(self.extensions);
@@ -380,6 +392,10 @@ impl Ingest {
         source.even_out(packet);
         if packet.layers.keyframe {
             self.upstream.keyframe_came(encoding);
+        } else if place.restarted && media.is_video() {
+            // Nothing in the numbers tells receivers that they lack what it refers to.
+            self.upstream.want_keyframe(encoding);
+            self.upstream_changed = true;
         }
         source.push(shared, now);
         Ok(())
@@ -469,7 +485,7 @@ fn introduce(
     sets: &ParameterSets,
     seq: SeqNo,
     place: &Place,
-    picture: &Header,
+    (picture, stretch): (&Header, u8),
     encoding: u8,
     now: Instant,
 ) -> Option<()> {
@@ -486,6 +502,7 @@ fn introduce(
     let packet = Arc::get_mut(&mut shared)?;
     packet.seq = seq;
     packet.encoding = encoding;
+    packet.stretch = stretch;
     packet.codec = Codec::H264;
     packet.arrival = now;
     packet.set_extensions(ExtensionMap::default());

@@ -224,7 +224,7 @@ impl Worker {
             self.send_messages(slot, messages, &last, now);
             return;
         }
-        let has_picture = source.has_picture();
+        let has_picture = source.has_picture(now);
         // What is held is relayed in a moment, and what is kept before it.
         let holds = !source.fresh.is_empty();
         if !has_picture {

@@ -89,7 +89,8 @@ impl Worker {
             self.pass_cached(key, worker);
         }
         // The other worker could not ask: it learns only now that this is video.
-        if !self.sources.get(key.0).is_some_and(Source::has_picture) {
+        let source = self.sources.get(key.0);
+        if !source.is_some_and(|source| source.has_picture(now)) {
             self.want_keyframes(key, now);
         }
     }
@@ -106,6 +107,17 @@ impl Worker {
         let mut format = source.format;
         format.keep = keep;
         self.set_source_format(key, format);
+    }
+
+    /// What is kept of the pictures of a source goes on no longer, here and where it is relayed to. A message stays the last
+    /// one.
+    pub(super) fn drop_kept(&mut self, key: SourceKey) {
+        let format = self.sources.get(key.0).map(|source| source.format);
+        if let Some(format) = format.filter(|it| it.keep.is_some() && it.messages.is_none()) {
+            let keep = None;
+            self.set_source_format(key, SourceFormat { keep, ..format });
+            self.set_source_format(key, format);
+        }
     }
 
     /// Says what a source is like, here and where it is relayed to.

@@ -274,12 +274,14 @@ impl Worker {
             return Turn::Over;
         };
         let (mut turn, send_time) = (Turn::Over, self.send_time(now));
+        let mut gap = !cursor.is_whole();
         self.relay_with(route, key, (now, send_time), |relay| {
             turn = relay.catch_up(cursor, pace);
+            gap = cursor.leaves_gap(relay.source);
             // The peer is polled as it is.
             false
         });
-        if turn == Turn::Over && !cursor.is_whole() {
+        if turn == Turn::Over && gap {
             self.want_keyframes(key, now);
         }
         turn
@@ -363,7 +365,7 @@ impl Relay<'_> {
                 }
                 Next::Live => {
                     self.route.progress = Progress::Live;
-                    if !cursor.is_whole() {
+                    if cursor.leaves_gap(source) {
                         // What lies between was not kept.
                         self.route.selector.await_keyframe();
                     }
