@@ -371,6 +371,39 @@ async fn keyframes_are_asked_for_at_most_once_a_second_and_no_viewer_is_forgotte
 }
 
 #[tokio::test]
+async fn noise_is_not_taken_for_the_keyframe_that_was_asked_for() {
+    let stage = Stage::start(1);
+    let (socket, rtcp) = (listen(), listen());
+    let (local, rtcp_local) = (socket.local(), rtcp.local());
+    let feed = IngestFeed::Sockets {
+        rtp: vec![socket],
+        rtcp: Some(rtcp),
+    };
+    let mut media = RtpIngest::new(Codec::Vp8, 90_000);
+    media.opaque = true;
+    let options = IngestOptions {
+        media: IngestMedia::Rtp(media),
+        ..vp8_ingest(feed)
+    };
+    let ingest = stage.media.add_ingest(options);
+    let mut sender = Sender::new(local, 9_000);
+    let control = Sender::new(rtcp_local, 1);
+    sender.picture(false, 1);
+    control.send(&report(9_000, 0));
+    let _viewer = stage.watch(0, ingest.id).await;
+    assert_eq!(keyframe_request(&control.socket), 9_000);
+    stage.media.request_source_keyframe(ingest.id);
+    // Read as VP8 it is the start of a keyframe, but for its start code.
+    let taken = ingest.status.packets();
+    let noise = sender.packet(true, &[0x10, 0x10, 7, 7, 1, 2, 3, 4, 5, 6, 7, 8]);
+    sender.send(&noise);
+    while ingest.status.packets() == taken {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(keyframe_request(&control.socket), 9_000);
+}
+
+#[tokio::test]
 async fn messages_reach_data_channels_and_the_last_one_new_viewers() {
     let stage = Stage::start(2);
     let socket = listen();

@@ -30,6 +30,8 @@ pub(crate) struct Packet {
     /// it refers to was never sent.
     pub(crate) stretch: u8,
     pub(crate) codec: Codec,
+    /// It is encrypted end to end: of its payload anything can be read, and nothing is meant.
+    pub(crate) is_opaque: bool,
     pub(crate) arrival: Instant,
     /// The numbers of the header extensions at the source.
     pub(crate) extensions: ExtensionMap,
@@ -173,6 +175,7 @@ impl Packet {
             generation: 0,
             stretch: 0,
             codec: Codec::Opus,
+            is_opaque: false,
             arrival: now,
             extensions: ExtensionMap::default(),
             carried: ExtensionSet::EMPTY,
@@ -241,6 +244,11 @@ impl Packet {
         self.extensions = numbers;
         let kinds = self.header.extensions(&self.data);
         self.carried = kinds.filter_map(|(id, _)| numbers.kind(id)).collect();
+    }
+
+    /// Whether it can be told that it is not of a keyframe, or that it is.
+    pub(crate) fn tells_keyframes(&self) -> bool {
+        !self.is_opaque || self.is_described_outside()
     }
 
     /// Whether what is known of a keyframe stands outside of what is encrypted end to end: in a descriptor of VP9 (RFC 9628

@@ -13,9 +13,11 @@ pub(crate) const ENCODINGS: usize = 3;
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// An encoding is not silent before so many frames of others came since its last packet: slow streams have long pauses.
 const MISSED_FRAMES: u8 = 4;
-/// How long a picture stays until a keyframe of what follows it comes. Then the stream has none that can be told, such as
-/// one that is encrypted end to end.
-const LONGEST_STILL: Duration = Duration::from_millis(700);
+/// How long a picture stays until a keyframe of what follows it comes: longer than encoders that cannot be asked for one take
+/// to make it, as a rule. Some never make another, but refresh the picture part by part.
+const LONGEST_STILL: Duration = Duration::from_secs(10);
+/// The same where no keyframe can be told: of what is encrypted end to end.
+const LONGEST_STILL_UNTOLD: Duration = Duration::from_millis(700);
 
 /// What to do with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +84,9 @@ impl Selector {
         options: &RouteOptions,
         now: Instant,
     ) -> Option<u8> {
-        let wanted = if encodings > 1 {
+        let wanted = if encodings <= 1 && self.awaiting_since.is_some() {
+            Some(0)
+        } else if encodings > 1 {
             let target = self.reachable(encodings, options, now)?;
             (self.encoding != Some(target)).then_some(target)
         } else if self.svc {
@@ -197,10 +201,18 @@ impl Selector {
     /// Whether a stream without encodings to choose from can begin with the packet.
     fn may_begin(&mut self, packet: &Packet) -> bool {
         let now = packet.arrival;
-        let since = *self.awaiting_since.get_or_insert(now);
+        let since = *self.awaiting_since.get_or_insert_with(|| {
+            // Whoever made it wait has asked already.
+            self.asked = Some(now);
+            now
+        });
+        let longest = match packet.tells_keyframes() {
+            true => LONGEST_STILL,
+            false => LONGEST_STILL_UNTOLD,
+        };
         let begins = packet.layers.keyframe && packet.layers.start
             || !packet.codec.is_video()
-            || now.saturating_duration_since(since) >= LONGEST_STILL;
+            || now.saturating_duration_since(since) >= longest;
         if begins {
             (self.awaits_keyframe, self.awaiting_since) = (false, None);
         }

@@ -90,6 +90,9 @@ pub struct RtpIngest {
     pub abs_capture_time: Option<u8>,
     /// The numbers of the other extensions in the packets that are passed on.
     pub extensions: ExtensionMap,
+    /// It is encrypted end to end: keyframes cannot be told from other pictures, unless a descriptor outside of that tells
+    /// them.
+    pub opaque: bool,
     /// Make up for a sender whose clock is slower or faster than ours.
     pub skew: bool,
     /// VP9: the stream has spatial layers, to be selected by each route.
@@ -106,6 +109,7 @@ impl RtpIngest {
             clock_rate,
             abs_capture_time: None,
             extensions: ExtensionMap::default(),
+            opaque: false,
             skew: false,
             svc: false,
             h264_parameter_sets: None,

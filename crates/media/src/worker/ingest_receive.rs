@@ -384,13 +384,14 @@ impl Ingest {
         packet.encoding = encoding;
         packet.stretch = stream.stretch;
         packet.codec = media.codec;
+        packet.is_opaque = media.opaque;
         packet.arrival = now;
         packet.set_extensions(self.extensions);
         let inspector = &mut stream.inspector;
         packet.describe(inspector.inspect(media.codec, &header, datagram, &self.extensions));
         flatten_layers(media, packet);
         source.even_out(packet);
-        if packet.layers.keyframe {
+        if packet.layers.keyframe && packet.tells_keyframes() {
             self.upstream.keyframe_came(encoding);
         } else if place.restarted && media.is_video() {
             // Nothing in the numbers tells receivers that they lack what it refers to.
@@ -504,6 +505,7 @@ fn introduce(
     packet.encoding = encoding;
     packet.stretch = stretch;
     packet.codec = Codec::H264;
+    packet.is_opaque = false;
     packet.arrival = now;
     packet.set_extensions(ExtensionMap::default());
     let layers = Layers {

@@ -142,14 +142,11 @@ impl Worker {
         packet.encoding = incoming.encoding;
         packet.generation = incoming.generation;
         packet.codec = incoming.codec;
+        packet.is_opaque = peer.is_opaque;
         packet.arrival = now;
         packet.set_extensions(extensions);
         packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
-        // Of a payload that is encrypted end to end anything can be read, and nothing is meant.
-        if packet.layers.keyframe
-            && packet.layers.start
-            && (!peer.is_opaque || packet.is_described_outside())
-        {
+        if packet.layers.keyframe && packet.layers.start && packet.tells_keyframes() {
             peer.connection
                 .keyframe_came(incoming.media, incoming.encoding);
         }

@@ -204,7 +204,7 @@ fn open_rtp(
     for (stream, ports, options) in options {
         let ingest = media.add_ingest(options);
         ingests.push(ingest.id);
-        if stream.kind == MediaKind::Video && !stream.simulcast {
+        if stream.kind == MediaKind::Video && !stream.simulcast && !rtp.e2ee {
             media.keep_keyframe(ingest.id, keyframe_cache(rtp.keyframes));
         }
         let stream = Stream::new(stream.clone(), Some(ports));
@@ -277,6 +277,7 @@ impl Sockets {
         };
         if let IngestMedia::Rtp(media) = &mut options.media {
             media.abs_capture_time = rtp.abs_capture_time;
+            media.opaque = rtp.e2ee;
             media.skew = stream.skew;
             media.svc = stream.svc;
             let sets = stream.h264sps.as_deref();

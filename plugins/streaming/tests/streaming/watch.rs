@@ -1,6 +1,7 @@
 //! Watching by our offer.
 
 use portunus_core::media::SourceRef;
+use portunus_core::media::ingest::IngestMedia;
 use serde_json::json;
 
 use crate::world::{World, answer_to, ask, camera, create, refused, sections, status};
@@ -128,6 +129,22 @@ async fn a_keyframe_is_kept_where_that_is_asked_for() {
     };
     assert_eq!(*source, SourceRef::from(requested.ingests[1].id));
     assert_eq!(cache.max_age.as_millis(), 2000);
+}
+
+#[tokio::test]
+async fn nothing_is_kept_of_what_is_encrypted_end_to_end() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let mut body = camera(7);
+    body["bufferkf_ms"] = json!(2000);
+    body["e2ee"] = json!(true);
+    create(&mut client, body).await;
+    let requested = world.server.requested();
+    assert!(requested.kept.is_empty(), "{:?}", requested.kept);
+    let IngestMedia::Rtp(video) = &requested.ingests[1].options.media else {
+        panic!("no video");
+    };
+    assert!(video.opaque);
 }
 
 #[tokio::test]

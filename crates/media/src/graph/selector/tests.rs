@@ -152,6 +152,31 @@ fn another_source_and_an_opened_gate_begin_with_a_keyframe_if_one_comes() {
         let packet = video(false, at(*ms));
         selector.select(&packet, 1, &wanted) == FORWARD
     });
+    assert_eq!(begun.next(), None, "the picture stays");
+    let mut selector = Selector::default();
+    selector.await_keyframe();
+    let mut asked = Vec::new();
+    let mut begun = (0..20_000).step_by(10).filter(|ms| {
+        let packet = video(false, at(*ms));
+        let begins = selector.select(&packet, 1, &wanted) == FORWARD;
+        asked.extend(selector.keyframe_wanted(1, &wanted, at(*ms)).map(|_| *ms));
+        begins
+    });
+    assert_eq!(begun.next(), Some(10_000), "none comes");
+    assert_eq!(begun.next(), Some(10_010));
+    drop(begun);
+    assert!(asked.starts_with(&[500, 1_000]), "again and again");
+    assert!(
+        asked.iter().all(|ms| *ms < 10_000),
+        "it is not waited for any more"
+    );
+    let mut selector = Selector::default();
+    selector.await_keyframe();
+    let mut begun = (0..3_000).step_by(10).filter(|ms| {
+        let mut packet = video(false, at(*ms));
+        packet.is_opaque = true;
+        selector.select(&packet, 1, &wanted) == FORWARD
+    });
     assert_eq!(begun.next(), Some(700), "none can be told in the stream");
     let mut selector = Selector::default();
     selector.await_keyframe();
