@@ -8,7 +8,7 @@ use portunus_core::media::ingest::{
     IngestFeed, IngestId, IngestMedia, IngestOptions, PacketFeed, ParameterSets, interface_address,
     packet_feed,
 };
-use portunus_core::sdp::Kind;
+use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Mid, Object};
 use portunus_rtsp::{
     Allowed, Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull,
@@ -47,10 +47,11 @@ pub(super) async fn open_rtsp(
         }
     };
     let media = session.as_ref().map(Session::media).unwrap_or_default();
-    if let Some(medium) = media.iter().find(|medium| codec_of(medium, spec).is_none())
-        && spec.failcheck
-    {
-        let reason = format!("viewers cannot be offered {}", medium.encoding);
+    // What else it has is worth having; the log says what is left out.
+    let unknown = || media.iter().filter(|it| codec_of(it, spec).is_none());
+    if spec.failcheck && !media.is_empty() && unknown().count() == media.len() {
+        let codecs: Vec<String> = unknown().map(rtpmap).collect();
+        let reason = format!("viewers cannot be offered {}", codecs.join(" or "));
         return Err(Refusal::CannotCreate(reason));
     }
     // As long as nothing is known of the server, its streams wait for their codecs.
@@ -124,14 +125,36 @@ fn offer(spec: &RtspSpec, kind: MediumKind) -> &crate::spec::FileOffer {
     }
 }
 
-/// What viewers are offered of a medium; nothing if that is not known here.
+/// What viewers are offered of a medium; nothing if that is not known here, or not with its clock and channels: they would
+/// play it at another speed.
 fn codec_of(medium: &Medium, spec: &RtspSpec) -> Option<StreamCodec> {
     let kind = match medium.kind {
         MediumKind::Audio => Kind::Audio,
         MediumKind::Video => Kind::Video,
     };
-    let told = || StreamCodec::from_name(&medium.encoding.to_ascii_lowercase(), kind);
+    let told = || {
+        let name = format!("{}/{}", medium.encoding, medium.clock_rate);
+        let codec = StreamCodec::from_name(&name, kind)?;
+        // Opus says 2, whatever it has (RFC 7587 section 7), and not every camera knows.
+        let is_opus = codec == StreamCodec::Plain(CodecName::Opus);
+        let channels = medium.channels.filter(|_| !is_opus);
+        let fits = channels.is_none_or(|channels| channels == codec.channels());
+        (fits && codec.clock_rate() == medium.clock_rate).then_some(codec)
+    };
     offer(spec, medium.kind).codec.or_else(told)
+}
+
+/// A medium's codec as descriptions have it: `L16/48000/2`.
+fn rtpmap(medium: &Medium) -> String {
+    let Medium {
+        encoding,
+        clock_rate,
+        ..
+    } = medium;
+    match medium.channels {
+        Some(channels) => format!("{encoding}/{clock_rate}/{channels}"),
+        None => format!("{encoding}/{clock_rate}"),
+    }
 }
 
 impl Mountpoint {
@@ -208,7 +231,7 @@ impl Pulled {
         let mut streams = mountpoint.streams.iter().enumerate();
         let (index, stream) = streams.find(|(_, it)| it.kind() == kind)?;
         let Some(codec) = codec_of(medium, spec) else {
-            warn!(id = %mountpoint.id, codec = medium.encoding, "viewers cannot be offered this");
+            warn!(id = %mountpoint.id, codec = rtpmap(medium), "viewers cannot be offered this");
             return None;
         };
         let other = |known: &mut Known| known.kind == medium.kind && known.codec != codec;

@@ -76,6 +76,11 @@ impl StreamCodec {
         }
     }
 
+    /// Channels of audio; 1 for video.
+    pub(crate) fn channels(self) -> u8 {
+        self.spec(0, None).channels.max(1)
+    }
+
     /// The codec as the media plane knows it.
     pub(crate) const fn codec(self) -> Codec {
         match self {

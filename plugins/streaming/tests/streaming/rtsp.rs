@@ -175,6 +175,69 @@ async fn a_camera_with_less_than_was_asked_for_is_watched_with_what_it_has() {
 }
 
 #[tokio::test]
+async fn a_camera_is_taken_with_what_viewers_can_be_offered_of_it() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let aac = audio(97, "MPEG4-GENERIC/48000/2");
+    let camera = Camera::new(Some(&(aac.clone() + &video(96, "H264")))).await;
+    create(&mut client, camera.create(7, json!({}))).await;
+    let info = json!({ "request": "info", "id": 7 });
+    let media = client.request(info).await["info"]["media"].clone();
+    let shown: Vec<_> = media.as_array().unwrap().iter().collect();
+    let shown: Vec<_> = shown.iter().map(|it| (&it["mid"], &it["codec"])).collect();
+    assert_eq!(json!(shown), json!([["a", null], ["v", "h264"]]));
+    client
+        .message(json!({ "request": "watch", "id": 7 }), None)
+        .await;
+    let (data, offer) = client.event_with_jsep().await;
+    assert_eq!(data, status("preparing"));
+    let offer = offer.unwrap();
+    let lines = sections(offer["sdp"].as_str().unwrap());
+    assert_eq!(lines.len(), 1, "{offer}");
+    assert!(lines[0][0].starts_with("m=video"), "{offer}");
+
+    // Nothing is left of this one.
+    let camera = Camera::new(Some(&aac)).await;
+    let reply = client.request(camera.create(8, json!({}))).await;
+    assert_eq!(reply["error_code"], 456);
+    let error = reply["error"].as_str().unwrap();
+    assert!(error.contains("MPEG4-GENERIC/48000/2"), "{error}");
+}
+
+#[tokio::test]
+async fn sound_is_offered_with_its_clock_and_channels_or_not_at_all() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    for (id, (rtpmap, offered)) in (1..).zip([
+        ("PCMA/8000", Some("pcma")),
+        ("PCMA/8000/1", Some("pcma")),
+        ("PCMA/16000", None),
+        ("PCMU/8000/2", None),
+        ("G722/8000/1", Some("g722")),
+        ("opus/48000/2", Some("opus")),
+        ("OPUS/48000", Some("opus")),
+        ("L16/16000", Some("l16")),
+        ("L16/48000/1", Some("l16-48")),
+        ("L16/48000/2", None),
+        ("L16/8000", None),
+        ("L16/44100/2", None),
+    ]) {
+        let camera = Camera::new(Some(&audio(97, rtpmap))).await;
+        let body = camera.create(id, json!({ "video": false }));
+        let reply = client.request(body).await;
+        let Some(codec) = offered else {
+            assert_eq!(reply["error_code"], 456, "{rtpmap}: {reply}");
+            assert!(reply["error"].as_str().unwrap().contains(rtpmap), "{reply}");
+            continue;
+        };
+        assert_eq!(reply["streaming"], "created", "{rtpmap}: {reply}");
+        let info = json!({ "request": "info", "id": id });
+        let info = client.request(info).await["info"].clone();
+        assert_eq!(info["media"][0]["codec"], codec, "{rtpmap}");
+    }
+}
+
+#[tokio::test]
 async fn viewers_follow_a_camera_that_comes_back_with_another_codec() {
     let camera = Camera::new(Some(&video(96, "H264"))).await;
     let world = World::new().await;
