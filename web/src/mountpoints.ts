@@ -205,6 +205,7 @@ const CAUSES: Record<string, string> = {
   unauthentic: 'the SRTP key does not fit, or they are not SRTP',
   foreign: 'another sender holds the port',
   too_long: 'they are longer than 1800 bytes',
+  overrun: 'more than the server takes',
 };
 
 /** Whether all that came of a stream lately was refused. */

@@ -80,6 +80,14 @@ impl UdpPair {
         let _ = self.rtcp.try_send_to(&[0x80, 201, 0, 1, a, b, c, d], rtcp);
     }
 
+    /// Sends RTCP to the server, if it has said where to.
+    pub fn tell(&self, compound: &[u8]) {
+        if let Some((_, rtcp)) = self.server {
+            // It may get lost on its way as well.
+            let _ = self.rtcp.try_send_to(compound, rtcp);
+        }
+    }
+
     /// The next packet; true if it is RTCP.
     pub fn poll_receive(
         &self,

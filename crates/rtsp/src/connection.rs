@@ -124,6 +124,15 @@ impl Connection {
         Ok(self.sequence)
     }
 
+    /// Sends a packet on a channel (RFC 2326 section 10.12).
+    pub async fn send_packet(&mut self, channel: u8, packet: &[u8]) -> Result<(), RtspError> {
+        let len = u16::try_from(packet.len()).map_err(|_| RtspError::TooLong(packet.len()))?;
+        let [high, low] = len.to_be_bytes();
+        let mut framed = vec![b'$', channel, high, low];
+        framed.extend_from_slice(packet);
+        Ok(self.stream.write_all(&framed).await?)
+    }
+
     /// The credentials are stale: takes the new challenge.
     pub fn challenge(&mut self, response: &Response<Vec<u8>>) -> Result<(), RtspError> {
         self.credentials.challenge(response)

@@ -1,6 +1,7 @@
 //! Keeps a stream coming.
 
 use std::pin::pin;
+use std::task::{Context, Poll};
 
 use tokio::time::{Instant, sleep};
 
@@ -19,6 +20,12 @@ pub trait Sink: Send {
 
     /// What the server's clocks say: NTP time (32.32 bits) and the RTP timestamp at that time.
     fn report(&mut self, medium: usize, ntp: u64, timestamp: u32);
+
+    /// What the server is to be told next of a medium by RTCP: a compound packet (RFC 3550 section 6.1), with keyframe
+    /// requests (RFC 4585 section 6.3.1) for example. It is asked for while a session plays.
+    fn poll_rtcp(&mut self, _context: &mut Context<'_>) -> Poll<(usize, Vec<u8>)> {
+        Poll::Pending
+    }
 }
 
 /// Pulls until `stop` comes true: `session` to begin with, if there is one, and a new one each time that one ends. Says

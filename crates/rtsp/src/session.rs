@@ -179,6 +179,25 @@ impl Session {
             let wake = alive.next().min(last + self.silence);
             tokio::select! {
                 biased;
+                (medium, packet) = poll_fn(|context| sink.poll_rtcp(context)) => {
+                    match &self.receiving {
+                        Receiving::Udp(pairs) => {
+                            if let Some(pair) = pairs.get(medium) {
+                                pair.tell(&packet);
+                            }
+                        }
+                        Receiving::Tcp(channels) => {
+                            if let Some((_, rtcp)) = channels.get(medium) {
+                                let sending = self.connection.send_packet(*rtcp, &packet);
+                                let sent = timeout(self.request_timeout, sending).await;
+                                sent.map_err(|_| RtspError::Timeout {
+                                    what: "RTCP",
+                                    after: self.request_timeout,
+                                })??;
+                            }
+                        }
+                    }
+                }
                 received = poll_fn(|context| poll_any(pairs, turn, context, &mut buffer)) => {
                     let (medium, is_control) = received?;
                     turn = medium;

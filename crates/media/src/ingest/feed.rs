@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_queue::ArrayQueue;
+use tokio::sync::mpsc;
 
-use super::MAX_PACKET;
+use super::{MAX_PACKET, Refused};
 use crate::plane::Inbox;
 
 /// Packets on their way: half a second of a fast stream.
@@ -22,6 +23,7 @@ pub struct PacketFeed {
 pub struct PacketReceiver {
     shared: Arc<Shared>,
     encodings: u8,
+    rtcp: Option<mpsc::Sender<Vec<u8>>>,
 }
 
 /// Why a packet was not taken.
@@ -31,7 +33,7 @@ pub enum FeedError {
     /// The worker does not keep up; the packet is dropped and counted.
     #[error("{CAPACITY} packets wait already")]
     Full,
-    /// The packet is longer than what is relayed.
+    /// The packet is longer than what is relayed; it is dropped and counted.
     #[error("a packet of {0} bytes is longer than {MAX_PACKET}")]
     TooLong(usize),
     /// The ingest is gone.
@@ -62,7 +64,9 @@ struct Shared {
     /// The worker has been told that there is something.
     told: AtomicBool,
     gone: AtomicBool,
-    dropped: AtomicU64,
+    /// Packets that were not taken since the worker looked last: too long ones, and those that found the queue full.
+    too_long: AtomicU64,
+    overrun: AtomicU64,
 }
 
 /// A feed of RTP packets, or of messages, in up to `encodings` simulcast encodings (1 to 3).
@@ -73,13 +77,19 @@ pub fn packet_feed(encodings: u8) -> (PacketFeed, PacketReceiver) {
         inbox: OnceLock::new(),
         told: AtomicBool::new(false),
         gone: AtomicBool::new(false),
-        dropped: AtomicU64::new(0),
+        too_long: AtomicU64::new(0),
+        overrun: AtomicU64::new(0),
     });
     let feed = PacketFeed {
         shared: Arc::clone(&shared),
     };
     let encodings = encodings.clamp(1, 3);
-    (feed, PacketReceiver { shared, encodings })
+    let receiver = PacketReceiver {
+        shared,
+        encodings,
+        rtcp: None,
+    };
+    (feed, receiver)
 }
 
 impl PacketFeed {
@@ -87,6 +97,8 @@ impl PacketFeed {
     /// at once: pacing is the caller's.
     pub fn send(&self, encoding: u8, packet: &[u8]) -> Result<(), FeedError> {
         if packet.len() > MAX_PACKET {
+            self.shared.too_long.fetch_add(1, Ordering::Relaxed);
+            self.tell();
             return Err(FeedError::TooLong(packet.len()));
         }
         let mut bytes = self.shared.spare.pop().unwrap_or_default();
@@ -105,30 +117,62 @@ impl PacketFeed {
         })
     }
 
-    /// Packets that found the queue full.
-    pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Ordering::Relaxed)
-    }
-
     fn push(&self, fed: Fed) -> Result<(), FeedError> {
         let shared = &self.shared;
         if shared.gone.load(Ordering::Relaxed) {
             return Err(FeedError::Gone);
         }
         if shared.queue.push(fed).is_err() {
-            shared.dropped.fetch_add(1, Ordering::Relaxed);
+            shared.overrun.fetch_add(1, Ordering::Relaxed);
             return Err(FeedError::Full);
         }
+        self.tell();
+        Ok(())
+    }
+
+    /// The worker is to look.
+    fn tell(&self) {
+        let shared = &self.shared;
         if !shared.told.swap(true, Ordering::AcqRel)
             && let Some(inbox) = shared.inbox.get()
         {
             inbox.wake();
         }
-        Ok(())
     }
 }
 
 impl PacketReceiver {
+    /// What the source is to be told by RTCP goes to `rtcp` as compound packets (RFC 3550 section 6.1): keyframe requests, at most
+    /// one a second for each encoding, and the bitrate that viewers can take. What finds no room there is dropped. Without
+    /// this the source is told nothing.
+    pub fn telling(mut self, rtcp: mpsc::Sender<Vec<u8>>) -> Self {
+        self.rtcp = Some(rtcp);
+        self
+    }
+
+    /// Whether the source can be told anything.
+    pub(crate) fn can_tell(&self) -> bool {
+        self.rtcp.is_some()
+    }
+
+    /// Tells the source; says whether that is on its way.
+    pub(crate) fn tell(&self, compound: &[u8]) -> bool {
+        let rtcp = self.rtcp.as_ref();
+        rtcp.is_some_and(|rtcp| rtcp.try_send(compound.to_vec()).is_ok())
+    }
+
+    /// How many packets were not taken since the last call, and why.
+    pub(crate) fn take_refused(&self) -> [(Refused, u64); 2] {
+        let take = |count: &AtomicU64| match count.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => count.swap(0, Ordering::Relaxed),
+        };
+        [
+            (Refused::TooLong, take(&self.shared.too_long)),
+            (Refused::Overrun, take(&self.shared.overrun)),
+        ]
+    }
+
     /// How many encodings it may bring.
     pub(crate) fn encodings(&self) -> u8 {
         self.encodings
@@ -177,5 +221,28 @@ impl PacketReceiver {
 impl Drop for PacketReceiver {
     fn drop(&mut self) {
         self.shared.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_taken_is_counted_once() {
+        let (feed, receiver) = packet_feed(1);
+        let none = [(Refused::TooLong, 0), (Refused::Overrun, 0)];
+        assert_eq!(receiver.take_refused(), none);
+        assert_eq!(feed.send(0, &[0; 1_801]), Err(FeedError::TooLong(1_801)));
+        assert!(receiver.begin(), "the worker is to look");
+        for _ in 0..CAPACITY {
+            assert_eq!(feed.send(0, &[0; 1_800]), Ok(()));
+        }
+        for _ in 0..2 {
+            assert_eq!(feed.send(0, &[0; 12]), Err(FeedError::Full));
+        }
+        let counts = [(Refused::TooLong, 1), (Refused::Overrun, 2)];
+        assert_eq!(receiver.take_refused(), counts);
+        assert_eq!(receiver.take_refused(), none);
     }
 }

@@ -32,7 +32,7 @@ pub use refused::Refused;
 pub(crate) use skew::Skew;
 pub use socket::{IngestBind, IngestError, IngestSocket, SharedSocket, interface_address};
 pub use status::{IngestStatus, Refusal};
-pub(crate) use upstream::{Lowest, Upstream};
+pub(crate) use upstream::{Lowest, Remote, Upstream};
 
 /// Bytes of the longest packet or message that is taken: with extensions and tag it still fits a datagram of ours.
 pub(crate) const MAX_PACKET: usize = 1_800;

@@ -18,19 +18,22 @@ pub enum Refused {
     Foreign,
     /// It is longer than what is relayed (1,800 bytes).
     TooLong,
+    /// It came from the control plane faster than the worker takes packets.
+    Overrun,
     /// It came too late or twice, or is the first of what may be a sender that began anew: networks do that.
     Late,
 }
 
 impl Refused {
     /// How many there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// All, in the order of their [`Refused::index`].
     pub const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::Unauthentic,
         Self::Foreign,
         Self::TooLong,
+        Self::Overrun,
         Self::Late,
     ];
 
@@ -46,6 +49,7 @@ impl Refused {
             Self::Unauthentic => "unauthentic",
             Self::Foreign => "foreign",
             Self::TooLong => "too_long",
+            Self::Overrun => "overrun",
             Self::Late => "late",
         }
     }
@@ -68,6 +72,7 @@ impl Refused {
             Self::TooLong => {
                 "packets are longer than 1,800 bytes: have the sender make them shorter"
             }
+            Self::Overrun => "the worker does not keep up with what comes",
             Self::Late => "what comes is late, or was there already",
         }
     }

@@ -73,7 +73,7 @@ impl IngestStatus {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Datagrams that were not taken: not RTP, of another sender, not authentic, late or twice, too long.
+    /// Datagrams that were not taken: not RTP, of another sender, not authentic, late or twice, too long, too many.
     pub fn refused(&self) -> u64 {
         Refused::ALL.map(|why| self.refused_as(why)).iter().sum()
     }
@@ -107,7 +107,7 @@ impl IngestStatus {
         (ssrc & HAS_SSRC != 0).then_some(Ssrc(ssrc as u32))
     }
 
-    /// Whether the sender's RTCP address is known, so that it can be asked for keyframes.
+    /// Whether the way for RTCP to the sender is known, so that it can be asked for keyframes.
     pub fn rtcp_latched(&self) -> bool {
         self.latched.load(Ordering::Relaxed)
     }
@@ -128,13 +128,13 @@ impl IngestStatus {
         add(&self.bytes, bytes as u64);
     }
 
-    pub(crate) fn refuse(&self, why: Refused, now: Instant) {
+    pub(crate) fn refuse(&self, why: Refused, datagrams: u64, now: Instant) {
         if why.is_fault() {
             self.note(&self.last_fault, now);
             self.fault.store(why.index(), Ordering::Relaxed);
         }
         if let Some(count) = self.refused.get(why.index()) {
-            add(count, 1);
+            add(count, datagrams);
         }
     }
 
@@ -174,7 +174,7 @@ impl IngestStatus {
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn pretend_refusal(&self, why: Refused) {
-        self.refuse(why, Instant::now());
+        self.refuse(why, 1, Instant::now());
     }
 }
 

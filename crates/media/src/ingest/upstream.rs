@@ -12,13 +12,22 @@ use crate::graph::ENCODINGS;
 /// Between two keyframe requests for an encoding, and between two REMB.
 const SPACING: Duration = Duration::from_secs(1);
 
+/// Where a source is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remote {
+    /// Its RTCP comes from there.
+    Address(SocketAddr),
+    /// Whoever feeds it passes that on.
+    Feed,
+}
+
 /// What a datagram has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Its length.
     pub(crate) len: usize,
     /// Where it goes.
-    pub(crate) to: SocketAddr,
+    pub(crate) to: Remote,
     /// Keyframe requests in it.
     pub(crate) keyframes: u64,
 }
@@ -28,7 +37,7 @@ pub(crate) struct Told {
 pub(crate) struct Upstream {
     /// Who we are in RTCP.
     own: Ssrc,
-    remote: Option<SocketAddr>,
+    remote: Option<Remote>,
     encodings: [Encoding; ENCODINGS],
     lowest: Lowest,
 }
@@ -51,8 +60,8 @@ impl Upstream {
         }
     }
 
-    /// The source's RTCP comes from `remote`.
-    pub(crate) fn latch(&mut self, remote: SocketAddr) {
+    /// The source is to be told by `remote`.
+    pub(crate) fn latch(&mut self, remote: Remote) {
         self.remote = Some(remote);
     }
 
@@ -192,7 +201,7 @@ mod tests {
 
     fn ready(now: Instant) -> (Upstream, Instant) {
         let mut upstream = Upstream::new(Ssrc(7));
-        upstream.latch("192.0.2.1:5005".parse().unwrap());
+        upstream.latch(Remote::Address("192.0.2.1:5005".parse().unwrap()));
         upstream.set_ssrc(0, Ssrc(1));
         (upstream, now)
     }
@@ -222,7 +231,7 @@ mod tests {
         let mut upstream = Upstream::new(Ssrc(7));
         upstream.want_keyframe(1);
         assert_eq!(upstream.poll_timeout(start), None);
-        upstream.latch("192.0.2.1:5005".parse().unwrap());
+        upstream.latch(Remote::Address("192.0.2.1:5005".parse().unwrap()));
         assert_eq!(upstream.poll_timeout(start), None);
         upstream.set_ssrc(1, Ssrc(9));
         assert_eq!(told(&mut upstream, start), ["report", "keyframe of 9"]);

@@ -152,10 +152,10 @@ impl Counters {
         self.ingested_bytes += bytes as u64;
     }
 
-    /// An ingest refused a datagram.
-    pub(super) fn ingest_refused(&mut self, why: Refused) {
+    /// An ingest refused datagrams.
+    pub(super) fn ingest_refused(&mut self, why: Refused, datagrams: u64) {
         if let Some(count) = self.ingest_refused.get_mut(why.index()) {
-            *count += 1;
+            *count += datagrams;
         }
     }
 

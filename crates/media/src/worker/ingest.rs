@@ -19,7 +19,7 @@ use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
     Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, PacketReceiver, ParameterSets,
-    Protection, Refusals, SharedSocket, Skew, Upstream,
+    Protection, Refusals, Remote, SharedSocket, Skew, Upstream,
 };
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
@@ -241,6 +241,10 @@ impl Worker {
                 }
                 self.ingests.fed.push(slot);
                 if let Some(ingest) = self.ingests.slots.get_mut(slot) {
+                    if feed.can_tell() {
+                        ingest.upstream.latch(Remote::Feed);
+                        ingest.status.latch();
+                    }
                     ingest.feed = Some(feed);
                 }
             }

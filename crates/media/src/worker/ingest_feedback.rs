@@ -7,7 +7,7 @@ use super::ingest::Ingests;
 use crate::SourceRef;
 use crate::command::Command;
 use crate::graph::SourceKey;
-use crate::ingest::IngestId;
+use crate::ingest::{IngestId, Remote};
 
 /// When sources are to be told something.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,9 +56,6 @@ impl Worker {
         }
         let mut next: Option<Instant> = None;
         for (_, ingest) in &mut self.ingests.slots {
-            let Some(port) = ingest.rtcp.and_then(|port| self.ingests.ports.get(port)) else {
-                continue;
-            };
             let Some(due) = ingest.upstream.poll_timeout(now) else {
                 continue;
             };
@@ -73,11 +70,20 @@ impl Worker {
             for _ in 0..told.keyframes {
                 ingest.status.asked_for_keyframe();
             }
-            let sent = datagram
-                .get(..told.len)
-                .map(|out| port.socket.send(out, told.to));
-            if let Some(Err(error)) = sent {
-                tracing::debug!(%error, to = %told.to, "an ingest's source cannot be told");
+            let out = datagram.get(..told.len).unwrap_or_default();
+            let port = ingest.rtcp.and_then(|port| self.ingests.ports.get(port));
+            match (told.to, port, &ingest.feed) {
+                (Remote::Address(to), Some(port), _) => {
+                    if let Err(error) = port.socket.send(out, to) {
+                        tracing::debug!(%error, %to, "an ingest's source cannot be told");
+                    }
+                }
+                (Remote::Feed, _, Some(feed)) => {
+                    if !feed.tell(out) {
+                        tracing::debug!("an ingest's source cannot be told");
+                    }
+                }
+                (Remote::Address(_) | Remote::Feed, ..) => {}
             }
             if let Some(due) = ingest.upstream.poll_timeout(now) {
                 next = Some(next.map_or(due, |next| next.min(due)));

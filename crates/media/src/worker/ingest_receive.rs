@@ -15,7 +15,8 @@ use super::ingest::{Ingest, Member, Role};
 use super::peers::guarded;
 use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
-    Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, RtpIngest, Skew,
+    Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, Remote, RtpIngest,
+    Skew,
 };
 use crate::sys::ReceiveBatch;
 
@@ -114,7 +115,7 @@ impl Worker {
         }
     }
 
-    fn receive_fed(&mut self, now: Instant) -> bool {
+    pub(super) fn receive_fed(&mut self, now: Instant) -> bool {
         let mut more = false;
         for n in 0..self.ingests.fed.len() {
             let Some(slot) = self.ingests.fed.get(n).copied() else {
@@ -125,6 +126,7 @@ impl Worker {
             if !ingest.is_some_and(|ingest| ingest.feed.as_ref().is_some_and(|feed| feed.begin())) {
                 continue;
             }
+            self.count_refused_by_feed(slot, now);
             let mut budget = DATAGRAMS_PER_TURN;
             while budget > 0
                 && let Some(fed) = feed(self)
@@ -157,6 +159,20 @@ impl Worker {
             }
         }
         more
+    }
+
+    /// Counts what the feed of an ingest did not take. Whoever feeds it knows, and says so.
+    fn count_refused_by_feed(&mut self, slot: usize, now: Instant) {
+        let ingest = self.ingests.slots.get(slot);
+        let Some((ingest, feed)) = ingest.and_then(|it| Some((it, it.feed.as_ref()?))) else {
+            return;
+        };
+        for (why, count) in feed.take_refused() {
+            if count > 0 && ingest.enabled {
+                ingest.status.refuse(why, count, now);
+                self.counters.ingest_refused(why, count);
+            }
+        }
     }
 
     /// Takes a packet or message of an ingest, and who sent it, if that is known.
@@ -220,11 +236,11 @@ impl Worker {
         why: Refused,
         now: Instant,
     ) {
-        self.counters.ingest_refused(why);
+        self.counters.ingest_refused(why, 1);
         let Some(ingest) = self.ingests.slots.get_mut(slot) else {
             return;
         };
-        ingest.status.refuse(why, now);
+        ingest.status.refuse(why, 1, now);
         if ingest.refusals.begin(why, now) {
             let port = port.and_then(|port| self.ingests.ports.get(port));
             tracing::warn!(
@@ -258,7 +274,7 @@ impl Worker {
             self.refuse_ingested(slot, (Some(remote), port), Refused::Malformed, now);
             return;
         }
-        ingest.upstream.latch(remote);
+        ingest.upstream.latch(Remote::Address(remote));
         ingest.status.latch();
         self.ingests.changed();
         for packet in Compound::new(datagram) {

@@ -4,6 +4,7 @@ mod ingest;
 mod lite;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use portunus_rtc::bandwidth::{DataRate, Decision, Reason};
@@ -15,11 +16,13 @@ use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 use super::Worker;
 use super::limits::note_limited;
 use super::relay::Progress;
-use crate::command::Command;
+use crate::command::{Command, NewIngest};
 use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
+use crate::ingest::Refused;
 use crate::testing::{Bare, bare};
 use crate::{
-    DataMessage, DataPayload, Event, IceState, PeerId, RouteId, RouteOptions, SourceRef, TrackRef,
+    DataMessage, DataPayload, Event, IceState, IngestFeed, IngestId, IngestOptions, IngestStatus,
+    PeerId, RouteId, RouteOptions, SourceRef, TrackRef, packet_feed,
 };
 
 fn track(worker: u16, serial: u64) -> TrackRef {
@@ -27,6 +30,34 @@ fn track(worker: u16, serial: u64) -> TrackRef {
         peer: PeerId { worker, serial },
         mid: Mid::new("0").unwrap(),
     }
+}
+
+#[test]
+fn what_a_feed_does_not_take_is_told_of_its_ingest() {
+    let now = Instant::now();
+    let Bare {
+        mut worker, inbox, ..
+    } = bare(now);
+    let (feed, packets) = packet_feed(1);
+    let id = IngestId {
+        worker: 0,
+        serial: 1,
+    };
+    let status = Arc::new(IngestStatus::new(now));
+    inbox.send(Command::AddIngest(Box::new(NewIngest {
+        id,
+        options: IngestOptions::rtp(Codec::Vp8, 90_000, IngestFeed::Packets(packets)),
+        status: Arc::clone(&status),
+    })));
+    worker.take_commands(now);
+    let packet = [0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0x10, 0x11];
+    while feed.send(0, &packet).is_ok() {}
+    assert!(feed.send(0, &[0; 2_000]).is_err());
+    worker.receive_fed(now);
+    let refused = [Refused::Overrun, Refused::TooLong].map(|why| status.refused_as(why));
+    assert_eq!(refused, [1, 1]);
+    let refusal = status.refusal().unwrap();
+    assert_eq!((refusal.why, refusal.datagrams), (Refused::Overrun, 2));
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use portunus_core::media::IngestStatus;
 use portunus_core::media::ingest::{
-    IngestFeed, IngestId, IngestMedia, IngestOptions, PacketFeed, ParameterSets, interface_address,
-    packet_feed,
+    FeedError, IngestFeed, IngestId, IngestMedia, IngestOptions, PacketFeed, ParameterSets,
+    interface_address, packet_feed,
 };
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Mid, Object};
@@ -14,7 +16,8 @@ use portunus_rtsp::{
     Allowed, Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull,
     shown_url,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::open::{Feeding, keyframe_cache};
@@ -22,6 +25,11 @@ use super::{Age, Mountpoint, Stream};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{MediaKind, MediaSpec, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
+
+/// Packets that are not taken after so much time without any are worth another line in the log.
+const PAUSE: Duration = Duration::from_secs(10);
+/// What waits for the server of what it is to be told by RTCP.
+const RTCP: usize = 4;
 
 /// What is pulled once the mountpoint is there.
 #[derive(Debug)]
@@ -170,6 +178,7 @@ impl Mountpoint {
             known: Vec::new(),
             connected: false,
             lost: false,
+            refused: None,
         };
         // What is known already can be offered at once.
         if let Some(session) = &session {
@@ -189,12 +198,14 @@ impl Mountpoint {
 struct Pulled {
     mountpoint: Weak<Mountpoint>,
     /// Where the packets of each medium go; those that viewers cannot be offered go nowhere.
-    feeds: Vec<Option<PacketFeed>>,
+    feeds: Vec<Option<(MediumKind, PacketFeed)>>,
     /// The streams that have had packets.
     known: Vec<Known>,
     connected: bool,
     /// The connection was lost at least once.
     lost: bool,
+    /// When a packet was not taken last.
+    refused: Option<Instant>,
 }
 
 struct Known {
@@ -202,6 +213,8 @@ struct Known {
     ingest: IngestId,
     codec: StreamCodec,
     feed: PacketFeed,
+    /// What the server is to be told.
+    rtcp: mpsc::Receiver<Vec<u8>>,
     status: Arc<IngestStatus>,
 }
 
@@ -214,7 +227,7 @@ impl Pulled {
         self.feeds.clear();
         for medium in media {
             let feed = self.feed(medium, &mountpoint);
-            self.feeds.push(feed);
+            self.feeds.push(feed.map(|feed| (medium.kind, feed)));
         }
         mountpoint.described.store(true, Ordering::Release);
         mountpoint.connect_viewers();
@@ -242,7 +255,10 @@ impl Pulled {
             mountpoint.feeding.remove(known.ingest);
             mountpoint.media.remove_ingest(known.ingest);
         }
-        if let Some(known) = self.known.iter().find(|known| known.kind == medium.kind) {
+        let mut known = self.known.iter_mut();
+        if let Some(known) = known.find(|known| known.kind == medium.kind) {
+            // It was for the session before.
+            while known.rtcp.try_recv().is_ok() {}
             // The camera may have other settings by now.
             let sets = sprop(medium);
             mountpoint
@@ -256,7 +272,8 @@ impl Pulled {
             return Some(known.feed.clone());
         }
         let (feed, receiver) = packet_feed(1);
-        let from = IngestFeed::Packets(receiver);
+        let (rtcp, told) = mpsc::channel(RTCP);
+        let from = IngestFeed::Packets(receiver.telling(rtcp));
         let mut options = IngestOptions::rtp(codec.codec(), codec.clock_rate(), from);
         if let IngestMedia::Rtp(media) = &mut options.media {
             // Servers need not repeat in the stream what their description has.
@@ -288,9 +305,26 @@ impl Pulled {
             ingest: ingest.id,
             codec,
             feed: feed.clone(),
+            rtcp: told,
             status: ingest.status,
         });
         Some(feed)
+    }
+
+    /// Says once that packets are not taken. The ingest counts them.
+    #[cold]
+    fn refuse(&mut self, error: FeedError) {
+        if error == FeedError::Gone {
+            return;
+        }
+        let now = Instant::now();
+        let last = self.refused.replace(now);
+        let begins = last.is_none_or(|last| now.duration_since(last) >= PAUSE);
+        if let Some(mountpoint) = self.mountpoint.upgrade()
+            && begins
+        {
+            warn!(id = %mountpoint.id, %error, "packets of the RTSP server are refused");
+        }
     }
 
     /// Tells viewers, if they are to know.
@@ -334,16 +368,30 @@ impl Sink for Pulled {
     }
 
     fn packet(&mut self, medium: usize, packet: &[u8]) {
-        if let Some(Some(feed)) = self.feeds.get(medium) {
-            // What finds no room is counted there.
-            let _ = feed.send(0, packet);
+        if let Some(Some((_, feed))) = self.feeds.get(medium)
+            && let Err(error) = feed.send(0, packet)
+        {
+            self.refuse(error);
         }
     }
 
     fn report(&mut self, medium: usize, ntp: u64, timestamp: u32) {
-        if let Some(Some(feed)) = self.feeds.get(medium) {
+        if let Some(Some((_, feed))) = self.feeds.get(medium) {
             let _ = feed.sender_report(0, ntp, timestamp);
         }
+    }
+
+    fn poll_rtcp(&mut self, context: &mut Context<'_>) -> Poll<(usize, Vec<u8>)> {
+        for (medium, feed) in self.feeds.iter().enumerate() {
+            let kind = feed.as_ref().map(|(kind, _)| *kind);
+            let known = self.known.iter_mut().find(|it| Some(it.kind) == kind);
+            if let Some(known) = known
+                && let Poll::Ready(Some(packet)) = known.rtcp.poll_recv(context)
+            {
+                return Poll::Ready((medium, packet));
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -403,6 +451,7 @@ mod tests {
             known: Vec::new(),
             connected: false,
             lost: false,
+            refused: None,
         };
         for sprop in ["Z0LAHg==,aM48gA==", "Z0LgHw==,aM48gA=="] {
             pulled.connected(&[video(sprop)]);
