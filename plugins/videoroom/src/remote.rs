@@ -119,14 +119,15 @@ impl Remote {
         }
     }
 
-    /// Takes a stream in from now on, if it is not already.
-    pub(crate) fn take_in(&mut self, stream: &Stream) {
+    /// Takes a stream in from now on, if it is not already; one that is encrypted end to end, if `e2ee`.
+    pub(crate) fn take_in(&mut self, stream: &Stream, e2ee: bool) {
         if stream.disabled || self.source(stream.mid).is_some() {
             return;
         }
         let media = match stream.codec {
             Some(codec) => IngestMedia::Rtp(RtpIngest {
                 extensions: extensions(stream),
+                opaque: e2ee,
                 svc: stream.svc,
                 ..RtpIngest::new(codec.codec(), codec.clock_rate())
             }),

@@ -53,7 +53,7 @@ impl Shared {
         state.check_limit()?;
         let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
         for stream in &streams {
-            remote.take_in(stream);
+            remote.take_in(stream, e2ee);
         }
         let (local, rtcp_port) = (remote.local(), remote.rtcp_port());
         let media = Published {
@@ -243,7 +243,7 @@ impl RoomState {
             streams.push(stream);
         }
         if let (Some(stream), Some(remote)) = (streams.get(index), person.origin.remote_mut()) {
-            remote.take_in(stream);
+            remote.take_in(stream, media.e2ee);
         }
     }
 

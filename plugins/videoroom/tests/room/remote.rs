@@ -415,6 +415,10 @@ async fn a_remote_publisher_may_be_encrypted_end_to_end() {
         430
     );
     sync(&mut admin, add(json!({ "e2ee": true }))).await;
+    let IngestMedia::Rtp(video) = &world.requested().ingests[1].options.media.clone() else {
+        panic!("no video");
+    };
+    assert!(video.opaque, "no keyframe can be told");
     let mut client = world.attach().await;
     let join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber",
                        "streams": [{ "feed": 9 }] });
