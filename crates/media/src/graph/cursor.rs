@@ -206,6 +206,21 @@ mod tests {
     }
 
     #[test]
+    fn what_another_sender_goes_on_with_comes_after_a_gap() {
+        let mut rig = Rig::new();
+        rig.push(11, 1, false);
+        rig.source.fresh.clear();
+        assert!(!rig.cursor.leaves_gap(&rig.source));
+        let mut packet = Packet::empty(rig.now);
+        packet.seq = SeqNo(12);
+        packet.header.timestamp = 2;
+        packet.stretch = 1;
+        rig.source.push(Arc::new(packet), rig.now);
+        assert_eq!(rig.take(), (vec![], "live"));
+        assert!(rig.cursor.leaves_gap(&rig.source));
+    }
+
+    #[test]
     fn where_nothing_is_kept_any_more_all_is_live() {
         let mut rig = Rig::new();
         let format = SourceFormat {

@@ -17,7 +17,7 @@ use portunus_core::media::MediaPlane;
 use serde_json::Value;
 
 use crate::id::MountpointId;
-use crate::spec::{MountpointSpec, SourceSpec, StreamCodec};
+use crate::spec::{MediaKind, MountpointSpec, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
 
 pub(crate) use open::open;
@@ -177,6 +177,15 @@ impl Mountpoint {
     /// Turns the relaying of what comes in on or off.
     pub(crate) fn enable(&self, enabled: bool) {
         self.enabled.store(enabled, Ordering::Release);
+        for stream in &self.streams {
+            let (source, simulcast) = {
+                let live = stream.live();
+                (live.source, live.simulcast)
+            };
+            if let (Some(source), MediaKind::Video) = (source, stream.kind()) {
+                self.media.keep_keyframe(source, self.keyframes(simulcast));
+            }
+        }
         self.let_in();
     }
 

@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::spec::{FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
 
 /// A new viewer of a file gets the picture since its last keyframe: files have them far apart.
-const KEYFRAMES: KeyframeCache = KeyframeCache {
+pub(super) const KEYFRAMES_OF_FILES: KeyframeCache = KeyframeCache {
     max_age: Duration::from_secs(10),
     max_bytes: 8 << 20,
 };
@@ -172,7 +172,7 @@ fn add_ingests(streams: &[Stream], media: &MediaPlane) -> (Vec<Ingest>, Vec<Pack
             let options = IngestOptions::rtp(codec.codec(), codec.clock_rate(), from);
             let ingest = media.add_ingest(options);
             if kind == MediaKind::Video {
-                media.keep_keyframe(ingest.id, Some(KEYFRAMES));
+                media.keep_keyframe(ingest.id, Some(KEYFRAMES_OF_FILES));
             }
             (ingest, feed)
         })

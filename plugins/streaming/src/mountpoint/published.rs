@@ -8,6 +8,7 @@ use portunus_core::sdp::CodecSpec;
 use tokio::time::Instant;
 use tracing::info;
 
+use super::played::KEYFRAMES_OF_FILES;
 use super::{Age, Mountpoint, Stream, lock, open};
 use crate::spec::{MediaKind, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
@@ -119,13 +120,17 @@ impl Mountpoint {
         }
     }
 
-    /// What is kept: of encodings to choose from, and of what nobody can tell keyframes in, nothing.
-    fn keyframes(&self, simulcast: bool) -> Option<KeyframeCache> {
+    /// What is kept of a stream of video: of encodings to choose from, and of what nobody can tell keyframes in, nothing, nor
+    /// of what nobody is to see, although it may come in to be recorded.
+    pub(super) fn keyframes(&self, simulcast: bool) -> Option<KeyframeCache> {
+        if simulcast || self.is_e2ee() || !self.is_enabled() {
+            return None;
+        }
         match &self.spec.source {
-            SourceSpec::Whip(whip) if !simulcast && !whip.e2ee => {
-                open::keyframe_cache(whip.keyframes)
-            }
-            _ => None,
+            SourceSpec::Rtp(rtp) => open::keyframe_cache(rtp.keyframes),
+            SourceSpec::Rtsp(rtsp) => open::keyframe_cache(rtsp.keyframes),
+            SourceSpec::Whip(whip) => open::keyframe_cache(whip.keyframes),
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) => Some(KEYFRAMES_OF_FILES),
         }
     }
 

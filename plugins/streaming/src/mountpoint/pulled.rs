@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::open::{Feeding, keyframe_cache};
+use super::open::Feeding;
 use super::{Age, Mountpoint, Stream};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -288,7 +288,7 @@ impl Pulled {
             .media
             .set_ingest_enabled(ingest.id, mountpoint.is_enabled());
         if kind == MediaKind::Video {
-            let cache = keyframe_cache(spec.keyframes);
+            let cache = mountpoint.keyframes(false);
             mountpoint.media.keep_keyframe(ingest.id, cache);
         }
         let pt = mountpoint.payload_type(index, codec, medium.pt);

@@ -129,6 +129,12 @@ async fn a_keyframe_is_kept_where_that_is_asked_for() {
     };
     assert_eq!(*source, SourceRef::from(requested.ingests[1].id));
     assert_eq!(cache.max_age.as_millis(), 2000);
+    // Nobody is to see what may be recorded meanwhile.
+    for (request, kept) in [("disable", 0), ("enable", 1)] {
+        client.request(json!({ "request": request, "id": 7 })).await;
+        assert_eq!(world.server.requested().kept.len(), kept, "{request}");
+    }
+    assert_eq!(world.server.requested().kept, requested.kept);
 }
 
 #[tokio::test]
