@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use portunus_media::KeyframeInterval;
 use portunus_media::testing::Simulation;
+use portunus_media::{KeyframeInterval, RouteOptions};
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, seeds};
 use portunus_sdp::negotiated::Codec;
@@ -85,6 +85,40 @@ fn a_viewer_of_an_encoding_that_ends_waits_for_one_keyframe_of_the_next() {
             let asked = simulation.cameras[camera].keyframe_requests - asked;
             assert!(asked <= 3, "{asked} keyframes were asked for");
         }
+    }
+}
+
+#[test]
+fn a_viewer_who_wants_less_than_there_is_gets_the_least() {
+    for (seed, kbps) in seeds(2).flat_map(|seed| [(seed, 8_000), (seed, 700)]) {
+        let mut simulation = Simulation::new(seed);
+        let link = simulation.link(BottleneckLink::of(DataRate::kbps(kbps)));
+        let camera = simulation.publish(Layering::Encodings, &[0, 500, 1_700]);
+        simulation.watch(camera, link);
+        let lowest = |enabled| RouteOptions {
+            substream: 0,
+            enabled,
+            ..RouteOptions::default()
+        };
+        simulation.set_options(0, lowest(true));
+        simulation.run(3.0);
+        assert_eq!(simulation.layer(0), Some(1), "{kbps} kbit/s");
+        assert!(simulation.pictures(0, 1.5, 3.0) > 30);
+        simulation.run(20.0);
+        assert!(simulation.longest_freeze(0, 3.0, 23.0) < 1.0);
+        let layers = simulation.stats(0).media[0].layers;
+        let layers = layers.unwrap();
+        assert_eq!(layers.substream, Some(1));
+        assert!(layers.bitrate > 300_000, "{layers:?}");
+        simulation.set_options(0, lowest(false));
+        simulation.run(2.0);
+        simulation.set_options(0, lowest(true));
+        simulation.run(2.0);
+        assert_eq!(simulation.layer(0), Some(1), "resumed");
+        assert!(simulation.pictures(0, 26.0, 27.0) > 20);
+        simulation.cameras[camera].publisher.kbps[0] = 150;
+        simulation.run(3.0);
+        assert_eq!(simulation.layer(0), Some(0), "it is there now");
     }
 }
 

@@ -140,7 +140,11 @@ impl Selector {
         let target = wanted.substream.min(top);
         if encodings > 1 && self.encoding != Some(target) {
             let waits = self.encoding.is_none_or(|now| now < target);
-            return match waits && self.silent(target, wanted.fallback, now) {
+            let is_silent = match waits {
+                true => self.silent(target, wanted.fallback, now),
+                false => self.reachable(encodings, wanted, now) == self.encoding,
+            };
+            return match is_silent {
                 true => LayerReason::Silent,
                 false => LayerReason::Keyframe,
             };
@@ -172,12 +176,12 @@ impl Selector {
         self.asked = None;
     }
 
-    /// If the encoding that is relayed is above what the options ask, it is relayed no longer, and the
-    /// route waits for a keyframe; says whether it was.
-    pub(crate) fn cut(&mut self, options: &RouteOptions) -> bool {
-        let above = self
-            .encoding
-            .is_some_and(|encoding| encoding > options.substream);
+    /// If the encoding that is relayed is above what the options ask, and something below it flows, it is relayed no
+    /// longer, and the route waits for a keyframe; says whether it was.
+    pub(crate) fn cut(&mut self, encodings: u8, options: &RouteOptions, now: Instant) -> bool {
+        let least = self.reachable(encodings, options, now);
+        let least = least.unwrap_or(0).max(options.substream);
+        let above = self.encoding.is_some_and(|encoding| encoding > least);
         if above {
             (self.encoding, self.temporal) = (None, None);
         }
@@ -239,34 +243,47 @@ impl Selector {
     fn choose_encoding(&mut self, packet: &Packet, options: &RouteOptions, now: Instant) -> bool {
         let target = options.substream;
         let is = packet.encoding;
-        match self.encoding {
-            Some(current) if current == is => true,
-            // Nothing is relayed yet: start with whatever has a keyframe and is not above the target.
-            None => packet.layers.keyframe && packet.layers.start && is <= target,
-            Some(current) => {
-                let nearer = if current < target {
-                    is > current && is <= target
-                } else {
-                    is < current && is >= target
-                };
-                let fell_silent = self.silent(current, options.fallback, now) && is < current;
-                let switches = (nearer || current > target && is <= target || fell_silent)
-                    && packet.layers.keyframe
-                    && packet.layers.start;
-                if switches {
-                    self.temporal = None;
-                }
-                switches
-            }
+        if self.encoding == Some(is) {
+            return true;
         }
+        if !(packet.layers.keyframe && packet.layers.start) {
+            return false;
+        }
+        let Some(current) = self.encoding else {
+            // Nothing is relayed yet: start with whatever is not above the target, if there is such a thing.
+            return is <= target || self.above(target, options, now) == Some(is);
+        };
+        let nearer = if current < target {
+            is > current && is <= target
+        } else {
+            is < current && is >= target
+        };
+        let fell_silent = self.silent(current, options.fallback, now)
+            && (is < current || self.above(target, options, now) == Some(is));
+        let switches = nearer || current > target && is <= target || fell_silent;
+        if switches {
+            self.temporal = None;
+        }
+        switches
     }
 
-    /// The best encoding up to the target that has sent lately.
+    /// The best encoding up to the target that has sent lately; if none has, the one nearest above it.
     fn reachable(&self, encodings: u8, options: &RouteOptions, now: Instant) -> Option<u8> {
         let target = options.substream.min(encodings.saturating_sub(1));
-        (0..=target)
-            .rev()
-            .find(|encoding| !self.silent(*encoding, options.fallback, now))
+        let flows = |encoding: &u8| !self.silent(*encoding, options.fallback, now);
+        let within = (0..=target).rev().find(flows);
+        within.or_else(|| self.above(target, options, now))
+    }
+
+    /// The lowest encoding above the target that has sent lately, if none up to the target has while others went on.
+    fn above(&self, target: u8, options: &RouteOptions, now: Instant) -> Option<u8> {
+        let flows = |encoding: &u8| !self.silent(*encoding, options.fallback, now);
+        let encodings = (0..ENCODINGS as u8).zip(&self.missed);
+        let mut within = encodings.filter(|(encoding, _)| *encoding <= target);
+        if within.any(|(encoding, missed)| *missed < MISSED_FRAMES || flows(&encoding)) {
+            return None;
+        }
+        (0..ENCODINGS as u8).find(|encoding| *encoding > target && flows(encoding))
     }
 
     /// Whether nothing of an encoding came for long, while others went on.

@@ -165,7 +165,7 @@ impl Worker {
         pace(peer, allocator.decisions(), &estimate, now);
         let mut lacking: SmallVec<[SourceKey; 4]> = SmallVec::new();
         for (route, decision) in adaptation.routes.iter().zip(allocator.decisions()) {
-            lacking.extend(self.apply(*route, *decision));
+            lacking.extend(self.apply(*route, *decision, now));
         }
         for route in adaptation.routes.iter().filter(|_| !lacking.is_empty()) {
             self.want_missing_keyframe(*route, now);
@@ -225,8 +225,9 @@ impl Worker {
     }
 
     /// A decision becomes what a route relays; returns the source if it may need a keyframe.
-    fn apply(&mut self, slot: usize, decision: Decision) -> Option<SourceKey> {
+    fn apply(&mut self, slot: usize, decision: Decision, now: Instant) -> Option<SourceKey> {
         let route = self.routes.get_mut(slot)?;
+        let encodings = self.sources.get(route.source.0)?.format.encodings;
         let before = route.decision.replace(decision);
         let share = before.and_then(|decision| decision.share);
         if share != decision.share {
@@ -234,7 +235,7 @@ impl Worker {
             note_limited(&mut self.limited, source);
         }
         let wanted = route.bounded();
-        if decision.cut && route.selector.cut(&wanted) {
+        if decision.cut && route.selector.cut(encodings, &wanted, now) {
             let source = route.source;
             let (peer, media) = route.sink?;
             let peer = self.peers.get_mut(peer)?;

@@ -213,6 +213,67 @@ fn a_silent_encoding_is_left_for_a_lower_one() {
     );
 }
 
+/// A frame of each of the encodings, one after the other; gives which was relayed.
+fn frame(
+    selector: &mut Selector,
+    encodings: &[u8],
+    (number, keyframe): (u32, bool),
+    options: &RouteOptions,
+    at: Instant,
+) -> Vec<u8> {
+    let relayed = encodings.iter().filter(|encoding| {
+        let mut packet = simulcast(**encoding, keyframe, at);
+        packet.header.timestamp = number;
+        selector.select(&packet, 3, options) == FORWARD
+    });
+    relayed.copied().collect()
+}
+
+#[test]
+fn the_nearest_above_the_target_is_relayed_while_nothing_below_flows() {
+    let start = Instant::now();
+    let at = |number: u32| start + Duration::from_millis(33) * number;
+    let low = options(0, 2, 2);
+    let why = |selector: &Selector, number| {
+        let reason = selector.reason(3, (&low, &low), None, at(number));
+        reason.name()
+    };
+    let mut selector = Selector::default();
+    let mut next = 0;
+    let mut run = |selector: &mut Selector, encodings: &[u8], frames, keyframe| {
+        let mut last = Vec::new();
+        for _ in 0..frames {
+            last = frame(selector, encodings, (next, keyframe), &low, at(next));
+            next += 1;
+        }
+        (last, next)
+    };
+    let (relayed, _) = run(&mut selector, &[2, 1], 1, true);
+    assert!(relayed.is_empty(), "the lowest may be late");
+    let (_, now) = run(&mut selector, &[2, 1], 3, false);
+    assert_eq!(selector.keyframe_wanted(3, &low, at(now)), Some(1));
+    let (relayed, now) = run(&mut selector, &[2, 1], 1, true);
+    assert_eq!(relayed, [1]);
+    assert_eq!(selector.take_change(3).unwrap().substream, Some(1));
+    assert_eq!(why(&selector, now), "silent");
+    assert!(!selector.cut(3, &low, at(now)), "there is nothing less");
+    // That one ends as well.
+    let (_, now) = run(&mut selector, &[2], 20, false);
+    assert_eq!(selector.keyframe_wanted(3, &low, at(now)), Some(2));
+    assert_eq!(run(&mut selector, &[2], 1, true).0, [2]);
+    // The lowest flows.
+    let (relayed, now) = run(&mut selector, &[0, 2], 20, false);
+    assert_eq!(relayed, [2]);
+    assert_eq!(why(&selector, now), "keyframe");
+    assert_eq!(selector.keyframe_wanted(3, &low, at(now)), Some(0));
+    assert_eq!(run(&mut selector, &[0, 2], 1, true).0, [0]);
+    assert_eq!(why(&selector, now), "client-bound");
+    // It ends while it is relayed.
+    let (_, now) = run(&mut selector, &[1, 2], 20, false);
+    assert_eq!(selector.keyframe_wanted(3, &low, at(now)), Some(1));
+    assert_eq!(run(&mut selector, &[1, 2], 1, true).0, [1]);
+}
+
 #[test]
 fn a_lower_target_is_reached_at_its_keyframe() {
     let now = Instant::now();

@@ -23,12 +23,16 @@ pub(super) struct Ladder {
 }
 
 impl Ladder {
-    /// What a source offers within the bounds that the client set.
+    /// What a source offers within the bounds that the client set; if it has no encoding within them, its lowest one.
     ///
     /// Above the lowest encoding or spatial layer half the frame rate is the least that is worth
     /// anything: a small moving picture is better than a large one that jerks.
     pub fn new(rates: &LayerRates, most: Target) -> Self {
         let mut ladder = Self::default();
+        let least = (0_u8..)
+            .zip(&rates.rates)
+            .find(|(_, layers)| layers.iter().any(Option::is_some))
+            .map_or(0, |(index, _)| index);
         for (index, layers) in (0_u8..).zip(&rates.rates) {
             let (target, bound) = match rates.layering {
                 Layering::Encodings => (
@@ -36,7 +40,7 @@ impl Ladder {
                         encoding: index,
                         ..most
                     },
-                    most.encoding,
+                    most.encoding.max(least),
                 ),
                 Layering::Spatial => (
                     Target {
@@ -211,6 +215,19 @@ mod tests {
         };
         let ladder = Ladder::new(&rates, most);
         assert_eq!(steps(&ladder), [(0, 2, 0, 100), (1, 2, 0, 400)]);
+        assert!(ladder.is_bounded);
+    }
+
+    #[test]
+    fn the_lowest_encoding_there_is_stands_for_those_that_the_client_wants() {
+        let rates = rates(Layering::Encodings, [[0; 3], [400, 100, 0], [900, 0, 0]]);
+        let most = Target {
+            encoding: 0,
+            temporal: 0,
+            ..ALL
+        };
+        let ladder = Ladder::new(&rates, most);
+        assert_eq!(steps(&ladder), [(1, 2, 0, 400)]);
         assert!(ladder.is_bounded);
     }
 
