@@ -220,7 +220,7 @@ impl RoomState {
         };
         match self.people.get_mut(id).and_then(|p| p.media.as_mut()) {
             Some(media) => {
-                let ended = media.renegotiate(streams, jsep.e2ee);
+                let ended = media.renegotiate(streams, jsep);
                 self.drop_forwarders(&ended);
             }
             None => {
@@ -360,8 +360,8 @@ impl RoomState {
 
 impl Published {
     /// Takes the streams of a new exchange, with what stays of those before; gives the forwarders that do not.
-    fn renegotiate(&mut self, streams: Vec<Stream>, e2ee: bool) -> Vec<Forwarder> {
-        self.e2ee = e2ee;
+    fn renegotiate(&mut self, streams: Vec<Stream>, jsep: &Jsep) -> Vec<Forwarder> {
+        self.e2ee = jsep.e2ee;
         let mut ended = Vec::new();
         let mut before = std::mem::take(&mut self.streams).into_iter();
         self.streams = streams;
@@ -372,6 +372,9 @@ impl Published {
                 stream.description = old.description;
                 stream.send = old.send;
                 stream.moderated = old.moderated;
+                // An offer that does not say it of any m-line says nothing of it.
+                let is_same = old.codec == stream.codec && !stream.simulcast;
+                stream.svc |= old.svc && is_same && jsep.svc.is_empty();
                 stream.delay = old.delay;
                 stream.talk = old.talk;
                 stream.kept = old.kept;

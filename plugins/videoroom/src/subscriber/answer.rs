@@ -2,11 +2,12 @@
 
 use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::sdp::{CodecSpec, Description, Kind};
-use portunus_core::{HandleId, Object};
+use portunus_core::{HandleId, Mid, Object};
 
 use super::payloads::Payloads;
 use super::seats::Follow;
 use super::{Due, Exchange, Source};
+use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -74,6 +75,18 @@ impl RoomState {
         }
     }
 
+    /// A stream turned out to have layers: from now on they can be chosen, and others are told so.
+    fn found_svc(&mut self, feed: &Id, mid: Mid) {
+        let media = self.people.get_mut(feed).and_then(|p| p.media.as_mut());
+        let Some(stream) = media.and_then(|media| media.stream_mut(mid)) else {
+            return;
+        };
+        stream.svc = true;
+        let index = stream.index;
+        self.relay_stream(feed, index);
+        self.tell_published(feed);
+    }
+
     /// A route relays another layer: the client is told.
     pub(crate) fn layer_changed(
         &mut self,
@@ -100,6 +113,12 @@ impl RoomState {
             return;
         };
         let (simulcast, svc) = (stream.simulcast, stream.svc);
+        // Not all publishers can say of themselves that they send it.
+        let found = !simulcast && !svc && layer.spatial.is_some();
+        if found {
+            self.found_svc(&feed, from);
+        }
+        let svc = svc || found;
         let tell = |name: &str, before: Option<u8>, now: Option<u8>| {
             if let Some(now) = now.filter(|_| before != now) {
                 let told = layer_event(&event, mid.as_str(), name, now);

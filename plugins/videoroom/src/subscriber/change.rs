@@ -64,7 +64,7 @@ impl RoomState {
             ));
         }
         self.check_room(key, &planned, &unwants)?;
-        self.check_same_e2ee(key, &planned)?;
+        self.check_same_e2ee(key, &planned, &unwants)?;
         let mut changed = false;
         for unwant in &unwants {
             changed |= self.unsubscribe(key, unwant);
@@ -146,15 +146,46 @@ impl RoomState {
         Ok(e2ee)
     }
 
-    fn check_same_e2ee(&mut self, key: HandleId, planned: &[Planned]) -> Result<(), Refusal> {
-        let wanted = self.e2ee_of(planned)?;
+    /// Checks that what is wanted goes with what is left once `unwants` are gone.
+    fn check_same_e2ee(
+        &mut self,
+        key: HandleId,
+        planned: &[Planned],
+        unwants: &[Unwant],
+    ) -> Result<(), Refusal> {
+        let Some(wanted) = self.e2ee_of(planned)? else {
+            return Ok(());
+        };
+        let keeps_some = self.keeps_some(key, unwants);
         let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        let Some(wanted) = wanted else { return Ok(()) };
-        if subscriber.has_sources() && subscriber.e2ee != wanted {
+        if keeps_some && subscriber.e2ee != wanted {
             return Err(Refusal::MixedFeeds);
         }
         subscriber.e2ee = wanted;
         Ok(())
+    }
+
+    /// Whether anything is left to receive once `unwants` are gone.
+    fn keeps_some(&self, key: HandleId, unwants: &[Unwant]) -> bool {
+        let gone: Vec<(usize, Option<&Id>)> = unwants
+            .iter()
+            .flat_map(|unwant| {
+                let feed = unwant.feed.as_ref().filter(|_| unwant.sub_mid.is_none());
+                let concerned = self.concerned(key, unwant).into_iter();
+                concerned.map(move |index| (index, feed))
+            })
+            .collect();
+        let goes = |index: usize, feed: &Id| {
+            let of = |of: Option<&Id>| of.is_none_or(|of| of == feed);
+            gone.iter().any(|(line, by)| *line == index && of(*by))
+        };
+        let lines = self.subscribers.get(&key).map(|s| s.lines.as_slice());
+        let mut lines = lines.unwrap_or_default().iter().enumerate();
+        lines.any(|(index, line)| match &line.source {
+            Source::None => false,
+            Source::Track { feed, .. } => !goes(index, feed),
+            Source::Data(feeds) => feeds.iter().any(|feed| !goes(index, feed)),
+        })
     }
 
     /// Checks that there is room for what is wanted once `unwants` are gone, so that nothing is done by halves.

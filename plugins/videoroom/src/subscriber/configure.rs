@@ -89,6 +89,11 @@ impl RoomState {
                 return Err(Refusal::NoSuchFeed(format!("mid {mid}")));
             }
         }
+        let offers = configure.restart || configure.update;
+        if offers && subscriber.lines.is_empty() {
+            let text = "There is nothing to offer: subscribe first";
+            return Err(Refusal::Sdp(text.to_owned()));
+        }
         if let Some(last_n) = configure.last_n {
             self.follow_speakers(key, last_n)?;
         }
@@ -102,7 +107,7 @@ impl RoomState {
             return Err(Refusal::NotInRoom);
         };
         let configured = event.with("configured", "ok").into();
-        if subscriber.fixed || (!configure.restart && !configure.update) {
+        if subscriber.fixed || !offers {
             return Ok(Some((configured, None)));
         }
         subscriber.due.restart |= configure.restart;

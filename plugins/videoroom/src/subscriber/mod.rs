@@ -167,9 +167,4 @@ impl Subscriber {
             false => Ok(()),
         }
     }
-
-    /// Whether it receives anything.
-    fn has_sources(&self) -> bool {
-        self.lines.iter().any(|line| line.source != Source::None)
-    }
 }

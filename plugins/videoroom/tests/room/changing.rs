@@ -467,6 +467,37 @@ async fn encrypted_and_plain_feeds_are_not_mixed() {
 }
 
 #[tokio::test]
+async fn an_update_may_exchange_encrypted_feeds_for_plain_ones() {
+    let world = World::new(json!({})).await;
+    let all = [Line::Audio, Line::Data];
+    let _al = world.publisher(1, &all).await;
+    let mut offer = jsep("offer", "bobo", &all);
+    offer["e2ee"] = true.into();
+    let _bo = world.publisher_with(json!({ "id": 2 }), offer).await;
+    let _cy = world.publisher(3, &all).await;
+    let mut viewer = world
+        .viewer(json!({ "streams": [{ "feed": 1 }, { "feed": 3, "mid": "1" }] }))
+        .await;
+    let update = |unsubscribe: Value| json!({ "request": "update", "unsubscribe": unsubscribe, "subscribe": [{ "feed": 2 }] });
+    // Something plain would be left: messages, or sound.
+    for left in [
+        json!([{ "feed": 1 }]),
+        json!([{ "feed": 1, "mid": "1" }, { "feed": 3 }]),
+        json!([{ "sub_mid": "1" }]),
+    ] {
+        let answer = ask(&mut viewer.client, update(left)).await;
+        assert_eq!(code(&answer), 438, "{answer}");
+    }
+    assert_eq!(world.routes(&viewer).len(), 3);
+    let everything = json!([{ "sub_mid": "0" }, { "feed": 1 }, { "feed": 3 }]);
+    viewer.client.message(update(everything), None).await;
+    let (told, offer) = viewer.client.event_with_jsep().await;
+    assert_eq!(told["streams"][0]["feed_id"], 2, "{told}");
+    assert_eq!(told["streams"][1]["source_ids"], json!([2]));
+    assert_eq!(offer.unwrap()["e2ee"], true);
+}
+
+#[tokio::test]
 async fn a_payload_type_means_the_same_on_all_m_lines() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &AV).await;

@@ -9,6 +9,7 @@
 mod changing;
 mod dummy;
 mod forwarding;
+mod layers;
 mod limits;
 mod manage;
 mod moderation;

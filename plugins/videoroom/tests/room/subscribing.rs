@@ -214,6 +214,11 @@ async fn a_lost_connection_ends_what_is_received_and_a_new_one_can_follow() {
         world.state(&al.client).await["streams"][0]["subscribers"],
         0
     );
+    // Nothing can be offered until there is something again.
+    for name in ["restart", "update"] {
+        let configure = json!({ "request": "configure", name: true });
+        assert_eq!(code(&ask(&mut viewer.client, configure).await), 437);
+    }
     let subscribe = json!({ "request": "subscribe", "streams": [{ "feed": 1, "mid": "1" }] });
     let updated = viewer.change(subscribe).await;
     assert_eq!(updated["streams"].as_array().unwrap().len(), 1);
