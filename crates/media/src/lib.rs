@@ -34,6 +34,7 @@ pub use outlet::{
 };
 pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
+pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, Path};
 pub use stats::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 pub use totals::{MediaTotals, TcpTotals};

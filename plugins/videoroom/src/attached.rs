@@ -137,7 +137,7 @@ impl Attached {
                     return Err(Refusal::Invalid("A subscriber does not offer"));
                 }
                 let join = SubscriberJoin::read(fields, ids)?;
-                let (attached, offer) = state.join_subscriber(&self.handle, join)?;
+                let (attached, offer) = state.join_subscriber(&self.handle, join, by_secret)?;
                 self.push(message, attached, Some(offer));
                 drop(state);
                 self.role = Role::Subscriber(room);

@@ -2,10 +2,13 @@
 
 use std::fmt;
 
+use portunus_core::media::MAX_LABEL;
 use portunus_core::{FieldError, Fields};
 use rand::Rng;
 use serde_json::Value;
 use uuid::Uuid;
+
+use crate::refusal::Refusal;
 
 /// The largest integer that JavaScript holds exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
@@ -80,6 +83,16 @@ impl Ids {
             Id::Number(number) => *number > 0,
             Id::Text(text) => !text.is_empty(),
         }))
+    }
+
+    /// Reads `id`, that of a new participant: none if it may be any.
+    pub(crate) fn new_participant(self, fields: Fields<'_>) -> Result<Option<Id>, Refusal> {
+        match self.wanted(fields, "id")? {
+            Some(Id::Text(text)) if text.len() > MAX_LABEL => {
+                Err(Refusal::value("id", "1024 bytes at most"))
+            }
+            id => Ok(id),
+        }
     }
 
     /// Reads member `name`, which has to be there.

@@ -157,8 +157,13 @@ impl Stream {
         self.kind == Kind::Audio && !self.disabled && self.extensions.audio_level.is_some()
     }
 
-    /// The members that all descriptions of it have.
+    /// The members that all descriptions of it for clients have.
     fn described(&self) -> Object {
+        self.described_with(["h264_profile", "vp9_profile"])
+    }
+
+    /// The members that all descriptions of it have, with the names of its profiles.
+    fn described_with(&self, [h264_profile, vp9_profile]: [&str; 2]) -> Object {
         let place = Object::new()
             .with("type", medium(self.kind))
             .with("mindex", self.index)
@@ -173,8 +178,8 @@ impl Stream {
             .with_some("stereo", set(self.opus.stereo))
             .with_some("fec", set(self.opus.fec))
             .with_some("dtx", set(self.opus.dtx))
-            .with_some("h264_profile", self.h264_profile.as_deref())
-            .with_some("vp9_profile", self.vp9_profile.as_deref())
+            .with_some(h264_profile, self.h264_profile.as_deref())
+            .with_some(vp9_profile, self.vp9_profile.as_deref())
             .with_some("simulcast", set(self.simulcast))
             .with_some("svc", set(self.svc))
     }
@@ -302,7 +307,7 @@ impl Participant {
             let delay = stream.delay.range();
             let levels = stream.has_levels();
             Object::new()
-                .with_all(stream.described())
+                .with_all(stream.described_with(["h264-profile", "vp9-profile"]))
                 .with_some(
                     "playout-delay",
                     delay.map(|(min, max)| json!({ "min-delay": min, "max-delay": max })),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{DataOptions, Reliability};
 
 /// Longest label taken, in bytes.
-pub const MAX_LABEL: usize = 127;
+pub const MAX_LABEL: usize = 1024;
 /// Longest subprotocol name taken, in bytes.
 pub const MAX_PROTOCOL: usize = 63;
 
@@ -135,9 +135,9 @@ mod tests {
             protocol: "p".repeat(protocol),
             options: DataOptions::default(),
         };
-        assert!(Message::parse(&open(127, 63).to_bytes()).is_some());
-        assert!(Message::parse(&open(128, 63).to_bytes()).is_none());
-        assert!(Message::parse(&open(127, 64).to_bytes()).is_none());
+        assert!(Message::parse(&open(MAX_LABEL, 63).to_bytes()).is_some());
+        assert!(Message::parse(&open(MAX_LABEL + 1, 63).to_bytes()).is_none());
+        assert!(Message::parse(&open(MAX_LABEL, 64).to_bytes()).is_none());
         let mut cut = open(5, 5).to_bytes();
         cut.pop();
         assert!(Message::parse(&cut).is_none());

@@ -55,15 +55,14 @@ impl RoomState {
         let Some(stream) = named.next() else {
             return Err(Refusal::NoSuchFeed(format!("{id} mid {mid}")));
         };
-        if stream.moderated == mute {
-            return Ok(());
-        }
-        stream.moderated = mute;
+        let before = std::mem::replace(&mut stream.moderated, mute);
         let index = stream.index;
-        self.relay_stream(id, index);
-        self.listen(id);
-        self.tend_keyframes(id);
-        self.record(id, false);
+        if before != mute {
+            self.relay_stream(id, index);
+            self.listen(id);
+            self.tend_keyframes(id);
+            self.record(id, false);
+        }
         let moderation = if mute { "muted" } else { "unmuted" };
         let event = self
             .event()

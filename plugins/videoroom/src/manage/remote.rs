@@ -27,7 +27,7 @@ const MAX_STREAMS: usize = 1_000;
 impl Shared {
     pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
-        let wanted = self.ids.wanted(fields, "id")?;
+        let wanted = self.ids.new_participant(fields)?;
         let display = fields.string("display")?.map(str::to_owned);
         let metadata = members::object(fields, "metadata")?.cloned();
         let e2ee = fields.boolean("e2ee")?.unwrap_or(false);

@@ -28,7 +28,7 @@ pub(crate) struct Join {
 impl Join {
     pub(crate) fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, Refusal> {
         Ok(Join {
-            id: ids.wanted(fields, "id")?,
+            id: ids.new_participant(fields)?,
             display: fields.string("display")?.map(str::to_owned),
             metadata: members::object(fields, "metadata")?.cloned(),
             token: fields.string("token")?.map(str::to_owned),

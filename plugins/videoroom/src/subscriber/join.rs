@@ -102,8 +102,9 @@ impl RoomState {
         &mut self,
         handle: &Handle,
         join: SubscriberJoin,
+        by_secret: bool,
     ) -> Result<(Value, LocalJsep), Refusal> {
-        let owner = self.owner(join.private_id, false)?;
+        let owner = self.owner(join.private_id, by_secret)?;
         let mut planned = self.plan(join.streams)?;
         if let Some(legacy) = &join.legacy {
             planned.retain(|planned| legacy.takes(planned.kind()));
@@ -148,7 +149,8 @@ impl RoomState {
         Ok((attached.into(), offer))
     }
 
-    /// The participant whose private id it is, where the room needs one or it is given.
+    /// The participant whose private id it is, where the room needs one or it is given. Who shows the room's secret
+    /// needs none.
     pub(super) fn owner(
         &self,
         private_id: Option<u64>,

@@ -164,6 +164,22 @@ async fn the_old_form_takes_the_first_stream_of_each_kind() {
 }
 
 #[tokio::test]
+async fn the_old_form_takes_the_best_encoding_too() {
+    let world = World::new(json!({})).await;
+    let _al = world.publisher(1, &[Line::Audio, Line::Simulcast]).await;
+    let mut admin = world.attach().await;
+    let members =
+        json!({ "video_port": 5004, "video_ssrc": 7, "video_port_2": 5006, "simulcast": true });
+    let reply = sync(&mut admin, forward(members)).await;
+    assert_eq!(reply["rtp_stream"]["video"], 5004, "{reply}");
+    assert_eq!(reply["rtp_stream"].get("video_2"), None, "{reply}");
+    let forwarded = world.forwarded();
+    assert_eq!(forwarded.len(), 1);
+    assert_eq!(forwarded[0].2.encodings, Encodings::Best);
+    assert_eq!(forwarded[0].2.ssrc, Some(Ssrc(7)));
+}
+
+#[tokio::test]
 async fn names_of_hosts_are_looked_up_everywhere() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &AV).await;

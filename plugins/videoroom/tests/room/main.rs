@@ -13,6 +13,7 @@ mod layers;
 mod limits;
 mod manage;
 mod moderation;
+mod names;
 mod publishing;
 mod recording;
 mod refusals;

@@ -179,6 +179,38 @@ async fn a_room_that_cannot_be_saved_is_there_all_the_same() {
     let created = json!({ "videoroom": "created", "room": 1, "permanent": false });
     assert_eq!(sync(&mut client, create).await, created);
     assert_eq!(list(&world, json!({})).await.len(), 1);
+    // So it is with a change.
+    let edit =
+        json!({ "request": "edit", "room": 1, "new_description": "Hall", "permanent": true });
+    let edited = json!({ "videoroom": "edited", "room": 1, "permanent": false });
+    assert_eq!(sync(&mut client, edit).await, edited);
+    assert_eq!(list(&world, json!({})).await[0]["description"], "Hall");
+}
+
+#[tokio::test]
+async fn edited_switches_take_effect() {
+    let world = World::new(json!({ "secret": "s" })).await;
+    let al = world.publisher(1, &AV).await;
+    let mut client = world.attach().await;
+    let edit = json!({ "request": "edit", "room": ROOM, "secret": "s", "new_is_private": true,
+                       "new_require_pvtid": true, "new_lock_record": true });
+    assert_eq!(sync(&mut client, edit).await["videoroom"], "edited");
+    assert!(list(&world, json!({})).await.is_empty());
+    let mut join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber", "feed": 1 });
+    assert_eq!(code(&ask(&mut client, join.clone()).await), 433);
+    let state = world.state(&al.client).await;
+    join["private_id"] = state["private_id"].clone();
+    assert_eq!(ask(&mut client, join).await["videoroom"], "attached");
+    let edit = json!({ "request": "edit", "room": ROOM, "secret": "s", "new_is_private": false });
+    sync(&mut client, edit).await;
+    let room = &list(&world, json!({})).await[0];
+    for (name, value) in [
+        ("require_pvtid", true),
+        ("lock_record", true),
+        ("is_private", false),
+    ] {
+        assert_eq!(room[name], value, "{name}");
+    }
 }
 
 #[tokio::test]

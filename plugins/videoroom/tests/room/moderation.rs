@@ -29,12 +29,15 @@ async fn a_moderated_stream_is_closed_for_all() {
     let (_, joined) = world.join(json!({ "id": 3 })).await;
     assert_eq!(joined["publishers"][0]["streams"][0]["moderated"], true);
     // The publisher cannot undo it.
-    ask(
-        &mut al.client,
-        json!({ "request": "configure", "audio": true }),
-    )
-    .await;
+    let configure = json!({ "request": "configure", "audio": true });
+    let configured = ask(&mut al.client, configure).await;
+    assert_eq!(configured["configured"], "ok");
     assert!(!world.routes(&viewer)[0].3);
+    // Said again, it is told again.
+    assert_eq!(sync(&mut admin, moderate(true)).await, success);
+    for client in [&mut al.client, &mut bo] {
+        assert_eq!(client.event().await, muted);
+    }
     sync(&mut admin, moderate(false)).await;
     assert_eq!(al.client.event().await["moderation"], "unmuted");
     assert_eq!(bo.event().await["moderation"], "unmuted");

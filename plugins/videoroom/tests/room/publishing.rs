@@ -1,6 +1,6 @@
 //! Joining, publishing, renegotiating and leaving.
 
-use portunus_core::media::{CloseReason, Event};
+use portunus_core::media::{CloseReason, Event, SourceRef, TrackRef};
 use portunus_core::testing::{Line, jsep};
 use serde_json::{Value, json};
 
@@ -282,7 +282,8 @@ async fn the_room_chooses_codecs_and_publishers_insist() {
     assert!(bo.answer.contains("b=AS:256\r\n"), "{}", bo.answer);
     assert!(!bo.answer.contains("useinbandfec"), "{}", bo.answer);
     let state = world.state(&bo.client).await;
-    assert_eq!(state["streams"][1]["vp9_profile"], "0");
+    assert_eq!(state["streams"][1]["vp9-profile"], "0");
+    assert_eq!(state["streams"][1].get("vp9_profile"), None);
     let (mut cy, _) = world.join(json!({ "id": 3 })).await;
     let publish = |codec: &str| json!({ "request": "publish", "videocodec": codec });
     cy.message(publish("vp8"), Some(jsep("offer", "cycy", &AV)))
@@ -293,6 +294,8 @@ async fn the_room_chooses_codecs_and_publishers_insist() {
     let configured = cy.event().await;
     assert_eq!(configured["video_codec"], "h264");
     assert_eq!(configured["streams"][1]["h264_profile"], "42e01f");
+    let state = world.state(&cy).await;
+    assert_eq!(state["streams"][1]["h264-profile"], "42e01f");
     // What is offered does not match.
     let world = World::new(json!({ "videocodec": "av1" })).await;
     let (mut al, _) = world.join(json!({ "id": 1 })).await;
@@ -320,6 +323,20 @@ async fn caps_and_keyframes_reach_the_media_plane() {
     ask(&mut bo.client, set(0)).await;
     let bitrates: Vec<_> = world.requested().bitrates.iter().map(|b| b.1).collect();
     assert_eq!(bitrates, [Some(64_000), Some(500_000), None]);
+    // The picture is asked, each time; sound has none.
+    let mid = portunus_core::Mid::new("1").unwrap();
+    let video = SourceRef::from(TrackRef { peer: bo.peer, mid });
+    assert_eq!(world.requested().keyframes, [video, video]);
+    for request in [
+        json!({ "request": "configure", "keyframe": false }),
+        json!({ "request": "configure", "mid": "0", "keyframe": true }),
+    ] {
+        ask(&mut bo.client, request).await;
+        assert_eq!(world.requested().keyframes.len(), 2);
+    }
+    let named = json!({ "request": "configure", "mid": "1", "keyframe": true });
+    ask(&mut bo.client, named).await;
+    assert_eq!(world.requested().keyframes, [video; 3]);
     let lost = Event::SlowLink {
         mid: portunus_core::Mid::new("1").unwrap(),
         audio: false,

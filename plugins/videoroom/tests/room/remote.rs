@@ -85,6 +85,27 @@ async fn a_remote_publisher_is_published_at_once() {
 }
 
 #[tokio::test]
+async fn it_may_be_listened_to_on_one_interface_or_in_a_group() {
+    let world = World::new(json!({})).await;
+    let mut admin = world.attach().await;
+    let local = json!({ "id": 1, "iface": "127.0.0.1" });
+    let added = sync(&mut admin, add(local)).await;
+    assert_eq!(
+        (&added["id"], &added["ip"]),
+        (&json!(1), &json!("127.0.0.1"))
+    );
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let group = json!({ "id": 2, "mcast": "239.1.2.3", "iface": "127.0.0.1", "port": port });
+    let added = sync(&mut admin, add(group)).await;
+    assert_eq!(
+        (&added["id"], &added["ip"]),
+        (&json!(2), &json!("239.1.2.3"))
+    );
+}
+
+#[tokio::test]
 async fn its_media_goes_to_subscribers_and_ends_with_it() {
     let world = World::new(json!({})).await;
     let mut admin = world.attach().await;

@@ -228,6 +228,26 @@ async fn a_lost_connection_ends_what_is_received_and_a_new_one_can_follow() {
 }
 
 #[tokio::test]
+async fn the_older_form_leaves_out_what_is_not_wanted() {
+    let world = World::new(json!({})).await;
+    let _al = world
+        .publisher(1, &[Line::Audio, Line::Video, Line::Data])
+        .await;
+    for (left_out, expected) in [
+        ("offer_data", ["audio", "video"]),
+        ("offer_video", ["audio", "data"]),
+        ("offer_audio", ["video", "data"]),
+    ] {
+        let viewer = world
+            .joining_viewer(json!({ "feed": 1, left_out: false }))
+            .await;
+        let streams = viewer.told["streams"].as_array().unwrap().iter();
+        let kinds: Vec<_> = streams.map(|s| s["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, expected);
+    }
+}
+
+#[tokio::test]
 async fn layers_are_chosen_and_told() {
     let world = World::new(json!({})).await;
     let _al = world.publisher(1, &[Line::Audio, Line::Simulcast]).await;

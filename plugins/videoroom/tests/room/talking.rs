@@ -75,6 +75,14 @@ async fn participants_have_settings_of_their_own_and_rooms_may_not_listen() {
     let mut al = world
         .publisher_with(own, jsep("offer", "alal", &[Line::Audio]))
         .await;
+    let (_, joined) = world
+        .join(json!({ "audio_active_packets": 20, "audio_level_average": 50 }))
+        .await;
+    assert_eq!(joined["audio_active_packets"], 20);
+    assert_eq!(joined["audio_level_average"], 50);
+    let (_, joined) = world.join(json!({})).await;
+    assert_eq!(joined.get("audio_active_packets"), None);
+    assert_eq!(joined.get("audio_level_average"), None);
     let set = |world: &World| *world.requested().talk.values().next().unwrap();
     let settings = |packets, level| TalkDetection { packets, level };
     assert_eq!(set(&world), settings(10, 60));

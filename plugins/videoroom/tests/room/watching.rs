@@ -237,6 +237,21 @@ async fn the_secret_opens_what_pin_and_token_would() {
 }
 
 #[tokio::test]
+async fn the_secret_stands_for_a_private_id_too() {
+    let world = World::new(json!({ "secret": "s3", "require_pvtid": true })).await;
+    let _al = world.publisher(1, &AV).await;
+    let join = json!({ "request": "join", "ptype": "subscriber", "feed": 1 });
+    for request in [join, json!({ "request": "watch" })] {
+        for (secret, outcome) in [("no", "event"), ("s3", "attached")] {
+            let mut request = request.clone();
+            merge(&mut request, json!({ "room": ROOM, "secret": secret }));
+            let told = ask(&mut world.attach().await, request.clone()).await;
+            assert_eq!(told["videoroom"], outcome, "{request}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_viewer_who_leaves_leaves_nothing_behind() {
     let world = World::new(json!({})).await;
     let al = world.publisher(1, &AV).await;
