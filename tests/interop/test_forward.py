@@ -98,7 +98,7 @@ class Decoder:
     """ffmpeg, which decodes so many frames of VP8 that come to a port."""
 
     def __init__(self, stack: contextlib.AsyncExitStack, crypto: str = ""):
-        self.port = free_pair()
+        self.port, self.stack = free_pair(), stack
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         self.sdp = pathlib.Path(folder) / "forwarded.sdp"
         profile = "RTP/SAVP" if crypto else "RTP/AVP"

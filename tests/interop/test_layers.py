@@ -3,6 +3,7 @@ of what is forwarded."""
 
 import asyncio
 import contextlib
+import shutil
 import socket
 import unittest
 
@@ -10,7 +11,29 @@ import aiohttp
 
 from layers import SIZES, Layered
 from server import Server
-from test_forward import WAIT, Decoder, Member, Room, free_pair
+from test_forward import WAIT, Decoder, Member, Room, free_pair, is_free
+
+
+class Sizes(Decoder):
+    """ffmpeg, which tells the size of each frame that it decodes: a stream may begin with a lower layer."""
+
+    async def start(self):
+        self.process = await asyncio.create_subprocess_exec(
+            shutil.which("ffmpeg"), "-hide_banner", "-nostats", "-protocol_whitelist", "file,udp,rtp", "-i", str(self.sdp),
+            "-vf", "showinfo", "-f", "null", "-",
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
+        self.stack.callback(self.process.kill)
+        # What comes before it listens would be lost, the first keyframe too.
+        while is_free(self.port):
+            await asyncio.sleep(0.02)
+
+    async def until(self, size: tuple[int, int]):
+        """Waits for a frame of this size."""
+        width, height = size
+        async for line in self.process.stderr:
+            if f" s:{width}x{height} " in line.decode():
+                return
+        raise AssertionError("ffmpeg ended")
 
 
 class Layers(unittest.IsolatedAsyncioTestCase):
@@ -45,11 +68,11 @@ class Layers(unittest.IsolatedAsyncioTestCase):
     async def test_ffmpeg_decodes_the_best_layer(self):
         room = await self.room()
         await Layered(await room.attach(), self.stack).publish()
-        decoder = Decoder(self.stack)
+        decoder = Sizes(self.stack)
         await decoder.start()
         stream = {"mid": "0", "port": decoder.port, "pt": 96, "simulcast": True}
         await room.manage({"request": "rtp_forward", "publisher_id": 1, "host": "127.0.0.1", "streams": [stream]})
-        await decoder.done()
+        await asyncio.wait_for(decoder.until(SIZES[-1]), WAIT)
 
     async def test_nothing_is_forwarded_after_an_unpublish(self):
         room = await self.room()

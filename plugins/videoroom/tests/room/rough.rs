@@ -8,7 +8,7 @@ use portunus_core::testing::{Line, TestClient, jsep};
 use serde_json::{Value, json};
 use tokio::time::advance;
 
-use crate::world::{AV, ROOM, World, ask, code, merge, sync};
+use crate::world::{AV, PACKAGE, ROOM, World, answer_to, ask, code, merge, sync};
 
 /// Joins and offers; its media comes up later.
 async fn publishing(world: &World, id: u64) -> (TestClient, portunus_core::media::PeerId) {
@@ -90,6 +90,57 @@ async fn news_keep_their_place_before_what_is_told_later() {
         }
     }
     assert_eq!(json!(order), json!([1, 2, 3, -3]));
+}
+
+/// One connection with handles of its own for a publisher, somebody who watches, and one more participant.
+#[tokio::test]
+async fn subscribers_are_told_before_participants_and_those_before_who_unpublishes() {
+    let world = World::new(json!({})).await;
+    let mut client = world.attach().await;
+    let session = client.session;
+    let publisher = client.handle;
+    let join =
+        json!({ "request": "joinandconfigure", "room": ROOM, "ptype": "publisher", "id": 1 });
+    client.message(join, Some(jsep("offer", "pub1", &AV))).await;
+    assert_eq!(client.event().await["videoroom"], "joined");
+    world.up(*world.server.peers().last().unwrap()).await;
+    assert_eq!(client.next().await["janus"], "webrtcup");
+    let viewer = client.attach(session, PACKAGE).await;
+    client.handle = viewer;
+    let watch = json!({ "request": "join", "room": ROOM, "ptype": "subscriber", "feed": 1 });
+    client.message(watch, None).await;
+    let (_, offer) = client.event_with_jsep().await;
+    let answer = answer_to(offer.unwrap()["sdp"].as_str().unwrap());
+    let start = json!({ "request": "start" });
+    client.message(start, Some(answer)).await;
+    assert_eq!(client.event().await["started"], "ok");
+    let other = client.attach(session, PACKAGE).await;
+    client.handle = other;
+    let join = json!({ "request": "join", "room": ROOM, "ptype": "publisher", "id": 2 });
+    assert_eq!(ask(&mut client, join).await["videoroom"], "joined");
+    client.handle = publisher;
+    let body = json!({ "body": { "request": "unpublish" } });
+    let mut message = client.on_handle("message", body).await;
+    let mut order = Vec::new();
+    while order.len() < 3 {
+        // The acknowledgement may come between them.
+        if message["janus"] == "event" {
+            let data = &message["plugindata"]["data"];
+            let what = [&data["videoroom"], &data["unpublished"]];
+            order.push((message["sender"].as_u64().unwrap(), json!(what)));
+        }
+        message = client.next().await;
+    }
+    let expected = [
+        (viewer, json!(["updated", null])),
+        (other, json!(["event", 1])),
+        (publisher, json!(["event", "ok"])),
+    ];
+    assert_eq!(order, expected);
+    while message["janus"] == "ack" {
+        message = client.next().await;
+    }
+    assert_eq!(message["janus"], "hangup");
 }
 
 #[tokio::test(start_paused = true)]
