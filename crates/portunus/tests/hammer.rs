@@ -39,6 +39,12 @@ struct Room {
 }
 
 #[derive(Debug, Parser)]
+struct Star {
+    #[command(flatten)]
+    options: room::StarOptions,
+}
+
+#[derive(Debug, Parser)]
 struct Rooms {
     #[command(flatten)]
     options: room::RoomsOptions,
@@ -297,6 +303,37 @@ fn a_room_is_watched_by_one_connection_and_layers_of_simulcast_are_counted_once(
     is_sound(&record, 4);
     let step = record.steps.first().expect("a step");
     assert_eq!(step.peer_connections, 3 + 4, "{step:?}");
+}
+
+#[test]
+fn all_watch_all_in_a_star() {
+    let server = portunus();
+    let mut line = vec!["hammer", "--janus", &server.url, "--subscribers", "3"];
+    line.extend(["--multistream", "--duration", "2", "--settle", "0.5"]);
+    line.extend(["--bitrate", "300k", "--audio-bitrate", "32k"]);
+    line.extend(["--check-share", "1"]);
+    let options = Star::parse_from(line).options;
+    let record = room::run_star(&options, &Progress::start("test")).unwrap();
+    is_sound(&record, 3);
+    let step = record.steps.first().expect("a step");
+    assert_eq!(step.peer_connections, 3 * 2, "{step:?}");
+}
+
+#[test]
+fn viewers_who_can_take_little_are_counted_apart() {
+    let server = portunus();
+    let limited = ["--limited-share", "0.5", "--limit", "150k"];
+    let record = room(
+        &server,
+        &[&["--multistream", "--simulcast"][..], &limited[..]].concat(),
+    );
+    assert_eq!(record.summary.failed_joins, 0, "{:?}", record.summary);
+    let last = record.samples.last().expect("samples");
+    assert_eq!((last.participants, last.limited), (4, 2), "{last:?}");
+    let step = record.steps.first().expect("a step");
+    let limited = step.limited_bps.expect("some are limited");
+    // All of them would take 332 kbit/s of each of three.
+    assert!(limited > 30e3 && limited < 600e3, "{step:?}");
 }
 
 #[test]

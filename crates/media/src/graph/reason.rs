@@ -7,7 +7,7 @@ use portunus_rtc::bandwidth::Reason;
 pub enum LayerReason {
     /// What was chosen is relayed, and this is why it is no more.
     Chosen(Reason),
-    /// A higher encoding was chosen, but has not come lately.
+    /// Another encoding was chosen, but has not come lately.
     Silent,
     /// Other layers were chosen, and their keyframe is waited for.
     Keyframe,
