@@ -9,7 +9,10 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use super::{Data, DataConfig, DataEvent, DataMessage, DataOptions, DataPayload, Reliability};
+use super::{
+    Data, DataConfig, DataError, DataEvent, DataMessage, DataOptions, DataPayload, MAX_LABEL,
+    Reliability,
+};
 
 const CONFIG: DataConfig = DataConfig {
     remote_port: 5_000,
@@ -317,4 +320,24 @@ fn a_channel_opens_while_another_is_closed_by_the_peer() {
     let said = [("first", "1"), ("second", "2"), ("third", "3")];
     let said = said.map(|(label, text)| (label.to_owned(), DataMessage::Text(text.to_owned())));
     assert_eq!(heard, said);
+}
+
+#[test]
+fn the_longest_label_gets_through() {
+    let now = Instant::now();
+    let mut sides = [
+        Data::new(DtlsRole::Client, CONFIG),
+        Data::new(DtlsRole::Server, CONFIG),
+    ];
+    settle(&mut sides, now);
+    let longest = "l".repeat(MAX_LABEL);
+    let long = format!("{longest}l");
+    let options = DataOptions::default;
+    assert_eq!(sides[1].open(&long, "", options()), Err(DataError::Name));
+    sides[1].open(&longest, "", options()).unwrap();
+    sides[1].send(&longest, DataPayload::Text("1")).unwrap();
+    settle(&mut sides, now);
+    let mut events = std::iter::from_fn(|| sides[0].poll_event());
+    let is_heard = |event| matches!(event, DataEvent::Message { label, .. } if label == longest);
+    assert!(events.any(is_heard));
 }
