@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use portunus_rtc::data::{
     DataConfig, DataError, DataMessage, DataOptions, DataPayload, MAX_BUFFERED, MAX_CHANNELS,
-    MAX_MESSAGE, Reliability,
+    MAX_LABEL, MAX_MESSAGE, Reliability,
 };
 use portunus_rtc::testing::{Link, Pair, Side};
 use portunus_rtc::{TransportError, TransportEvent};
@@ -198,7 +198,7 @@ fn misuse_is_told_apart() {
         Some(DataError::NotConnected)
     );
     connect(&mut pair);
-    let long = "l".repeat(128);
+    let long = "l".repeat(MAX_LABEL + 1);
     assert_eq!(refused(send(&mut pair, &long, text)), Some(DataError::Name));
     let len = MAX_MESSAGE + 1;
     let result = send(&mut pair, "a", DataPayload::Binary(&vec![0; len]));
