@@ -12,6 +12,7 @@ mod http;
 mod listen;
 mod pace;
 mod reply;
+mod requester;
 mod start;
 #[cfg(feature = "testing")]
 pub mod testing;

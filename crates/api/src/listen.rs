@@ -17,12 +17,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use crate::requester::Locality;
 use crate::{Counters, StartError};
 
 /// How long a client may take for a TLS handshake or for a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Who sends a request. It holds the connection's place among the allowed ones for as long as any
+/// A connection that requests come by. It holds the connection's place among the allowed ones for as long as any
 /// clone of it lives, so that an upgraded connection still counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -74,6 +75,7 @@ pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) places: Arc<Semaphore>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) locality: Arc<Locality>,
     /// Turns true once, when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -132,10 +134,15 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Server {
-        router, mut stop, ..
+        router,
+        mut stop,
+        locality,
+        ..
     } = server;
     let address = client.address;
     let service = router.map_request(move |mut request: Request<hyper::body::Incoming>| {
+        let requester = locality.requester(client.address, &request);
+        request.extensions_mut().insert(requester);
         request.extensions_mut().insert(client.clone());
         request.map(Body::new)
     });

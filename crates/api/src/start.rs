@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::listen::{self, Server};
+use crate::requester::{Locality, OwnPorts};
 use crate::{ApiConfig, Counters, StartError, http, tls, unix, websocket};
 
 /// How long requests may go on after [`Transports::shutdown`].
@@ -80,6 +81,16 @@ struct Addresses {
     unix: Option<PathBuf>,
 }
 
+impl Addresses {
+    fn pages(&self) -> OwnPorts {
+        let ports = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::port).collect();
+        OwnPorts {
+            http: ports(&self.http),
+            https: ports(&self.https),
+        }
+    }
+}
+
 impl Transports {
     /// Binds all sockets, then serves on the running tokio runtime. If one cannot be bound, none is served.
     pub async fn start(config: ApiConfig, gateway: Gateway) -> Result<Self, StartError> {
@@ -87,11 +98,13 @@ impl Transports {
         let counters = Arc::<Counters>::default();
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
+        let locality = Arc::<Locality>::default();
 
         let server = |router, max_connections| Server {
             router,
             places: Arc::new(Semaphore::new(max_connections)),
             counters: counters.clone(),
+            locality: locality.clone(),
             stop: stopped.clone(),
         };
         let (http, websocket) = (&config.http, &config.websocket);
@@ -132,6 +145,7 @@ impl Transports {
             let listeners = listen::bind(&websocket.bind, port, "websocket.wss_port").await?;
             addresses.wss = bound.add(listeners, Some(tls), &ws_server);
         }
+        locality.set_ports(addresses.pages());
         let mut tasks = JoinSet::new();
         if let Some(path) = &config.unix.path {
             let socket = unix::bind(&config.unix, path)?;

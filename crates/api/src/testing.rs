@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::Router;
+use axum::{Extension, Router};
 use openssl::asn1::Asn1Time;
 use openssl::ec::{EcGroup, EcKey};
 use openssl::hash::MessageDigest;
@@ -15,15 +15,16 @@ use openssl::nid::Nid;
 use openssl::pkey::PKey;
 use openssl::x509::extension::SubjectAlternativeName;
 use openssl::x509::{X509, X509Name};
-use portunus_core::Gateway;
+use portunus_core::{Gateway, Requester};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::{Counters, HttpConfig, WhipConfig, whip};
 
-/// What answers the requests below `/whip` and `/whep`.
+/// What answers the requests below `/whip` and `/whep`, as if all came from this machine.
 pub fn whip_router(gateway: Gateway) -> Router {
     let (config, http) = (WhipConfig::default(), HttpConfig::default());
-    whip::router(&config, &http, gateway, Arc::new(Counters::default()))
+    let counters = Arc::new(Counters::default());
+    whip::router(&config, &http, gateway, counters).layer(Extension(Requester::unix()))
 }
 
 /// Writes a certificate for `localhost` that is signed by itself and lasts for a day, and its key, to `cert.pem` and

@@ -12,7 +12,7 @@ use axum::routing::any;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use portunus_core::{Client, Gateway, Outbox};
+use portunus_core::{Client, Gateway, Outbox, Requester};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -65,6 +65,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(peer): Extension<listen::Client>,
+    Extension(requester): Extension<Requester>,
     request: WebSocketUpgrade,
 ) -> Response {
     let max = shared.config.max_message;
@@ -84,7 +85,7 @@ pub(crate) async fn upgrade(
         let address = peer.address;
         shared.counters.websocket_connections.add(1);
         tracing::debug!(%address, "WebSocket connected");
-        let ending = Connection::new(&shared).run(socket).await;
+        let ending = Connection::new(&shared, requester).run(socket).await;
         tracing::debug!(%address, ?ending, "WebSocket disconnected");
         // Until now it has held its place among the connections that are allowed.
         drop(peer);
@@ -120,8 +121,8 @@ struct Connection<'s> {
 }
 
 impl<'s> Connection<'s> {
-    fn new(shared: &'s Shared) -> Self {
-        let (client, outbox) = Client::pushed(WEBSOCKET);
+    fn new(shared: &'s Shared, requester: Requester) -> Self {
+        let (client, outbox) = Client::pushed(WEBSOCKET, requester);
         Self {
             shared,
             client,

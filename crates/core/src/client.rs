@@ -1,18 +1,22 @@
 //! A client's connection as the core sees it.
 
 use std::collections::HashSet;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::SessionId;
 use crate::outbox::{Outbox, OutboxSender, outbox};
+use crate::{Requester, Rights, SessionId};
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    requester: Requester,
+    /// The rights that it has whatever its requests show.
+    rights: Rights,
 }
 
 #[derive(Debug)]
@@ -39,28 +43,50 @@ impl Client {
     /// A connection that messages are pushed to: the transport writes what it receives, in this order, and
     /// closes the connection when nothing more comes. At most [`OUTBOX`](crate::OUTBOX) messages wait, and
     /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles; a client that lets more pile up is cut off.
-    pub fn pushed(transport: &'static str) -> (Client, Outbox) {
+    pub fn pushed(transport: &'static str, requester: Requester) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
-        (Client::new(transport, way, false), messages)
+        let client = Client::new(transport, way, requester, None);
+        (client, messages)
     }
 
     /// A part of the server that speaks for others, such as WHIP clients. It has let them in itself (see
     /// [`crate::Gateway::admits`]): no secret and no token is asked of it. It is there as long as this process,
     /// so that its sessions do not time out, and nobody else can claim them. Whoever knows their ids can end them: it is told
-    /// so by an event `destroyed`. Our candidates are always in the descriptions that it gets.
-    pub fn internal(transport: &'static str) -> (Client, Outbox) {
+    /// so by an event `destroyed`. Our candidates are always in the descriptions that it gets. Its requests are those of
+    /// `requester` with `rights`, see [`crate::Gateway::rights`], and it has counted them itself.
+    pub fn internal(
+        transport: &'static str,
+        requester: Requester,
+        rights: Rights,
+    ) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
-        (Client::new(transport, way, true), messages)
+        let client = Client::new(transport, way, requester, Some(rights));
+        (client, messages)
     }
 
-    /// HTTP: events wait in each session for [`crate::Gateway::poll`].
+    /// HTTP: events wait in each session for [`crate::Gateway::poll`]. Each request is somebody's:
+    /// [`Client::on_behalf_of`].
     pub fn polled(transport: &'static str) -> Client {
-        Client::new(transport, Way::Poll, false)
+        let nobody = Requester::at(Ipv4Addr::UNSPECIFIED.into(), false);
+        Client::new(transport, Way::Poll, nobody, None)
     }
 
-    fn new(transport: &'static str, way: Way, internal: bool) -> Client {
+    /// The same client with `requester` at its other end.
+    pub fn on_behalf_of(&self, requester: Requester) -> Client {
+        Client {
+            requester,
+            ..self.clone()
+        }
+    }
+
+    fn new(
+        transport: &'static str,
+        way: Way,
+        requester: Requester,
+        internal: Option<Rights>,
+    ) -> Client {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Client {
@@ -68,10 +94,12 @@ impl Client {
                 id,
                 transport,
                 way,
-                internal,
+                internal: internal.is_some(),
                 sessions: Mutex::default(),
                 handles: AtomicUsize::new(0),
             }),
+            requester,
+            rights: internal.unwrap_or_default(),
         }
     }
 
@@ -83,6 +111,16 @@ impl Client {
     /// The transport's package name, such as `janus.transport.websockets`.
     pub fn transport(&self) -> &'static str {
         self.inner.transport
+    }
+
+    /// Who is at the other end.
+    pub fn requester(&self) -> Requester {
+        self.requester
+    }
+
+    /// The rights that it has whatever its requests show.
+    pub(crate) fn rights(&self) -> Rights {
+        self.rights
     }
 
     pub(crate) fn is_internal(&self) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::signed_token::{API, SignedToken};
+use crate::{Credentials, Requester, Right, Rights};
 
 /// What the core can be told; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -18,14 +19,22 @@ pub struct CoreConfig {
     pub reclaim_session_timeout: u32,
     /// Seconds for which candidates that came before their description are kept.
     pub candidates_timeout: u32,
-    /// What requests have to carry as `apisecret`.
+    /// What requests have to carry as `apisecret`. Who shows it has all rights.
     pub api_secret: Option<String>,
     /// Requests have to carry one of `tokens` as `token` (or the API secret, if there is one).
     pub token_auth: bool,
-    /// The tokens that are accepted.
+    /// The tokens that are accepted. Their rights hold without `token_auth` too.
     pub tokens: Vec<StoredToken>,
-    /// With `token_auth`: the secret of tokens that are signed, which are accepted too.
+    /// The secret of tokens that are signed, which are accepted too.
     pub token_auth_secret: Option<String>,
+    /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
+    pub trust_loopback: bool,
+    /// Requests a second that a client without the right to administer may make; 0: no limit.
+    pub request_rate: u32,
+    /// How many more it may make at once.
+    pub request_burst: u32,
+    /// Bytes of the longest text in a request of such a client, descriptions of sessions (SDP) excepted.
+    pub max_text: usize,
     /// Session and handle ids are strings in JSON.
     pub string_ids: bool,
     /// Our candidates are sent one by one as events instead of in the description.
@@ -55,6 +64,10 @@ impl Default for CoreConfig {
             token_auth: false,
             tokens: Vec::new(),
             token_auth_secret: None,
+            trust_loopback: true,
+            request_rate: 1_000,
+            request_burst: 5_000,
+            max_text: 4_096,
             string_ids: false,
             full_trickle: false,
             rid_order: RidOrder::default(),
@@ -71,14 +84,38 @@ impl CoreConfig {
     /// Whether a client that shows these is let in.
     pub(crate) fn admits(&self, api_secret: Option<&str>, token: Option<&str>) -> bool {
         let open = self.api_secret.is_none() && !self.token_auth;
-        let by_secret = || {
-            let known = self.api_secret.as_deref();
-            known
-                .zip(api_secret)
-                .is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
-        };
         let by_token = || self.stored(token).is_some() || self.signed(token, API).is_some();
-        open || by_secret() || (self.token_auth && by_token())
+        open || self.is_api_secret(api_secret) || (self.token_auth && by_token())
+    }
+
+    fn is_api_secret(&self, shown: Option<&str>) -> bool {
+        let known = self.api_secret.as_deref().zip(shown);
+        known.is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
+    }
+
+    /// What `requester` may do beyond a call, in `plugin` or in the server, with what it shows. A token gives no rights
+    /// in plugins that it does not open.
+    pub(crate) fn rights(
+        &self,
+        requester: Requester,
+        credentials: Credentials<'_>,
+        plugin: Option<&str>,
+    ) -> Rights {
+        let trusted = self.trust_loopback && requester.is_local();
+        if trusted || self.is_api_secret(credentials.api_secret) {
+            return Rights::ALL;
+        }
+        let stored = self.stored(credentials.token).map(|stored| {
+            let opened = plugin.is_none_or(|plugin| stored.opens(plugin));
+            let rights = stored.rights.iter().copied();
+            rights.filter(|_| opened).collect::<Rights>()
+        });
+        let signed = || {
+            let signed = self.signed(credentials.token, API)?;
+            let opened = plugin.is_none_or(|plugin| signed.opens(plugin));
+            opened.then(|| signed.rights())
+        };
+        stored.or_else(signed).unwrap_or_default()
     }
 
     /// Whether a client with this token may attach to `plugin`; one without was let in by the API secret.
@@ -87,9 +124,7 @@ impl CoreConfig {
             return true;
         }
         match (self.stored(token), self.signed(token, API)) {
-            (Some(stored), _) => {
-                stored.plugins.is_empty() || stored.plugins.iter().any(|opened| opened == plugin)
-            }
+            (Some(stored), _) => stored.opens(plugin),
             (None, Some(signed)) => signed.opens(plugin),
             (None, None) => true,
         }
@@ -149,6 +184,15 @@ pub struct StoredToken {
     /// The plugins that it opens; empty: all.
     #[serde(default)]
     pub plugins: Vec<String>,
+    /// What requests with it may do beyond a call.
+    #[serde(default)]
+    pub rights: Vec<Right>,
+}
+
+impl StoredToken {
+    fn opens(&self, plugin: &str) -> bool {
+        self.plugins.is_empty() || self.plugins.iter().any(|opened| opened == plugin)
+    }
 }
 
 /// The order of the rids of a simulcast offer.

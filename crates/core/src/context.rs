@@ -7,6 +7,7 @@ use portunus_media::{MediaPlane, PeerEvent, PeerId};
 use tokio::sync::mpsc;
 
 use crate::handle::{Command, Inbox};
+use crate::rate::RequestRate;
 use crate::{CoreConfig, Counters, ServerFacts};
 
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct Context {
     pub(crate) media: MediaPlane,
     pub(crate) counters: Arc<Counters>,
     pub(crate) peers: Peers,
+    pub(crate) rate: RequestRate,
 }
 
 /// Which handle a peer belongs to.

@@ -36,11 +36,13 @@ pub enum BadRequest {
     Sdp,
     /// A candidate that cannot be used.
     Candidate,
+    /// More requests than a client may make.
+    Rate,
 }
 
 impl BadRequest {
     /// All kinds.
-    pub const ALL: [BadRequest; 7] = [
+    pub const ALL: [BadRequest; 8] = [
         BadRequest::Json,
         BadRequest::Element,
         BadRequest::Verb,
@@ -48,6 +50,7 @@ impl BadRequest {
         BadRequest::Unauthorized,
         BadRequest::Sdp,
         BadRequest::Candidate,
+        BadRequest::Rate,
     ];
 
     /// A word for logs and metrics.
@@ -60,6 +63,7 @@ impl BadRequest {
             BadRequest::Unauthorized => "unauthorized",
             BadRequest::Sdp => "sdp",
             BadRequest::Candidate => "candidate",
+            BadRequest::Rate => "rate",
         }
     }
 
@@ -70,7 +74,10 @@ impl BadRequest {
             ApiError::InvalidJson(_) | ApiError::InvalidJsonObject(_) | ApiError::Transport(_) => {
                 BadRequest::Json
             }
-            ApiError::MissingElement(_) | ApiError::InvalidElement(_) => BadRequest::Element,
+            ApiError::MissingElement(_) | ApiError::InvalidElement(_) | ApiError::TooLong(..) => {
+                BadRequest::Element
+            }
+            ApiError::TooManyRequests(_) => BadRequest::Rate,
             ApiError::UnknownRequest(_) | ApiError::InvalidPath(_) | ApiError::PathConflict(_) => {
                 BadRequest::Verb
             }

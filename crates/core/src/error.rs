@@ -17,6 +17,14 @@ pub enum ApiError {
     /// The transport refuses the request.
     #[error("{0}")]
     Transport(String),
+    /// The client makes more requests than it may.
+    #[error(
+        "Too many requests from your address (at most {0} per second): wait, or show the API secret or a token with the right to administer"
+    )]
+    TooManyRequests(u32),
+    /// A text is too long; its member, and the bytes that it may have.
+    #[error("Invalid element ({0} should have {1} bytes at most)")]
+    TooLong(String, usize),
     /// There is no such verb.
     #[error("Unknown request '{0}'")]
     UnknownRequest(String),
@@ -88,7 +96,7 @@ impl ApiError {
         match self {
             ApiError::Unauthorized => 403,
             ApiError::UnauthorizedPlugin(_) => 405,
-            ApiError::Transport(_) => 450,
+            ApiError::Transport(_) | ApiError::TooManyRequests(_) => 450,
             ApiError::UnknownRequest(_) => 453,
             ApiError::InvalidJson(_) => 454,
             ApiError::InvalidJsonObject(_) => 455,
@@ -101,7 +109,7 @@ impl ApiError {
             ApiError::PluginMessage(_) => 462,
             ApiError::JsepUnknownType(_) => 464,
             ApiError::InvalidSdp(_) => 465,
-            ApiError::InvalidElement(_) => 467,
+            ApiError::InvalidElement(_) | ApiError::TooLong(..) => 467,
             ApiError::SessionConflict => 468,
             ApiError::UnexpectedAnswer => 469,
             ApiError::WebRtcState(_) => 471,

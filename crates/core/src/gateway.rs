@@ -1,5 +1,6 @@
 //! The core's face to the transports: requests in, replies and events out.
 
+mod limits;
 mod requests;
 
 use std::collections::HashMap;
@@ -17,11 +18,12 @@ use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
 use crate::handle::{Command, LocalIce};
+use crate::rate::RequestRate;
 use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginInfo, ServerFacts, SessionId,
-    info,
+    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginInfo, Requester, Rights,
+    ServerFacts, SessionId, info,
 };
 use requests::Answer;
 pub(crate) use requests::Unanswered;
@@ -64,12 +66,14 @@ impl Gateway {
         facts: ServerFacts,
     ) -> Gateway {
         let accepting = AtomicBool::new(config.accept_new_sessions);
+        let rate = RequestRate::new(config.request_rate, config.request_burst);
         let context = Arc::new(Context {
             config,
             facts,
             media,
             counters: Arc::default(),
             peers: Peers::default(),
+            rate,
         });
         tokio::spawn(deliver_events(context.clone(), events));
         let inner = Arc::new(Inner {
@@ -121,18 +125,20 @@ impl Gateway {
         }
     }
 
-    /// The events of `session` for a client that polls: at most `max`, or one keepalive after `wait`.
+    /// The events of `session` for `requester`, who polls: at most `max`, or one keepalive after `wait`.
     /// An error is the whole reply.
     pub async fn poll(
         &self,
         session: u64,
+        requester: Requester,
         credentials: Credentials<'_>,
         max: usize,
         wait: Duration,
     ) -> Result<Vec<Value>, Value> {
         let id = SessionId(session);
         let session = self
-            .authorize(credentials)
+            .count(requester, credentials)
+            .and_then(|()| self.authorize(credentials))
             .and_then(|()| self.session(id))
             .map_err(|error| self.refuse(&error, Some(id), None))?;
         session.touch();
@@ -192,6 +198,17 @@ impl Gateway {
             true => Ok(()),
             false => Err(ApiError::UnauthorizedPlugin(package.to_owned())),
         }
+    }
+
+    /// What `requester` may do beyond a call in `plugin`, with what it shows.
+    pub fn rights(
+        &self,
+        requester: Requester,
+        credentials: Credentials<'_>,
+        plugin: &str,
+    ) -> Rights {
+        let config = &self.inner.context.config;
+        config.rights(requester, credentials, Some(plugin))
     }
 
     /// The plugin that serves `/whip/NAME` and `/whep/NAME`.
@@ -342,6 +359,7 @@ async fn watch_sessions(gateway: Weak<Inner>) {
         let Some(gateway) = gateway.upgrade() else {
             return;
         };
+        gateway.context.rate.forget();
         let expired: Vec<_> = gateway
             .sessions()
             .values()

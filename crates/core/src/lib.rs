@@ -22,9 +22,12 @@ mod networks;
 mod object;
 mod outbox;
 mod plugin;
+mod rate;
 mod recording;
 mod replaced;
 pub mod request;
+mod requester;
+mod rights;
 mod session;
 mod signed_token;
 #[cfg(feature = "testing")]
@@ -51,6 +54,8 @@ pub use plugin::{
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use recording::{ClientRecording, SentMedia};
 pub use replaced::replace_file;
+pub use requester::{ClientAddress, Requester};
+pub use rights::{Right, Rights};
 
 /// The media graph's words: routes, layers, data messages.
 pub use portunus_media as media;

@@ -9,7 +9,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
 use serde_json::{Map, Value, json};
 
-use crate::{Broadcast, Handle};
+use crate::{Broadcast, ClientAddress, Handle, Rights};
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,10 @@ pub struct Message {
     pub body: Map<String, Value>,
     /// The client's offer or answer.
     pub jsep: Option<Jsep>,
+    /// What whoever makes this request may do beyond a call. A secret of the plugin's own, in the body, can give more.
+    pub rights: Rights,
+    /// Where it comes from, to count what each client makes.
+    pub client: ClientAddress,
 }
 
 /// What a plugin replies at once.

@@ -1,7 +1,8 @@
 //! Tokens that say themselves what they are good for, signed with a secret that whoever makes them shares.
 //!
 //! A token is `EXPIRY,REALM[,DESCRIPTOR…]:SIGNATURE`: the second since 1970 at which it ends; `janus` for the API, or
-//! a plugin's package name; what it opens there; and the HMAC-SHA1 of what stands before the colon, in base64.
+//! a plugin's package name; what it opens there; and the HMAC-SHA1 of what stands before the colon, in base64. In the
+//! realm of the API, a descriptor `right=NAME` gives a right.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,6 +11,8 @@ use openssl::hash::MessageDigest;
 use openssl::memcmp;
 use openssl::pkey::PKey;
 use openssl::sign::Signer;
+
+use crate::{Right, Rights};
 
 /// The realm of the API itself.
 pub(crate) const API: &str = "janus";
@@ -54,6 +57,15 @@ impl<'a> SignedToken<'a> {
     }
 }
 
+impl SignedToken<'_> {
+    /// The rights that it gives.
+    pub(crate) fn rights(&self) -> Rights {
+        let rights = self.descriptors.split(',');
+        let rights = rights.filter_map(|descriptor| descriptor.strip_prefix("right="));
+        rights.filter_map(Right::from_name).collect()
+    }
+}
+
 fn signature_of(data: &str, secret: &str) -> Option<Vec<u8>> {
     let key = PKey::hmac(secret.as_bytes()).ok()?;
     let mut signer = Signer::new(MessageDigest::sha1(), &key).ok()?;
@@ -93,6 +105,19 @@ mod tests {
         assert_eq!(SignedToken::verify_at(&token, "t", 999), None);
         let other = token.replacen("room=5", "room=6", 1);
         assert_eq!(SignedToken::verify_at(&other, "s", 999), None);
+    }
+
+    #[test]
+    fn a_token_gives_the_rights_that_it_names() {
+        let rights = |data: &str| {
+            let token = sign(data, "s");
+            SignedToken::verify_at(&token, "s", 0).unwrap().rights()
+        };
+        assert_eq!(
+            rights("9,janus,right=record,p,right=x"),
+            [Right::Record].into_iter().collect()
+        );
+        assert_eq!(rights("9,janus,record,right= forward"), Rights::NONE);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 use std::future::Future;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::{Client, CoreConfig, Gateway, Outbox, Plugin, ServerFacts};
+use crate::{Client, CoreConfig, Gateway, Outbox, Plugin, Requester, ServerFacts};
 
 /// A gateway with plugins under test.
 #[derive(Debug)]
@@ -103,9 +104,19 @@ impl TestServer {
         }
     }
 
-    /// A new connection.
+    /// A new connection of a program on the same machine, which has all rights.
     pub fn connect(&self) -> TestClient {
-        let (client, messages) = Client::pushed("janus.transport.test");
+        self.connect_from(Requester::unix())
+    }
+
+    /// A new connection from another address, which has no rights.
+    pub fn connect_stranger(&self) -> TestClient {
+        self.connect_from(stranger())
+    }
+
+    /// A new connection of `requester`.
+    pub fn connect_from(&self, requester: Requester) -> TestClient {
+        let (client, messages) = Client::pushed("janus.transport.test", requester);
         TestClient {
             gateway: self.gateway.clone(),
             client,
@@ -117,7 +128,17 @@ impl TestServer {
 
     /// A new connection with a session, attached to the plugin `package`.
     pub async fn attach(&self, package: &str) -> TestClient {
-        let mut client = self.connect();
+        self.attach_from(Requester::unix(), package).await
+    }
+
+    /// The same from another address, without rights.
+    pub async fn attach_stranger(&self, package: &str) -> TestClient {
+        self.attach_from(stranger(), package).await
+    }
+
+    /// The same of `requester`.
+    pub async fn attach_from(&self, requester: Requester, package: &str) -> TestClient {
+        let mut client = self.connect_from(requester);
         client.session = client.create().await;
         client.handle = client.attach(client.session, package).await;
         client
@@ -138,6 +159,11 @@ impl TestServer {
         let sent = self.events.send(PeerEvent::new(peer, event)).await;
         sent.expect("the gateway takes events");
     }
+}
+
+/// Somebody at an address that tests have to themselves (RFC 5737).
+pub fn stranger() -> Requester {
+    Requester::at(Ipv4Addr::new(192, 0, 2, 77).into(), false)
 }
 
 /// A recorder that refuses to: tests leave no files behind.

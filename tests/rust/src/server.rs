@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::record::Recorder;
-use portunus_core::{Client, CoreConfig, Gateway, Outbox, Plugin, ServerFacts};
+use portunus_core::{Client, CoreConfig, Gateway, Outbox, Plugin, Requester, ServerFacts};
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -144,7 +144,7 @@ impl Server {
     }
 
     async fn attach_as(&self, package: &str, token: Option<String>) -> Caller {
-        let (client, messages) = Client::pushed("test");
+        let (client, messages) = Client::pushed("test", Requester::unix());
         let gateway = self.gateway.clone();
         let mut caller = Caller {
             gateway,

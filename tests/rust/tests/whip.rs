@@ -122,6 +122,7 @@ async fn the_bearer_token_opens_the_api_and_the_query_the_mountpoint() {
         tokens: vec![StoredToken {
             token: "opens".into(),
             plugins: vec![STREAMING.into()],
+            rights: Vec::new(),
         }],
         ..CoreConfig::default()
     };

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use portunus_core::{ApiError, Credentials};
+use portunus_core::{ApiError, Client, Credentials, Requester};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -22,22 +22,24 @@ use crate::{listen, reply, websocket};
 pub(crate) async fn entry(
     State(shared): State<Arc<Shared>>,
     client: Option<Extension<listen::Client>>,
+    Extension(requester): Extension<Requester>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     request: Request,
 ) -> Response {
     match (upgrade, client) {
         (Ok(upgrade), Some(client)) if cors::allowed(&shared.config, request.headers()) => {
-            websocket::upgrade(State(shared.websocket.clone()), client, upgrade).await
+            let state = State(shared.websocket.clone());
+            websocket::upgrade(state, client, Extension(requester), upgrade).await
         }
-        _ => handle(State(shared), request).await,
+        _ => handle(shared, requester, request).await,
     }
 }
 
 /// Answers a request.
-async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+async fn handle(shared: Arc<Shared>, requester: Requester, request: Request) -> Response {
     let headers = request.headers().clone();
     let mut response = if cors::allowed(&shared.config, &headers) {
-        answer(&shared, request).await
+        answer(&shared, requester, request).await
     } else {
         empty(StatusCode::FORBIDDEN)
     };
@@ -45,7 +47,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     response
 }
 
-async fn answer(shared: &Shared, request: Request) -> Response {
+async fn answer(shared: &Shared, requester: Requester, request: Request) -> Response {
     let (request, body) = request.into_parts();
     let base = &shared.config.base_path;
     let rest = request.uri.path().strip_prefix(base.as_str());
@@ -75,8 +77,14 @@ async fn answer(shared: &Shared, request: Request) -> Response {
                 ..
             },
         ) => empty(StatusCode::BAD_REQUEST),
-        (Method::GET, path) => poll(shared, path, request.uri.query().unwrap_or_default()).await,
-        (Method::POST, path) => post(shared, path, body).await,
+        (Method::GET, path) => {
+            let query = request.uri.query().unwrap_or_default();
+            poll(shared, requester, path, query).await
+        }
+        (Method::POST, path) => {
+            let client = shared.client.on_behalf_of(requester);
+            post(shared, &client, path, body).await
+        }
         (method, _) => {
             shared.counters.refused.add(1);
             let error = ApiError::Transport(format!("Unsupported method {method}"));
@@ -108,7 +116,7 @@ impl<'a> Path<'a> {
 }
 
 /// Answers a request in the body of a POST.
-async fn post(shared: &Shared, path: Path<'_>, body: Body) -> Response {
+async fn post(shared: &Shared, client: &Client, path: Path<'_>, body: Body) -> Response {
     shared.counters.http_requests.add(1);
     let max = shared.config.max_body;
     // What a plugin takes its time for is not given up: it would be done all the same, and nobody told.
@@ -127,7 +135,7 @@ async fn post(shared: &Shared, path: Path<'_>, body: Body) -> Response {
     match message(&body, path) {
         Ok(message) => {
             let gateway = &shared.gateway;
-            json_response(&gateway.request_value(&shared.client, message).await)
+            json_response(&gateway.request_value(client, message).await)
         }
         Err(error) => {
             shared.counters.refused.add(1);
@@ -173,7 +181,7 @@ fn message(body: &[u8], path: Path<'_>) -> Result<Value, ApiError> {
 }
 
 /// Answers a long poll: waits for events of a session.
-async fn poll(shared: &Shared, path: Path<'_>, query: &str) -> Response {
+async fn poll(shared: &Shared, requester: Requester, path: Path<'_>, query: &str) -> Response {
     let Some(id) = path.session else {
         return empty(StatusCode::NOT_FOUND);
     };
@@ -198,7 +206,7 @@ async fn poll(shared: &Shared, path: Path<'_>, query: &str) -> Response {
     let wait = shared.config.long_poll;
     let events = shared
         .gateway
-        .poll(session, credentials, query.max_events, wait);
+        .poll(session, requester, credentials, query.max_events, wait);
     match events.await {
         Ok(events) if query.max_events > 1 => json_response(&Value::Array(events)),
         Ok(events) => json_response(events.first().unwrap_or(&Value::Null)),
@@ -206,6 +214,7 @@ async fn poll(shared: &Shared, path: Path<'_>, query: &str) -> Response {
             let mut response = json_response(&error);
             *response.status_mut() = match error.pointer("/error/code").and_then(Value::as_u64) {
                 Some(403) => StatusCode::FORBIDDEN,
+                Some(450) => StatusCode::TOO_MANY_REQUESTS,
                 _ => StatusCode::NOT_FOUND,
             };
             response

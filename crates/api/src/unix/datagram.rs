@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portunus_core::{Client, Outbox};
+use portunus_core::{Client, Outbox, Requester};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 use tokio::sync::mpsc;
@@ -169,7 +169,7 @@ fn refuse(socket: &UnixDatagram, path: &Path, reply: &Value) {
 
 /// One client, until it is gone: datagrams have no end, so that is when it cannot be sent to or is idle.
 async fn client(socket: Arc<UnixDatagram>, path: PathBuf, shared: Arc<Shared>, requests: Waiting) {
-    let (client, outbox) = Client::pushed(UNIX);
+    let (client, outbox) = Client::pushed(UNIX, Requester::unix());
     let pace = Pace::new();
     let outcome = tokio::select! {
         () = read(&shared, &client, &pace, requests) => Ok(()),

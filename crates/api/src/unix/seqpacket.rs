@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::{Client, Outbox};
+use portunus_core::{Client, Outbox, Requester};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -51,7 +51,7 @@ pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Share
 async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSemaphorePermit) {
     shared.counters.unix_connections.add(1);
     enlarge(&socket);
-    let (client, mut outbox) = Client::pushed(UNIX);
+    let (client, mut outbox) = Client::pushed(UNIX, Requester::unix());
     let pace = Pace::new();
     let outcome = tokio::select! {
         outcome = read(&socket, &shared, &client, &pace) => outcome,

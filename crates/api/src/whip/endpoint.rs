@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use portunus_core::sdp::{RemoteDescription, SdpType};
-use portunus_core::{ApiError, Broadcast, Credentials, Plugin, Refusal, Stream};
+use portunus_core::{ApiError, Broadcast, Client, Plugin, Refusal, Requester, Rights, Stream};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -15,8 +15,11 @@ use super::link::{Failure, Link};
 use super::path::{Endpoint, Kind};
 use super::problem::Problem;
 use super::resource::Resource;
-use super::{SDP, Whip, headers, retry_after};
+use super::{SDP, Whip, headers, retry_after, shown};
 use crate::WhipAuthorization;
+
+/// What administrators read of clients of WHIP and WHEP.
+const TRANSPORT: &str = "portunus.transport.whip";
 
 /// A request to an endpoint that may be served.
 struct Asked<'a> {
@@ -25,6 +28,8 @@ struct Asked<'a> {
     /// The request that publishes or watches.
     body: Value,
     token: Option<&'a str>,
+    requester: Requester,
+    rights: Rights,
     /// The plugin's name and the stream's id.
     stream: String,
 }
@@ -35,12 +40,13 @@ impl Whip {
         &self,
         kind: Kind,
         endpoint: &Endpoint,
+        requester: Requester,
         query: &[(String, String)],
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Response, Problem> {
         let token = headers::bearer(headers)?;
-        let asked = self.asked(kind, endpoint, query, token)?;
+        let asked = self.asked(kind, endpoint, requester, query, token)?;
         if !headers::accepts_sdp(headers) {
             let detail = format!("the answer is {SDP}: the Accept header has to allow it");
             return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail));
@@ -61,6 +67,7 @@ impl Whip {
         &self,
         kind: Kind,
         endpoint: &Endpoint,
+        requester: Requester,
         query: &[(String, String)],
         token: Option<&'a str>,
     ) -> Result<Asked<'a>, Problem> {
@@ -103,6 +110,8 @@ impl Whip {
             plugin,
             body,
             token,
+            requester,
+            rights: self.gateway.rights(requester, shown(token), package),
             stream: match part {
                 Some(part) => format!("{name}/{id}/{part}"),
                 None => format!("{name}/{id}"),
@@ -115,11 +124,7 @@ impl Whip {
         if self.config.authorization == WhipAuthorization::Plugin {
             return Ok(());
         }
-        let credentials = Credentials {
-            api_secret: token,
-            token,
-        };
-        match self.gateway.admits(credentials, package) {
+        match self.gateway.admits(shown(token), package) {
             Ok(()) => Ok(()),
             Err(ApiError::UnauthorizedPlugin(_)) => Err(headers::unauthorized(
                 "this token does not open this plugin; ask the server's operator",
@@ -176,7 +181,7 @@ impl Whip {
             return Err(not_bundled(line));
         }
         let outcome = async {
-            let link = Link::open(&self.gateway, asked.plugin.info().package).await?;
+            let link = self.link(asked).await?;
             let answer = link.ask(&asked.body, Some(("offer", offer))).await?;
             Ok((link, answer.sdp))
         };
@@ -234,7 +239,7 @@ impl Whip {
         status: StatusCode,
     ) -> Result<Response, Problem> {
         let outcome = async {
-            let link = Link::open(&self.gateway, asked.plugin.info().package).await?;
+            let link = self.link(asked).await?;
             let offer = link.ask(&asked.body, None).await?;
             Ok((link, offer.sdp))
         };
@@ -259,6 +264,11 @@ impl Whip {
             }
             Err(failure) => Err(asked.failed(failure, None)),
         }
+    }
+
+    async fn link(&self, asked: &Asked<'_>) -> Result<Link, Failure> {
+        let client = Client::internal(TRANSPORT, asked.requester, asked.rights);
+        Link::open(&self.gateway, client, asked.plugin.info().package).await
     }
 
     /// Registers a resource; the answer that tells the client of it.

@@ -9,9 +9,6 @@ use portunus_core::{Client, Gateway, HandleId, LocalIce, Outbox, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-/// What administrators read of such a client.
-const TRANSPORT: &str = "portunus.transport.whip";
-
 /// How long a plugin may take for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -59,9 +56,12 @@ pub(super) enum Failure {
 }
 
 impl Link {
-    /// Makes a session, and attaches to the plugin `package`.
-    pub(super) async fn open(gateway: &Gateway, package: &str) -> Result<Self, Failure> {
-        let (client, messages) = Client::internal(TRANSPORT);
+    /// Makes a session of `client`, which is internal, and attaches to the plugin `package`.
+    pub(super) async fn open(
+        gateway: &Gateway,
+        (client, messages): (Client, Outbox),
+        package: &str,
+    ) -> Result<Self, Failure> {
         let waiting = Arc::<Waiting>::default();
         let (sender, state) = watch::channel(State::Negotiating);
         tokio::spawn(pump(messages, waiting.clone(), sender));

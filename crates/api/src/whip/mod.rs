@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use portunus_core::Gateway;
+use portunus_core::{Credentials, Gateway, Requester};
 
 use crate::{Counters, HttpConfig, WhipConfig};
 use headers::{Cors, Link};
@@ -75,9 +75,13 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
 }
 
 /// Answers any request.
-async fn entry(State(whip): State<Arc<Whip>>, request: Request) -> Response {
+async fn entry(
+    State(whip): State<Arc<Whip>>,
+    Extension(requester): Extension<Requester>,
+    request: Request,
+) -> Response {
     let cors = Cors::of(&whip.config.allow_origins, request.headers());
-    let mut response = match whip.answer(&cors, request).await {
+    let mut response = match whip.answer(&cors, requester, request).await {
         Ok(response) => response,
         Err(problem) => {
             whip.counters.whip_refused.add(1);
@@ -93,7 +97,12 @@ async fn entry(State(whip): State<Arc<Whip>>, request: Request) -> Response {
 }
 
 impl Whip {
-    async fn answer(&self, cors: &Cors, request: Request) -> Result<Response, Problem> {
+    async fn answer(
+        &self,
+        cors: &Cors,
+        requester: Requester,
+        request: Request,
+    ) -> Result<Response, Problem> {
         let (head, body) = request.into_parts();
         let (kind, target) = Target::parse(head.uri.path()).ok_or_else(|| {
             Problem::new(
@@ -108,10 +117,17 @@ impl Whip {
             let detail = "pages of this origin may not use the server; its operator can add the origin to whip.allow_origins";
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
         }
+        let token = headers::bearer(&head.headers).ok().flatten();
+        let shown = shown(token);
+        if let Err(error) = self.gateway.count_request(requester, shown) {
+            let (name, value) = retry_after(1);
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string());
+            return Err(problem.with_header(name, value));
+        }
         match (target, head.method) {
             (Target::Endpoint(endpoint), Method::POST) => {
                 let query = path::parameters(head.uri.query());
-                self.post(kind, &endpoint, &query, &head.headers, body)
+                self.post(kind, &endpoint, requester, &query, &head.headers, body)
                     .await
             }
             (Target::Resource(id), Method::PATCH) => {
@@ -141,6 +157,14 @@ impl Whip {
                 "the body did not come in time",
             )),
         }
+    }
+}
+
+/// A bearer token is the API secret or a token of the API: whichever it opens.
+fn shown(token: Option<&str>) -> Credentials<'_> {
+    Credentials {
+        api_secret: token,
+        token,
     }
 }
 

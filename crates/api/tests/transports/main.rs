@@ -11,6 +11,7 @@ mod http;
 mod polling;
 mod secure;
 mod server;
+mod trust;
 mod unix;
 mod websocket;
 mod whip;

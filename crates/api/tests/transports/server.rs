@@ -166,6 +166,19 @@ pub async fn request<S: AsyncRead + AsyncWrite + Unpin>(
     read_answer(stream).await
 }
 
+/// The same with other lines at the head's beginning than those that tell a host.
+pub async fn request_to<S: AsyncRead + AsyncWrite + Unpin>(
+    host: &str,
+    mut stream: S,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &[u8],
+) -> Answer {
+    send_to(host, &mut stream, method, path, headers, body).await;
+    read_answer(stream).await
+}
+
 /// Writes a request whose answer closes the connection.
 pub async fn send<S: AsyncWrite + Unpin>(
     stream: &mut S,
@@ -174,7 +187,18 @@ pub async fn send<S: AsyncWrite + Unpin>(
     headers: &[&str],
     body: &[u8],
 ) {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+    send_to("Host: test\r\n", stream, method, path, headers, body).await;
+}
+
+async fn send_to<S: AsyncWrite + Unpin>(
+    host: &str,
+    stream: &mut S,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &[u8],
+) {
+    let mut head = format!("{method} {path} HTTP/1.1\r\n{host}Connection: close\r\n");
     head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     for header in headers {
         head.push_str(&format!("{header}\r\n"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use super::{Credentials, Gateway};
@@ -62,6 +62,11 @@ impl Gateway {
                 session,
                 transaction,
             }) => {
+                let counted = match client.is_internal() {
+                    true => Ok(()),
+                    false => self.count(client.requester(), Credentials::default()),
+                };
+                let error = counted.err().unwrap_or(error);
                 return Answer::Now(self.refuse(&error, session, transaction.as_deref()));
             }
         };
@@ -69,6 +74,9 @@ impl Gateway {
             session: request.session(),
             transaction: request.transaction.clone(),
         };
+        if let Err(error) = self.measure(client, &request) {
+            return Answer::Now(self.refuse_unanswered(&error, &unanswered));
+        }
         match self.dispatch(client, queue, request).await {
             Ok(Dispatched::Done(reply)) => Answer::Now(reply),
             Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
@@ -133,7 +141,7 @@ impl Gateway {
                 Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
             ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
-                let reply = self.hand(&session, &handle, queue, request).await;
+                let reply = self.hand(client, &session, &handle, queue, request).await;
                 Ok(Dispatched::Handed(reply))
             }
             ("attach" | "destroy", Some(_))
@@ -223,6 +231,7 @@ impl Gateway {
     /// Lets the handle's task answer. No reply ever comes if it has ended, or ends before.
     async fn hand(
         &self,
+        client: &Client,
         session: &Arc<Session>,
         handle: &Inbox,
         queue: Option<&Client>,
@@ -239,6 +248,7 @@ impl Gateway {
             "message" => Command::Message {
                 transaction,
                 members,
+                client: client.clone(),
                 responder,
             },
             "trickle" => Command::Trickle {
@@ -282,16 +292,18 @@ impl Gateway {
     fn authorize_client(&self, client: &Client, request: &Request) -> Result<(), ApiError> {
         match client.is_internal() {
             true => Ok(()),
-            false => self.authorize(request.into()),
+            false => self.authorize(Credentials::of(&request.members)),
         }
     }
 }
 
-impl<'a> From<&'a Request> for Credentials<'a> {
-    fn from(request: &'a Request) -> Self {
+impl<'a> Credentials<'a> {
+    /// What a request with these members shows.
+    pub(crate) fn of(members: &'a Map<String, Value>) -> Self {
+        let text = |name| members.get(name).and_then(Value::as_str);
         Credentials {
-            api_secret: request.text("apisecret"),
-            token: request.text("token"),
+            api_secret: text("apisecret"),
+            token: text("token"),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::counters::{add, subtract};
 use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
-use crate::{ApiError, Fields, HandleId, Object, event};
+use crate::{ApiError, Client, Credentials, Fields, HandleId, Object, Rights, event};
 
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
 pub(crate) fn start(
@@ -65,9 +65,10 @@ impl Actor {
                 Command::Message {
                     transaction,
                     members,
+                    client,
                     responder,
                 } => {
-                    let reply = self.message(&transaction, &members).await;
+                    let reply = self.message(&transaction, &members, &client).await;
                     self.respond(&transaction, reply, responder);
                 }
                 Command::Trickle {
@@ -142,6 +143,7 @@ impl Actor {
         &mut self,
         transaction: &str,
         members: &Map<String, Value>,
+        client: &Client,
     ) -> Result<Value, ApiError> {
         self.handle.hold();
         let body = Fields(members).required_object("body")?.clone();
@@ -153,6 +155,8 @@ impl Actor {
             transaction: transaction.to_owned(),
             body,
             jsep,
+            rights: self.rights(members, client),
+            client: client.requester().address(),
         };
         let reply = match self.plugin.message(message) {
             Reply::Later(later) => Reply::Success(later.result().await),
@@ -170,6 +174,14 @@ impl Actor {
             Reply::Ack(Some(hint)) => Ok(json!({ "janus": "ack", "hint": hint })),
             Reply::Error(text) => Err(ApiError::PluginMessage(text)),
         }
+    }
+
+    fn rights(&self, members: &Map<String, Value>, client: &Client) -> Rights {
+        let shared = &self.handle.shared;
+        let (config, package) = (&shared.context.config, shared.plugin.package);
+        let shown = Credentials::of(members);
+        let found = config.rights(client.requester(), shown, Some(package));
+        found.and(client.rights())
     }
 
     fn trickle(&mut self, members: &Map<String, Value>) -> Result<Value, ApiError> {

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Message {
         transaction: String,
         members: Map<String, Value>,
+        /// Whose it is.
+        client: Client,
         responder: Responder,
     },
     Trickle {

@@ -1,4 +1,4 @@
-use portunus_core::{CoreConfig, Credentials, StoredToken};
+use portunus_core::{CoreConfig, Credentials, Requester, StoredToken};
 use serde_json::json;
 
 use crate::world::{PROBE, World};
@@ -14,6 +14,7 @@ fn with_tokens() -> CoreConfig {
     let token = |token: &str, plugins: &[&str]| StoredToken {
         token: token.to_owned(),
         plugins: plugins.iter().map(|plugin| (*plugin).to_owned()).collect(),
+        rights: Vec::new(),
     };
     let tokens = vec![token("all", &[]), token("echo", &["janus.plugin.echotest"])];
     CoreConfig {
@@ -52,13 +53,14 @@ async fn requests_need_the_api_secret() {
 async fn polls_need_the_api_secret() {
     let world = World::with(with_secret());
     let wait = std::time::Duration::ZERO;
-    let refused = world.gateway.poll(1, Credentials::default(), 1, wait).await;
+    let poll = |shown| world.gateway.poll(1, Requester::unix(), shown, 1, wait);
+    let refused = poll(Credentials::default()).await;
     assert_eq!(refused.unwrap_err()["error"]["code"], 403);
     let known = Credentials {
         api_secret: Some("s3cret"),
         token: None,
     };
-    let missing = world.gateway.poll(1, known, 1, wait).await;
+    let missing = poll(known).await;
     assert_eq!(missing.unwrap_err()["error"]["code"], 458);
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use portunus_core::sdp::IceCredentials;
-use portunus_core::testing::{Line, jsep};
-use portunus_core::{Client, CoreConfig, Credentials, HandleId, SessionId, StoredToken};
+use portunus_core::testing::{Line, jsep, stranger};
+use portunus_core::{Client, CoreConfig, Credentials, HandleId, Rights, SessionId, StoredToken};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -30,7 +30,7 @@ async fn it_is_let_in_and_does_not_time_out() {
         reclaim_session_timeout: 100,
         ..CoreConfig::default()
     });
-    let (client, _messages) = Client::internal("test");
+    let (client, _messages) = Client::internal("test", stranger(), Rights::NONE);
     attach(&world, &client).await;
     sleep(Duration::from_secs(1_000)).await;
     assert_eq!(world.gateway.counters().snapshot().sessions, 1);
@@ -41,7 +41,7 @@ async fn it_is_let_in_and_does_not_time_out() {
 #[tokio::test]
 async fn its_sessions_are_ended_by_others_but_not_claimed() {
     let world = World::new();
-    let (client, mut messages) = Client::internal("test");
+    let (client, mut messages) = Client::internal("test", stranger(), Rights::NONE);
     let (session, handle) = attach(&world, &client).await;
     let ids = (SessionId(session), HandleId(handle));
     let mut other = world.connect();
@@ -69,6 +69,7 @@ async fn others_can_be_checked_as_the_api_would() {
         tokens: vec![StoredToken {
             token: "t".into(),
             plugins: vec![PROBE.into()],
+            rights: Vec::new(),
         }],
         ..CoreConfig::default()
     });
@@ -94,7 +95,7 @@ async fn it_restarts_ice_without_a_negotiation() {
         full_trickle: true,
         ..CoreConfig::default()
     });
-    let (client, mut messages) = Client::internal("test");
+    let (client, mut messages) = Client::internal("test", stranger(), Rights::NONE);
     let (session, handle) = attach(&world, &client).await;
     let restart = async || {
         let remote = IceCredentials {

@@ -14,4 +14,5 @@ mod peers;
 mod polling;
 mod server;
 mod sessions;
+mod trust;
 mod world;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use portunus_core::{Client, Credentials, Gateway};
+use portunus_core::{Client, Credentials, Gateway, Requester};
 use serde_json::{Value, json};
 
 use crate::world::{PROBE, World};
@@ -16,7 +16,7 @@ impl Http {
     async fn new(world: &World) -> Self {
         let mut http = Http {
             gateway: world.gateway.clone(),
-            client: Client::polled("janus.transport.http"),
+            client: Client::polled("janus.transport.http").on_behalf_of(Requester::unix()),
             session: 0,
             handle: 0,
         };
@@ -54,6 +54,7 @@ async fn poll(gateway: Gateway, session: u64, max: usize) -> Result<Vec<Value>, 
     gateway
         .poll(
             session,
+            Requester::unix(),
             Credentials::default(),
             max,
             Duration::from_secs(30),

@@ -8,7 +8,7 @@ use portunus_core::sdp::{
 use portunus_core::testing::{TestClient, TestServer};
 use portunus_core::{
     CoreConfig, ExtensionKind, Gateway, Handle, HandleEvent, Jsep, Later, Message, Plugin,
-    PluginHandle, PluginInfo, Reply, ServerFacts,
+    PluginHandle, PluginInfo, Reply, Right, ServerFacts,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -130,6 +130,13 @@ impl PluginHandle for ProbeHandle {
                     release.notified().await;
                     json!({})
                 }))
+            }
+            Some("tell rights") => {
+                let rights = Right::ALL.into_iter();
+                let rights = rights.filter(|right| message.rights.may(*right));
+                let names: Vec<_> = rights.map(Right::as_str).collect();
+                let from = message.client.to_string();
+                Reply::Success(json!({ "rights": names, "from": from }))
             }
             Some("refuse") => Reply::Error("no".to_owned()),
             Some("answer later") => {

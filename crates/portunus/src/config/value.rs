@@ -363,7 +363,11 @@ impl ConfigValue for StoredToken {
         }
         let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or_else(|| format!("expected {form}, got one without a token"))?;
-        Ok(Self { token, plugins })
+        Ok(Self {
+            token,
+            plugins,
+            rights: Vec::new(),
+        })
     }
 
     fn show(&self) -> String {

@@ -291,6 +291,7 @@ async fn a_closed_api_is_closed_here_too() {
     let token = |token: &str, plugin: &str| StoredToken {
         token: token.into(),
         plugins: vec![plugin.into()],
+        rights: Vec::new(),
     };
     let core = CoreConfig {
         api_secret: Some("secret".into()),

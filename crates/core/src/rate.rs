@@ -1,0 +1,110 @@
+//! How many requests a client may make in a second.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::ClientAddress;
+
+/// Counts requests by client: a number of them at once, and so many a second from then on.
+///
+/// Of each client it knows one moment: when it will have made up for all requests so far, at the given rate. Who has is
+/// forgotten, so that there are never more entries than requests within that time.
+#[derive(Debug)]
+pub(crate) struct RequestRate {
+    /// What a request costs; none: there is no limit.
+    cost: Option<Duration>,
+    /// How far ahead of the rate a client may be.
+    ahead: Duration,
+    clients: Mutex<HashMap<ClientAddress, Instant>>,
+}
+
+impl RequestRate {
+    /// `rate` requests a second, 0: any number; `burst` at once.
+    pub(crate) fn new(rate: u32, burst: u32) -> Self {
+        let cost = (rate > 0).then(|| Duration::from_secs(1) / rate.max(1));
+        RequestRate {
+            cost,
+            ahead: cost.unwrap_or_default().saturating_mul(burst.max(1)),
+            clients: Mutex::default(),
+        }
+    }
+
+    /// Counts a request; false if it is one too many, which does not count.
+    pub(crate) fn take(&self, client: ClientAddress) -> bool {
+        let Some(cost) = self.cost else {
+            return true;
+        };
+        let now = Instant::now();
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let made_up = clients.entry(client).or_insert(now);
+        let next = (*made_up).max(now) + cost;
+        let fits = next.duration_since(now) <= self.ahead;
+        if fits {
+            *made_up = next;
+        }
+        fits
+    }
+
+    /// Forgets those who have made up for their requests.
+    pub(crate) fn forget(&self) {
+        let now = Instant::now();
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|_, made_up| *made_up > now);
+    }
+
+    #[cfg(test)]
+    fn known(&self) -> usize {
+        self.clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const ONE: ClientAddress = ClientAddress::Ipv4(Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER: ClientAddress = ClientAddress::Ipv4(Ipv4Addr::new(192, 0, 2, 2));
+
+    fn taken(rate: &RequestRate, client: ClientAddress, tries: usize) -> usize {
+        (0..tries).filter(|_| rate.take(client)).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_has_its_burst_and_then_its_rate() {
+        let rate = RequestRate::new(10, 30);
+        assert_eq!(taken(&rate, ONE, 100), 30);
+        assert_eq!(taken(&rate, OTHER, 100), 30);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(taken(&rate, ONE, 100), 10);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert_eq!(taken(&rate, ONE, 100), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_who_ask_no_more_are_forgotten() {
+        let rate = RequestRate::new(10, 30);
+        taken(&rate, ONE, 30);
+        taken(&rate, OTHER, 10);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        rate.forget();
+        assert_eq!(rate.known(), 1);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        rate.forget();
+        assert_eq!(rate.known(), 0);
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_refused() {
+        let rate = RequestRate::new(0, 0);
+        assert_eq!(taken(&rate, ONE, 10_000), 10_000);
+        assert_eq!(rate.known(), 0);
+    }
+}

@@ -1,0 +1,92 @@
+//! Who is asking: where a client is, as its transport sees it.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where clients are, as far as limits tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClientAddress {
+    /// An IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// The first 64 bits of an IPv6 address: what a site has at least (RFC 6177), so that a machine is one client.
+    Ipv6([u16; 4]),
+    /// A process on this machine that may open the server's Unix socket. All of them are one client.
+    Unix,
+}
+
+impl From<IpAddr> for ClientAddress {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => ClientAddress::Ipv4(address),
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                ClientAddress::Ipv6([a, b, c, d])
+            }
+        }
+    }
+}
+
+impl fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            ClientAddress::Ipv4(address) => address.fmt(f),
+            ClientAddress::Ipv6([a, b, c, d]) => {
+                write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            ClientAddress::Unix => f.write_str("unix"),
+        }
+    }
+}
+
+/// Who makes a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Requester {
+    address: ClientAddress,
+    is_local: bool,
+}
+
+impl Requester {
+    /// Somebody at `address`. `is_local`: a program on this machine, or one of the server's own pages in a browser on
+    /// it, and neither a proxy nor the page of another origin.
+    pub fn at(address: IpAddr, is_local: bool) -> Self {
+        Requester {
+            address: address.into(),
+            is_local,
+        }
+    }
+
+    /// A client of the Unix socket, whose file says who may use it.
+    pub const fn unix() -> Self {
+        Requester {
+            address: ClientAddress::Unix,
+            is_local: true,
+        }
+    }
+
+    /// Where it is.
+    pub const fn address(&self) -> ClientAddress {
+        self.address
+    }
+
+    /// Whether it is on this machine, and what it seems to be.
+    pub const fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_site_of_ipv6_is_one_client() {
+        let at = |text: &str| ClientAddress::from(text.parse::<IpAddr>().unwrap());
+        assert_eq!(at("2001:db8:1:2::3"), at("2001:db8:1:2:ffff::"));
+        assert_ne!(at("2001:db8:1:2::3"), at("2001:db8:1:3::3"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+        assert_ne!(at("192.0.2.1"), at("192.0.2.2"));
+        assert_eq!(at("2001:db8:1:2::3").to_string(), "2001:db8:1:2::/64");
+        assert_eq!(at("192.0.2.1").to_string(), "192.0.2.1");
+    }
+}
