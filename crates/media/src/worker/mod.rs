@@ -44,7 +44,6 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
-use slab::Slab;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -118,7 +117,7 @@ pub(crate) struct Worker {
     by_address: HashMap<SocketAddr, usize>,
     by_ufrag: HashMap<String, usize>,
     checks: Checks,
-    sources: Slab<Source>,
+    sources: Slots<Source>,
     by_source: HashMap<SourceRef, SourceKey>,
     routes: Slots<Route>,
     by_route: HashMap<RouteId, usize>,
@@ -166,7 +165,7 @@ impl Worker {
             by_address: HashMap::new(),
             by_ufrag: HashMap::new(),
             checks: Checks::default(),
-            sources: Slab::new(),
+            sources: Slots::new(),
             by_source: HashMap::new(),
             routes: Slots::new(),
             by_route: HashMap::new(),

@@ -1,68 +1,101 @@
 //! Values in numbered places.
 //!
-//! Like the crate `slab`, but the place of a value can be told without reading it: what is far from the cache is
-//! asked for first and looked at later (see `relay::ahead`).
+//! Like the crate `slab`, with two differences. The place of a value can be told without reading it: what is far from the
+//! cache is asked for first and looked at later (see `relay::ahead`). And memory goes back: places come in pages, the
+//! lowest free number is given first, and a page that is empty is freed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Places in a page.
+const PAGE: usize = 64;
 
 /// Values, each with the number that [`Slots::insert`] gave it.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    places: Vec<Option<T>>,
+    /// Without places where all of a page are free.
+    pages: Vec<Box<[Option<T>]>>,
+    /// How many values are in each page.
+    used: Vec<usize>,
     /// Numbers of places that are empty.
-    free: Vec<usize>,
+    free: BinaryHeap<Reverse<usize>>,
 }
 
 impl<T> Slots<T> {
     pub(super) const fn new() -> Self {
         Self {
-            places: Vec::new(),
-            free: Vec::new(),
+            pages: Vec::new(),
+            used: Vec::new(),
+            free: BinaryHeap::new(),
         }
     }
 
     /// How many values there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.used.iter().sum()
     }
 
-    /// Puts a value into an empty place, and returns its number.
+    /// Puts a value into the empty place with the lowest number, and returns that.
     pub(super) fn insert(&mut self, value: T) -> usize {
-        if let Some(slot) = self.free.pop()
-            && let Some(place) = self.places.get_mut(slot)
-        {
-            *place = Some(value);
-            return slot;
+        let slot = match self.free.pop() {
+            Some(Reverse(slot)) => slot,
+            None => {
+                let first = self.pages.len() * PAGE;
+                self.pages.push(Box::default());
+                self.used.push(0);
+                self.free.extend((first + 1..first + PAGE).map(Reverse));
+                first
+            }
+        };
+        if let Some(page) = self.pages.get_mut(slot / PAGE) {
+            if page.is_empty() {
+                *page = (0..PAGE).map(|_| None).collect();
+            }
+            if let Some(place) = page.get_mut(slot % PAGE) {
+                *place = Some(value);
+            }
         }
-        self.places.push(Some(value));
-        self.places.len() - 1
+        if let Some(used) = self.used.get_mut(slot / PAGE) {
+            *used += 1;
+        }
+        slot
     }
 
     /// Takes the value out of a place. Its number goes to another value then.
     pub(super) fn try_remove(&mut self, slot: usize) -> Option<T> {
-        let value = self.places.get_mut(slot)?.take()?;
-        self.free.push(slot);
+        let page = self.pages.get_mut(slot / PAGE)?;
+        let value = page.get_mut(slot % PAGE)?.take()?;
+        self.free.push(Reverse(slot));
+        let used = self.used.get_mut(slot / PAGE)?;
+        *used = used.saturating_sub(1);
+        if *used == 0 {
+            *page = Box::default();
+        }
         Some(value)
     }
 
     #[inline]
     pub(super) fn get(&self, slot: usize) -> Option<&T> {
-        self.places.get(slot)?.as_ref()
+        self.place(slot)?.as_ref()
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
-        self.places.get_mut(slot)?.as_mut()
+        let page = self.pages.get_mut(slot / PAGE)?;
+        page.get_mut(slot % PAGE)?.as_mut()
     }
 
     #[cfg(all(test, feature = "testing"))]
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.places.iter_mut().flatten()
+        let pages = self.pages.iter_mut();
+        pages.flat_map(|page| page.iter_mut().flatten())
     }
 
     /// The place itself, of which nothing is read.
     #[inline]
     pub(super) fn place(&self, slot: usize) -> Option<&Option<T>> {
-        self.places.get(slot)
+        self.pages.get(slot / PAGE)?.get(slot % PAGE)
     }
 }
 
@@ -77,7 +110,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_number_has_its_value_until_that_is_removed(
-            steps in prop::collection::vec((any::<bool>(), 0..20_usize), 0..200),
+            steps in prop::collection::vec((any::<bool>(), 0..150_usize), 0..600),
         ) {
             let (mut slots, mut expected) = (Slots::new(), HashMap::new());
             for (value, (inserts, slot)) in steps.into_iter().enumerate() {
@@ -88,11 +121,30 @@ mod tests {
                     prop_assert_eq!(slots.try_remove(slot), expected.remove(&slot));
                 }
                 prop_assert_eq!(slots.len(), expected.len());
-                for slot in 0..20 {
+                for slot in 0..150 {
                     prop_assert_eq!(slots.get(slot), expected.get(&slot));
                     prop_assert_eq!(slots.get_mut(slot).copied(), expected.get(&slot).copied());
                 }
             }
         }
+    }
+
+    fn pages<T>(slots: &Slots<T>) -> usize {
+        slots.pages.iter().filter(|page| !page.is_empty()).count()
+    }
+
+    #[test]
+    fn pages_that_are_empty_are_freed_and_low_numbers_are_used_first() {
+        let mut slots = Slots::new();
+        for value in 0..10 * PAGE {
+            assert_eq!(slots.insert(value), value);
+        }
+        for slot in (PAGE..10 * PAGE).chain([3, 1]) {
+            assert!(slots.try_remove(slot).is_some());
+        }
+        assert_eq!(pages(&slots), 1);
+        assert_eq!((slots.insert(0), slots.insert(0)), (1, 3));
+        assert_eq!(slots.insert(0), PAGE);
+        assert_eq!(pages(&slots), 2);
     }
 }
