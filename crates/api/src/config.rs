@@ -4,6 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// All transports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApiConfig {
@@ -20,7 +23,8 @@ pub struct ApiConfig {
 }
 
 /// The HTTP server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
     /// Whether plain HTTP is served.
     pub enabled: bool,
@@ -39,6 +43,7 @@ pub struct HttpConfig {
     /// Whether counters are served at `/metrics`.
     pub metrics: bool,
     /// The address and port where that is, by plain HTTP; none: those of HTTP and HTTPS.
+    #[serde(with = "portunus_config::optional")]
     pub metrics_bind: Option<SocketAddr>,
     /// The value of `Access-Control-Allow-Origin`: `*`, or one origin.
     pub allow_origin: String,
@@ -49,8 +54,10 @@ pub struct HttpConfig {
     /// Connections open at a time, over all HTTP ports.
     pub max_connections: usize,
     /// How long the body of a request may take to come. What is done with it has the time that it takes.
+    #[serde(with = "portunus_config::seconds")]
     pub request_timeout: Duration,
     /// How long a long poll waits before it is answered with a keepalive.
+    #[serde(with = "portunus_config::seconds")]
     pub long_poll: Duration,
 }
 
@@ -77,8 +84,44 @@ impl Default for HttpConfig {
     }
 }
 
+impl Configuration for HttpConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let http: Self = section.keys();
+        section.check(&["base_path"], base_path(&http.base_path));
+        let text = "expected * or an origin such as https://example.org";
+        section.require(&["allow_origin"], visible(&http.allow_origin), text);
+        section.range("max_body", http.max_body, 1_024..=64 << 20);
+        section.range("max_connections", http.max_connections, 1..=1_000_000);
+        section.range("request_timeout", http.request_timeout.as_secs(), 1..=600);
+        section.range("long_poll", http.long_poll.as_secs(), 1..=600);
+        http
+    }
+}
+
+fn base_path(path: &str) -> Result<(), String> {
+    let segment = |s: &str| {
+        !s.is_empty()
+            && s.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.~".contains(&b))
+    };
+    match path.strip_prefix('/') {
+        // These paths are the server's own.
+        Some("whip" | "whep" | "healthz" | "metrics") => Err(format!("{path:?} is taken")),
+        Some(rest) if rest.split('/').all(segment) => Ok(()),
+        _ => Err(format!(
+            "expected a path such as \"/janus\" (no slash at its end), got {path:?}"
+        )),
+    }
+}
+
+/// Whether something can stand in a header.
+fn visible(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
 /// WHIP (RFC 9725) and WHEP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct WhipConfig {
     /// Whether `/whip` and `/whep` are served.
     pub enabled: bool,
@@ -93,6 +136,7 @@ pub struct WhipConfig {
     /// Bytes of the largest offer, answer or fragment.
     pub max_body: usize,
     /// How long a client may take from the answer until media can flow.
+    #[serde(with = "portunus_config::seconds")]
     pub connect_timeout: Duration,
 }
 
@@ -111,8 +155,35 @@ impl Default for WhipConfig {
     }
 }
 
+impl Configuration for WhipConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let whip: Self = section.keys();
+        let servers = whip.ice_servers.iter().try_for_each(IceServer::check);
+        section.check(&["ice_servers"], servers);
+        let origins = whip
+            .allow_origins
+            .iter()
+            .try_for_each(|origin| origin_or_any(origin));
+        section.check(&["allow_origins"], origins);
+        section.range("max_sessions", whip.max_sessions, 1..=10_000_000);
+        section.range("max_body", whip.max_body, 1_024..=1 << 20);
+        section.range("connect_timeout", whip.connect_timeout.as_secs(), 1..=600);
+        whip
+    }
+}
+
+fn origin_or_any(origin: &str) -> Result<(), String> {
+    if visible(origin) && !origin.ends_with('/') {
+        return Ok(());
+    }
+    Err(format!(
+        "expected \"*\" or origins such as \"https://example.org\" (no slash at the end), got {origin:?}"
+    ))
+}
+
 /// Who decides on the bearer tokens of WHIP and WHEP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WhipAuthorization {
     /// The API secret and the tokens of the Janus API, where it has any; then the plugin.
     Api,
@@ -121,18 +192,57 @@ pub enum WhipAuthorization {
 }
 
 /// A STUN or TURN server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "{ url = \"turn:…\", username = \"…\", credential = \"…\" }"
+)]
 pub struct IceServer {
     /// Its URL (RFC 7064, RFC 7065), such as `turn:turn.example.org:3478?transport=udp`.
     pub url: String,
     /// For TURN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
     /// For TURN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
 }
 
+impl IceServer {
+    /// Refuses what cannot be told to a client.
+    fn check(&self) -> Result<(), String> {
+        let given = [
+            Some(&self.url),
+            self.username.as_ref(),
+            self.credential.as_ref(),
+        ];
+        let wrong = |text: &&String| !visible(text) || text.contains(['<', '>']);
+        if let Some(text) = given.into_iter().flatten().find(wrong) {
+            return Err(format!(
+                "expected visible ASCII characters without < and >, got {text:?}"
+            ));
+        }
+        let turn = match self.url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("stun" | "stuns") => false,
+            Some("turn" | "turns") => true,
+            _ => {
+                return Err(format!(
+                    "expected a URL that starts with stun:, stuns:, turn: or turns:, got {:?}",
+                    self.url
+                ));
+            }
+        };
+        match (turn, self.username.is_some(), self.credential.is_some()) {
+            (true, true, true) | (false, false, false) => Ok(()),
+            (true, ..) => Err("a TURN server needs a username and a credential".into()),
+            (false, ..) => Err("a STUN server has no username and no credential".into()),
+        }
+    }
+}
+
 /// The WebSocket server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct WebSocketConfig {
     /// Whether plain WebSocket is served.
     pub enabled: bool,
@@ -145,13 +255,16 @@ pub struct WebSocketConfig {
     /// The port of secure WebSocket.
     pub wss_port: u16,
     /// After how long without a frame from the client a ping is sent; zero: never.
+    #[serde(with = "portunus_config::seconds")]
     pub ping_interval: Duration,
     /// How long after a ping the client may be silent before it counts as gone.
+    #[serde(with = "portunus_config::seconds")]
     pub ping_timeout: Duration,
     /// Bytes of the largest request. A larger one is answered with error 454; one that is more than
     /// four times as large closes the connection.
     pub max_message: usize,
     /// How long a client may not read what it is sent before it is disconnected.
+    #[serde(with = "portunus_config::seconds")]
     pub write_timeout: Duration,
     /// Connections open at a time, over all WebSocket ports.
     pub max_connections: usize,
@@ -174,10 +287,23 @@ impl Default for WebSocketConfig {
     }
 }
 
+impl Configuration for WebSocketConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let websocket: Self = section.keys();
+        section.range("ping_timeout", websocket.ping_timeout.as_secs(), 1..=600);
+        section.range("max_message", websocket.max_message, 1_024..=64 << 20);
+        section.range("write_timeout", websocket.write_timeout.as_secs(), 1..=600);
+        section.range("max_connections", websocket.max_connections, 1..=1_000_000);
+        websocket
+    }
+}
+
 /// The Unix socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct UnixConfig {
     /// Where the socket is; none: it is not served.
+    #[serde(with = "portunus_config::optional")]
     pub path: Option<PathBuf>,
     /// Its type.
     pub kind: UnixKind,
@@ -202,8 +328,18 @@ impl Default for UnixConfig {
     }
 }
 
+impl Configuration for UnixConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let unix: Self = section.keys();
+        section.range("max_message", unix.max_message, 1_024..=1 << 20);
+        section.range("max_connections", unix.max_connections, 1..=1_000_000);
+        unix
+    }
+}
+
 /// The type of the Unix socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum UnixKind {
     /// SOCK_SEQPACKET: a connection for each client.
     Seqpacket,
@@ -211,15 +347,41 @@ pub enum UnixKind {
     Datagram,
 }
 
-/// The permission bits of a file.
+/// The permission bits of a file; in octal as text, such as `660`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMode(pub u32);
 
+impl<'de> Deserialize<'de> for FileMode {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        const FORM: &str = "octal permissions in quotes such as \"660\"";
+        portunus_config::text(from, FORM, |text| {
+            let mode = u32::from_str_radix(text, 8).ok();
+            let mode = mode.filter(|mode| *mode <= 0o777).map(FileMode);
+            mode.ok_or_else(|| format!("expected {FORM}, got {text:?}"))
+        })
+    }
+}
+
+impl Serialize for FileMode {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{:o}", self.0))
+    }
+}
+
 /// A certificate chain and its key, as PEM files.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
     /// The certificate chain, the server's own first.
+    #[serde(with = "portunus_config::optional")]
     pub certificate: Option<PathBuf>,
     /// The private key.
+    #[serde(with = "portunus_config::optional")]
     pub key: Option<PathBuf>,
+}
+
+impl Configuration for TlsConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        section.keys()
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
 
 use crate::signed_token::{API, SignedToken};
-use crate::{Credentials, Requester, Right, Rights};
+use crate::{Credentials, Networks, Requester, Right, Rights};
 
 /// What the core can be told; every key has a default.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoreConfig {
     /// The server's name in `info`.
@@ -20,12 +21,14 @@ pub struct CoreConfig {
     /// Seconds for which candidates that came before their description are kept.
     pub candidates_timeout: u32,
     /// What requests have to carry as `apisecret`. Who shows it has all rights.
+    #[serde(with = "portunus_config::optional")]
     pub api_secret: Option<String>,
     /// Requests have to carry one of `tokens` as `token` (or the API secret, if there is one).
     pub token_auth: bool,
     /// The tokens that are accepted. Their rights hold without `token_auth` too.
     pub tokens: Vec<StoredToken>,
     /// The secret of tokens that are signed, which are accepted too.
+    #[serde(with = "portunus_config::optional")]
     pub token_auth_secret: Option<String>,
     /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
     pub trust_loopback: bool,
@@ -51,6 +54,8 @@ pub struct CoreConfig {
     pub max_sessions_per_connection: usize,
     /// Handles of one session at a time; 0: no limit.
     pub max_handles_per_session: usize,
+    /// Where requests may have the server send media to, or connect to.
+    pub outgoing_networks: Networks,
 }
 
 impl Default for CoreConfig {
@@ -76,7 +81,24 @@ impl Default for CoreConfig {
             max_sessions: 0,
             max_sessions_per_connection: 0,
             max_handles_per_session: 0,
+            outgoing_networks: Networks::default(),
         }
+    }
+}
+
+impl Configuration for CoreConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let core: Self = section.keys();
+        section.range("candidates_timeout", core.candidates_timeout, 1..=3_600);
+        let named = core.tokens.iter().all(|stored| !stored.token.is_empty());
+        section.require(
+            &["tokens"],
+            named,
+            "expected text in quotes for token, got \"\"",
+        );
+        section.range("request_burst", core.request_burst, 1..=1_000_000);
+        section.range("max_text", core.max_text, 64..=64 << 20);
+        core
     }
 }
 
@@ -176,8 +198,11 @@ pub fn equal_in_constant_time(known: &str, shown: &str) -> bool {
 }
 
 /// A token that clients may use.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "{ token = \"…\", plugins = [\"…\"], rights = [\"…\"] }"
+)]
 pub struct StoredToken {
     /// What requests carry as `token`.
     pub token: String,
@@ -196,7 +221,7 @@ impl StoredToken {
 }
 
 /// The order of the rids of a simulcast offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RidOrder {
     /// High, medium, low: the first is the best.

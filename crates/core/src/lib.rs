@@ -24,6 +24,7 @@ mod outbox;
 mod plugin;
 mod rate;
 mod recording;
+mod registration;
 mod replaced;
 pub mod request;
 mod requester;
@@ -53,10 +54,13 @@ pub use plugin::{
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use recording::{ClientRecording, SentMedia};
+pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};
 pub use rights::{Right, Rights};
 
+/// Reads sections of the configuration file into types, and writes them.
+pub use portunus_config as configuration;
 /// The media graph's words: routes, layers, data messages.
 pub use portunus_media as media;
 /// Recorders: files of what comes from a source.

@@ -4,8 +4,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// Where requests may have the server send media to, or connect to. None means everywhere.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
@@ -49,6 +51,19 @@ impl FromStr for Network {
             return Err(format!("expected {first}/{prefix}, got {text:?}"));
         }
         Ok(Network { address, prefix })
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let form = "a network in quotes such as \"192.0.2.0/24\"";
+        portunus_config::text(from, form, str::parse)
+    }
+}
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod command;
+mod config;
 mod error;
 mod event;
 mod graph;
@@ -19,6 +20,7 @@ mod waiting;
 mod worker;
 
 pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
+pub use config::{AnnouncedAddress, MediaConfig};
 pub use error::MediaError;
 pub use event::{
     CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
@@ -32,7 +34,7 @@ pub use outlet::{
     Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions, Tapped, TappedMessage,
     TappedPacket,
 };
-pub use plane::{AnnouncedAddress, MediaConfig, MediaPlane, PeerId, PeerOptions, RouteId};
+pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, Path};

@@ -1,7 +1,6 @@
 //! The media plane as the control plane sees it: commands in, events out.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -11,7 +10,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::totals::WorkerTotals;
-use crate::{DataMessage, MediaError, MediaTotals, PeerEvent, PeerStats, TalkDetection};
+use crate::{
+    DataMessage, MediaConfig, MediaError, MediaTotals, PeerEvent, PeerStats, TalkDetection,
+};
 
 /// A peer: which worker it lives on, and which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,80 +27,6 @@ pub struct RouteId {
     /// The sink's worker.
     pub(crate) worker: u16,
     pub(crate) serial: u64,
-}
-
-/// How the media plane is set up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MediaConfig {
-    /// Worker threads; 0 means one for each core.
-    pub workers: usize,
-    /// Pin worker n to core n.
-    pub pin: bool,
-    /// The UDP port of worker 0; worker n has the n-th after it. 0 lets the kernel choose.
-    pub port: u16,
-    /// Addresses to bind; empty means all interfaces' addresses, found at start.
-    pub bind: Vec<IpAddr>,
-    /// 1:1 NAT: what clients are told instead of the bound addresses (same port unless one is given).
-    pub announced: Vec<AnnouncedAddress>,
-    /// Loopback addresses are candidates too.
-    pub loopback: bool,
-    /// IPv6 addresses are candidates too.
-    pub ipv6: bool,
-    /// Answer connectivity checks only (RFC 8445 section 2.5).
-    pub ice_lite: bool,
-    /// Peers may connect by TCP (RFC 6544), where UDP does not get through.
-    pub ice_tcp: bool,
-    /// The TCP port of worker 0; worker n has the n-th after it. 0: the number of its UDP port.
-    pub ice_tcp_port: u16,
-    /// A PEM file with certificate and key; without one they are made at start.
-    pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Layers are chosen, and publishers asked for less, by what the links of viewers carry.
-    pub bandwidth_adaptation: bool,
-    /// How long a worker that has had something to do looks for more before it sleeps, in µs; 0: it sleeps at once.
-    pub busy_poll_us: u32,
-    /// Workers go before all ordinary threads of their cores (SCHED_FIFO), where the process may.
-    pub real_time: bool,
-    /// How often transport-wide feedback is sent, in ms.
-    pub twcc_period_ms: u32,
-    /// How long a medium may be silent before that is reported, in ms; 0: a second.
-    pub no_media_ms: u32,
-    /// Lost packets a second that are reported as a slow link; 0 never.
-    pub slow_link_threshold: u32,
-}
-
-/// An address that clients are told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnnouncedAddress {
-    /// The bound address that it stands for; none: for all of its family.
-    pub bound: Option<IpAddr>,
-    /// What clients are told.
-    pub ip: IpAddr,
-    /// The port of worker 0 as clients see it; none: as bound.
-    pub port: Option<u16>,
-}
-
-impl Default for MediaConfig {
-    fn default() -> Self {
-        Self {
-            workers: 0,
-            pin: true,
-            port: 10_000,
-            bind: Vec::new(),
-            announced: Vec::new(),
-            loopback: true,
-            ipv6: true,
-            ice_lite: false,
-            ice_tcp: false,
-            ice_tcp_port: 0,
-            certificate: None,
-            bandwidth_adaptation: true,
-            busy_poll_us: 0,
-            real_time: false,
-            twcc_period_ms: 100,
-            no_media_ms: 1_000,
-            slow_link_threshold: 4,
-        }
-    }
 }
 
 /// How a peer starts.

@@ -50,7 +50,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
-    let identity = Arc::new(identity(config.certificate.as_ref())?);
+    let identity = Arc::new(identity(&config)?);
     let reachable = addresses::reachable(&config)?;
     let (events_in, events) = mpsc::channel(EVENTS);
     let (held, running) = watch::channel(());
@@ -218,12 +218,15 @@ fn streams(config: &MediaConfig) -> StreamConfig {
     }
 }
 
-fn identity(
-    files: Option<&(std::path::PathBuf, std::path::PathBuf)>,
-) -> Result<Identity, MediaError> {
+fn identity(config: &MediaConfig) -> Result<Identity, MediaError> {
     let failed = |error: portunus_rtc::IdentityError| MediaError::Certificate(error.to_string());
-    let Some((certificate, key)) = files else {
-        return Identity::generate().map_err(failed);
+    let (certificate, key) = match (&config.certificate, &config.key) {
+        (None, None) => return Identity::generate().map_err(failed),
+        (Some(certificate), Some(key)) => (certificate, key),
+        _ => {
+            let text = "media.certificate and media.key need each other";
+            return Err(MediaError::Certificate(text.to_owned()));
+        }
     };
     let read = |path: &Path| {
         fs::read(path)

@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod logging;
 mod open_files;
+mod plugins;
 mod run;
 
 use std::path::Path;
@@ -36,8 +37,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if cli.print_config {
-        print!("{}", config.to_toml());
-        return ExitCode::SUCCESS;
+        return print(&config);
     }
     match serve(config, cli.file().as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,12 +48,24 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn print(config: &Config) -> ExitCode {
+    match config.to_toml() {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("portunus: {error}");
+            ExitCode::from(CANNOT_START)
+        }
+    }
+}
+
 /// What `--print-config` prints of a configuration file with this text, or its mistakes as `--check-config` names them.
 pub fn print_config(text: &str) -> Result<String, Vec<String>> {
-    let named = |mistakes: Vec<_>| mistakes.iter().map(ToString::to_string).collect();
-    Config::parse(text)
-        .map(|config| config.to_toml())
-        .map_err(named)
+    let config = Config::parse(text)
+        .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    config.to_toml().map_err(|error| vec![error.to_string()])
 }
 
 fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {

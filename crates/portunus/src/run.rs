@@ -7,12 +7,8 @@ use std::time::Duration;
 
 use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::record::Recorder;
-use portunus_core::{Gateway, Plugin, ServerFacts};
-use portunus_echotest::EchoTest;
+use portunus_core::{Gateway, Plugin, PluginContext, PluginError, ServerFacts};
 use portunus_media::{MediaError, MediaPlane};
-use portunus_streaming::{Streaming, StreamingConfig};
-use portunus_videocall::VideoCall;
-use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner;
@@ -35,9 +31,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Transport(#[from] StartError),
     #[error(transparent)]
-    Mountpoints(#[from] portunus_streaming::SavedError),
-    #[error(transparent)]
-    Rooms(#[from] portunus_videoroom::SavedError),
+    Plugin(#[from] PluginError),
     #[error(
         "a media worker has ended by a fault, which the log names; the server has to be started anew"
     )]
@@ -50,11 +44,11 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     config.resolve_announced().await?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
     let recorder = Recorder::new(config.recording.clone());
-    let plugins = match plugins(&config, &media, &recorder).await {
+    let plugins = match plugins(&mut config, &media, &recorder).await {
         Ok(plugins) => plugins,
         Err(error) => {
             media.shutdown();
-            return Err(error);
+            return Err(error.into());
         }
     };
     let gateway = Gateway::new(
@@ -101,32 +95,20 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
 }
 
 async fn plugins(
-    config: &Config,
+    config: &mut Config,
     media: &MediaPlane,
     recorder: &Recorder,
-) -> Result<Vec<Arc<dyn Plugin>>, RunError> {
-    let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
-    if config.echotest.enabled {
-        plugins.push(Arc::new(EchoTest));
-    }
-    if config.videocall.enabled {
-        plugins.push(Arc::new(VideoCall::default()));
-    }
-    if config.streaming_plugin.enabled {
-        let own = StreamingConfig {
-            outgoing: config.outgoing.clone(),
-            ..config.streaming.clone()
-        };
-        let streaming = Streaming::start(own, media.clone(), recorder.clone()).await?;
-        plugins.push(Arc::new(streaming));
-    }
-    if config.videoroom_plugin.enabled {
-        let own = VideoRoomConfig {
-            outgoing: config.outgoing.clone(),
-            ..config.videoroom.clone()
-        };
-        let videoroom = VideoRoom::new(own, media.clone(), recorder.clone())?;
-        plugins.push(Arc::new(videoroom));
+) -> Result<Vec<Arc<dyn Plugin>>, PluginError> {
+    let context = PluginContext {
+        media: media.clone(),
+        recorder: recorder.clone(),
+        outgoing: config.core.outgoing_networks.clone(),
+    };
+    let mut plugins = Vec::new();
+    for plugin in config.plugins.drain(..) {
+        if plugin.is_enabled() {
+            plugins.push(plugin.own.start(context.clone()).await?);
+        }
     }
     Ok(plugins)
 }

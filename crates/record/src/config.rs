@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
 /// How and where recordings are made; every key has a default.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RecorderConfig {
     /// Whether anything is recorded at all.
     pub enabled: bool,
     /// The folder that names of files and folders are relative to; none: the working directory.
+    #[serde(with = "portunus_config::optional")]
     pub dir: Option<PathBuf>,
     /// More folders that clients may name files and folders below. `/` lets them name any.
     pub folders: Vec<PathBuf>,
@@ -33,5 +38,22 @@ impl Default for RecorderConfig {
             max_file_bytes: 0,
             keep_free_mb: 512,
         }
+    }
+}
+
+impl Configuration for RecorderConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let recording: Self = section.keys();
+        let mut folders = recording.folders.iter();
+        let empty = folders.any(|folder| folder.as_os_str().is_empty());
+        section.require(&["folders"], !empty, "expected paths in quotes, got \"\"");
+        let suffix = &recording.temporary;
+        let plain = suffix.len() <= 16 && suffix.bytes().all(|b| b.is_ascii_alphanumeric());
+        section.require(
+            &["temporary"],
+            plain,
+            "expected letters and digits, 16 at most",
+        );
+        recording
     }
 }

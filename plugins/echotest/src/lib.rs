@@ -5,12 +5,26 @@ mod echo;
 mod request;
 mod settings;
 
-use portunus_core::{Handle, Plugin, PluginHandle, PluginInfo, Reply};
+use std::convert::Infallible;
+
+use portunus_core::{
+    ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo, Reply,
+};
 use serde_json::Value;
 
 /// The plugin; it has no configuration.
 #[derive(Debug, Default)]
 pub struct EchoTest;
+
+impl ConfiguredPlugin for EchoTest {
+    const NAME: &'static str = "echotest";
+    type Config = ();
+    type Error = Infallible;
+
+    async fn from_config((): (), _: PluginContext) -> Result<Self, Infallible> {
+        Ok(EchoTest)
+    }
+}
 
 impl Plugin for EchoTest {
     fn info(&self) -> PluginInfo {

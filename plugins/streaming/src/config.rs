@@ -3,29 +3,79 @@
 use std::path::PathBuf;
 
 use portunus_core::Networks;
+use portunus_core::configuration::{self, Configuration, Entry, Section};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::id::MountpointId;
 use crate::spec::{MountpointSpec, Origin, SpecProblem};
 
 /// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct StreamingConfig {
     /// Needed to create mountpoints, and to see private ones.
+    #[serde(with = "portunus_core::configuration::optional")]
     pub admin_key: Option<String>,
     /// Where ports are picked from: the first and the last.
     pub rtp_port_range: PortRange,
-    /// The networks that RTSP servers may be in.
+    /// The networks that RTSP servers may be in: those of the server.
+    #[serde(skip)]
     pub outgoing: Networks,
     /// Ids of mountpoints are text.
     pub string_ids: bool,
     /// The file that permanent mountpoints are written to; none: there are none.
+    #[serde(with = "portunus_core::configuration::optional")]
     pub save: Option<PathBuf>,
     /// The mountpoints that are there from the start.
+    #[serde(
+        rename = "mountpoint",
+        skip_deserializing,
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub mountpoints: Vec<ConfiguredMountpoint>,
 }
 
-/// UDP ports, both ends included.
+impl Configuration for StreamingConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let mut streaming: Self = section.keys();
+        for entry in section.list("mountpoint") {
+            streaming.read_mountpoint(section, &entry);
+        }
+        streaming
+    }
+}
+
+impl StreamingConfig {
+    fn read_mountpoint<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
+        let Some(members) = section.entry(entry) else {
+            return;
+        };
+        let mountpoint = match ConfiguredMountpoint::read(&members, self.string_ids) {
+            Ok(mountpoint) => mountpoint,
+            Err(problem) => {
+                let within = problem.media.map(|index| ("media", index));
+                return section.entry_mistake(entry, within, &problem.key, &problem);
+            }
+        };
+        let mut others = self.mountpoints.iter();
+        let same_id =
+            |other: &ConfiguredMountpoint| other.id().is_some() && other.id() == mountpoint.id();
+        let twice = others.find_map(|other| match other.name() == mountpoint.name() {
+            true => Some("name"),
+            false => same_id(other).then_some("id"),
+        });
+        match twice {
+            Some(key) => {
+                let text = format!("another mountpoint has this {key}");
+                section.entry_mistake(entry, None, key, text);
+            }
+            None => self.mountpoints.push(mountpoint),
+        }
+    }
+}
+
+/// UDP ports, both ends included; as text `min-max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRange {
     first: u16,
@@ -67,6 +117,21 @@ impl PortRange {
     }
 }
 
+impl<'de> Deserialize<'de> for PortRange {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        const FORM: &str = "ports in quotes such as \"10000-60000\"";
+        configuration::text(from, FORM, |text| {
+            PortRange::parse(text).ok_or_else(|| format!("expected {FORM}, got {text:?}"))
+        })
+    }
+}
+
+impl Serialize for PortRange {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 impl std::fmt::Display for PortRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}-{}", self.first, self.last)
@@ -100,6 +165,12 @@ impl ConfiguredMountpoint {
 
     pub(crate) fn into_spec(self) -> MountpointSpec {
         self.0
+    }
+}
+
+impl Serialize for ConfiguredMountpoint {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.to_members().serialize(to)
     }
 }
 

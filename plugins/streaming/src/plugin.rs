@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Broadcast, Fields, Handle, Networks, Plugin, PluginHandle, PluginInfo, Reply};
+use portunus_core::{
+    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginHandle,
+    PluginInfo, Reply,
+};
 use serde_json::Value;
 
 use crate::config::{PortRange, StreamingConfig};
@@ -84,6 +87,24 @@ impl Streaming {
 
     pub(crate) fn has_string_ids(&self) -> bool {
         self.shared.string_ids
+    }
+}
+
+impl ConfiguredPlugin for Streaming {
+    const NAME: &'static str = "streaming";
+    type Config = StreamingConfig;
+    type Error = SavedError;
+
+    async fn from_config(
+        config: StreamingConfig,
+        context: PluginContext,
+    ) -> Result<Self, SavedError> {
+        let PluginContext {
+            media,
+            recorder,
+            outgoing,
+        } = context;
+        Streaming::start(StreamingConfig { outgoing, ..config }, media, recorder).await
     }
 }
 

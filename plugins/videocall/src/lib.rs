@@ -8,9 +8,10 @@ mod request;
 mod user;
 mod users;
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use portunus_core::{Handle, Plugin, PluginHandle, PluginInfo};
+use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
 
 use crate::users::Users;
 
@@ -18,6 +19,16 @@ use crate::users::Users;
 #[derive(Debug, Default)]
 pub struct VideoCall {
     users: Arc<Mutex<Users>>,
+}
+
+impl ConfiguredPlugin for VideoCall {
+    const NAME: &'static str = "videocall";
+    type Config = ();
+    type Error = Infallible;
+
+    async fn from_config((): (), _: PluginContext) -> Result<Self, Infallible> {
+        Ok(VideoCall::default())
+    }
 }
 
 impl Plugin for VideoCall {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use portunus_core::configuration::{Configuration, Entry, Section};
 use portunus_core::{FieldError, Fields, Networks};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::id::{Id, Ids};
@@ -10,20 +12,54 @@ use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 
 /// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct VideoRoomConfig {
     /// Needed to create rooms, and to see private ones.
+    #[serde(with = "portunus_core::configuration::optional")]
     pub admin_key: Option<String>,
     /// With an `admin_key`: forwarding to other machines needs it too.
     pub lock_rtp_forward: bool,
-    /// The networks that media may be forwarded to.
+    /// The networks that media may be forwarded to: those of the server.
+    #[serde(skip)]
     pub outgoing: Networks,
     /// Ids of rooms and participants are text.
     pub string_ids: bool,
     /// The file that permanent rooms are written to; none: there are none.
+    #[serde(with = "portunus_core::configuration::optional")]
     pub save: Option<PathBuf>,
     /// The rooms that are there from the start.
+    #[serde(
+        rename = "room",
+        skip_deserializing,
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub rooms: Vec<ConfiguredRoom>,
+}
+
+impl Configuration for VideoRoomConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let mut videoroom: Self = section.keys();
+        for entry in section.list("room") {
+            videoroom.read_room(section, &entry);
+        }
+        videoroom
+    }
+}
+
+impl VideoRoomConfig {
+    fn read_room<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
+        let Some(members) = section.entry(entry) else {
+            return;
+        };
+        match ConfiguredRoom::read(&members, self.string_ids) {
+            Err(problem) => section.entry_mistake(entry, None, &problem.key, &problem),
+            Ok(room) if self.rooms.iter().any(|other| other.id() == room.id()) => {
+                section.entry_mistake(entry, None, "room", "another room has this id");
+            }
+            Ok(room) => self.rooms.push(room),
+        }
+    }
 }
 
 /// A room of the configuration.
@@ -59,6 +95,12 @@ impl ConfiguredRoom {
     /// Its id.
     pub fn id(&self) -> &Id {
         &self.id
+    }
+}
+
+impl Serialize for ConfiguredRoom {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.to_members().serialize(to)
     }
 }
 

@@ -30,7 +30,10 @@ use std::sync::Arc;
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Broadcast, Fields, Handle, Networks, Plugin, PluginHandle, PluginInfo, Reply};
+use portunus_core::{
+    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginHandle,
+    PluginInfo, Reply,
+};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig};
@@ -105,6 +108,24 @@ impl VideoRoom {
         Ok(VideoRoom {
             shared: Arc::new(shared),
         })
+    }
+}
+
+impl ConfiguredPlugin for VideoRoom {
+    const NAME: &'static str = "videoroom";
+    type Config = VideoRoomConfig;
+    type Error = SavedError;
+
+    async fn from_config(
+        config: VideoRoomConfig,
+        context: PluginContext,
+    ) -> Result<Self, SavedError> {
+        let PluginContext {
+            media,
+            recorder,
+            outgoing,
+        } = context;
+        VideoRoom::new(VideoRoomConfig { outgoing, ..config }, media, recorder)
     }
 }
 

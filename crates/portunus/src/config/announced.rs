@@ -4,10 +4,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use portunus_core::configuration;
 use portunus_media::AnnouncedAddress;
-use toml::de::DeValue;
-
-use super::value::{ConfigValue, expected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One entry: `[BOUND=>]ADDRESS[:PORT]`, the address being an IP address or a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,16 +136,15 @@ impl fmt::Display for Announced {
     }
 }
 
-impl ConfigValue for Announced {
-    fn read(value: &DeValue<'_>) -> Result<Self, String> {
-        value
-            .as_str()
-            .ok_or_else(|| expected("\"[BOUND=>]ADDRESS[:PORT]\"", value))?
-            .parse()
+impl<'de> Deserialize<'de> for Announced {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        configuration::text(from, "\"[BOUND=>]ADDRESS[:PORT]\"", str::parse)
     }
+}
 
-    fn show(&self) -> String {
-        format!("\"{self}\"")
+impl Serialize for Announced {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

@@ -1,5 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::time::Duration;
+
+use portunus_api::FileMode;
+use portunus_core::Right;
+
 use super::*;
 
 const SAMPLE: &str = include_str!("../../../../packaging/portunus.toml");
@@ -7,6 +12,15 @@ const SAMPLE: &str = include_str!("../../../../packaging/portunus.toml");
 fn mistakes(text: &str) -> Vec<String> {
     let mistakes = Config::parse(text).unwrap_err();
     mistakes.iter().map(Mistake::to_string).collect()
+}
+
+/// What a file says, in full.
+fn printed(text: &str) -> String {
+    Config::parse(text).unwrap().to_toml().unwrap()
+}
+
+fn defaults() -> String {
+    Config::default().to_toml().unwrap()
 }
 
 /// The sample with its keys uncommented: they stand as `#key = value`, comments as `# text`.
@@ -20,14 +34,14 @@ fn uncommented_sample() -> String {
 
 #[test]
 fn nothing_is_the_defaults() {
-    assert_eq!(Config::parse("").unwrap(), Config::default());
-    assert_eq!(Config::parse(SAMPLE).unwrap(), Config::default());
+    assert_eq!(printed(""), defaults());
+    assert_eq!(printed(SAMPLE), defaults());
 }
 
 #[test]
 fn the_sample_has_every_key_with_its_default_and_in_order() {
     let sample = uncommented_sample();
-    assert_eq!(Config::parse(&sample).unwrap(), Config::default());
+    assert_eq!(printed(&sample), defaults());
     let keys = |text: &str| -> Vec<String> {
         let lines = text
             .lines()
@@ -36,73 +50,13 @@ fn the_sample_has_every_key_with_its_default_and_in_order() {
             .map(|l| l.split(" = ").next().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(keys(&sample), keys(&Config::default().to_toml()));
-}
-
-#[test]
-fn the_samples_mountpoints_are_what_they_say() {
-    let examples = SAMPLE
-        .lines()
-        .skip_while(|l| *l != "# [[streaming.mountpoint]]");
-    let examples = examples.take_while(|line| line.starts_with('#'));
-    let lines = examples.map(|line| line.strip_prefix("# ").unwrap_or_default());
-    let text: Vec<&str> = lines.collect();
-    // The only key of these that is read as bytes.
-    let key = "WbTBosdVUZqEb6Htqhn+m3z7wUh4RJVR8nE15GbN";
-    let text = text
-        .join("\n")
-        .replace("srtpcrypto = \"…\"", &format!("srtpcrypto = \"{key}\""));
-    let config = Config::parse(&text).unwrap();
-    let mountpoints = config.streaming.mountpoints.iter();
-    let types = mountpoints.map(|it| (it.name(), it.to_members()["type"].clone()));
-    let expected = [
-        ("studio", "rtp"),
-        ("stage", "whip"),
-        ("radio", "live"),
-        ("film", "ondemand"),
-        ("gate", "rtsp"),
-    ];
-    assert!(
-        types.eq(expected.map(|(name, kind)| (name, kind.into()))),
-        "{text}"
-    );
-    // Each key that these types have stands in an example, but for those that are deprecated.
-    for key in [
-        "filename",
-        "audio",
-        "video",
-        "audiopt",
-        "audiocodec",
-        "audiofmtp",
-        "videopt",
-        "videocodec",
-        "videofmtp",
-        "url",
-        "rtsp_user",
-        "rtsp_pwd",
-        "rtsp_transport",
-        "rtspiface",
-        "rtsp_failcheck",
-        "rtsp_reconnect_delay",
-        "rtsp_session_timeout",
-        "rtsp_timeout",
-        "rtsp_conn_timeout",
-        "rtsp_quirk",
-        "rtsp_notify_changes",
-    ] {
-        assert!(
-            text.lines()
-                .any(|line| line.starts_with(&format!("{key} = "))),
-            "{key}"
-        );
-    }
+    assert_eq!(keys(&sample), keys(&defaults()));
 }
 
 #[test]
 fn the_reference_documents_every_key() {
     let reference = include_str!("../../../../docs/configuration.md");
-    let printed = Config::default().to_toml();
-    for line in printed.lines().filter(|line| !line.is_empty()) {
+    for line in defaults().lines().filter(|line| !line.is_empty()) {
         let name = match line.strip_prefix('[') {
             Some(section) => format!("`[{section}`"),
             None => format!("`{}`", line.split(" = ").next().unwrap()),
@@ -116,7 +70,10 @@ fn what_is_printed_can_be_read() {
     let text = r#"
         [server]
         api_secret = "a \"quoted\" secret"
-        tokens = [{ token = "t1", plugins = ["janus.plugin.echotest"] }, { token = "t2" }]
+        tokens = [{ token = "t1", plugins = ["janus.plugin.echotest"] }, { token = "t2", rights = ["record", "forward"] }]
+        trust_loopback = false
+        request_rate = 0
+        max_text = 100
         rid_order = "lmh"
         outgoing_networks = ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7"]
         [media]
@@ -144,13 +101,25 @@ fn what_is_printed_can_be_read() {
     let config = Config::parse(text).unwrap();
     assert_eq!(config.core.tokens.len(), 2);
     assert_eq!(
-        config.media.certificate,
-        Some(("/c.pem".into(), "/k.pem".into()))
+        config.core.tokens[1].rights,
+        [Right::Record, Right::Forward]
     );
+    assert!(!config.core.trust_loopback);
+    assert_eq!(config.media.certificate, Some("/c.pem".into()));
+    assert_eq!(config.api.whip.ice_servers.len(), 2);
+    assert_eq!(config.api.unix.mode, FileMode(0o600));
     assert_eq!(config.api.http.request_timeout, Duration::from_secs(3));
-    assert_eq!(config.outgoing.0.len(), 3);
-    assert!(!config.videocall.enabled);
-    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+    assert_eq!(config.core.outgoing_networks.0.len(), 3);
+    let enabled: Vec<bool> = config.plugins.iter().map(|it| it.is_enabled()).collect();
+    assert_eq!(enabled, [true, false, true, true]);
+    let again = Config::parse(&config.to_toml().unwrap()).unwrap();
+    assert_eq!(again.core, config.core);
+    assert_eq!(again.media, config.media);
+    assert_eq!(again.announced, config.announced);
+    assert_eq!(again.api, config.api);
+    assert_eq!(again.log, config.log);
+    assert_eq!(again.recording, config.recording);
+    assert_eq!(again.to_toml(), config.to_toml());
 }
 
 #[test]
@@ -253,6 +222,34 @@ fn values_out_of_range_are_mistakes() {
             "whip.allow_origins: expected \"*\" or origins",
         ),
         (
+            "[http]\nmetrics_bind = 9100",
+            "http.metrics_bind: expected an address with a port such as \"127.0.0.1:9100\", got 9100",
+        ),
+        (
+            "[unix]\nmode = 660",
+            "unix.mode: expected octal permissions in quotes such as \"660\", got 660",
+        ),
+        (
+            "[unix]\nkind = \"stream\"",
+            "unix.kind: expected \"seqpacket\" or \"datagram\", got \"stream\"",
+        ),
+        (
+            "[tls]\nkey = []",
+            "tls.key: expected text in quotes, got a list",
+        ),
+        (
+            "[server]\noutgoing_networks = [7]",
+            "server.outgoing_networks: expected a network in quotes such as \"192.0.2.0/24\", got 7",
+        ),
+        (
+            "[server]\ntokens = [\"t\"]",
+            "server.tokens: expected { token = \"…\", plugins = [\"…\"], rights = [\"…\"] }, got \"t\"",
+        ),
+        (
+            "[whip]\nconnect_timeout = -1",
+            "whip.connect_timeout: expected seconds from 0 to 31622400, got -1",
+        ),
+        (
             "[unix]\nmode = \"999\"",
             "unix.mode: expected octal permissions",
         ),
@@ -278,8 +275,28 @@ fn values_out_of_range_are_mistakes() {
         ),
         ("[log]\nfilter = \"a=b=c\"", "log.filter: "),
         (
+            "[server]\ntokens = [{ token = \"\" }]",
+            "server.tokens: expected text in quotes for token",
+        ),
+        (
+            "[server]\ntokens = [{ token = \"t\", rights = [\"all\"] }]",
+            "server.tokens: expected one of \"create\", \"record\", \"forward\", \"administer\", got \"all\"",
+        ),
+        (
+            "[server]\nrequest_burst = 0",
+            "server.request_burst: expected 1 to 1000000, got 0",
+        ),
+        (
+            "[server]\nmax_text = 63",
+            "server.max_text: expected 64 to 67108864, got 63",
+        ),
+        (
+            "[recording]\nfolders = [\"/a\", \"\"]",
+            "recording.folders: expected paths in quotes",
+        ),
+        (
             "[server]\ntokens = [{ plugins = [] }]",
-            "server.tokens: expected { token",
+            "server.tokens: token is missing",
         ),
     ] {
         let found = mistakes(text);
@@ -290,149 +307,79 @@ fn values_out_of_range_are_mistakes() {
     }
 }
 
-const MOUNTPOINTS: &str = r#"
-[streaming]
-rtp_port_range = "20001-30000"
-[[streaming.mountpoint]]
-name = "hall"
-type = "rtp"
-id = 7
-media = [{ type = "audio", mid = "a", port = 5002, pt = 111, codec = "opus" }]
-[[streaming.mountpoint]]
-name = "stage"
-type = "whip"
-[[streaming.mountpoint.media]]
-type = "video"
-mid = "v"
-"#;
-
 #[test]
-fn mountpoints_are_read_and_printed() {
-    let config = Config::parse(MOUNTPOINTS).unwrap();
-    let names: Vec<_> = config
-        .streaming
-        .mountpoints
-        .iter()
-        .map(|m| m.name())
-        .collect();
-    assert_eq!(names, ["hall", "stage"]);
-    assert_eq!(config.streaming.rtp_port_range.first(), 20_002);
-    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
+fn all_mistakes_are_told_in_one_run_whoever_reads_their_section() {
+    let text = r#"[server]
+server_name = 1
+request_rate = "many"
+max_text = 0
+[media]
+workers = 2000
+twcc_period_ms = 1
+certificate = 5
+key = "k.pem"
+[plugins.streaming]
+enabled = "yes"
+[streaming]
+adminkey = "x"
+string_ids = 1
+[[streaming.mountpoint]]
+name = "a"
+[[streaming.mountpoint]]
+name = "b"
+type = "rtmp"
+[videoroom]
+save = 7
+[[videoroom.room]]
+room = -1
+[video_room]
+"#;
+    let expected = [
+        "line 2: server.server_name: expected text in quotes, got 1",
+        "line 3: server.request_rate: expected a whole number, got \"many\"",
+        "line 4: server.max_text: expected 64 to 67108864, got 0",
+        "line 6: media.workers: expected 0 to 1024, got 2000",
+        "line 7: media.twcc_period_ms: expected 10 to 1000, got 1",
+        // That the key has no certificate follows from this.
+        "line 8: media.certificate: expected a path in quotes, got 5",
+        "line 11: plugins.streaming.enabled: expected true or false, got \"yes\"",
+        "line 13: streaming.adminkey: unknown key; did you mean streaming.admin_key?",
+        "line 14: streaming.string_ids: expected true or false, got 1",
+        "line 15: streaming.mountpoint.type: type is missing",
+        "line 19: streaming.mountpoint.type: there are rtp, live, ondemand, rtsp and whip",
+        "line 21: videoroom.save: expected a path in quotes, got 7",
+        "line 23: videoroom.room.room: expected a positive integer",
+        "line 24: video_room: unknown key; did you mean videoroom?",
+    ];
+    assert_eq!(mistakes(text), expected);
 }
 
 #[test]
-fn mistakes_in_mountpoints_have_their_lines() {
-    let line = |mistake: &str, line: &str| {
-        let text = MOUNTPOINTS.replace(line, mistake);
-        assert_ne!(text, MOUNTPOINTS);
-        mistakes(&text).join("; ")
-    };
-    for (mistake, replaced, expected) in [
-        (
-            "type = \"rtmp\"",
-            "type = \"rtp\"",
-            "line 6: streaming.mountpoint.type: there are rtp, live, ondemand, rtsp and whip",
-        ),
-        (
-            "id = \"x\"",
-            "id = 7",
-            "line 7: streaming.mountpoint.id: expected a positive integer",
-        ),
-        (
-            "",
-            "name = \"stage\"",
-            "line 9: streaming.mountpoint.name: name is missing",
-        ),
-        (
-            "name = \"hall\"",
-            "name = \"stage\"",
-            "line 10: streaming.mountpoint.name: another mountpoint has this name",
-        ),
-        (
-            "mid = 3",
-            "mid = \"v\"",
-            "line 14: streaming.mountpoint.media[0].mid: expected a string",
-        ),
-        (
-            "",
-            "mid = \"v\"",
-            "line 12: streaming.mountpoint.media[0].mid: mid is missing",
-        ),
-        (
-            "rtp_port_range = 5",
-            "rtp_port_range = \"20001-30000\"",
-            "line 3: streaming.rtp_port_range: expected ports in quotes such as \"10000-60000\", got 5",
-        ),
-    ] {
-        assert_eq!(line(mistake, replaced), expected);
-    }
-    let unknown = line("mid = \"v\"\ncolour = 1", "mid = \"v\"");
-    assert!(
-        unknown.starts_with("line 15: streaming.mountpoint.media[0].colour: unknown key"),
-        "{unknown}"
-    );
+fn a_plugin_without_keys_has_no_section() {
     assert_eq!(
-        mistakes("[streaming]\nmountpoint = 3\n"),
+        mistakes("[echotest]\n"),
         [
-            "line 2: streaming.mountpoint: expected sections, each written [[streaming.mountpoint]], got 3"
+            "line 1: echotest: unknown key; there are server, media, http, whip, websocket, unix, tls, log, recording, \
+          plugins, streaming, videoroom"
         ]
     );
 }
 
-const ROOMS: &str = r#"
-[videoroom]
-admin_key = "k"
-[[videoroom.room]]
-room = 1234
-description = "Demo"
-publishers = 6
-[[videoroom.room]]
-room = 5678
-videocodec = "vp9,vp8"
-"#;
-
 #[test]
-fn rooms_are_read_and_printed() {
-    let config = Config::parse(ROOMS).unwrap();
-    let ids: Vec<_> = config
-        .videoroom
-        .rooms
-        .iter()
-        .map(|r| r.id().to_string())
-        .collect();
-    assert_eq!(ids, ["1234", "5678"]);
-    assert_eq!(Config::parse(&config.to_toml()).unwrap(), config);
-}
-
-#[test]
-fn mistakes_in_rooms_have_their_lines() {
-    for (mistake, replaced, expected) in [
-        (
-            "room = 1234",
-            "room = 5678",
-            "line 9: videoroom.room.room: another room has this id",
-        ),
-        (
-            "room = \"a\"",
-            "room = 1234",
-            "line 5: videoroom.room.room: expected a positive integer",
-        ),
-        (
-            "",
-            "room = 1234",
-            "line 4: videoroom.room.room: room is missing",
-        ),
-        (
-            "videocodec = \"mpeg4\"",
-            "videocodec = \"vp9,vp8\"",
-            "line 10: videoroom.room.videocodec: unsupported codec",
-        ),
+fn sections_of_lists_are_printed() {
+    let text = "[[videoroom.room]]\nroom = 7\n[[videoroom.room]]\nroom = 8\n[[streaming.mountpoint]]\n\
+                name = \"stage\"\ntype = \"whip\"\nmedia = [{ type = \"video\", mid = \"v\" }]\n";
+    let once = printed(text);
+    for line in [
+        "[[videoroom.room]]",
+        "room = 8",
+        "[[streaming.mountpoint]]",
+        "name = \"stage\"",
     ] {
-        assert_eq!(mistakes(&ROOMS.replace(replaced, mistake)), [expected]);
+        assert!(
+            once.lines().any(|printed| printed == line),
+            "{line} in\n{once}"
+        );
     }
-    let unknown = mistakes(&ROOMS.replace("publishers", "publisher")).join("");
-    assert!(
-        unknown.starts_with("line 7: videoroom.room.publisher: unknown key"),
-        "{unknown}"
-    );
+    assert_eq!(printed(&once), once);
 }

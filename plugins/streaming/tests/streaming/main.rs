@@ -6,6 +6,7 @@
     clippy::panic
 )]
 
+mod configuration;
 mod configure;
 mod manage;
 mod offers;

@@ -7,6 +7,7 @@
 )]
 
 mod changing;
+mod configuration;
 mod dummy;
 mod forwarding;
 mod layers;

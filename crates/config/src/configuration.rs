@@ -1,0 +1,27 @@
+//! What a part of the server implements to be configured.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+
+use crate::Section;
+
+/// What a part of the server can be told: the keys of its section, each with a default.
+///
+/// It is read by serde and written by serde, so the type derives `Serialize` and `Deserialize`, the latter with
+/// `#[serde(default)]`.
+pub trait Configuration: Debug + Default + Serialize + Send + Sync + 'static {
+    /// Whether it has any keys. A part without has no section.
+    const HAS_KEYS: bool = true;
+
+    /// Reads the section. Most do it by [`Section::keys`], followed by what serde cannot check. Mistakes are the
+    /// section's to remember: what is returned after one is not used.
+    fn read(section: &mut Section<'_>) -> Self;
+}
+
+/// No keys.
+impl Configuration for () {
+    const HAS_KEYS: bool = false;
+
+    fn read(_: &mut Section<'_>) -> Self {}
+}

@@ -1,0 +1,55 @@
+//! The configuration file: each part of the server reads its own section into its own type by serde, every mistake is
+//! named with its line, and what is in effect is written as a file that reads back to the same.
+//!
+//! ```
+//! use portunus_config::{Configuration, Section};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, Serialize, Deserialize)]
+//! #[serde(default)]
+//! struct Greetings {
+//!     greeting: String,
+//!     times: u8,
+//! }
+//!
+//! impl Default for Greetings {
+//!     fn default() -> Self {
+//!         Greetings { greeting: "Hello".to_owned(), times: 1 }
+//!     }
+//! }
+//!
+//! impl Configuration for Greetings {
+//!     fn read(section: &mut Section<'_>) -> Self {
+//!         let greetings: Self = section.keys();
+//!         section.range("times", greetings.times, 1..=3);
+//!         greetings
+//!     }
+//! }
+//!
+//! let read = |text| portunus_config::read(text, |file| file.section("greeter", Greetings::read));
+//! assert_eq!(read("[greeter]\ngreeting = \"Hi\"").map(|it| it.times), Ok(1));
+//! let mistakes = read("[greeter]\ngreeting = 5\ntims = 2\n").map(|it| it.times).unwrap_err();
+//! let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+//! assert_eq!(told, [
+//!     "line 2: greeter.greeting: expected text in quotes, got 5",
+//!     "line 3: greeter.tims: unknown key; did you mean greeter.times?",
+//! ]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod configuration;
+mod entry;
+mod fields;
+mod form;
+mod message;
+mod mistake;
+mod printed;
+mod section;
+mod similar;
+
+pub use configuration::Configuration;
+pub use entry::Entry;
+pub use form::{optional, seconds, text};
+pub use mistake::Mistake;
+pub use printed::{PrintError, Printed, Table, keys_of};
+pub use section::{Section, defaults, read};

@@ -1,0 +1,305 @@
+//! Reads a file, section by section.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use crate::message::plain;
+use crate::similar::most_similar;
+use crate::{Entry, Mistake, fields};
+
+/// Reads a file's text: `sections` reads all the sections that there are, from the one that is the file itself. All
+/// mistakes are found, not only the first.
+pub fn read<R>(
+    text: &str,
+    sections: impl FnOnce(&mut Section<'_>) -> R,
+) -> Result<R, Vec<Mistake>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let span = table.span();
+    let mut file = Section::new(text, String::new(), span, table.into_inner());
+    for error in errors {
+        let span = error.span().unwrap_or_default();
+        file.mistake(span, error.message().trim_end().to_owned());
+    }
+    // What could be recovered of a broken file would lead to further, misleading mistakes.
+    if !file.mistakes.is_empty() {
+        return Err(file.into_mistakes());
+    }
+    let outcome = sections(&mut file);
+    file.refuse_unknown();
+    match file.into_mistakes() {
+        mistakes if mistakes.is_empty() => Ok(outcome),
+        mistakes => Err(mistakes),
+    }
+}
+
+/// What is read where there is no file: all defaults.
+pub fn defaults<R>(sections: impl FnOnce(&mut Section<'_>) -> R) -> R {
+    sections(&mut Section::new("", String::new(), 0..0, DeTable::new()))
+}
+
+/// A section of the file that is being read. What nobody takes of it is a mistake.
+#[derive(Debug)]
+pub struct Section<'t> {
+    text: &'t str,
+    /// With a dot at its end, unless it is the file itself.
+    path: String,
+    span: Range<usize>,
+    /// What was not taken yet.
+    table: DeTable<'t>,
+    /// The names that exist, for suggestions.
+    known: Vec<&'static str>,
+    /// What was taken: where it is, and whether it is a mistake.
+    taken: BTreeMap<&'static str, Taken>,
+    mistakes: Vec<Mistake>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    span: Range<usize>,
+    mistaken: bool,
+}
+
+impl<'t> Section<'t> {
+    fn new(text: &'t str, path: String, span: Range<usize>, table: DeTable<'t>) -> Self {
+        Section {
+            text,
+            path,
+            span,
+            table,
+            known: Vec::new(),
+            taken: BTreeMap::new(),
+            mistakes: Vec::new(),
+        }
+    }
+
+    /// Takes the keys of `T` that the section has; others have the values of `T::default()`. A key that cannot be
+    /// read is a mistake, and has its default.
+    ///
+    /// `T` is a struct with `#[serde(default)]`.
+    pub fn keys<T: Default + DeserializeOwned>(&mut self) -> T {
+        let mut right = DeTable::new();
+        // Each is read by itself first: that finds every mistake, where reading all together ends at the first one.
+        for name in fields::of::<T>() {
+            let Some(value) = self.take(name) else {
+                continue;
+            };
+            let span = value.span();
+            let alone = DeTable::from_iter([(key(name), value.clone())]);
+            match self.deserialize::<T>(alone) {
+                Ok(_) => drop(right.insert(key(name), value)),
+                Err(error) => self.wrong(name, &error, span),
+            }
+        }
+        self.deserialize(right).unwrap_or_else(|error| {
+            let path = self.path.trim_end_matches('.');
+            let text = format!("{path}: {}", plain(error.message(), path));
+            self.mistake(self.span.clone(), text);
+            T::default()
+        })
+    }
+
+    /// Takes one key; none if the section does not have it, or it cannot be read, which is a mistake.
+    pub fn key<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
+        let value = self.take(name)?;
+        let span = value.span();
+        match T::deserialize(toml::de::ValueDeserializer::from(value)) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.wrong(name, &error, span);
+                None
+            }
+        }
+    }
+
+    /// Has a section in it read.
+    pub fn section<R>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Section<'t>) -> R,
+    ) -> R {
+        let path = format!("{}{name}", self.path);
+        let found = self
+            .take(name)
+            .map(|value| (value.span(), value.into_inner()));
+        let (span, table) = match found {
+            None => (self.span.clone(), DeTable::new()),
+            Some((span, DeValue::Table(table))) => (span, table),
+            Some((span, _)) => {
+                let got = self.written(&span);
+                let text = format!("{path}: expected a section, written [{path}], got {got}");
+                self.mistake(span.clone(), text);
+                (span, DeTable::new())
+            }
+        };
+        let mut section = Section::new(self.text, format!("{path}."), span, table);
+        let outcome = read(&mut section);
+        section.refuse_unknown();
+        self.mistakes.append(&mut section.mistakes);
+        outcome
+    }
+
+    /// Takes a list of sections of one kind, each written `[[section.name]]`.
+    pub fn list(&mut self, name: &'static str) -> Vec<Entry<'t>> {
+        let path = format!("{}{name}", self.path);
+        let Some(found) = self.take(name) else {
+            return Vec::new();
+        };
+        let span = found.span();
+        let DeValue::Array(list) = found.into_inner() else {
+            let got = self.written(&span);
+            let text = format!("{path}: expected sections, each written [[{path}]], got {got}");
+            self.mistake(span, text);
+            return Vec::new();
+        };
+        let mut entries = Vec::new();
+        for found in list {
+            let span = found.span();
+            match found.into_inner() {
+                DeValue::Table(table) => entries.push(Entry {
+                    path: path.clone(),
+                    span,
+                    table,
+                }),
+                _ => {
+                    let got = self.written(&span);
+                    let text = format!("{path}: expected a section, written [[{path}]], got {got}");
+                    self.mistake(span, text);
+                }
+            }
+        }
+        entries
+    }
+
+    /// Reads an entry of such a list as a whole; none if it cannot be, which is a mistake.
+    pub fn entry<T: DeserializeOwned>(&mut self, entry: &Entry<'t>) -> Option<T> {
+        match entry.value() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let span = error.span().unwrap_or(entry.span.clone());
+                let text = plain(error.message(), &self.written(&span));
+                self.mistake(span, format!("{}: {text}", entry.path));
+                None
+            }
+        }
+    }
+
+    /// A key of an entry is a mistake; with `within` it is one of the section at that place of that list in the entry.
+    pub fn entry_mistake(
+        &mut self,
+        entry: &Entry<'t>,
+        within: Option<(&str, usize)>,
+        key: &str,
+        what: impl Display,
+    ) {
+        let place = match within {
+            Some((list, index)) => format!("{list}[{index}].{key}"),
+            None => key.to_owned(),
+        };
+        let span = entry.find(within, key).unwrap_or(entry.span.clone());
+        self.mistake(span, format!("{}.{place}: {what}", entry.path));
+    }
+
+    /// What serde cannot check of a value, or of several together: an error is a mistake of the first of these keys. It
+    /// is not told if one of them is a mistake by itself.
+    pub fn check<E: Display>(&mut self, keys: &[&'static str], outcome: Result<(), E>) {
+        let Err(what) = outcome else {
+            return;
+        };
+        let mistaken = |key: &&str| self.taken.get(key).is_some_and(|taken| taken.mistaken);
+        let Some(first) = keys.first().filter(|_| !keys.iter().any(mistaken)) else {
+            return;
+        };
+        let span = match self.taken.get_mut(first) {
+            Some(taken) => {
+                taken.mistaken = true;
+                taken.span.clone()
+            }
+            None => self.span.clone(),
+        };
+        self.mistake(span, format!("{}{first}: {what}", self.path));
+    }
+
+    /// The same of something that has to hold; if it does not, `what` is the mistake.
+    pub fn require(&mut self, keys: &[&'static str], holds: bool, what: &str) {
+        self.check(keys, holds.then_some(()).ok_or(what));
+    }
+
+    /// A key's smallest and largest value.
+    pub fn range<T: PartialOrd + Display>(
+        &mut self,
+        key: &'static str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) {
+        let (least, most) = (range.start(), range.end());
+        let text = format!("expected {least} to {most}, got {value}");
+        self.require(&[key], range.contains(&value), &text);
+    }
+
+    /// Takes a name out of the section.
+    fn take(&mut self, name: &'static str) -> Option<Spanned<DeValue<'t>>> {
+        self.known.push(name);
+        let value = self.table.remove(name)?;
+        let taken = Taken {
+            span: value.span(),
+            mistaken: false,
+        };
+        self.taken.insert(name, taken);
+        Some(value)
+    }
+
+    fn deserialize<T: DeserializeOwned>(&self, table: DeTable<'t>) -> Result<T, toml::de::Error> {
+        T::deserialize(Deserializer::from(Spanned::new(self.span.clone(), table)))
+    }
+
+    /// What serde says of a key's value, at `span`, is a mistake.
+    fn wrong(&mut self, name: &'static str, error: &toml::de::Error, span: Range<usize>) {
+        let span = error.span().unwrap_or(span);
+        let text = plain(error.message(), &self.written(&span));
+        if let Some(taken) = self.taken.get_mut(name) {
+            taken.mistaken = true;
+        }
+        self.mistake(span, format!("{}{name}: {text}", self.path));
+    }
+
+    /// A value as it stands in the file.
+    fn written(&self, span: &Range<usize>) -> String {
+        let text = self.text.get(span.clone()).unwrap_or_default();
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    fn mistake(&mut self, span: Range<usize>, text: String) {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = 1 + before.bytes().filter(|b| *b == b'\n').count();
+        self.mistakes.push(Mistake { line, text });
+    }
+
+    fn refuse_unknown(&mut self) {
+        for (name, _) in std::mem::take(&mut self.table) {
+            let path = &self.path;
+            let mut text = format!("{path}{name}: unknown key", name = name.get_ref());
+            if let Some(similar) = most_similar(name.get_ref(), &self.known) {
+                text.push_str(&format!("; did you mean {path}{similar}?"));
+            } else {
+                text.push_str(&format!("; there are {}", self.known.join(", ")));
+            }
+            self.mistake(name.span(), text);
+        }
+    }
+
+    fn into_mistakes(mut self) -> Vec<Mistake> {
+        self.mistakes.sort_by_key(|mistake| mistake.line);
+        self.mistakes.dedup();
+        self.mistakes
+    }
+}
+
+fn key(name: &'static str) -> Spanned<Cow<'static, str>> {
+    Spanned::new(0..0, Cow::Borrowed(name))
+}

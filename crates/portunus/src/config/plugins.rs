@@ -1,0 +1,64 @@
+//! `[plugins]`, and the sections of the plugins themselves.
+
+use portunus_core::PluginConfig;
+use portunus_core::configuration::{PrintError, Printed, Section, keys_of};
+use serde::{Deserialize, Serialize};
+
+use crate::plugins::PLUGINS;
+
+/// A plugin with what the file says of it.
+#[derive(Debug)]
+pub(crate) struct PluginSettings {
+    name: &'static str,
+    switch: Switch,
+    /// What it reads from its own section.
+    pub(crate) own: PluginConfig,
+}
+
+/// `[plugins.NAME]`: what is the same for all plugins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Switch {
+    enabled: bool,
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+impl PluginSettings {
+    /// Reads those of all plugins.
+    pub(crate) fn read_all(file: &mut Section<'_>) -> Vec<Self> {
+        let switches: Vec<Switch> = file.section("plugins", |plugins| {
+            let names = PLUGINS.iter().map(|plugin| plugin.name());
+            names
+                .map(|name| plugins.section(name, Section::keys))
+                .collect()
+        });
+        let settings = |(plugin, switch): (&portunus_core::Registration, Switch)| PluginSettings {
+            name: plugin.name(),
+            switch,
+            own: plugin.read(file),
+        };
+        PLUGINS.iter().zip(switches).map(settings).collect()
+    }
+
+    /// Writes those of all plugins.
+    pub(crate) fn print_all(settings: &[Self], printed: &mut Printed) -> Result<(), PrintError> {
+        for plugin in settings {
+            let section = format!("plugins.{}", plugin.name);
+            printed.section(&section, keys_of(&plugin.switch)?);
+        }
+        for plugin in settings {
+            printed.section(plugin.name, plugin.own.keys()?);
+        }
+        Ok(())
+    }
+
+    /// Whether clients can attach to it.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.switch.enabled
+    }
+}

@@ -1,0 +1,15 @@
+//! The plugins of this server. This is the only place that names them.
+
+use portunus_core::Registration;
+use portunus_echotest::EchoTest;
+use portunus_streaming::Streaming;
+use portunus_videocall::VideoCall;
+use portunus_videoroom::VideoRoom;
+
+/// All plugins, in the order in which clients are told of them.
+pub(crate) const PLUGINS: &[Registration] = &[
+    Registration::of::<EchoTest>(),
+    Registration::of::<VideoCall>(),
+    Registration::of::<Streaming>(),
+    Registration::of::<VideoRoom>(),
+];
