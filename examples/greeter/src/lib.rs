@@ -1,15 +1,36 @@
 //! A plugin in a crate of its own: it greets by name, and whoever connects.
 #![forbid(unsafe_code)]
 
+mod config;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
 use portunus_core::sdp::{AnswerOptions, Description};
 use portunus_core::{
-    Fields, Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply,
+    ConfiguredPlugin, Fields, Handle, HandleEvent, Message, Plugin, PluginContext, PluginHandle,
+    PluginInfo, Reply,
 };
 use serde_json::{Value, json};
 
+pub use config::GreeterConfig;
+
 /// The plugin: what clients attach to.
 #[derive(Debug)]
-pub struct Greeter;
+pub struct Greeter {
+    config: Arc<GreeterConfig>,
+}
+
+impl ConfiguredPlugin for Greeter {
+    const NAME: &'static str = "greeter";
+    type Config = GreeterConfig;
+    type Error = Infallible;
+
+    async fn from_config(config: GreeterConfig, _: PluginContext) -> Result<Self, Infallible> {
+        let config = Arc::new(config);
+        Ok(Greeter { config })
+    }
+}
 
 impl Plugin for Greeter {
     fn info(&self) -> PluginInfo {
@@ -23,14 +44,20 @@ impl Plugin for Greeter {
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        let config = self.config.clone();
         let name = "stranger".to_owned();
-        Box::new(Guest { handle, name })
+        Box::new(Guest {
+            handle,
+            config,
+            name,
+        })
     }
 }
 
 /// One client.
 struct Guest {
     handle: Handle,
+    config: Arc<GreeterConfig>,
     name: String,
 }
 
@@ -63,6 +90,8 @@ impl PluginHandle for Guest {
 
 impl Guest {
     fn greeting(&self) -> Value {
-        json!({ "greeting": format!("Hello, {}!", self.name) })
+        let GreeterConfig { greeting, times } = &*self.config;
+        let once = format!("{greeting}, {}!", self.name);
+        json!({ "greeting": vec![once; *times].join(" ") })
     }
 }

@@ -1,26 +1,74 @@
-//! A whole server with one plugin: ours. The argument is the port of its WebSocket, 8188 if there is none.
+//! A whole server with one plugin: ours. The argument is its configuration, with the sections `[websocket]` and
+//! `[greeter]`; without one it has its defaults.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::process::ExitCode;
 
-use portunus_api::{ApiConfig, Transports};
+use portunus_api::{ApiConfig, Transports, WebSocketConfig};
+use portunus_core::configuration::{self, Configuration, Section};
 use portunus_core::media::{MediaConfig, MediaPlane};
-use portunus_core::{CoreConfig, Gateway, ServerFacts};
+use portunus_core::record::Recorder;
+use portunus_core::{
+    CoreConfig, Gateway, Networks, PluginConfig, PluginContext, Registration, ServerFacts,
+};
 use portunus_greeter::Greeter;
 
+/// A server may have any number of these.
+const PLUGINS: &[Registration] = &[Registration::of::<Greeter>()];
+
+/// The sections of the file.
+struct Config {
+    websocket: WebSocketConfig,
+    plugins: Vec<PluginConfig>,
+}
+
+impl Config {
+    fn read(file: &mut Section<'_>) -> Self {
+        Config {
+            websocket: file.section("websocket", WebSocketConfig::read),
+            plugins: PLUGINS.iter().map(|plugin| plugin.read(file)).collect(),
+        }
+    }
+}
+
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let mut api = ApiConfig::default();
-    api.http.enabled = false;
-    let port = std::env::args().nth(1);
-    api.websocket.port = port.as_deref().unwrap_or("8188").parse()?;
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let text = match std::env::args_os().nth(1) {
+        Some(file) => std::fs::read_to_string(file)?,
+        None => String::new(),
+    };
+    match configuration::read(&text, Config::read) {
+        Ok(config) => serve(config).await?,
+        Err(mistakes) => {
+            mistakes.iter().for_each(|mistake| eprintln!("{mistake}"));
+            return Ok(ExitCode::from(2));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
     let any_port = MediaConfig {
         port: 0,
         ..MediaConfig::default()
     };
     let (media, events) = MediaPlane::start(any_port)?;
-    let (plugins, facts) = (vec![Arc::new(Greeter) as _], ServerFacts::default());
+    let context = PluginContext {
+        media: media.clone(),
+        recorder: Recorder::default(),
+        outgoing: Networks::default(),
+    };
+    let mut plugins = Vec::new();
+    for plugin in config.plugins {
+        plugins.push(plugin.start(context.clone()).await?);
+    }
+    let facts = ServerFacts::default();
     let gateway = Gateway::new(CoreConfig::default(), media, events, plugins, facts);
+    let mut api = ApiConfig {
+        websocket: config.websocket,
+        ..ApiConfig::default()
+    };
+    api.http.enabled = false;
     let transports = Transports::start(api, gateway.clone()).await?;
     let port = transports.ws().first().map_or(0, |address| address.port());
     println!("ws://localhost:{port} says hello; Ctrl-C ends it");

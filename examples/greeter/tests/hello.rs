@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -20,11 +22,20 @@ impl Drop for Server {
     }
 }
 
-/// Starts the server on a port that the kernel chooses; gives its URL.
-fn start() -> (Server, String) {
+/// A configuration's file, in a folder that goes with it.
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("greeter.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+/// Starts the server on a port that the kernel chooses, with this in its configuration; gives its URL.
+fn start(section: &str) -> (Server, String) {
+    let (_folder, path) = file(&format!("[websocket]\nport = 0\n{section}"));
     let program = env!("CARGO_BIN_EXE_portunus-greeter");
     let mut child = Command::new(program)
-        .arg("0")
+        .arg(path)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -35,9 +46,8 @@ fn start() -> (Server, String) {
     (Server(child), url.to_owned())
 }
 
-#[tokio::test]
-async fn says_hello() {
-    let (_server, url) = start();
+/// What the server replies to these bodies.
+async fn replies<const N: usize>(url: &str, bodies: [Value; N]) -> [Value; N] {
     let mut request = url.into_client_request().unwrap();
     let headers = request.headers_mut();
     headers.insert("Sec-WebSocket-Protocol", "janus-protocol".parse().unwrap());
@@ -64,13 +74,47 @@ async fn says_hello() {
             "handle_id": attached["data"]["id"], "body": body,
         })
     };
-    let reply = ask(message(json!({ "name": "Ada" }))).await;
-    assert_eq!(
-        reply["plugindata"]["data"],
-        json!({ "greeting": "Hello, Ada!" })
-    );
-    let reply = ask(message(json!({ "name": 7 }))).await;
-    assert_eq!(reply["error"]["code"], 462);
+    let mut replies = [const { Value::Null }; N];
+    for (reply, body) in replies.iter_mut().zip(bodies) {
+        *reply = ask(message(body)).await;
+    }
+    replies
+}
+
+#[tokio::test]
+async fn says_hello() {
+    let (_server, url) = start("");
+    let bodies = [json!({ "name": "Ada" }), json!({ "name": 7 })];
+    let [reply, refused] = replies(&url, bodies).await;
+    let greeting = json!({ "greeting": "Hello, Ada!" });
+    assert_eq!(reply["plugindata"]["data"], greeting);
+    assert_eq!(refused["error"]["code"], 462);
     let reason = "Invalid element type (name should be a string)";
-    assert_eq!(reply["error"]["reason"], reason);
+    assert_eq!(refused["error"]["reason"], reason);
+}
+
+#[tokio::test]
+async fn says_what_its_section_of_the_configuration_says() {
+    let (_server, url) = start("[greeter]\ngreeting = \"Welcome\"\ntimes = 2\n");
+    let [reply] = replies(&url, [json!({ "name": "Ada" })]).await;
+    let greeting = json!({ "greeting": "Welcome, Ada! Welcome, Ada!" });
+    assert_eq!(reply["plugindata"]["data"], greeting);
+}
+
+#[test]
+fn mistakes_in_its_section_are_told_with_those_of_other_sections() {
+    let text = "[greeter]\ngreting = \"Hi\"\ntimes = 4\n[websocket]\nport = -1\n[greter]\n";
+    let (_folder, path) = file(text);
+    let program = env!("CARGO_BIN_EXE_portunus-greeter");
+    let output = Command::new(program).arg(path).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    let expected = [
+        "line 2: greeter.greting: unknown key; did you mean greeter.greeting?",
+        "line 3: greeter.times: expected 1 to 3, got 4",
+        "line 5: websocket.port: expected a whole number from 0 to 65535, got -1",
+        "line 6: greter: unknown key; did you mean greeter?",
+    ];
+    assert_eq!(told, expected);
 }

@@ -1,0 +1,31 @@
+//! The plugin's section of the configuration, `[greeter]`.
+
+use portunus_core::configuration::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+/// What the plugin can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GreeterConfig {
+    /// What it says before a name.
+    pub greeting: String,
+    /// How often it says it, 1 to 3.
+    pub times: usize,
+}
+
+impl Default for GreeterConfig {
+    fn default() -> Self {
+        GreeterConfig {
+            greeting: "Hello".to_owned(),
+            times: 1,
+        }
+    }
+}
+
+impl Configuration for GreeterConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let greeter: Self = section.keys();
+        section.range("times", greeter.times, 1..=3);
+        greeter
+    }
+}
