@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::ceiling::Topology;
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::scenario::{ScenarioError, echo, load, room, streaming};
@@ -23,7 +24,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure what one core can do at most: a bare loop of encrypting and sending
-    Ceiling(ceiling::Options),
+    Ceiling(Box<ceiling::Options>),
     /// One source to many viewers, through the server's streaming plugin
     Streaming(Box<streaming::Options>),
     /// Peers that send media and get the same back, through the server's echo test plugin
@@ -47,17 +48,19 @@ enum Command {
 pub(crate) struct ScenarioFacts<'a> {
     pub(crate) traffic: &'a Traffic,
     pub(crate) profile: Option<ceiling::Profile>,
+    pub(crate) check_share: f64,
+    pub(crate) topology: Topology,
 }
 
 impl Cli {
     /// None if it is not a scenario.
     pub(crate) fn scenario(&self) -> Option<ScenarioFacts<'_>> {
-        let load = match &self.command {
-            Command::Streaming(options) => &options.load,
-            Command::Echo(options) => &options.load,
-            Command::Room(options) => &options.load,
-            Command::Star(options) => &options.load,
-            Command::Rooms(options) => &options.load,
+        let (load, topology) = match &self.command {
+            Command::Streaming(options) => (&options.load, options.topology()),
+            Command::Echo(options) => (&options.load, Topology::Echo),
+            Command::Room(options) => (&options.load, options.topology()),
+            Command::Star(options) => (&options.load, options.topology()),
+            Command::Rooms(options) => (&options.load, options.topology()),
             Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => {
                 return None;
             }
@@ -65,6 +68,8 @@ impl Cli {
         Some(ScenarioFacts {
             traffic: &load.traffic,
             profile: load.target.profile,
+            check_share: load.check_share,
+            topology,
         })
     }
 
@@ -118,5 +123,22 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_reference_names_each_option() {
+        let reference = include_str!("../../../docs/hammer.md");
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+        for subcommand in shown {
+            for option in subcommand.get_arguments() {
+                let Some(long) = option.get_long() else {
+                    continue;
+                };
+                let ends = [' ', '`', ','].map(|end| format!("--{long}{end}"));
+                let named = ends.iter().any(|text| reference.contains(text));
+                assert!(named, "{} --{long}", subcommand.get_name());
+            }
+        }
     }
 }

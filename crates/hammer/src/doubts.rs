@@ -2,7 +2,7 @@
 
 use crate::ceiling::UNDISTURBED;
 use crate::figures::{percent, time_us};
-use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample};
+use crate::record::{Criterion, DELIVERED_AT_LEAST, RunRecord, Sample};
 
 /// How much of a core the hypervisor may take.
 const STOLEN: f64 = 0.02;
@@ -32,17 +32,22 @@ fn of(run: &RunRecord) -> Vec<String> {
         doubts.push(NOT_OPTIMISED.to_owned());
     }
     if let Some(ceiling) = &run.ceiling {
-        if ceiling.delivered_share < DELIVERED_AT_LEAST {
-            let share = percent(ceiling.delivered_share);
-            doubts.push(format!(
-                "the ceiling's receiver counted only {share} of what was sent"
-            ));
-        }
-        if let Some(share) = ceiling.cpu_share.filter(|share| *share < UNDISTURBED) {
-            doubts.push(format!(
-                "the ceiling's loop had its core for only {} of the time",
-                percent(share)
-            ));
+        for criterion in Criterion::BOTH {
+            let (name, Some(bare)) = (criterion.name(), ceiling.of(criterion)) else {
+                continue;
+            };
+            if bare.delivered_share < DELIVERED_AT_LEAST {
+                let share = percent(bare.delivered_share);
+                doubts.push(format!(
+                    "of what the ceiling's loop sent {name} only {share} was counted"
+                ));
+            }
+            if let Some(share) = bare.cpu_share.filter(|share| *share < UNDISTURBED) {
+                doubts.push(format!(
+                    "the ceiling's loop {name} had its core for only {} of the time",
+                    percent(share)
+                ));
+            }
         }
     }
     for late in &run.lateness {
@@ -53,7 +58,7 @@ fn of(run: &RunRecord) -> Vec<String> {
             ));
         }
     }
-    let failed = run.steps.iter().find(|step| !step.carried);
+    let failed = run.steps.iter().find(|step| !step.in_time);
     if let Some(failed) = failed {
         let samples: Vec<&Sample> = run.samples_of(failed).collect();
         let busy = mean(&samples, |sample| {
@@ -62,7 +67,7 @@ fn of(run: &RunRecord) -> Vec<String> {
         if let Some(busy) = busy.filter(|busy| *busy < SPARE) {
             let busy = percent(busy);
             doubts.push(format!(
-                "the server's cores were only {busy} busy when not all was delivered any more"
+                "the server's cores were only {busy} busy when not all came in time any more"
             ));
         }
     }
@@ -110,8 +115,8 @@ mod tests {
             });
         }
         if let Some(ceiling) = &mut run.ceiling {
-            ceiling.cpu_share = Some(0.5);
-            ceiling.delivered_share = 0.9;
+            ceiling.in_time.cpu_share = Some(0.5);
+            ceiling.in_time.delivered_share = 0.9;
         }
         run.lateness = [100.0, 1_500.0]
             .into_iter()

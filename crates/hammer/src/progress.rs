@@ -49,10 +49,10 @@ impl Progress {
 
     /// A step that has ended: stays on the terminal.
     pub fn step(&self, step: &Step) {
-        let mark = if step.carried {
-            "carried"
-        } else {
-            "NOT carried"
+        let mark = match (step.in_time, step.carried) {
+            (true, _) => "carried in time",
+            (false, true) => "carried, but NOT in time",
+            (false, false) => "NOT carried",
         };
         let text = format!(
             "{} participants {mark}: {}, {} delivered",

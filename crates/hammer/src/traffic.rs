@@ -97,6 +97,14 @@ impl Traffic {
         Duration::from_secs(1) / self.fps
     }
 
+    /// What is in time arrives within this: the time between two frames, or without video between two audio packets.
+    pub fn interval(&self) -> Duration {
+        match self.video_bps {
+            0 => AUDIO_PERIOD,
+            _ => self.frame_period(),
+        }
+    }
+
     /// Packets that one viewer gets in a second: the mean over ten seconds.
     pub fn packets_per_s(&self) -> f64 {
         let frames = u64::from(self.fps) * 10;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use portunus_hammer::progress::Progress;
-use portunus_hammer::record::{RunRecord, Sample};
+use portunus_hammer::record::{Criterion, RunRecord, Sample};
 use portunus_hammer::scenario::{echo, room, streaming};
 use tempfile::TempDir;
 
@@ -231,11 +231,34 @@ fn a_share_of_what_is_carried_in_time_is_measured_once_more() {
     assert!(held.delivered_share > 0.97, "{held:?}");
     let delay = held.delay.expect("some of them decrypt");
     assert!(delay.count > 0 && held.calm.is_none(), "nobody watched");
+    assert_eq!(record.summary.at_all, None, "nobody looked for it");
     // Nothing arrives within a microsecond: the first step is the last.
     let record = stream(&server, &[ramp.as_slice(), &["0.001"]].concat());
     assert_eq!(record.summary.carried_participants, 0);
     let steps: Vec<u32> = record.steps.iter().map(|s| s.participants).collect();
     assert_eq!(steps, [10, 8], "{:?}", record.steps);
+}
+
+#[test]
+fn what_is_carried_at_all_is_looked_for_beyond_what_is_carried_in_time() {
+    let server = portunus();
+    // Nothing arrives within a microsecond, and all arrives.
+    let record = stream(
+        &server,
+        &["--ramp", "10", "--at-all", "--max-delay", "0.001"],
+    );
+    let summary = &record.summary;
+    assert_eq!(
+        (summary.criterion, summary.carried_participants),
+        (Criterion::InTime, 0)
+    );
+    let at_all = summary.at_all.as_ref().map(|most| most.participants);
+    let carried = record.steps.iter().filter(|step| step.carried);
+    let most = carried.map(|step| step.participants).max();
+    assert_eq!(at_all, most, "{:?}", record.steps);
+    // On a machine that runs other tests beside some may be late, and then counts for the next second.
+    let first = record.steps.first().expect("a step");
+    assert_eq!(first.carried, record.steps.len() > 1, "{:?}", record.steps);
 }
 
 #[test]

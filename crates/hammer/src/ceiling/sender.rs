@@ -1,49 +1,47 @@
-//! The bare loop: seal and send, as fast as it goes.
+//! The bare loop: seal and send, as fast as it goes, or in the rhythm of sources.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::CeilingError;
 use aws_lc_rs::error::Unspecified;
 use nix::time::{ClockId, clock_gettime};
 use portunus_udp::{SendBatch, SendCounters};
 
+use super::CeilingError;
 use super::cipher::{Cipher, Profile};
-use crate::traffic::{AUDIO_PERIOD, RTP_HEADER_BYTES, Traffic};
+use super::plan::{Datagram, Plan};
+use super::topology::Graph;
+use crate::source::{Due, spread};
+use crate::traffic::{AUDIO_PERIOD, PACKET_BYTES, RTP_HEADER_BYTES, Traffic};
 
 /// A message of sendmmsg costs more than its part of the arena; so many are always enough.
 const MESSAGES: usize = 1_024;
+/// Viewers between two looks at the clock.
+const LOOK: usize = 256;
 
-/// Everything that is sent.
+/// Everything that is sent to.
 #[derive(Debug)]
 pub(super) struct Sender {
     socket: UdpSocket,
-    viewers: Vec<Viewer>,
-    schedule: Vec<Burst>,
+    connections: Vec<Connection>,
     payload: Vec<u8>,
     tag_bytes: usize,
-    /// Where the schedule goes on.
-    next: usize,
 }
 
 #[derive(Debug)]
-struct Viewer {
+struct Connection {
     cipher: Cipher,
     to: SocketAddr,
     ssrc: u32,
     sequence: u64,
 }
 
-/// What each viewer gets at one time: a frame or an audio packet, as sizes of RTP packets.
-#[derive(Debug)]
-struct Burst(Vec<usize>);
-
 /// What a run of the loop sent, and how long it took for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sent {
     pub(super) packets: u64,
-    pub(super) bytes: u64,
-    pub(super) calls: u64,
     pub(super) dropped: u64,
     pub(super) took: Duration,
     pub(super) took_sending: Duration,
@@ -51,93 +49,229 @@ pub(super) struct Sent {
     pub(super) cpu: Duration,
 }
 
+/// How messages are given to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Batching {
+    /// Bytes that are sealed between two system calls.
+    pub(super) bytes: usize,
+    /// Packets of one size leave as one message.
+    pub(super) gso: bool,
+}
+
+/// What a source does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    Frame,
+    Audio,
+}
+
 impl Sender {
-    /// To a viewer at each of `to`.
+    /// To a connection at each of `to`.
     pub(super) fn new(
         socket: UdpSocket,
         to: &[SocketAddr],
         profile: Profile,
-        traffic: &Traffic,
     ) -> Result<Self, CeilingError> {
-        let viewer = |(number, to): (u32, &SocketAddr)| {
-            Ok(Viewer {
+        let connection = |(number, to): (u32, &SocketAddr)| {
+            Ok(Connection {
                 cipher: profile.cipher(number).map_err(|_| CeilingError::Crypto)?,
                 to: *to,
-                ssrc: number,
+                ssrc: number << 10,
                 sequence: 1,
             })
         };
-        let viewers: Result<_, CeilingError> = (0..).zip(to).map(viewer).collect();
-        let schedule = schedule(traffic);
-        let largest = schedule.iter().flat_map(|burst| &burst.0).max();
+        let connections: Result<_, CeilingError> = (0..).zip(to).map(connection).collect();
         Ok(Self {
             socket,
-            viewers: viewers?,
-            payload: (0..largest.copied().unwrap_or_default())
-                .map(|n| n as u8)
-                .collect(),
-            schedule,
+            connections: connections?,
+            payload: (0..PACKET_BYTES).map(|n| n as u8).collect(),
             tag_bytes: profile.tag_bytes(),
-            next: 0,
         })
     }
 
-    /// Seals up to `batch_bytes` before each system call, for about `duration`.
+    /// Sends the plan to all, again and again, without a pause, for about `duration`.
     pub(super) fn run(
         &mut self,
-        batch_bytes: usize,
-        joined: bool,
+        plan: &Plan,
+        batching: Batching,
         duration: Duration,
     ) -> Result<Sent, CeilingError> {
-        let mut batch = SendBatch::new(batch_bytes, MESSAGES, joined);
-        let mut sent = Sent::default();
-        let cpu = thread_cpu()?;
-        let start = Instant::now();
-        while sent.took < duration {
-            let Some(Burst(sizes)) = self.schedule.get(self.next) else {
-                self.next = 0;
-                continue;
-            };
-            self.next += 1;
-            for viewer in &mut self.viewers {
-                let to = batch.destination(None, viewer.to);
-                for (at, size) in sizes.iter().enumerate() {
-                    let len = size + self.tag_bytes;
-                    if batch.is_full() {
-                        sent.flush(&mut batch, &self.socket)?;
+        let mut out = Out::new(&self.socket, batching, &self.payload, self.tag_bytes)?;
+        'all: loop {
+            for window in &plan.windows {
+                for connections in self.connections.chunks_mut(LOOK) {
+                    for connection in connections {
+                        out.write(connection, window)?;
                     }
-                    let room = batch.room(&self.socket);
-                    let datagram = room.get_mut(..len).unwrap_or_default();
-                    let marker = at + 1 == sizes.len();
-                    let written = viewer.write(marker, &self.payload, datagram);
-                    written.map_err(|_| CeilingError::Crypto)?;
-                    batch.commit(len, &to);
+                    if out.start.elapsed() >= duration {
+                        break 'all;
+                    }
                 }
-                // A frame leaves as it comes: it is not joined to the next one of an only viewer.
-                batch.part();
             }
-            sent.took = start.elapsed();
+            if plan.windows.is_empty() || self.connections.is_empty() {
+                break;
+            }
         }
-        sent.flush(&mut batch, &self.socket)?;
-        sent.took = start.elapsed();
-        sent.cpu = thread_cpu()?.saturating_sub(cpu);
-        Ok(sent)
+        out.finish()
+    }
+
+    /// Sends each frame when it is due, in the rhythm of `graph`'s sources, for `duration`.
+    pub(super) fn pace(
+        &mut self,
+        traffic: &Traffic,
+        graph: &Graph,
+        plan: &Plan,
+        batching: Batching,
+        duration: Duration,
+    ) -> Result<Sent, CeilingError> {
+        let mut out = Out::new(&self.socket, batching, &self.payload, self.tag_bytes)?;
+        let end = out.start + duration;
+        let mut dues = BinaryHeap::new();
+        for source in 0..graph.sources.len() {
+            let phase = spread(source as u64);
+            let mut add = |next, period| {
+                let due = Due::in_phase(out.start, phase, period, out.start);
+                dues.push(Reverse((due.at(), source, next, period)));
+            };
+            if traffic.video_bps > 0 {
+                add(Next::Frame, traffic.frame_period());
+            }
+            if traffic.audio_bps > 0 {
+                add(Next::Audio, AUDIO_PERIOD);
+            }
+        }
+        let audio = [Datagram {
+            bytes: traffic.audio_packet_bytes(),
+            feed: 0,
+            marker: true,
+            last: true,
+        }];
+        let frames: Vec<&[Datagram]> = plan.windows.iter().map(|window| frame(window)).collect();
+        let mut frame_of = vec![0; graph.sources.len()];
+        while let Some(Reverse((at, source, next, period))) = dues.pop() {
+            let now = Instant::now();
+            if at >= end || now >= end {
+                break;
+            }
+            if at > now {
+                out.flush()?;
+                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            }
+            let datagrams = match (next, frame_of.get_mut(source)) {
+                (Next::Frame, Some(number)) => {
+                    *number = (*number + 1) % frames.len().max(1);
+                    frames.get(*number).copied().unwrap_or_default()
+                }
+                _ => &audio,
+            };
+            for connection in graph.sources.get(source).into_iter().flatten() {
+                if let Some(connection) = self.connections.get_mut(*connection as usize) {
+                    out.write(connection, datagrams)?;
+                }
+            }
+            dues.push(Reverse((at + period, source, next, period)));
+        }
+        out.finish()
     }
 }
 
-impl Viewer {
+/// The video of a window with one frame of one feed.
+fn frame(window: &[Datagram]) -> &[Datagram] {
+    let message = window.split_inclusive(|datagram| datagram.last).next();
+    message.unwrap_or_default()
+}
+
+/// A run of the loop under way.
+struct Out<'a> {
+    batch: SendBatch,
+    socket: &'a UdpSocket,
+    payload: &'a [u8],
+    tag_bytes: usize,
+    start: Instant,
+    cpu: Duration,
+    took_sending: Duration,
+}
+
+impl<'a> Out<'a> {
+    fn new(
+        socket: &'a UdpSocket,
+        batching: Batching,
+        payload: &'a [u8],
+        tag_bytes: usize,
+    ) -> Result<Self, CeilingError> {
+        Ok(Self {
+            batch: SendBatch::new(batching.bytes, MESSAGES, batching.gso),
+            socket,
+            payload,
+            tag_bytes,
+            cpu: thread_cpu()?,
+            start: Instant::now(),
+            took_sending: Duration::ZERO,
+        })
+    }
+
+    /// Seals these packets for a connection.
+    #[inline]
     fn write(
         &mut self,
-        marker: bool,
+        connection: &mut Connection,
+        datagrams: &[Datagram],
+    ) -> Result<(), CeilingError> {
+        let to = self.batch.destination(None, connection.to);
+        for datagram in datagrams {
+            let len = datagram.bytes + self.tag_bytes;
+            if self.batch.is_full() {
+                self.flush()?;
+            }
+            let room = self.batch.room(self.socket);
+            let room = room.get_mut(..len).unwrap_or_default();
+            let written = connection.write(datagram, self.payload, room);
+            written.map_err(|_| CeilingError::Crypto)?;
+            self.batch.commit(len, &to);
+            if datagram.last {
+                self.batch.part();
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), CeilingError> {
+        let start = Instant::now();
+        self.batch.flush(self.socket);
+        self.took_sending += start.elapsed();
+        let error = self.batch.take_error();
+        error.map_or(Ok(()), |error| Err(CeilingError::Send(error)))
+    }
+
+    fn finish(mut self) -> Result<Sent, CeilingError> {
+        self.flush()?;
+        let SendCounters {
+            datagrams, dropped, ..
+        } = self.batch.counters();
+        Ok(Sent {
+            packets: datagrams,
+            dropped,
+            took: self.start.elapsed(),
+            took_sending: self.took_sending,
+            cpu: thread_cpu()?.saturating_sub(self.cpu),
+        })
+    }
+}
+
+impl Connection {
+    #[inline]
+    fn write(
+        &mut self,
+        packet: &Datagram,
         payload: &[u8],
         datagram: &mut [u8],
     ) -> Result<(), Unspecified> {
         let (header, sealed) = datagram
             .split_first_chunk_mut::<RTP_HEADER_BYTES>()
             .ok_or(Unspecified)?;
-        let [ssrc_0, ssrc_1, ssrc_2, ssrc_3] = self.ssrc.to_be_bytes();
+        let [ssrc_0, ssrc_1, ssrc_2, ssrc_3] = (self.ssrc | packet.feed & 0x3FF).to_be_bytes();
         let [.., sequence_0, sequence_1] = self.sequence.to_be_bytes();
-        let kind = 96 | u8::from(marker) << 7;
+        let kind = 96 | u8::from(packet.marker) << 7;
         *header = [
             0x80, kind, sequence_0, sequence_1, 0, 0, 0, 0, ssrc_0, ssrc_1, ssrc_2, ssrc_3,
         ];
@@ -154,46 +288,8 @@ impl Viewer {
     }
 }
 
-impl Sent {
-    fn flush(&mut self, batch: &mut SendBatch, socket: &UdpSocket) -> Result<(), CeilingError> {
-        let start = Instant::now();
-        batch.flush(socket);
-        self.took_sending += start.elapsed();
-        let SendCounters {
-            datagrams,
-            bytes,
-            calls,
-            dropped,
-            ..
-        } = batch.counters();
-        self.packets = datagrams;
-        self.bytes = bytes;
-        self.calls = calls;
-        self.dropped = dropped;
-        batch
-            .take_error()
-            .map_or(Ok(()), |error| Err(CeilingError::Send(error)))
-    }
-}
-
 fn thread_cpu() -> Result<Duration, CeilingError> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map(Duration::from)
         .map_err(|error| CeilingError::Send(error.into()))
-}
-
-/// Two seconds of frames and audio packets in the order of their times.
-fn schedule(traffic: &Traffic) -> Vec<Burst> {
-    let seconds = Duration::from_secs(2);
-    let frames = (0..).map(|n: u64| (traffic.frame_period() * n as u32, traffic.frame(n)));
-    let mut bursts: Vec<_> = frames.take_while(|(at, _)| *at < seconds).collect();
-    if traffic.audio_bps > 0 {
-        let packets = (0..)
-            .map(|n| AUDIO_PERIOD * n)
-            .take_while(|at| *at < seconds);
-        bursts.extend(packets.map(|at| (at, vec![traffic.audio_packet_bytes()])));
-    }
-    bursts.sort_by_key(|(at, _)| *at);
-    let bursts = bursts.into_iter().map(|(_, sizes)| Burst(sizes));
-    bursts.filter(|burst| !burst.0.is_empty()).collect()
 }

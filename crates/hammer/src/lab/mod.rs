@@ -25,7 +25,7 @@ use crate::ceiling::{self, CeilingError};
 use crate::cli::Cli;
 use crate::namespace::{Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
-use crate::record::{Ceiling, Lateness, ReadError, Report, RunRecord};
+use crate::record::{BareLoop, Ceiling, Criterion, Lateness, ReadError, Report, RunRecord};
 use crate::report::{self, ReportError};
 use crate::viewer::Addresses;
 use crate::{doubts, figures, lateness};
@@ -56,9 +56,13 @@ pub struct Options {
     /// The cores that the load comes from
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1")]
     load_cores: Vec<usize>,
-    /// How long the ceiling is measured before each round, in seconds; 0: neither it nor how late the cores answer
+    /// How long each of the two ceilings is measured before each round, in seconds; 0: neither they nor how late the cores
+    /// answer
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = ceiling::seconds_or_none)]
     ceiling: f64,
+    /// How long the ceiling's loop is measured with the participants of each step that was carried, in seconds; 0: not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = ceiling::seconds_or_none)]
+    efficiency: f64,
     /// Each participant has a socket, instead of an address of its own and a socket with the others
     #[arg(long)]
     own_sockets: bool,
@@ -221,8 +225,8 @@ impl PlannedScenario {
             duration: options.ceiling,
             server_core: options.server_cores.first().copied().unwrap_or_default(),
             load_core: options.load_cores.first().copied().unwrap_or_default(),
-            profile: scenario.profile.unwrap_or_default(),
-            ..ceiling::Options::of(scenario.traffic.clone())
+            own_sockets: options.own_sockets,
+            ..ceiling::Options::of(&scenario)
         });
         Ok(Self {
             words,
@@ -248,7 +252,6 @@ fn heading(scenario: &[String]) -> String {
 }
 
 /// The bare machine, as a server finds it.
-#[derive(Clone)]
 struct Bare {
     ceiling: Ceiling,
     lateness: Vec<Lateness>,
@@ -275,7 +278,11 @@ impl Lab<'_> {
                     let log = logs.join(scenario.log(&spec.name, round));
                     let mut runs = self.run(spec, scenario, &log)?;
                     for run in &mut runs {
-                        complete(run, round, machine.clone());
+                        run.round = round;
+                        if let Some(machine) = &machine {
+                            self.compare(run, scenario, machine)?;
+                        }
+                        doubts::add(run);
                     }
                     report.runs.extend(runs);
                     // What is there stays, whatever happens to the rest.
@@ -304,12 +311,62 @@ impl Lab<'_> {
         let lateness = lateness::measure(&cores.concat(), WATCHED)?;
         progress.note("measuring what the core can do at most");
         let ceiling = ceiling::measure(options, Some(&self.link))?;
-        let rate = figures::bits_per_s(ceiling.delivered_bps);
-        progress.keep(&format!(
-            "{rate}, enough for {} viewers",
-            figures::count(ceiling.viewers)
-        ));
+        for criterion in Criterion::BOTH {
+            if let Some(bare) = ceiling.of(criterion) {
+                progress.keep(&format!(
+                    "{}: {}, enough for {} participants",
+                    criterion.name(),
+                    figures::bits_per_s(bare.delivered_bps),
+                    figures::count(bare.participants.unwrap_or(bare.viewers))
+                ));
+            }
+        }
         Ok(Some(Bare { ceiling, lateness }))
+    }
+
+    /// Adds the ceilings, and what the bare loop needs for the participants of each step that was carried: of more than it has
+    /// in time, when it joins frames.
+    fn compare(
+        &self,
+        run: &mut RunRecord,
+        scenario: &PlannedScenario,
+        machine: &Bare,
+    ) -> Result<(), LabError> {
+        let Bare { ceiling, lateness } = machine;
+        if let Some(options) = scenario
+            .ceiling
+            .as_ref()
+            .filter(|_| self.options.efficiency > 0.0)
+        {
+            self.check()?;
+            let progress = Progress::start("ceiling");
+            progress.note("measuring what the bare loop needs for as many");
+            let options = ceiling::Options {
+                duration: self.options.efficiency,
+                ..options.clone()
+            };
+            let in_time = run.steps.iter().filter(|step| step.in_time);
+            let mut participants: Vec<u32> = in_time.map(|step| step.participants).collect();
+            participants.sort_unstable();
+            participants.dedup();
+            participants.retain(|participants| *participants > 0);
+            let loads = ceiling::loads(&options, Some(&self.link), ceiling, &participants)?;
+            let in_time = ceiling.in_time.participants.unwrap_or_default();
+            let late = ceiling.at_all.as_ref().map(BareLoop::cpu_ns_per_packet);
+            for step in run.steps.iter_mut().filter(|step| step.carried) {
+                let mut loads = loads.iter();
+                let of = loads.find(|load| load.participants == step.participants);
+                step.loop_cpu_ns_per_packet = match step.in_time {
+                    true => of.map(|load| load.cpu_ns_per_packet),
+                    // Where the loop would be in time, something else than work was the reason.
+                    false => late.filter(|_| f64::from(step.participants) > in_time),
+                };
+            }
+        }
+        run.lateness.clone_from(lateness);
+        run.ceiling = Some(ceiling.clone());
+        run.compare();
+        Ok(())
     }
 
     /// Starts a server, runs the scenario against it, and stops it.
@@ -376,15 +433,4 @@ impl Lab<'_> {
             false => Ok(()),
         }
     }
-}
-
-/// Adds what only the lab knows.
-fn complete(run: &mut RunRecord, round: u32, machine: Option<Bare>) {
-    run.round = round;
-    if let Some(Bare { ceiling, lateness }) = machine {
-        run.lateness = lateness;
-        run.summary.ceiling_share = Some(run.summary.carried_pps / ceiling.delivered_pps.max(1.0));
-        run.ceiling = Some(ceiling);
-    }
-    doubts::add(run);
 }

@@ -5,6 +5,8 @@
 //! counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was not measured is
 //! `None`, never 0.
 
+mod carried;
+mod ceiling;
 mod file;
 
 use std::collections::BTreeMap;
@@ -13,14 +15,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::stalls::Stalls;
+pub use carried::{Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best};
+pub use ceiling::{BareLoad, BareLoop, Ceiling};
 pub use file::ReadError;
 
 /// The form of the records that this version writes. Fields may be added within a form; a field that
 /// goes or changes its meaning makes a new one.
 pub const FORM: u32 = 1;
-
-/// The share of expected packets that has to arrive for a number of participants to count as carried.
-pub const DELIVERED_AT_LEAST: f64 = 0.995;
 
 /// All runs of one call of hammer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,30 +105,6 @@ pub struct Machine {
     pub cores: u32,
     /// The kernel's release.
     pub kernel: String,
-}
-
-/// What a bare loop of encrypting and sending reached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ceiling {
-    /// The SRTP profile, by its name in OpenSSL.
-    pub srtp_profile: String,
-    /// What arrived, UDP payload.
-    pub delivered_bps: f64,
-    /// What arrived.
-    pub delivered_pps: f64,
-    /// Arrived of sent.
-    pub delivered_share: f64,
-    /// Viewers of the same traffic that this would be enough for.
-    pub viewers: f64,
-    /// Time for one packet's header and encryption.
-    pub crypto_ns: f64,
-    /// Time for one packet's part of the system calls.
-    pub send_ns: f64,
-    /// Bytes that were encrypted between two system calls: the fastest of those tried.
-    pub batch_bytes: u64,
-    /// How much of the time the loop had its core; what is missing went to something else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu_share: Option<f64>,
 }
 
 /// How late a core answers by itself: the least delay that anything on it can have.
@@ -314,8 +291,14 @@ pub struct Step {
     pub received_bps: f64,
     /// What arrived.
     pub received_pps: f64,
-    /// Whether it counts as carried: [`DELIVERED_AT_LEAST`] arrived, and half of it in time if a time was set.
+    /// Whether it counts as carried at all: [`DELIVERED_AT_LEAST`] arrived.
     pub carried: bool,
+    /// Whether it counts as carried in time, too ([`Criterion::InTime`]).
+    #[serde(default)]
+    pub in_time: bool,
+    /// CPU time of the bare loop for each packet, with the same participants and what they get.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_cpu_ns_per_packet: Option<f64>,
     /// CPU time of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_cores: Option<f64>,
@@ -358,6 +341,12 @@ pub struct Calm {
 /// The figures that a run is quoted with.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// What the figures of carried participants mean: in time, but in records of older versions.
+    #[serde(default)]
+    pub criterion: Criterion,
+    /// The most that were carried at all, if that was looked for; [`Summary::most`] gives both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_all: Option<Carried>,
     /// The most participants in a step that was carried; 0 if none was.
     pub carried_participants: u32,
     /// PeerConnections in that step, those included that publish.
@@ -415,9 +404,12 @@ pub struct Summary {
     /// The same in times between two frames; 1 is none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_gap_frames: Option<f64>,
-    /// [`Self::carried_pps`] of the ceiling's.
+    /// [`Self::carried_pps`] of the ceiling's by the same criterion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_share: Option<f64>,
+    /// The bare loop's CPU time for each packet of the server's, with these participants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efficiency_share: Option<f64>,
     /// What was measured once more with a share of the most that were carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
@@ -438,6 +430,9 @@ pub struct Held {
     /// CPU time of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_cores: Option<f64>,
+    /// The bare loop's CPU time for each packet of the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efficiency_share: Option<f64>,
     /// From the source's sending to a participant's receiving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delays>,

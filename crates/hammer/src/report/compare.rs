@@ -1,9 +1,9 @@
 //! Scenarios that differ by one option only, side by side.
 
-use super::table::{Entry, Table, entry, share_per_core};
+use super::table::{Entry, Table, entry, share_of_bare};
 use super::view::{Group, Section, Spread};
 use crate::figures::{bits_per_s, count, percent};
-use crate::record::Scenario;
+use crate::record::{Carried, Criterion, Scenario};
 
 /// The option that may differ.
 const OPTION: &str = "sizes";
@@ -53,7 +53,7 @@ fn of(sections: &[&Section<'_>]) -> Option<Comparison> {
         "throughput",
         "of the first",
         "of ceiling",
-        "per core, of ceiling\u{2019}s",
+        "of loop\u{2019}s efficiency",
     ];
     let mut table = Table {
         headings: headings.map(str::to_owned).to_vec(),
@@ -74,17 +74,17 @@ fn of(sections: &[&Section<'_>]) -> Option<Comparison> {
                 .push(row(group, &value(section.scenario), of_first));
         }
     }
-    if let Some(of_first) = ceiling_pps(base) {
+    for criterion in Criterion::BOTH {
+        let pps = |section: &Section<'_>| section.bare(criterion, |bare| bare.delivered_pps);
         let ceilings = sections.iter().filter_map(|section| {
-            let share = ceiling_pps(section)?.median / of_first.median;
-            let throughput = text(bits_per_s(section.ceiling_bps()?.median));
-            let ratio = text(percent(share));
+            let share = pps(section)?.median / pps(base)?.median;
+            let bps = section.bare(criterion, |bare| bare.delivered_bps)?;
             Some(vec![
-                text("ceiling"),
-                text(value(section.scenario)),
+                Entry::of(format!("ceiling {}", criterion.name())),
+                Entry::of(value(section.scenario)),
                 Entry::default(),
-                throughput,
-                ratio,
+                Entry::of(bits_per_s(bps.median)),
+                Entry::of(percent(share)),
             ])
         });
         table.rows.extend(ceilings);
@@ -104,34 +104,23 @@ fn row(group: &Group<'_>, value: &str, of_first: Option<Spread>) -> Vec<Entry> {
         .zip(of_first)
         .map(|(carried, first)| carried.median / first.median);
     let ratio = ratio.filter(|ratio| ratio.is_finite());
+    let criterion = group.criteria().next().unwrap_or_default();
+    let of_bare = |figure: fn(&Carried) -> Option<f64>| {
+        let share = group.most(criterion, figure);
+        share.map_or_else(Entry::default, |share| share_of_bare(share, criterion))
+    };
     vec![
-        text(group.name),
-        text(value),
+        Entry::of(group.name),
+        Entry::of(value),
         cell(
             group.summary(|s| Some(s.carried_participants.into())),
             &count,
         ),
         cell(group.summary(|s| Some(s.carried_bps)), &bits_per_s),
-        text(ratio.map(percent).unwrap_or_default()),
-        cell(group.summary(|s| s.ceiling_share), &percent),
-        cell(group.figure(share_per_core), &percent),
+        Entry::of(ratio.map(percent).unwrap_or_default()),
+        of_bare(|most| most.ceiling_share),
+        of_bare(|most| most.efficiency_share),
     ]
-}
-
-fn ceiling_pps(section: &Section<'_>) -> Option<Spread> {
-    Spread::of(
-        section
-            .ceilings()
-            .into_iter()
-            .map(|ceiling| ceiling.delivered_pps),
-    )
-}
-
-fn text(text: impl Into<String>) -> Entry {
-    Entry {
-        text: text.into(),
-        spread: None,
-    }
 }
 
 fn value(scenario: &Scenario) -> String {
@@ -185,7 +174,7 @@ mod tests {
         assert_eq!(texts(&rows[0])[..2], ["portunus", "equal"]);
         assert_eq!(texts(&rows[1])[..2], ["portunus", "almost-equal"]);
         assert_eq!((&*rows[0][4].text, &*rows[1][4].text), ("100 %", "90.0 %"));
-        assert_eq!(rows.len(), 6, "two servers and the ceiling");
+        assert_eq!(rows.len(), 8, "two servers and two ceilings");
         assert!(comparisons[0].heading().ends_with("equal"));
     }
 }

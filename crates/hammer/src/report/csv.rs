@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::record::{Report, RunRecord, Sample};
+use crate::record::{Criterion, Report, RunRecord, Sample, Step};
 use crate::stalls::Stalls;
 
 /// A column: its name and what stands in it; nothing where nothing was measured.
 type Column = (&'static str, fn(&RunRecord, &Sample) -> Option<String>);
 
-const COLUMNS: [Column; 37] = [
+const COLUMNS: [Column; 42] = [
     ("scenario", |run, _| text(&run.scenario.name)),
     ("server", |run, _| text(&run.server.name)),
     ("round", |run, _| Some(run.round.to_string())),
@@ -88,7 +88,38 @@ const COLUMNS: [Column; 37] = [
     ("load_slow_ms", |run, s| {
         of_cores(run, s, false, |stalls| stalls.slow_ms)
     }),
+    ("carried", |run, s| Some(carried(run, s)?.to_owned())),
+    ("efficiency_share", |run, s| {
+        number(step_of(run, s)?.efficiency_share())
+    }),
+    ("loop_cpu_ns_per_packet", |run, s| {
+        number(step_of(run, s)?.loop_cpu_ns_per_packet)
+    }),
+    ("ceiling_in_time_bps", |run, _| {
+        ceiling_bps(run, Criterion::InTime)
+    }),
+    ("ceiling_at_all_bps", |run, _| {
+        ceiling_bps(run, Criterion::AtAll)
+    }),
 ];
+
+/// The time of constant load that a second lies in.
+fn step_of<'a>(run: &'a RunRecord, sample: &Sample) -> Option<&'a Step> {
+    let mut steps = run.steps.iter();
+    steps.find(|step| sample.at_s > step.start_s && sample.at_s <= step.end_s)
+}
+
+/// Whether that load was carried: in time, or at all, or not.
+fn carried(run: &RunRecord, sample: &Sample) -> Option<&'static str> {
+    let step = step_of(run, sample)?;
+    let mut met = Criterion::BOTH.into_iter();
+    let met = met.find(|criterion| step.meets(*criterion));
+    Some(met.map_or("no", Criterion::name))
+}
+
+fn ceiling_bps(run: &RunRecord, criterion: Criterion) -> Option<String> {
+    number(Some(run.ceiling.as_ref()?.of(criterion)?.delivered_bps))
+}
 
 /// For how long cores stood still or were slow, the server's or the others; none if nobody watched.
 fn of_cores(

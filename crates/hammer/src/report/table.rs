@@ -3,7 +3,7 @@
 use super::compare;
 use super::view::{Group, Section, Spread, sections};
 use crate::figures::{bits_per_s, bytes, count, digits, percent, ratio, time_us};
-use crate::record::{Calm, Report, RunRecord, Summary};
+use crate::record::{BareLoop, Calm, Carried, Criterion, Report, RunRecord, Summary};
 
 /// A column: its heading and a server's entry.
 struct Column {
@@ -11,7 +11,8 @@ struct Column {
     entry: Box<Fill>,
 }
 
-type Fill = dyn Fn(&Group<'_>) -> Option<Entry>;
+/// A server's entry in the row of what was carried by a criterion.
+type Fill = dyn Fn(&Group<'_>, Criterion) -> Option<Entry>;
 
 /// What stands in a table: the figure and, with several rounds, how it spreads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,37 +50,39 @@ pub fn table(report: &Report) -> String {
     text
 }
 
-/// The table of a section. Columns that would be empty are left out.
+/// The table of a section: a row for what each server carried in time, and one for what it carried at all if that was looked
+/// for. Columns that would be empty are left out.
 pub(super) fn of(section: &Section<'_>) -> Table {
     let columns = columns(section);
     let mut table = Table::default();
+    let lines = || {
+        let groups = section.servers.iter();
+        groups.flat_map(|group| group.criteria().map(move |criterion| (group, criterion)))
+    };
     let used: Vec<&Column> = columns
         .iter()
         .filter(|column| {
-            section
-                .servers
-                .iter()
-                .any(|group| (column.entry)(group).is_some())
+            lines().any(|(group, criterion)| (column.entry)(group, criterion).is_some())
         })
         .collect();
     table.headings.push("server".to_owned());
+    table.headings.push("carried".to_owned());
     table
         .headings
         .extend(used.iter().map(|column| column.heading.clone()));
-    if let Some(row) = ceiling_row(section, &used) {
-        table.rows.push(row);
+    for criterion in Criterion::BOTH {
+        table.rows.extend(ceiling_row(section, &used, criterion));
     }
-    for group in &section.servers {
+    for (group, criterion) in lines() {
         let name = Entry {
             text: group.name.to_owned(),
             spread: group.version().map(str::to_owned),
         };
         let entries = used
             .iter()
-            .map(|column| (column.entry)(group).unwrap_or_default());
-        table
-            .rows
-            .push(std::iter::once(name).chain(entries).collect());
+            .map(|column| (column.entry)(group, criterion).unwrap_or_default());
+        let first = [name, Entry::of(criterion.name())];
+        table.rows.push(first.into_iter().chain(entries).collect());
     }
     table
 }
@@ -88,47 +91,60 @@ const PARTICIPANTS: &str = "participants";
 const THROUGHPUT: &str = "throughput";
 const OF_CEILING: &str = "of ceiling";
 const PER_CORE: &str = "per core";
-const OF_CEILING_PER_CORE: &str = "of ceiling\u{2019}s";
+const DELIVERED: &str = "delivered";
 
 fn columns(section: &Section<'_>) -> Vec<Column> {
     let mut columns = vec![
-        column(PARTICIPANTS, count, |s| Some(s.carried_participants.into())),
-        column("connections", count, |s| {
+        most(PARTICIPANTS, count, |m| Some(m.participants.into())),
+        most("connections", count, |m| {
             // Where each participant has one, that is said already.
-            let several = s.peer_connections > s.carried_participants;
-            several.then_some(s.peer_connections.into())
+            let several = m.peer_connections > m.participants;
+            several.then_some(m.peer_connections.into())
         }),
-        column(THROUGHPUT, bits_per_s, |s| Some(s.carried_bps)),
-        column(OF_CEILING, percent, |s| s.ceiling_share),
+        most(THROUGHPUT, bits_per_s, |m| Some(m.received_bps)),
+        of_bare(OF_CEILING, |m| m.ceiling_share),
     ];
-    let peer = section.peer().and_then(|peer| {
-        let carried = peer.summary(|s| Some(s.carried_pps))?.median;
-        Some((peer.name.to_owned(), carried)).filter(|_| carried > 0.0)
-    });
-    if let Some((name, carried)) = peer {
-        columns.push(column(&format!("vs {name}"), ratio, move |s| {
-            Some(s.carried_pps / carried)
-        }));
+    if let Some(peer) = section.peer() {
+        let carried = Criterion::BOTH.map(|criterion| {
+            let pps = peer.most(criterion, |m| Some(m.received_pps))?;
+            Some(pps.median).filter(|pps| *pps > 0.0)
+        });
+        let [in_time, at_all] = carried;
+        columns.push(Column {
+            heading: format!("vs {}", peer.name),
+            entry: Box::new(move |group, criterion| {
+                let of = match criterion {
+                    Criterion::InTime => in_time?,
+                    Criterion::AtAll => at_all?,
+                };
+                let ratio_of = group.most(criterion, |m| Some(m.received_pps / of))?;
+                Some(entry(ratio_of, &ratio))
+            }),
+        });
     }
     columns.extend([
-        column("delivered", percent, |s| Some(s.delivered_share)),
-        column("CPU cores", digits, |s| s.server_cpu_cores),
+        most(DELIVERED, percent, |m| Some(m.delivered_share)),
+        most("CPU cores", digits, |m| m.server_cpu_cores),
         Column {
             heading: "projected".to_owned(),
-            entry: Box::new(|group| Some(entry(group.figure(projected)?, &count))),
+            entry: Box::new(|group, criterion| {
+                let is_first = group.criteria().next() == Some(criterion);
+                let projected = group.figure(projected).filter(|_| is_first)?;
+                Some(entry(projected, &count))
+            }),
         },
-        column(PER_CORE, bits_per_s, |s| {
-            Some(s.carried_bps / s.server_cpu_cores?)
+        most(PER_CORE, bits_per_s, |m| {
+            Some(m.received_bps / m.server_cpu_cores?)
         }),
-        Column {
-            heading: OF_CEILING_PER_CORE.to_owned(),
-            entry: Box::new(|group| Some(entry(group.figure(share_per_core)?, &percent))),
-        },
-        column(
+        most(
             "CPU/packet",
             |ns| time_us(ns / 1e3),
-            |s| s.cpu_ns_per_packet,
+            |m| m.cpu_ns_per_packet,
         ),
+        of_bare("of loop\u{2019}s efficiency", |m| m.efficiency_share),
+        most("delay p50", time_us, |m| Some(m.delay?.p50_us)),
+        most("delay p90", time_us, |m| Some(m.delay?.p90_us)),
+        most("delay p99", time_us, |m| Some(m.delay?.p99_us)),
         column("memory each", bytes, |s| s.bytes_per_participant),
         column("memory/connection", bytes, |s| {
             let several = s.peer_connections > s.carried_participants;
@@ -139,12 +155,13 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         }),
         column("limited get", bits_per_s, |s| s.limited_bps),
         column("joins/CPU s", count, |s| s.joins_per_cpu_s),
-        column("delay p50", time_us, |s| Some(s.delay?.p50_us)),
-        column("delay p99", time_us, |s| Some(s.delay?.p99_us)),
         column("held", count, |s| {
             Some(s.held.as_ref()?.participants.into())
         }),
         column("held CPU", digits, |s| s.held.as_ref()?.server_cpu_cores),
+        column("held efficiency", percent, |s| {
+            s.held.as_ref()?.efficiency_share
+        }),
         column("held p50", time_us, |s| {
             Some(s.held.as_ref()?.delay?.p50_us)
         }),
@@ -178,13 +195,40 @@ fn projected(run: &RunRecord) -> Option<f64> {
     (alike && telling).then(|| f64::from(run.summary.carried_participants) / share)
 }
 
-/// Packets for each second of CPU time against the ceiling's: it holds when others disturb the cores too.
-pub(super) fn share_per_core(run: &RunRecord) -> Option<f64> {
-    let ceiling = run.ceiling.as_ref()?;
-    let pps = run.summary.carried_pps / run.summary.server_cpu_cores?;
-    Some(pps * ceiling.cpu_share.unwrap_or(1.0) / ceiling.delivered_pps)
+/// A figure of the most that was carried by each criterion.
+fn most(
+    heading: &str,
+    write: impl Fn(f64) -> String + 'static,
+    figure: impl Fn(&Carried) -> Option<f64> + 'static,
+) -> Column {
+    Column {
+        heading: heading.to_owned(),
+        entry: Box::new(move |group, criterion| {
+            Some(entry(group.most(criterion, &figure)?, &write))
+        }),
+    }
 }
 
+/// A share of what the bare loop does, which says by which criterion.
+fn of_bare(heading: &str, figure: impl Fn(&Carried) -> Option<f64> + 'static) -> Column {
+    Column {
+        heading: heading.to_owned(),
+        entry: Box::new(move |group, criterion| {
+            Some(share_of_bare(group.most(criterion, &figure)?, criterion))
+        }),
+    }
+}
+
+/// Such as "91.0 % in time".
+pub(super) fn share_of_bare(share: Spread, criterion: Criterion) -> Entry {
+    let Entry { text, spread } = entry(share, &percent);
+    Entry {
+        text: format!("{text} {}", criterion.name()),
+        spread,
+    }
+}
+
+/// A figure of the whole run: in its first row only.
 fn column(
     heading: &str,
     write: impl Fn(f64) -> String + 'static,
@@ -192,7 +236,11 @@ fn column(
 ) -> Column {
     Column {
         heading: heading.to_owned(),
-        entry: Box::new(move |group| Some(entry(group.summary(&figure)?, &write))),
+        entry: Box::new(move |group, criterion| {
+            let is_first = group.criteria().next() == Some(criterion);
+            let figure = group.summary(&figure).filter(|_| is_first)?;
+            Some(entry(figure, &write))
+        }),
     }
 }
 
@@ -209,15 +257,18 @@ pub(super) fn entry(spread: Spread, write: &dyn Fn(f64) -> String) -> Entry {
     }
 }
 
-fn ceiling_row(section: &Section<'_>, columns: &[&Column]) -> Option<Vec<Entry>> {
+fn ceiling_row(
+    section: &Section<'_>,
+    columns: &[&Column],
+    criterion: Criterion,
+) -> Option<Vec<Entry>> {
     let ceilings = section.ceilings();
-    let bps = section.ceiling_bps()?;
-    let viewers = Spread::of(ceilings.iter().map(|ceiling| ceiling.viewers))?;
-    let share = Spread::of(ceilings.iter().map(|ceiling| ceiling.delivered_share))?;
-    let per_core = ceilings
-        .iter()
-        .map(|ceiling| ceiling.delivered_bps / ceiling.cpu_share.unwrap_or(1.0));
-    let per_core = Spread::of(per_core)?;
+    let bare = |figure: fn(&BareLoop) -> f64| section.bare(criterion, figure);
+    let bps = bare(|bare| bare.delivered_bps)?;
+    let participants = bare(|bare| bare.participants.unwrap_or(bare.viewers))?;
+    let share = bare(|bare| bare.delivered_share)?;
+    let per_core = bare(|bare| bare.delivered_bps / bare.cpu_share.unwrap_or(1.0))?;
+    let ns = bare(BareLoop::cpu_ns_per_packet)?;
     let whole = Spread::of(std::iter::once(1.0))?;
     let name = Entry {
         text: "ceiling".to_owned(),
@@ -226,23 +277,32 @@ fn ceiling_row(section: &Section<'_>, columns: &[&Column]) -> Option<Vec<Entry>>
             .map(|ceiling| ceiling.srtp_profile.trim_start_matches("SRTP_").to_owned()),
     };
     let entries = columns.iter().map(|column| match column.heading.as_str() {
-        PARTICIPANTS => entry(viewers, &count),
+        PARTICIPANTS => entry(participants, &count),
         THROUGHPUT => entry(bps, &bits_per_s),
-        OF_CEILING | OF_CEILING_PER_CORE => entry(whole, &percent),
+        OF_CEILING => share_of_bare(whole, criterion),
         PER_CORE => entry(per_core, &bits_per_s),
-        "delivered" => entry(share, &percent),
+        DELIVERED => entry(share, &percent),
+        "CPU/packet" => entry(ns, &|ns| time_us(ns / 1e3)),
         _ => Entry::default(),
     });
-    Some(std::iter::once(name).chain(entries).collect())
+    let first = [name, Entry::of(criterion.name())];
+    Some(first.into_iter().chain(entries).collect())
+}
+
+impl Entry {
+    /// Text without a spread.
+    pub(super) fn of(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            spread: None,
+        }
+    }
 }
 
 impl Table {
     /// For a terminal.
     pub(super) fn to_text(&self) -> String {
-        let heading = |text: &String| Entry {
-            text: text.clone(),
-            spread: None,
-        };
+        let heading = |text: &String| Entry::of(text.clone());
         let mut rows = vec![self.headings.iter().map(heading).collect::<Vec<_>>()];
         rows.extend(self.rows.iter().cloned());
         let width = |column: usize| {
@@ -259,6 +319,7 @@ impl Table {
             for (at, (entry, width)) in row.iter().zip(&widths).enumerate() {
                 match at {
                     0 => line += &format!("{:<width$}", entry.text),
+                    1 => line += &format!("  {:<width$}", entry.text),
                     _ => line += &format!("  {:>width$}", entry.text),
                 }
             }
@@ -271,6 +332,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::panic, clippy::indexing_slicing)]
     use super::*;
     use crate::report::example;
 
@@ -295,19 +357,23 @@ mod tests {
     #[test]
     fn ratios_are_against_ceiling_and_peer() {
         let text = table(&example::report());
-        let line = |name: &str| {
-            text.lines()
-                .find(|line| line.starts_with(name))
-                .unwrap_or_default()
-                .to_owned()
+        let lines = |name: &str| {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            lines.collect::<Vec<_>>()
         };
-        assert!(line("server").contains("vs janus"), "{text}");
-        assert!(line("ceiling").contains("100 %"), "{text}");
-        assert!(
-            line("portunus").contains("23.3x") && line("portunus").contains("70."),
-            "{text}"
-        );
-        assert!(line("janus").contains("1.00x"), "{text}");
+        let has = |line: &str, texts: &[&str]| texts.iter().all(|text| line.contains(text));
+        assert!(has(lines("server")[0], &["vs janus", "carried"]), "{text}");
+        let [in_time, at_all] = lines("ceiling")[..] else {
+            panic!("{text}");
+        };
+        assert!(has(in_time, &["9,950", "100 % in time"]), "{text}");
+        assert!(has(at_all, &["100 % at all"]), "{text}");
+        let [in_time, at_all] = lines("portunus")[..] else {
+            panic!("{text}");
+        };
+        assert!(has(in_time, &["6,000", "60.", "% in time"]), "{text}");
+        assert!(has(at_all, &["7,000", "23.3x", "% at all"]), "{text}");
+        assert!(has(lines("janus")[1], &["1.00x"]), "{text}");
         assert!(
             text.contains("WARNING: janus, round 1: an example"),
             "{text}"

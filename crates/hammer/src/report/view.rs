@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::record::{Ceiling, Report, RunRecord, Sample, Scenario, Step, Summary};
+use crate::record::{
+    BareLoop, Carried, Ceiling, Criterion, Report, RunRecord, Sample, Scenario, Step, Summary,
+};
 
 /// All runs of one scenario with the same options.
 #[derive(Debug)]
@@ -82,13 +84,14 @@ impl<'a> Section<'a> {
         runs.filter_map(|run| run.ceiling.as_ref()).collect()
     }
 
-    /// The ceiling's throughput over the rounds.
-    pub(super) fn ceiling_bps(&self) -> Option<Spread> {
-        Spread::of(
-            self.ceilings()
-                .into_iter()
-                .map(|ceiling| ceiling.delivered_bps),
-        )
+    /// A figure of the ceiling over the rounds; none if it was not measured.
+    pub(super) fn bare(
+        &self,
+        criterion: Criterion,
+        figure: impl Fn(&BareLoop) -> f64,
+    ) -> Option<Spread> {
+        let ceilings = self.ceilings().into_iter();
+        Spread::of(ceilings.filter_map(|ceiling| Some(figure(ceiling.of(criterion)?))))
     }
 
     /// All runs.
@@ -134,6 +137,24 @@ impl Group<'_> {
     /// A figure of the summaries over the rounds that have it.
     pub(super) fn summary(&self, figure: impl Fn(&Summary) -> Option<f64>) -> Option<Spread> {
         self.figure(|run| figure(&run.summary))
+    }
+
+    /// What is known of: carried in time, at all, or both.
+    pub(super) fn criteria(&self) -> impl Iterator<Item = Criterion> + '_ {
+        let known = |criterion: &Criterion| {
+            let mut summaries = self.runs.iter().map(|run| &run.summary);
+            summaries.any(|summary| summary.most(*criterion).is_some())
+        };
+        Criterion::BOTH.into_iter().filter(known)
+    }
+
+    /// A figure of the most that was carried over the rounds that have it.
+    pub(super) fn most(
+        &self,
+        criterion: Criterion,
+        figure: impl Fn(&Carried) -> Option<f64>,
+    ) -> Option<Spread> {
+        self.summary(|summary| figure(&summary.most(criterion)?))
     }
 
     /// A figure over the rounds that have it.

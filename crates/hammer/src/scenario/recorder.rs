@@ -9,7 +9,9 @@ use super::ScenarioError;
 use super::crowd::Crowd;
 use crate::figures;
 use crate::progress::Progress;
-use crate::record::{Calm, DELIVERED_AT_LEAST, Delays, Sample, Step, Summary};
+use crate::record::{
+    Calm, Criterion, DELIVERED_AT_LEAST, Delays, LOST_AT_MOST, Sample, Step, Summary, best,
+};
 use crate::stalls::{Disturbance, Stalls};
 use crate::usage::Sampler;
 use crate::viewer::Delayed;
@@ -40,8 +42,8 @@ pub(super) struct Recorder<'a> {
     /// How many of them are of the last sample.
     last_disturbances: usize,
     warnings: Vec<String>,
-    /// The median of delays in a step that counts as carried is no longer.
-    max_delay_us: Option<f64>,
+    /// What arrives later is not in time.
+    in_time_us: f64,
     /// The server's memory before anybody came.
     empty_bytes: Option<u64>,
 }
@@ -62,7 +64,7 @@ impl<'a> Recorder<'a> {
         crowd: Crowd,
         sampler: Sampler,
         progress: &'a Progress,
-        max_delay_ms: Option<f64>,
+        in_time: Duration,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -80,7 +82,7 @@ impl<'a> Recorder<'a> {
             disturbances: Vec::new(),
             last_disturbances: 0,
             warnings: Vec::new(),
-            max_delay_us: max_delay_ms.map(|ms| ms * 1e3),
+            in_time_us: in_time.as_secs_f64() * 1e6,
         }
     }
 
@@ -200,8 +202,8 @@ impl<'a> Recorder<'a> {
                 delay: Delays::of(&mut open.calm_us),
             });
         }
-        let median = step.delay.map(|delay| delay.p50_us);
-        step.carried &= in_time(median, self.max_delay_us);
+        let lost = samples.iter().map(|sample| sample.lost_packets).sum();
+        step.in_time = step.carried && in_time(lost, step.delay, self.in_time_us);
         self.progress.step(&step);
         self.steps.push(step.clone());
         Ok(step)
@@ -225,6 +227,16 @@ impl<'a> Recorder<'a> {
         })?;
         let length: f64 = samples.iter().map(|s| s.length_s).sum();
         Some((cpu * length, length))
+    }
+
+    /// The largest step so far that was carried.
+    pub(super) fn best(&self, criterion: Criterion) -> Option<&Step> {
+        best(&self.steps, criterion)
+    }
+
+    /// The first one, whether it was carried or not.
+    pub(super) fn first_step(&self) -> Option<&Step> {
+        self.steps.first()
     }
 
     /// The samples so far.
@@ -288,6 +300,8 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
         received_bps: sum(|s| s.received_bytes) * 8.0 / length_s,
         received_pps: received / length_s,
         carried: delivered_share >= DELIVERED_AT_LEAST,
+        in_time: false,
+        loop_cpu_ns_per_packet: None,
         server_cpu_cores: cpu_cores(samples, |s| {
             s.server.as_ref().map(|server| server.cpu_cores)
         }),
@@ -319,10 +333,12 @@ fn calm_us<'a>(
     delays.iter().filter(is_calm).map(|delayed| delayed.us)
 }
 
-/// Whether half of the packets came within the time that is allowed.
-fn in_time(median_us: Option<f64>, max_us: Option<f64>) -> bool {
-    let both = median_us.zip(max_us);
-    both.is_none_or(|(median, max)| median <= max)
+/// Whether those who decrypt lost hardly anything, and got nine of ten packets within the time that is allowed.
+fn in_time(lost: u64, delay: Option<Delays>, allowed_us: f64) -> bool {
+    delay.is_none_or(|delay| {
+        let all = lost.saturating_add(delay.count).max(1);
+        lost as f64 / all as f64 <= LOST_AT_MOST && delay.p90_us <= allowed_us
+    })
 }
 
 /// The mean over time; none if a sample has none.
@@ -334,8 +350,7 @@ fn cpu_cores(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<
 }
 
 fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summary {
-    let carried = steps.iter().filter(|step| step.carried);
-    let best = carried.max_by_key(|step| step.participants);
+    let best = best(steps, Criterion::InTime);
     let fewest = steps.iter().min_by_key(|step| step.participants);
     let most = steps.iter().max_by_key(|step| step.participants);
     let memory = |step: &Step| step.server_pss_bytes.or(step.server_rss_bytes);
@@ -351,10 +366,8 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
         Some((memory(most)? as f64 - empty as f64) / f64::from(count))
     };
     let bytes_per_peer_connection = bytes_per(|step| step.peer_connections).or_else(from_nobody);
-    let ns_per_packet = |step: &Step| {
-        Some(step.server_cpu_cores? * 1e9 / step.received_pps).filter(|ns| ns.is_finite())
-    };
     Summary {
+        criterion: Criterion::InTime,
         carried_participants: best.map_or(0, |step| step.participants),
         peer_connections: best.map_or(0, |step| step.peer_connections),
         carried_bps: best.map_or(0.0, |step| step.received_bps),
@@ -363,7 +376,7 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
         server_cpu_cores: best.and_then(|step| step.server_cpu_cores),
         bytes_per_participant: bytes_per(|step| step.participants),
         bytes_per_peer_connection,
-        cpu_ns_per_packet: best.or(most).and_then(ns_per_packet),
+        cpu_ns_per_packet: best.or(most).and_then(Step::cpu_ns_per_packet),
         limited_bps: best.or(most).and_then(|step| step.limited_bps),
         delay: best.and_then(|step| step.delay),
         calm: best.and_then(|step| step.calm),
@@ -462,12 +475,21 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_packets_have_to_be_in_time_if_a_time_is_set() {
-        assert!(in_time(Some(30_000.0), None));
-        assert!(in_time(Some(900.0), Some(1_000.0)));
-        assert!(!in_time(Some(1_100.0), Some(1_000.0)));
+    fn nine_of_ten_packets_have_to_be_in_time_and_hardly_any_lost() {
+        let delay = |p90_us| {
+            Some(Delays {
+                count: 1_000,
+                p50_us: 10.0,
+                p90_us,
+                p99_us: 1e6,
+                ..Delays::default()
+            })
+        };
+        assert!(in_time(1, delay(33_000.0), 33_333.0));
+        assert!(!in_time(1, delay(34_000.0), 33_333.0));
+        assert!(!in_time(2, delay(33_000.0), 33_333.0));
         // Nobody decrypts: nothing is known.
-        assert!(in_time(None, Some(1_000.0)));
+        assert!(in_time(0, None, 33_333.0));
     }
 
     #[test]
@@ -480,7 +502,13 @@ mod tests {
         let samples = [a, b, c];
         let steps: Vec<Step> = samples
             .iter()
-            .map(|s| step(s.at_s - 1.0, std::slice::from_ref(s)))
+            .map(|s| {
+                let step = step(s.at_s - 1.0, std::slice::from_ref(s));
+                Step {
+                    in_time: step.carried,
+                    ..step
+                }
+            })
             .collect();
         let summary = summary(&samples, &steps, None);
         assert_eq!(summary.carried_participants, 20);

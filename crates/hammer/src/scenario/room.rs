@@ -9,6 +9,7 @@ use super::crowd::{Act, Audience, Conference, Crowd, Form};
 use super::run::Acts;
 use super::target::Facts;
 use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
+use crate::ceiling::Topology;
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::SourceConfig;
@@ -233,6 +234,35 @@ impl Stage {
             crowd,
         } = self;
         run::run(name, load, facts, sampler, crowd, acts, progress).await
+    }
+}
+
+impl RoomOptions {
+    /// Who gets what.
+    pub(crate) fn topology(&self) -> Topology {
+        Topology::Room {
+            publishers: self.publishers,
+            multistream: self.common.multistream,
+        }
+    }
+}
+
+impl StarOptions {
+    /// Who gets what.
+    pub(crate) fn topology(&self) -> Topology {
+        Topology::Star {
+            multistream: self.common.multistream,
+        }
+    }
+}
+
+impl RoomsOptions {
+    /// Who gets what.
+    pub(crate) fn topology(&self) -> Topology {
+        Topology::Rooms {
+            endpoints: self.endpoints,
+            multistream: self.common.multistream,
+        }
     }
 }
 

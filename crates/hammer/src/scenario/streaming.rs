@@ -10,6 +10,7 @@ use super::mountpoint::Maker;
 use super::run::Acts;
 use super::target::Facts;
 use super::{ScenarioError, block_on, load, raise_descriptor_limit, run};
+use crate::ceiling::Topology;
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::{Source, SourceConfig};
@@ -173,6 +174,13 @@ async fn published(
 }
 
 impl Options {
+    /// Who gets what.
+    pub(crate) fn topology(&self) -> Topology {
+        Topology::Streaming {
+            sources: self.mountpoints,
+        }
+    }
+
     fn further_members(&self) -> Map<String, Value> {
         self.mountpoint_option.iter().cloned().collect()
     }

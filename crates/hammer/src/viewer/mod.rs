@@ -1,12 +1,14 @@
-//! Participants with real ICE and DTLS: each has its own socket; a few threads run them all.
+//! Participants with real ICE and DTLS: each has an address or a socket of its own; a few threads run them all.
 
 mod addresses;
+mod bare;
 mod check;
 mod count;
 mod expect;
 mod feedback;
 mod peer;
 mod prepare;
+mod reader;
 mod send;
 mod thread;
 mod way;
@@ -23,6 +25,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 pub use addresses::Addresses;
+pub(crate) use bare::{Arrived, BareViewers};
 pub use check::{Delayed, Findings};
 pub use prepare::{Factory, Offered, PrepareError, Prepared};
 

@@ -10,23 +10,19 @@ use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
-use portunus_udp::{ReceiveBatch, Received, SendBatch, enable_timestamps, run_first};
+use portunus_udp::{Received, SendBatch, enable_timestamps, run_first};
 use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::expect::Expectation;
 use super::peer::{News, Peer, Tally};
+use super::reader::{EVENTS, Extent, PASS, Reader};
 use super::way::{Shared, Way};
 use super::{Event, EventKind, NewPeer, PeerId, Window};
 use crate::source::{Lateness, Sent, wall_clock};
 
-/// A pass over the sockets is not started sooner than this after the last one. Between passes the
-/// thread sleeps, so that the server's sends wake nobody, and packets are read in batches. Times of
-/// arrival are the kernel's and do not suffer.
-const PASS: Duration = Duration::from_micros(500);
-
-/// The same for those who publish, unless a frame is due sooner: they hardly get anything.
+/// A pass over the sockets of those who publish, unless a frame is due sooner: they hardly get anything.
 const PUBLISHERS_PASS: Duration = Duration::from_millis(1);
 
 /// A thread without anybody looks so often whether somebody has come.
@@ -39,56 +35,9 @@ const BETWEEN_FRAMES: Duration = Duration::from_millis(35);
 /// with one system call.
 const SHARED_PUBLISHERS_PASS: Duration = Duration::from_micros(200);
 
-/// Messages a call: a viewer's socket seldom holds more than the packets of one frame, which the
-/// kernel hands over as one message.
-const MESSAGES: usize = 4;
-
-/// Messages a call from a socket that many share.
-const SHARED_MESSAGES: usize = 64;
-
-/// Calls a pass at such a socket, so that timers and commands have their turn.
-const SHARED_CALLS: usize = 64;
-
-/// What is read of a message for those who only count: checks and reports are no longer. To read on would bring
-/// all that the server's core has written into this one's cache, and make it slow to write there again: a network
-/// does not do that to a server.
-const HEAD_BYTES: usize = 512;
-
-/// The same while somebody is joining: the longest datagram of a handshake.
-const JOINING_BYTES: usize = 1_500;
-
 /// Room for what a participant sends at once.
 const SEND_BYTES: usize = 1 << 18;
 const SEND_RUNS: usize = 256;
-
-/// Sockets a pass.
-const EVENTS: usize = 8_192;
-
-/// What sockets are read with.
-struct Batches {
-    heads: ReceiveBatch,
-    joining: ReceiveBatch,
-    whole: ReceiveBatch,
-}
-
-impl Batches {
-    fn new(messages: usize) -> Self {
-        Self {
-            heads: ReceiveBatch::cutting(messages, HEAD_BYTES),
-            joining: ReceiveBatch::cutting(messages, JOINING_BYTES),
-            whole: ReceiveBatch::new(messages, ReceiveBatch::WHOLE),
-        }
-    }
-
-    /// That of those who only count.
-    fn heads(&mut self, joining: bool) -> &mut ReceiveBatch {
-        if joining {
-            &mut self.joining
-        } else {
-            &mut self.heads
-        }
-    }
-}
 
 /// Whom a thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +68,7 @@ pub(super) struct Load {
     peers: Slab<Entry>,
     keys: HashMap<PeerId, usize>,
     timers: BinaryHeap<Reverse<(Instant, PeerId)>>,
-    batches: Batches,
+    reader: Reader,
     out: SendBatch,
     expectation: Expectation,
     lateness: Arc<Lateness>,
@@ -184,12 +133,9 @@ impl Load {
         events: UnboundedSender<Event>,
         lateness: Arc<Lateness>,
     ) -> io::Result<Self> {
-        let messages = match shared {
-            Some(_) => SHARED_MESSAGES,
-            None => MESSAGES,
-        };
         Ok(Self {
             role,
+            reader: Reader::new(shared.is_some()),
             shared,
             poll: Poll::new()?,
             commands,
@@ -197,7 +143,6 @@ impl Load {
             peers: Slab::new(),
             keys: HashMap::new(),
             timers: BinaryHeap::new(),
-            batches: Batches::new(messages),
             out: SendBatch::new(SEND_BYTES, SEND_RUNS, true),
             expectation: Expectation::default(),
             lateness,
@@ -286,10 +231,11 @@ impl Load {
         };
         let now = Instant::now();
         let mut touched = false;
-        let batch = match entry.peer.reads_all() {
-            true => &mut self.batches.whole,
-            false => self.batches.heads(!entry.has_media),
+        let extent = match entry.peer.reads_all() {
+            true => Extent::Whole,
+            false => Extent::heads(!entry.has_media),
         };
+        let batch = self.reader.batch(extent);
         loop {
             // What the kernel does not give is not there.
             let received = batch.receive(entry.peer.way()).unwrap_or(0);
@@ -311,33 +257,16 @@ impl Load {
             return true;
         };
         let now = Instant::now();
-        let mut idle = true;
         let joining = self.having_media < self.peers.len();
-        for reads_all in [false, true] {
-            let (socket, batch) = match reads_all {
-                true => (&shared.sockets.whole, &mut self.batches.whole),
-                false => (&shared.sockets.heads, self.batches.heads(joining)),
+        let idle = self.reader.shared(shared, joining, |key, arrival| {
+            // Those who have left may still get something.
+            let Some(entry) = self.peers.get_mut(key) else {
+                return;
             };
-            for _ in 0..SHARED_CALLS {
-                let received = batch.receive(socket).unwrap_or(0);
-                for arrival in batch.iter(received) {
-                    idle = false;
-                    let key = arrival.local.and_then(|address| shared.key(address));
-                    // Those who have left may still get something.
-                    let Some((key, entry)) =
-                        key.and_then(|key| Some((key, self.peers.get_mut(key)?)))
-                    else {
-                        continue;
-                    };
-                    if entry.take(now, arrival, &mut self.tally, &mut self.window) {
-                        self.touched.push(key);
-                    }
-                }
-                if !batch.was_full(received) {
-                    break;
-                }
+            if entry.take(now, arrival, &mut self.tally, &mut self.window) {
+                self.touched.push(key);
             }
-        }
+        });
         let mut touched = std::mem::take(&mut self.touched);
         for key in touched.drain(..) {
             self.settle(key);

@@ -1,7 +1,7 @@
 //! Which plots a section has.
 
 use super::plot::{Axis, COLOURS, Plot, Series, Style};
-use crate::record::{DELIVERED_AT_LEAST, RunRecord, Sample, Step};
+use crate::record::{Criterion, DELIVERED_AT_LEAST, RunRecord, Sample, Step};
 use crate::report::view::Section;
 
 /// A plot with what stands above it.
@@ -83,7 +83,8 @@ fn over_participants(section: &Section<'_>) -> Vec<Chart> {
     });
     let p50 = steps(section, Style::Dotted, |s| Some(s.delay?.p50_us));
     let p99 = steps(section, Style::Dashed, |s| Some(s.delay?.p99_us));
-    let efficiency = |s: &Step| Some(s.received_bps / s.server_cpu_cores.filter(|c| *c > 0.01)?);
+    let per_core = |s: &Step| Some(s.received_bps / s.server_cpu_cores.filter(|c| *c > 0.01)?);
+    let efficiency = |s: &Step| Some(s.efficiency_share()? * 100.0);
     let from = seconds_of_steps(section, Style::Dotted, |s| {
         Some(s.link.as_ref()?.from_server_bps)
     });
@@ -96,7 +97,7 @@ fn over_participants(section: &Section<'_>) -> Vec<Chart> {
             "Throughput",
             "UDP payload that arrived",
             throughput,
-            ceiling(section),
+            ceilings(section),
         ),
         delivered(delivery),
         plain("Server CPU", "cores", cpu),
@@ -105,10 +106,20 @@ fn over_participants(section: &Section<'_>) -> Vec<Chart> {
         rate(
             "Throughput for each core used",
             "UDP payload by CPU time",
-            steps(section, Style::Dotted, efficiency),
-            None,
+            steps(section, Style::Dotted, per_core),
+            Vec::new(),
         ),
-        rate("Bandwidth of the link", BOTH_WAYS, join(from, to), None),
+        plain(
+            "Of the bare loop's efficiency",
+            "%: the loop's CPU time for a packet, of the server's, with as many participants",
+            steps(section, Style::Dotted, efficiency),
+        ),
+        rate(
+            "Bandwidth of the link",
+            BOTH_WAYS,
+            join(from, to),
+            Vec::new(),
+        ),
         plain("hammer's own CPU", "cores", load),
     ];
     for chart in &mut charts {
@@ -156,9 +167,19 @@ const BOTH_WAYS: &str = "all headers counted; dashed: to the server";
 /// A sample that is cut short by the start or end of a step says little about a second.
 const SHORT_S: f64 = 0.3;
 
-fn ceiling(section: &Section<'_>) -> Option<(f64, String)> {
-    let bps = section.ceiling_bps()?.median;
-    Some((bps, "ceiling".to_owned()))
+/// Both ceilings; one line for them if they are one.
+fn ceilings(section: &Section<'_>) -> Vec<(f64, String)> {
+    let bps = |criterion| {
+        let bps = section.bare(criterion, |bare| bare.delivered_bps)?;
+        Some((bps.median, format!("ceiling {}", criterion.name())))
+    };
+    let [in_time, at_all] = Criterion::BOTH.map(bps);
+    match (in_time, at_all) {
+        (Some((in_time, _)), Some((at_all, _))) if at_all <= in_time => {
+            vec![(in_time, "ceiling in time and at all".to_owned())]
+        }
+        lines => [lines.0, lines.1].into_iter().flatten().collect(),
+    }
 }
 
 /// Logarithmic if one server carries many times what another does: on a linear axis that one would be
@@ -225,11 +246,16 @@ fn over_time(section: &Section<'_>) -> Vec<Chart> {
             "Throughput",
             "UDP payload that arrived",
             throughput,
-            ceiling(section),
+            ceilings(section),
         ),
         plain("Server CPU", "cores", cpu),
         size("Server memory", MEMORY, memory),
-        rate("Bandwidth of the link", BOTH_WAYS, join(from, to), None),
+        rate(
+            "Bandwidth of the link",
+            BOTH_WAYS,
+            join(from, to),
+            Vec::new(),
+        ),
         delay("Added delay", TWO_DELAYS, join(p50, p99)),
         plain("Joins", "a second", joins),
         delay(
@@ -307,11 +333,16 @@ fn values(series: &[Series], at: fn(&(f64, f64)) -> f64) -> impl Iterator<Item =
 
 fn chart(title: &'static str, caption: String, y: Axis, series: Vec<Series>) -> Chart {
     let x = Axis::linear(values(&series, |(x, _)| *x), 1.0);
-    let line = None;
+    let lines = Vec::new();
     Chart {
         title,
         caption,
-        plot: Plot { x, y, series, line },
+        plot: Plot {
+            x,
+            y,
+            series,
+            lines,
+        },
     }
 }
 
@@ -326,7 +357,7 @@ fn delivered(series: Vec<Series>) -> Chart {
     let mut chart = plain("Delivered", "% of the packets that were due", series);
     chart.plot.y.from = (least / 10.0).floor() * 10.0;
     chart.plot.y.to = 100.0;
-    chart.plot.line = Some((DELIVERED_AT_LEAST * 100.0, "99.5 %".to_owned()));
+    chart.plot.lines = vec![(DELIVERED_AT_LEAST * 100.0, "99.5 %".to_owned())];
     chart
 }
 
@@ -334,10 +365,12 @@ fn rate(
     title: &'static str,
     caption: &str,
     series: Vec<Series>,
-    line: Option<(f64, String)>,
+    lines: Vec<(f64, String)>,
 ) -> Chart {
-    let most =
-        values(&series, |(_, y)| *y).fold(line.as_ref().map_or(0.0, |(bps, _)| *bps), f64::max);
+    let levels = lines.iter().map(|(bps, _)| *bps);
+    let most = values(&series, |(_, y)| *y)
+        .chain(levels)
+        .fold(0.0, f64::max);
     let (unit, name) = match most {
         m if m >= 1e9 => (1e9, "Gbit/s"),
         m if m >= 1e6 => (1e6, "Mbit/s"),
@@ -345,7 +378,7 @@ fn rate(
     };
     let y = Axis::linear(std::iter::once(most), unit);
     let mut chart = chart(title, format!("{name}: {caption}"), y, series);
-    chart.plot.line = line;
+    chart.plot.lines = lines;
     chart
 }
 

@@ -26,8 +26,8 @@ pub(super) struct Plot {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) series: Vec<Series>,
-    /// A horizontal line with its label.
-    pub(super) line: Option<(f64, String)>,
+    /// Horizontal lines with their labels.
+    pub(super) lines: Vec<(f64, String)>,
 }
 
 /// How a direction is divided.
@@ -104,7 +104,7 @@ impl Plot {
             .x_labels(x.len())
             .y_labels(y.len())
             .draw()?;
-        if let Some((value, label)) = &self.line {
+        for (value, label) in &self.lines {
             let at = self.y.place(*value);
             let (from, to) = (self.x.place(self.x.from), self.x.place(self.x.to));
             chart.draw_series(DashedLineSeries::new(
@@ -359,7 +359,7 @@ mod tests {
                 style: Style::Dotted,
                 points: vec![(1.0, 0.0), (f64::NAN, 1.0)],
             }],
-            line: None,
+            lines: Vec::new(),
         };
         assert!(
             plot.to_svg("a \"label\"")

@@ -1,5 +1,7 @@
 //! The phases of a run, the same for all scenarios: join, ramp, bisect, storm, churn.
 
+mod search;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +15,9 @@ use super::recorder::Recorder;
 use super::target::Facts;
 use crate::figures;
 use crate::progress::Progress;
-use crate::record::{Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step};
+use crate::record::{
+    Carried, Criterion, Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step, best,
+};
 use crate::usage::{self, Sampler};
 
 /// How long joins are started for a step of a ramp: a server that needs longer for so many is
@@ -21,8 +25,6 @@ use crate::usage::{self, Sampler};
 const GROWTH: Duration = Duration::from_secs(20);
 /// Queues are given so many seconds to empty after an overload.
 const DRAIN_TRIES: u32 = 15;
-/// Packets that need less are not in a queue.
-const ON_TIME_US: f64 = 50_000.0;
 /// Memory is given so many seconds to settle.
 const STEADY_TRIES: u32 = 10;
 /// Memory that grows by more while all come and leave is not freed.
@@ -49,7 +51,7 @@ pub(super) async fn run(
         options,
         acts,
         anew: 0,
-        recorder: Recorder::new(crowd.clone(), sampler, progress, options.max_delay),
+        recorder: Recorder::new(crowd.clone(), sampler, progress, options.in_time()),
         crowd: crowd.clone(),
         joining: None,
         gap_ms: None,
@@ -73,6 +75,11 @@ pub(super) async fn run(
     summary.longest_gap_frames = gap_ms.map(|gap_ms| gap_ms / period_ms);
     summary.leaving = leaving;
     summary.held = held;
+    let most = |criterion| best(&steps, criterion);
+    // A number that was given is carried at all if it is in time.
+    let looked_for = options.at_all || options.ramp.is_none() && most(Criterion::InTime).is_none();
+    let at_all = most(Criterion::AtAll).filter(|_| looked_for);
+    summary.at_all = at_all.map(Carried::of);
     let target = &options.target;
     let server = target.name.clone().or(facts.name);
     Ok(RunRecord {
@@ -209,6 +216,7 @@ impl Run<'_> {
             participants: step.participants,
             delivered_share: step.delivered_share,
             server_cpu_cores: step.server_cpu_cores,
+            efficiency_share: None,
             delay: step.delay,
             calm: step.calm,
         });
@@ -265,76 +273,6 @@ impl Run<'_> {
             before = now;
         }
         Ok(before)
-    }
-
-    /// Ever more participants until it is too much; gives the last step that was carried, or the first.
-    async fn ramp(&mut self, mut step: u32) -> Result<Step, ScenarioError> {
-        let mut carried: Option<Step> = None;
-        let failed = loop {
-            let now = self.present();
-            let more = step.min(self.options.viewers.saturating_sub(now));
-            if more == 0 {
-                break None;
-            }
-            let grown = self.grow_at_most(more, Some(self.growth(more))).await;
-            let burst = match grown {
-                // What was made anew came to nothing; what was measured before stays.
-                Err(ScenarioError::Nobody(reason)) if carried.is_some() => {
-                    let wanted = now + more;
-                    self.recorder
-                        .warn(format!("{wanted} participants could not come: {reason}"));
-                    break None;
-                }
-                grown => grown?,
-            };
-            let measured = self.step().await?;
-            if self.joining.is_none() {
-                self.note_joins(&burst, None, &measured);
-            }
-            let all_came = self.present() >= now + more && burst.failed == 0;
-            if !measured.carried || !all_came {
-                break Some(measured);
-            }
-            carried = Some(measured);
-            step = (f64::from(step) * self.options.ramp_factor).round() as u32;
-        };
-        if let (Some(failed), Some(precision)) = (&failed, self.options.bisect) {
-            let from = carried.as_ref().map_or(0, |step| step.participants);
-            if let Some(better) = self.bisect(from, failed.participants, precision).await? {
-                carried = Some(better);
-            }
-        }
-        carried
-            .or(failed)
-            .ok_or_else(|| ScenarioError::Nobody("no step was measured".to_owned()))
-    }
-
-    /// Looks for the most participants that are carried, between `good` and `bad`.
-    async fn bisect(
-        &mut self,
-        mut good: u32,
-        mut bad: u32,
-        precision: u32,
-    ) -> Result<Option<Step>, ScenarioError> {
-        let mut best = None;
-        while bad.saturating_sub(good) > precision {
-            let middle = good.midpoint(bad);
-            match self.resize(middle).await {
-                Err(ScenarioError::Nobody(_)) => {
-                    bad = middle;
-                    continue;
-                }
-                resized => resized?,
-            }
-            let step = self.step().await?;
-            if step.carried && step.participants > good {
-                good = step.participants;
-                best = Some(step);
-            } else {
-                bad = middle;
-            }
-        }
-        Ok(best)
     }
 
     /// Participants that are there, or units of them.
@@ -467,7 +405,7 @@ impl Run<'_> {
         self.recorder.begin_step().await?;
         self.recorder.during(sleep(duration)).await?;
         let step = self.recorder.end_step().await?;
-        self.overloaded = !step.carried;
+        self.overloaded = !step.in_time;
         Ok(step)
     }
 
@@ -475,8 +413,7 @@ impl Run<'_> {
     /// would count for the next step.
     async fn drain(&mut self) -> Result<(), ScenarioError> {
         self.recorder.note("waiting for queues to empty");
-        let allowed_us = self.options.max_delay.map(|ms| ms * 1e3);
-        let on_time_us = allowed_us.unwrap_or(ON_TIME_US).min(ON_TIME_US);
+        let on_time_us = self.options.in_time().as_secs_f64() * 1e6;
         for _ in 0..DRAIN_TRIES {
             self.recorder.begin().await?;
             self.recorder
@@ -564,9 +501,9 @@ mod tests {
             ..Sample::default()
         };
         let (late, later) = (sample(900, 400_000.0), sample(1_000, 250_000.0));
-        assert!(!has_settled(&late, &later, ON_TIME_US));
-        assert!(has_settled(&late, &sample(1_000, 900.0), ON_TIME_US));
-        assert!(has_settled(&late, &sample(895, 410_000.0), ON_TIME_US));
+        assert!(!has_settled(&late, &later, 33_333.0));
+        assert!(has_settled(&late, &sample(1_000, 900.0), 33_333.0));
+        assert!(has_settled(&late, &sample(895, 410_000.0), 33_333.0));
         assert!(!has_settled(&late, &sample(1_000, 900.0), 500.0));
     }
 }

@@ -1,0 +1,197 @@
+//! Addresses of viewers without viewers: what comes is read as participants read it, and only counted.
+//!
+//! A ceiling sends to them. What a core can send depends on how it is read: to addresses of which nothing is read it is
+//! nearly twice as much.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use portunus_udp::{Received, enable_timestamps};
+
+use super::Addresses;
+use super::count::Count;
+use super::reader::{EVENTS, Extent, PASS, Reader};
+use super::way::{Shared, own_socket};
+
+/// Nothing more is waited for after so long without a datagram.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// What arrived so far.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    ending: AtomicBool,
+}
+
+impl Arrived {
+    /// Packets, and their UDP payload in bytes.
+    pub(crate) fn so_far(&self) -> (u64, u64) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (of(&self.packets), of(&self.bytes))
+    }
+
+    /// Nothing comes any more: what is there is read, then reading ends.
+    pub(crate) fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+}
+
+/// As many addresses, or sockets, as there would be viewers.
+pub(crate) struct BareViewers {
+    to: Vec<SocketAddr>,
+    counts: Vec<Count>,
+    reader: Reader,
+    sockets: Sockets,
+}
+
+enum Sockets {
+    /// What all share, each with an address of its own.
+    Shared(Shared),
+    /// One each; the flag says whether all of what comes is read.
+    Own(Poll, Vec<(UdpSocket, bool)>),
+}
+
+impl BareViewers {
+    /// So many in the calling thread's namespace. With `addresses` they share two sockets, else each has one at `local`.
+    /// The share `check_share` of them read all of what comes.
+    pub(crate) fn open(
+        count: u32,
+        addresses: Option<Addresses>,
+        local: IpAddr,
+        check_share: f64,
+    ) -> io::Result<Self> {
+        let reads_all = |n: u32| {
+            (f64::from(n + 1) * check_share).floor() > (f64::from(n) * check_share).floor()
+        };
+        let mut to = Vec::new();
+        let sockets = match addresses {
+            Some(addresses) => {
+                let mut shared = Shared::new(addresses)?;
+                let ports = shared.ports();
+                for n in 0..count {
+                    let all = reads_all(n);
+                    let address = addresses.nth_of(all, n.into()).into();
+                    shared.assign(address, Some(n as usize));
+                    let port = if all { ports.whole } else { ports.heads };
+                    to.push(SocketAddr::new(address, port));
+                }
+                Sockets::Shared(shared)
+            }
+            None => {
+                let poll = Poll::new()?;
+                let mut own = Vec::new();
+                for n in 0..count {
+                    let (socket, all) = (own_socket(local)?, reads_all(n));
+                    if all {
+                        enable_timestamps(&socket);
+                    }
+                    let mut fd = SourceFd(&socket.as_raw_fd());
+                    let token = Token(n as usize);
+                    poll.registry()
+                        .register(&mut fd, token, Interest::READABLE)?;
+                    to.push(socket.local_addr()?);
+                    own.push((socket, all));
+                }
+                Sockets::Own(poll, own)
+            }
+        };
+        Ok(Self {
+            counts: to.iter().map(|_| Count::default()).collect(),
+            reader: Reader::new(addresses.is_some()),
+            to,
+            sockets,
+        })
+    }
+
+    /// Where they are.
+    pub(crate) fn to(&self) -> &[SocketAddr] {
+        &self.to
+    }
+
+    /// Reads and counts until [`Arrived::end`].
+    pub(crate) fn read(&mut self, arrived: &Arrived) {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut last = Instant::now();
+        loop {
+            let start = Instant::now();
+            if !self.pass(&mut events, arrived) {
+                last = start;
+            } else if arrived.ending.load(Ordering::Relaxed) && last.elapsed() > QUIET {
+                return;
+            }
+            std::thread::sleep(PASS.saturating_sub(start.elapsed()));
+        }
+    }
+
+    /// Takes what waits; says whether there was nothing.
+    fn pass(&mut self, events: &mut Events, arrived: &Arrived) -> bool {
+        let (mut packets, mut bytes) = (0, 0);
+        let counts = &mut self.counts;
+        let mut take = |n: usize, arrival: Received<'_>| {
+            let run = arrival.len.div_ceil(arrival.stride.max(1)) as u64;
+            if let Some(count) = counts.get_mut(n) {
+                count.take_run(arrival.data, run);
+            }
+            packets += run;
+            bytes += arrival.len as u64;
+        };
+        let idle = match &mut self.sockets {
+            Sockets::Shared(shared) => self.reader.shared(shared, false, take),
+            Sockets::Own(poll, own) => {
+                // An error here is a signal; the next pass does better.
+                let _ = poll.poll(events, Some(Duration::ZERO));
+                for event in &*events {
+                    let n = event.token().0;
+                    let Some((socket, all)) = own.get(n) else {
+                        continue;
+                    };
+                    let extent = if *all { Extent::Whole } else { Extent::Heads };
+                    let batch = self.reader.batch(extent);
+                    loop {
+                        let received = batch.receive(socket).unwrap_or(0);
+                        batch.iter(received).for_each(|arrival| take(n, arrival));
+                        if !batch.was_full(received) {
+                            break;
+                        }
+                    }
+                }
+                events.is_empty()
+            }
+        };
+        arrived.packets.fetch_add(packets, Ordering::Relaxed);
+        arrived.bytes.fetch_add(bytes, Ordering::Relaxed);
+        idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Sends a datagram to each of some viewers; gives what was counted.
+    fn counted(addresses: Option<Addresses>) -> (u64, u64) {
+        let local = [127, 0, 0, 1].into();
+        let mut viewers = BareViewers::open(5, addresses, local, 0.5).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for to in viewers.to() {
+            socket.send_to(&[0x80; 700], to).unwrap();
+        }
+        let arrived = Arrived::default();
+        arrived.end();
+        viewers.read(&arrived);
+        arrived.so_far()
+    }
+
+    #[test]
+    fn all_that_comes_is_counted_whether_it_is_read_whole_or_not() {
+        assert_eq!(counted(Some(Addresses::LOOPBACK)), (5, 3_500));
+        assert_eq!(counted(None), (5, 3_500));
+    }
+}
