@@ -28,6 +28,7 @@ pub use topology::Topology;
 use crate::cli::{Cli, ScenarioFacts};
 use crate::namespace::{Link, NamespaceError, pin};
 use crate::record::{BareLoad, Ceiling};
+use crate::scenario::load;
 use crate::traffic::{Traffic, TrafficError};
 use bench::Bench;
 
@@ -59,7 +60,7 @@ pub struct Options {
     #[arg(long)]
     pub own_sockets: bool,
     /// The share of viewers of whom all that comes is read, as of those who decrypt it
-    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = load::share)]
     pub check_share: f64,
     /// The core that sends: the server's
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -241,13 +242,6 @@ fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("a number of seconds from 0.01 to 86400 is expected".to_owned()),
-    }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("a share from 0 to 1 is expected".to_owned()),
     }
 }
 

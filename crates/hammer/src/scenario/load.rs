@@ -217,7 +217,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("a share from 0 to 1 is expected".to_owned()),
