@@ -8,6 +8,10 @@ use std::path::Path;
 /// There is a configuration for each number of workers up to this.
 const MOST_WORKERS: usize = 16;
 
+/// The secret of the API that all of them have. Who shows it has no limit of requests, rooms or mountpoints, which a load
+/// from one address would soon meet.
+pub(super) const API_SECRET: &str = "hammer";
+
 /// Writes all of them into `dir`.
 pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     fs::write(dir.join("portunus.toml"), portunus(ip, cores))?;
@@ -36,6 +40,8 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
 fn portunus(ip: &str, workers: usize) -> String {
     format!(
         "\
+[server]
+api_secret = \"{API_SECRET}\"
 [media]
 workers = {workers}
 bind = [\"{ip}\"]
@@ -49,7 +55,7 @@ filter = \"warn\"
     )
 }
 
-/// Janus takes what is not configured as its default; transports and plugins without a file of their own
+/// The secret is [`API_SECRET`]. Janus takes what is not configured as its default; transports and plugins without a file of their own
 /// keep off or run with their defaults.
 const JANUS: [(&str, &str); 5] = [
     (
@@ -57,6 +63,7 @@ const JANUS: [(&str, &str); 5] = [
         "\
 general: {
   debug_level = 3
+  api_secret = \"hammer\"
 }
 ",
     ),

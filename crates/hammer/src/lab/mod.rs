@@ -192,6 +192,8 @@ struct PlannedScenario {
     /// What tells it from the others, if there are such.
     name: Option<String>,
     ceiling: Option<ceiling::Options>,
+    /// Its options name an API secret, for servers that have another one.
+    shows_secret: bool,
 }
 
 impl Plan {
@@ -229,6 +231,7 @@ impl PlannedScenario {
             ..ceiling::Options::of(&scenario)
         });
         Ok(Self {
+            shows_secret: words.iter().any(|word| word.starts_with("--api-secret")),
             words,
             name,
             ceiling,
@@ -384,6 +387,9 @@ impl Lab<'_> {
         command
             .arg(std::env::current_exe().map_err(LabError::Child)?)
             .args(&scenario.words);
+        if !scenario.shows_secret {
+            command.args(["--api-secret", config::API_SECRET]);
+        }
         self.tell(&mut command, &server, spec, &figures);
         let mut scenario = Process::start(&mut command).map_err(LabError::Child)?;
         let status = match scenario.wait(&self.interrupted).map_err(LabError::Child)? {
