@@ -61,6 +61,9 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new().fallback(any(upgrade)).with_state(shared)
 }
 
+/// Bytes that are read of a connection at once: most requests in one piece, descriptions of sessions in a few.
+const READ_BUFFER: usize = 4 << 10;
+
 /// Turns a request into a connection.
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
@@ -74,6 +77,8 @@ pub(crate) async fn upgrade(
         // Above our own limit, so that a message somewhat too large can be answered with an error.
         .max_message_size(max.saturating_mul(4))
         .max_frame_size(max.saturating_mul(4))
+        // Each connection has one all the time; the library would take 128 KiB.
+        .read_buffer_size(READ_BUFFER)
         // Bounds what the library keeps of a message that is being written.
         .max_write_buffer_size(max.saturating_mul(4).max(1 << 20));
     if request.selected_protocol().is_none() {

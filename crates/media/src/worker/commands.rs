@@ -232,6 +232,9 @@ impl Worker {
         if let Err(error) = peer.connection.negotiate(negotiated, now) {
             tracing::debug!(%error, "negotiation not wholly applied");
         }
+        // Most peers have one or two m-lines, and a vector would take four.
+        let more = negotiated.media.len().saturating_sub(peer.tracks.len());
+        peer.tracks.reserve_exact(more);
         let mut resumed = SmallVec::<[usize; 4]>::new();
         for (index, media) in negotiated.media.iter().enumerate() {
             let track = TrackRef {
