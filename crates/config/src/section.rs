@@ -30,6 +30,11 @@ pub fn read<R>(
     if !file.mistakes.is_empty() {
         return Err(file.into_mistakes());
     }
+    let too_large: Vec<_> = file.table.values().flat_map(too_large).collect();
+    for span in too_large {
+        let number = file.written(&span);
+        file.mistake(span, format!("{number} is no number of 64 bits"));
+    }
     let outcome = sections(&mut file);
     file.refuse_unknown();
     match file.into_mistakes() {
@@ -297,6 +302,19 @@ impl<'t> Section<'t> {
         self.mistakes.sort_by_key(|mistake| mistake.line);
         self.mistakes.dedup();
         self.mistakes
+    }
+}
+
+/// Where whole numbers are that TOML does not have: the library reads some of them, but writes none.
+fn too_large(value: &Spanned<DeValue<'_>>) -> Vec<Range<usize>> {
+    match value.get_ref() {
+        DeValue::Integer(number) => {
+            let read = i64::from_str_radix(number.as_str(), number.radix());
+            read.err().map(|_| value.span()).into_iter().collect()
+        }
+        DeValue::Array(list) => list.iter().flat_map(too_large).collect(),
+        DeValue::Table(table) => table.values().flat_map(too_large).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -102,6 +102,19 @@ fn sections_of_a_list_are_read_whatever_is_wrong_with_others() {
 }
 
 #[test]
+fn a_number_that_could_not_be_printed_is_refused() {
+    let text = "[lamp]\nlevel = 0x7fffffffffffffff\nrooms = [{ deep = 9223372036854775808 }]\n";
+    assert_eq!(
+        mistakes(lamp(text)),
+        [
+            "line 2: lamp.level: expected a whole number from 0 to 4294967295, got 9223372036854775807",
+            "line 3: 9223372036854775808 is no number of 64 bits",
+            "line 3: lamp.rooms: expected text in quotes, got a section",
+        ]
+    );
+}
+
+#[test]
 fn one_key_can_be_read_apart_from_the_others() {
     let text = "[lamp]\nextra = 5\nlevel = 0\n";
     let outcome = read(text, |file| {
