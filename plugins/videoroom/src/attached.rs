@@ -235,7 +235,7 @@ impl Attached {
             }
         });
         if answer.is_some() {
-            state.offer_due(key);
+            state.offer_pending(key);
         }
         outcome
     }

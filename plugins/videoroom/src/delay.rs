@@ -13,12 +13,12 @@ pub(crate) struct Delay {
 impl Delay {
     /// Each drags the other along where they would cross; a negative one turns both off.
     pub(crate) fn set(&mut self, min: Option<i64>, max: Option<i64>) {
-        let wishes = [min, max];
-        if wishes.iter().flatten().any(|wish| *wish < 0) {
+        let delays = [min, max];
+        if delays.iter().flatten().any(|delay| *delay < 0) {
             *self = Delay::default();
             return;
         }
-        let delay = |wish: i64| u16::try_from(wish).unwrap_or(LONGEST).min(LONGEST);
+        let delay = |asked: i64| u16::try_from(asked).unwrap_or(LONGEST).min(LONGEST);
         if let Some(min) = min.map(delay) {
             self.min = Some(min);
             self.max = Some(self.max.unwrap_or(min).max(min));

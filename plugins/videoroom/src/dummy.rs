@@ -12,7 +12,7 @@ use crate::members;
 use crate::options::RoomOptions;
 use crate::origin::Origin;
 use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
-use crate::recording::RecordWish;
+use crate::recording::RecordSettings;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -146,7 +146,7 @@ impl RoomState {
             metadata: None,
             bitrate: 0,
             talk: TalkSettings::default(),
-            record: RecordWish::default(),
+            record: RecordSettings::default(),
             media: Some(media),
             subscriptions: HashSet::new(),
         });

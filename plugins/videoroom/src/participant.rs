@@ -12,7 +12,7 @@ use crate::delay::Delay;
 use crate::forward::Forwarder;
 use crate::id::Id;
 use crate::origin::Origin;
-use crate::recording::RecordWish;
+use crate::recording::RecordSettings;
 use crate::remote::Remotization;
 
 /// Someone who has joined a room, publishing or not.
@@ -27,7 +27,7 @@ pub(crate) struct Participant {
     /// bit/s; 0: no cap
     pub(crate) bitrate: u64,
     pub(crate) talk: TalkSettings,
-    pub(crate) record: RecordWish,
+    pub(crate) record: RecordSettings,
     /// What it publishes: there is a PeerConnection.
     pub(crate) media: Option<Published>,
     /// The subscriptions that gave its private id.

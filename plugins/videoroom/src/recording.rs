@@ -15,7 +15,7 @@ use crate::room::RoomState;
 
 /// Whether somebody is recorded, and as what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct RecordWish {
+pub(crate) struct RecordSettings {
     pub(crate) on: bool,
     /// What names of files begin with.
     pub(crate) name: Option<String>,

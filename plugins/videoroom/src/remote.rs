@@ -7,13 +7,13 @@ use std::sync::Weak;
 
 use portunus_core::media::ingest::{DataIngest, Heard, IngestSrtp, Listening, RtpIngest, Sound};
 use portunus_core::media::{
-    ForwardRtcp, Framing, Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia,
-    IngestOptions, IngestSocket, MediaPlane, SharedSocket, TalkDetection,
+    Encodings, ForwardRtcp, Framing, Ingest, IngestBind, IngestError, IngestFeed, IngestId,
+    IngestMedia, IngestOptions, IngestSocket, MediaPlane, SharedSocket, TalkDetection,
 };
 use portunus_core::{ExtensionKind, ExtensionMap, Mid, Ssrc};
 use tokio::sync::mpsc;
 
-use crate::forward::{Forwarder, Wanted, Wish};
+use crate::forward::{ForwardRequest, Forwarder};
 use crate::id::Id;
 use crate::participant::Stream;
 use crate::refusal::Refusal;
@@ -234,17 +234,17 @@ impl RoomState {
             let encodings = if simulcast { ENCODINGS } else { 1 };
             for encoding in 0..encodings {
                 let ssrc = Ssrc(first.0.wrapping_add(u32::from(encoding)));
-                let wanted = Wanted {
+                let request = ForwardRequest {
                     to: to.to,
                     rtcp: to.rtcp.clone(),
                     pt: None,
                     ssrc: Some(ssrc),
-                    encodings: Wish::Only(encoding),
+                    encodings: Encodings::Only(encoding),
                     srtp: to.srtp.clone(),
                     messages: Framing::Rtp(ssrc),
                     remote_id: Some(to.id.clone()),
                 };
-                if let Err(refusal) = self.forward(id, mid, wanted) {
+                if let Err(refusal) = self.forward(id, mid, request) {
                     tracing::warn!(room = %self.id, %id, "not published remotely: {refusal}");
                 }
             }

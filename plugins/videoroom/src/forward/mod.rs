@@ -41,26 +41,18 @@ pub(crate) struct Forwarder {
     rtcp: Option<(u16, u16)>,
 }
 
-/// A forwarder to be.
+/// A forwarder that is asked for.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ForwardRequest {
     pub(crate) to: SocketAddr,
     pub(crate) rtcp: Option<ForwardRtcp>,
     pub(crate) pt: Option<Pt>,
     pub(crate) ssrc: Option<Ssrc>,
-    pub(crate) encodings: Wish,
+    /// Of a simulcast stream. The best one has the SSRC that was asked for, or else the forwarder's id.
+    pub(crate) encodings: Encodings,
     pub(crate) srtp: Option<IngestSrtp>,
     pub(crate) messages: Framing,
     pub(crate) remote_id: Option<String>,
-}
-
-/// What is wanted of a simulcast stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
-    /// The best encoding that there is, as one stream with the SSRC that was asked for, or else the forwarder's id.
-    Best,
-    /// This encoding.
-    Only(u8),
 }
 
 impl Forwarder {
@@ -92,7 +84,7 @@ impl RoomState {
         &mut self,
         id: &Id,
         mid: Mid,
-        wanted: Wanted,
+        request: ForwardRequest,
     ) -> Result<&Forwarder, Refusal> {
         let stream_id = self.new_forwarder_id();
         let gone = || Refusal::NoSuchFeed(id.to_string());
@@ -106,27 +98,27 @@ impl RoomState {
         let stream = stream.ok_or_else(gone)?;
         stream.check_forwarders(1)?;
         let is_data = stream.kind == Kind::Data;
-        let wish = match stream.kind {
-            Kind::Video => wanted.encodings,
-            Kind::Audio | Kind::Data => Wish::Only(0),
+        let encodings = match stream.kind {
+            Kind::Video => request.encodings,
+            Kind::Audio | Kind::Data => Encodings::Only(0),
         };
-        let (encodings, substream, own) = match wish {
-            Wish::Best => (Encodings::Best, None, Some(Ssrc(stream_id))),
-            Wish::Only(n) => (Encodings::Only(n), Some(n).filter(|n| *n > 0), None),
+        let (substream, own) = match encodings {
+            Encodings::Best => (None, Some(Ssrc(stream_id))),
+            Encodings::Only(n) => (Some(n).filter(|n| *n > 0), None),
         };
         let options = ForwardOptions {
             encodings,
-            pt: wanted.pt.filter(|_| !is_data),
-            ssrc: wanted.ssrc.or(own).filter(|_| !is_data),
-            srtp: wanted.srtp.filter(|_| !is_data),
-            messages: wanted.messages,
-            rtcp: wanted.rtcp.filter(|_| !is_data),
-            ..ForwardOptions::new(wanted.to)
+            pt: request.pt.filter(|_| !is_data),
+            ssrc: request.ssrc.or(own).filter(|_| !is_data),
+            srtp: request.srtp.filter(|_| !is_data),
+            messages: request.messages,
+            rtcp: request.rtcp.filter(|_| !is_data),
+            ..ForwardOptions::new(request.to)
         };
         let rtcp = options.rtcp.as_ref();
         let forwarder = Forwarder {
             id: stream_id,
-            remote_id: wanted.remote_id,
+            remote_id: request.remote_id,
             kind: stream.kind,
             to: options.to,
             pt: options.pt,

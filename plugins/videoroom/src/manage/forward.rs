@@ -4,13 +4,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use portunus_core::media::ingest::IngestSrtp;
-use portunus_core::media::{ForwardRtcp, Framing};
+use portunus_core::media::{Encodings, ForwardRtcp, Framing};
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
 use serde_json::Value;
 
 use crate::Shared;
-use crate::forward::{Forwarder, Host, PATIENCE, Wanted, Wish, address, port, required_port, srtp};
+use crate::forward::{
+    ForwardRequest, Forwarder, Host, PATIENCE, address, port, required_port, srtp,
+};
 use crate::id::Id;
 use crate::members;
 use crate::participant::{Stream, medium};
@@ -27,7 +29,7 @@ struct Entry {
     rtcp_port: Option<u16>,
     pt: Option<Pt>,
     ssrc: Option<Ssrc>,
-    encodings: Wish,
+    encodings: Encodings,
 }
 
 /// Which stream of the publisher.
@@ -123,8 +125,8 @@ impl Request {
         let best = fields.boolean("simulcast")?.unwrap_or(false);
         let can_be_best = *which != Which::First(Kind::Audio) && *which != Which::First(Kind::Data);
         let encodings = match best && can_be_best {
-            true => Wish::Best,
-            false => Wish::Only(0),
+            true => Encodings::Best,
+            false => Encodings::Only(0),
         };
         self.entries.push(Entry {
             which: which.clone(),
@@ -136,8 +138,8 @@ impl Request {
             encodings,
         });
         match encodings {
-            Wish::Best => Ok(()),
-            Wish::Only(_) => self.read_substreams(fields, which, prefix, host),
+            Encodings::Best => Ok(()),
+            Encodings::Only(_) => self.read_substreams(fields, which, prefix, host),
         }
     }
 
@@ -160,7 +162,7 @@ impl Request {
                     rtcp_port: None,
                     pt,
                     ssrc,
-                    encodings: Wish::Only(substream),
+                    encodings: Encodings::Only(substream),
                 });
             }
         }
@@ -189,7 +191,7 @@ impl Request {
                 let to = address(addresses, entry.host, port)?;
                 ForwardRtcp::bind(to).map_err(|error| Refusal::Socket(error.to_string()))
             });
-            let forwarder = Wanted {
+            let forwarder = ForwardRequest {
                 to: address(addresses, entry.host, entry.port)?,
                 rtcp: rtcp.transpose()?,
                 pt: entry.pt,
@@ -226,8 +228,8 @@ fn started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
     };
     let medium = medium(kind);
     let suffix = match entry.encodings {
-        Wish::Best | Wish::Only(0) => String::new(),
-        Wish::Only(n) => format!("_{}", n + 1),
+        Encodings::Best | Encodings::Only(0) => String::new(),
+        Encodings::Only(n) => format!("_{}", n + 1),
     };
     reply
         .with(&format!("{medium}_stream_id{suffix}"), forwarder.id)

@@ -16,7 +16,7 @@ use crate::members;
 use crate::options::RoomOptions;
 use crate::origin::Origin;
 use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
-use crate::recording::RecordWish;
+use crate::recording::RecordSettings;
 use crate::refusal::Refusal;
 use crate::remote::{Place, Remote, hear};
 use crate::room::RoomState;
@@ -145,7 +145,7 @@ impl RoomState {
             bitrate: 0,
             talk: TalkSettings::default(),
             media: None,
-            record: RecordWish {
+            record: RecordSettings {
                 on: self.options.record,
                 name: None,
             },

@@ -116,9 +116,11 @@ impl Configure {
 
     /// The codecs that it insists on, if the room has them.
     fn forced(&self, room: &RoomState) -> Result<Forced, Refusal> {
-        let codec = |name: &str, wish: &Option<String>, list: &[CodecName]| {
-            let Some(wish) = wish else { return Ok(None) };
-            let codec = CodecName::from_name(wish).filter(|codec| list.contains(codec));
+        let codec = |name: &str, requested: &Option<String>, list: &[CodecName]| {
+            let Some(requested) = requested else {
+                return Ok(None);
+            };
+            let codec = CodecName::from_name(requested).filter(|codec| list.contains(codec));
             let refusal = || Refusal::value(name, "not a codec of this room");
             codec.ok_or_else(refusal).map(Some)
         };
@@ -324,9 +326,9 @@ impl RoomState {
         if configure.may_record(self)
             && let Some(person) = self.people.get_mut(id)
         {
-            let wish = &mut person.record;
-            wish.on = configure.record.unwrap_or(wish.on);
-            wish.name = configure.filename.clone().or(wish.name.take());
+            let settings = &mut person.record;
+            settings.on = configure.record.unwrap_or(settings.on);
+            settings.name = configure.filename.clone().or(settings.name.take());
         }
         self.record(id, configure.record == Some(true));
     }

@@ -9,7 +9,7 @@ use crate::id::{Id, Ids};
 use crate::members;
 use crate::origin::Origin;
 use crate::participant::{Participant, TalkSettings};
-use crate::recording::RecordWish;
+use crate::recording::RecordSettings;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 
@@ -75,7 +75,7 @@ impl RoomState {
             metadata: join.metadata,
             bitrate: self.options.bitrate,
             talk: join.talk,
-            record: RecordWish {
+            record: RecordSettings {
                 on: self.options.record,
                 name: None,
             },

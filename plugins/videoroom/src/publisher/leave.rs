@@ -62,7 +62,7 @@ impl RoomState {
         if self.options.require_pvtid {
             for key in subscriptions {
                 if let Some(subscriber) = self.subscribers.get_mut(&key) {
-                    subscriber.cut_off = true;
+                    subscriber.owner_kicked = true;
                 }
                 self.relay(key);
             }

@@ -6,7 +6,7 @@ use portunus_core::{HandleId, Mid, Object};
 
 use super::payloads::Payloads;
 use super::seats::Follow;
-use super::{Due, Exchange, Source};
+use super::{Pending, Signaling, Source};
 use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -15,7 +15,7 @@ impl RoomState {
     /// Takes the client's answer.
     pub(crate) fn accept(&mut self, key: HandleId, answer: &Description) -> Result<(), Refusal> {
         let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        subscriber.exchange = Exchange::Settled;
+        subscriber.signaling = Signaling::Stable;
         for (line, answered) in subscriber.lines.iter_mut().zip(&answer.media) {
             let takes = line.kind == Kind::Data || answered.direction.receives();
             let offered = line.source != Source::None || line.seat.is_some();
@@ -34,9 +34,12 @@ impl RoomState {
     }
 
     /// Offers what was kept back until the last offer was answered.
-    pub(crate) fn offer_due(&mut self, key: HandleId) {
-        let due = self.subscribers.get(&key).map(|subscriber| subscriber.due);
-        if due.is_some_and(|due| due.offer || due.restart) {
+    pub(crate) fn offer_pending(&mut self, key: HandleId) {
+        let pending = self
+            .subscribers
+            .get(&key)
+            .map(|subscriber| subscriber.pending);
+        if pending.is_some_and(|pending| pending.offer || pending.restart) {
             self.renegotiate(key, None);
         }
     }
@@ -58,20 +61,20 @@ impl RoomState {
         if let Some(subscriber) = self.subscribers.get_mut(&key) {
             subscriber.lines.clear();
             subscriber.follow(Follow::Nobody, 0);
-            subscriber.fixed = false;
+            subscriber.client_offered = false;
             subscriber.payloads = Payloads::default();
-            subscriber.exchange = Exchange::None;
-            subscriber.due = Due::default();
+            subscriber.signaling = Signaling::Closed;
+            subscriber.pending = Pending::default();
         }
     }
 
     /// The client's offer took the place of ours, which nobody will answer now.
     pub(crate) fn offer_lost(&mut self, key: HandleId) {
         if let Some(subscriber) = self.subscribers.get_mut(&key)
-            && subscriber.exchange == Exchange::Offered
+            && subscriber.signaling == Signaling::HaveLocalOffer
         {
-            subscriber.exchange = Exchange::Settled;
-            subscriber.due.offer = true;
+            subscriber.signaling = Signaling::Stable;
+            subscriber.pending.offer = true;
         }
     }
 
@@ -103,8 +106,8 @@ impl RoomState {
         let Some(line) = subscriber.fed_by(route) else {
             return;
         };
-        let before = std::mem::replace(&mut line.now, layer);
-        line.why = Some(reason);
+        let before = std::mem::replace(&mut line.current, layer);
+        line.reason = Some(reason);
         let mid = line.mid;
         let Source::Track { feed, mid: from } = line.source.clone() else {
             return;

@@ -7,8 +7,8 @@ use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{FieldError, Fields, Handle, HandleId, LocalJsep, Mid, Object};
 use serde_json::Value;
 
-use super::want::{Unwant, Want, Wish};
-use super::{Exchange, Format, Line, MAX_LINES, Source, TOO_MANY};
+use super::requested::{RequestedLayers, Subscribe, Unsubscribe};
+use super::{Format, Line, MAX_LINES, Signaling, Source, TOO_MANY};
 use crate::id::{Id, Ids};
 use crate::participant::{Participant, Published};
 use crate::refusal::Refusal;
@@ -26,7 +26,7 @@ pub(super) struct Planned {
     codec: Option<CodecName>,
     /// Its place among the publisher's streams.
     stream: usize,
-    want: Want,
+    request: Subscribe,
 }
 
 impl RoomState {
@@ -39,35 +39,38 @@ impl RoomState {
         name: &str,
     ) -> Outcome {
         let missing = |name: &str| FieldError::Missing(name.to_owned());
-        let (wants, unwants) = match name {
+        let (subscribes, unsubscribes) = match name {
             "subscribe" => {
-                let wants = Want::list(fields, "streams", ids)?;
-                (wants.ok_or_else(|| missing("streams"))?, Vec::new())
+                let subscribes = Subscribe::list(fields, "streams", ids)?;
+                (subscribes.ok_or_else(|| missing("streams"))?, Vec::new())
             }
             "unsubscribe" => {
-                let unwants = Unwant::list(fields, "streams", ids)?;
-                (Vec::new(), unwants.ok_or_else(|| missing("streams"))?)
+                let unsubscribes = Unsubscribe::list(fields, "streams", ids)?;
+                (Vec::new(), unsubscribes.ok_or_else(|| missing("streams"))?)
             }
             _ => {
-                let wants = Want::list(fields, "subscribe", ids)?;
-                let unwants = Unwant::list(fields, "unsubscribe", ids)?;
-                if wants.is_none() && unwants.is_none() {
+                let subscribes = Subscribe::list(fields, "subscribe", ids)?;
+                let unsubscribes = Unsubscribe::list(fields, "unsubscribe", ids)?;
+                if subscribes.is_none() && unsubscribes.is_none() {
                     return Err(missing("subscribe").into());
                 }
-                (wants.unwrap_or_default(), unwants.unwrap_or_default())
+                (
+                    subscribes.unwrap_or_default(),
+                    unsubscribes.unwrap_or_default(),
+                )
             }
         };
-        let planned = self.plan(wants)?;
-        if self.subscribers.get(&key).is_some_and(|s| s.fixed) {
+        let planned = self.plan(subscribes)?;
+        if self.subscribers.get(&key).is_some_and(|s| s.client_offered) {
             return Err(Refusal::Invalid(
                 "The m-lines are those of the client's offer",
             ));
         }
-        self.check_room(key, &planned, &unwants)?;
-        self.check_same_e2ee(key, &planned, &unwants)?;
+        self.check_room(key, &planned, &unsubscribes)?;
+        self.check_same_e2ee(key, &planned, &unsubscribes)?;
         let mut changed = false;
-        for unwant in &unwants {
-            changed |= self.unsubscribe(key, unwant);
+        for unsubscribe in &unsubscribes {
+            changed |= self.unsubscribe(key, unsubscribe);
         }
         for planned in planned {
             changed |= self.subscribe(key, planned)?;
@@ -80,11 +83,11 @@ impl RoomState {
     /// Answers a request that may have changed what there is to offer.
     pub(super) fn offer_changes(&mut self, key: HandleId, changed: bool) -> Outcome {
         let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        if !changed && !subscriber.due.offer && !subscriber.due.with_next {
+        if !changed && !subscriber.pending.offer && !subscriber.pending.removals {
             return Ok(Some((self.updated().into(), None)));
         }
-        if subscriber.exchange == Exchange::Offered {
-            subscriber.due.offer = true;
+        if subscriber.signaling == Signaling::HaveLocalOffer {
+            subscriber.pending.offer = true;
             let updating = Object::new()
                 .with("videoroom", "updating")
                 .with("room", self.id.to_json());
@@ -96,15 +99,15 @@ impl RoomState {
     }
 
     /// The streams that are wanted, if all feeds and m-lines are known. Disabled ones are left out.
-    pub(super) fn plan(&self, wants: Vec<Want>) -> Result<Vec<Planned>, Refusal> {
+    pub(super) fn plan(&self, subscribes: Vec<Subscribe>) -> Result<Vec<Planned>, Refusal> {
         let mut planned = Vec::new();
-        for want in wants {
-            let published = self.published(&want.feed)?;
+        for request in subscribes {
+            let published = self.published(&request.feed)?;
             let mut streams: Vec<_> = published.streams.iter().collect();
-            if let Some(mid) = &want.mid {
+            if let Some(mid) = &request.mid {
                 streams.retain(|stream| stream.mid.as_str() == mid);
                 if streams.is_empty() {
-                    return Err(Refusal::NoSuchFeed(format!("{} mid {mid}", want.feed)));
+                    return Err(Refusal::NoSuchFeed(format!("{} mid {mid}", request.feed)));
                 }
             }
             for stream in streams.into_iter().filter(|stream| !stream.disabled) {
@@ -113,12 +116,12 @@ impl RoomState {
                     return Err(TOO_MANY);
                 }
                 planned.push(Planned {
-                    feed: want.feed.clone(),
+                    feed: request.feed.clone(),
                     mid: stream.mid,
                     kind: stream.kind,
                     codec: stream.codec,
                     stream: stream.index,
-                    want: want.clone(),
+                    request: request.clone(),
                 });
             }
         }
@@ -146,17 +149,17 @@ impl RoomState {
         Ok(e2ee)
     }
 
-    /// Checks that what is wanted goes with what is left once `unwants` are gone.
+    /// Checks that what is wanted goes with what is left once `unsubscribes` are gone.
     fn check_same_e2ee(
         &mut self,
         key: HandleId,
         planned: &[Planned],
-        unwants: &[Unwant],
+        unsubscribes: &[Unsubscribe],
     ) -> Result<(), Refusal> {
         let Some(wanted) = self.e2ee_of(planned)? else {
             return Ok(());
         };
-        let keeps_some = self.keeps_some(key, unwants);
+        let keeps_some = self.keeps_some(key, unsubscribes);
         let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
         if keeps_some && subscriber.e2ee != wanted {
             return Err(Refusal::MixedFeeds);
@@ -165,13 +168,16 @@ impl RoomState {
         Ok(())
     }
 
-    /// Whether anything is left to receive once `unwants` are gone.
-    fn keeps_some(&self, key: HandleId, unwants: &[Unwant]) -> bool {
-        let gone: Vec<(usize, Option<&Id>)> = unwants
+    /// Whether anything is left to receive once `unsubscribes` are gone.
+    fn keeps_some(&self, key: HandleId, unsubscribes: &[Unsubscribe]) -> bool {
+        let gone: Vec<(usize, Option<&Id>)> = unsubscribes
             .iter()
-            .flat_map(|unwant| {
-                let feed = unwant.feed.as_ref().filter(|_| unwant.sub_mid.is_none());
-                let concerned = self.concerned(key, unwant).into_iter();
+            .flat_map(|unsubscribe| {
+                let feed = unsubscribe
+                    .feed
+                    .as_ref()
+                    .filter(|_| unsubscribe.sub_mid.is_none());
+                let concerned = self.concerned(key, unsubscribe).into_iter();
                 concerned.map(move |index| (index, feed))
             })
             .collect();
@@ -188,17 +194,17 @@ impl RoomState {
         })
     }
 
-    /// Checks that there is room for what is wanted once `unwants` are gone, so that nothing is done by halves.
+    /// Checks that there is room for what is wanted once `unsubscribes` are gone, so that nothing is done by halves.
     fn check_room(
         &self,
         key: HandleId,
         planned: &[Planned],
-        unwants: &[Unwant],
+        unsubscribes: &[Unsubscribe],
     ) -> Result<(), Refusal> {
         let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
-        let concerned = unwants
+        let concerned = unsubscribes
             .iter()
-            .flat_map(|unwant| self.concerned(key, unwant));
+            .flat_map(|unsubscribe| self.concerned(key, unsubscribe));
         let freed: BTreeSet<usize> = concerned.collect();
         let mut free: HashMap<_, usize> = HashMap::new();
         for (index, line) in subscriber.lines.iter().enumerate() {
@@ -223,7 +229,7 @@ impl RoomState {
             mid,
             kind,
             stream,
-            want,
+            request,
             ..
         } = planned;
         let publisher = self.people.get_mut(&feed).and_then(|p| p.media.as_mut());
@@ -276,22 +282,22 @@ impl RoomState {
             Kind::Audio | Kind::Video => Source::Track { feed, mid },
         };
         line.format.codec = stream.codec;
-        line.crossrefid = want.crossrefid;
-        line.send = want.send;
+        line.crossrefid = request.crossrefid;
+        line.send = request.send;
         line.ready = false;
-        line.wish = Wish::default();
+        line.requested = RequestedLayers::default();
         if kind == Kind::Video {
-            line.wish.apply(&want.layers);
+            line.requested.apply(&request.layers);
         }
         stream.receivers.insert((key, index));
         Ok(true)
     }
 
     /// Lets streams go; says whether that has to be offered.
-    fn unsubscribe(&mut self, key: HandleId, unwant: &Unwant) -> bool {
+    fn unsubscribe(&mut self, key: HandleId, unsubscribe: &Unsubscribe) -> bool {
         let mut changed = false;
-        for index in self.concerned(key, unwant) {
-            changed |= match (&unwant.sub_mid, &unwant.feed) {
+        for index in self.concerned(key, unsubscribe) {
+            changed |= match (&unsubscribe.sub_mid, &unsubscribe.feed) {
                 (None, Some(feed)) => self.let_go(key, index, feed),
                 _ => self.clear_line(key, index),
             };
@@ -300,12 +306,12 @@ impl RoomState {
     }
 
     /// The m-lines that are not to receive what they do.
-    fn concerned(&self, key: HandleId, unwant: &Unwant) -> Vec<usize> {
+    fn concerned(&self, key: HandleId, unsubscribe: &Unsubscribe) -> Vec<usize> {
         let Some(subscriber) = self.subscribers.get(&key) else {
             return Vec::new();
         };
         let lines = subscriber.lines.iter().enumerate();
-        if let Some(sub_mid) = &unwant.sub_mid {
+        if let Some(sub_mid) = &unsubscribe.sub_mid {
             let found = subscriber.line(sub_mid);
             let bound = |index: &usize| {
                 let line = subscriber.lines.get(*index);
@@ -313,10 +319,10 @@ impl RoomState {
             };
             return found.filter(bound).into_iter().collect();
         }
-        let Some(feed) = &unwant.feed else {
+        let Some(feed) = &unsubscribe.feed else {
             return Vec::new();
         };
-        let is_mid = |mid: &Mid| unwant.mid.as_deref().is_none_or(|m| m == mid.as_str());
+        let is_mid = |mid: &Mid| unsubscribe.mid.as_deref().is_none_or(|m| m == mid.as_str());
         let data_mid = self.people.get(feed).and_then(|p| p.media.as_ref());
         let data_mid = data_mid
             .and_then(|media| media.data().next())
@@ -403,7 +409,7 @@ impl RoomState {
         }
         for key in concerned {
             match self.subscribers.get_mut(&key) {
-                Some(subscriber) if !subscriber.autoupdate => subscriber.due.with_next = true,
+                Some(subscriber) if !subscriber.autoupdate => subscriber.pending.removals = true,
                 Some(_) => self.renegotiate(key, None),
                 None => {}
             }
@@ -440,9 +446,9 @@ impl Line {
             crossrefid: None,
             send: true,
             ready: false,
-            wish: Wish::default(),
-            now: Layer::default(),
-            why: None,
+            requested: RequestedLayers::default(),
+            current: Layer::default(),
+            reason: None,
             routes: Vec::new(),
             seat: None,
         }

@@ -6,9 +6,9 @@ use portunus_core::{FieldError, Fields, HandleId};
 
 use super::answer::layer_event;
 use super::change::Outcome;
-use super::want::Layers;
+use super::requested::LayerRequest;
 use super::watch::last_n;
-use super::{Exchange, Source};
+use super::{Signaling, Source};
 use crate::members;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
@@ -18,7 +18,7 @@ use crate::room::RoomState;
 struct Setting {
     mid: Option<String>,
     send: Option<bool>,
-    layers: Layers,
+    layers: LayerRequest,
 }
 
 /// A subscriber's `configure`.
@@ -43,7 +43,7 @@ impl Setting {
         Ok(Setting {
             mid: fields.string("mid")?.map(str::to_owned),
             send: fields.boolean("send")?,
-            layers: Layers::read(fields)?,
+            layers: LayerRequest::read(fields)?,
         })
     }
 }
@@ -81,7 +81,7 @@ impl RoomState {
         configure: &SubscriberConfigure,
     ) -> Outcome {
         let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
-        if subscriber.cut_off {
+        if subscriber.owner_kicked {
             return Err(Refusal::Unauthorized("kicked"));
         }
         for mid in configure.settings.iter().filter_map(|s| s.mid.as_deref()) {
@@ -107,12 +107,12 @@ impl RoomState {
             return Err(Refusal::NotInRoom);
         };
         let configured = event.with("configured", "ok").into();
-        if subscriber.fixed || !offers {
+        if subscriber.client_offered || !offers {
             return Ok(Some((configured, None)));
         }
-        subscriber.due.restart |= configure.restart;
-        if subscriber.exchange == Exchange::Offered {
-            subscriber.due.offer = true;
+        subscriber.pending.restart |= configure.restart;
+        if subscriber.signaling == Signaling::HaveLocalOffer {
+            subscriber.pending.offer = true;
             return Ok(None);
         }
         let offer = self.offer(key)?;
@@ -152,13 +152,13 @@ impl RoomState {
             if line.kind != Kind::Video {
                 continue;
             }
-            line.wish.apply(&setting.layers);
+            line.requested.apply(&setting.layers);
             let Some((_, stream)) = line.track(people) else {
                 continue;
             };
             // What is wanted may be there already; then nothing will change that could be told.
             let same = |wanted: Option<u8>, now: Option<u8>| wanted.filter(|_| wanted == now);
-            let (layers, now) = (&setting.layers, line.now);
+            let (layers, now) = (&setting.layers, line.current);
             let told = match (stream.simulcast, stream.svc) {
                 (true, _) => [
                     ("substream", same(layers.substream, now.substream)),
@@ -175,7 +175,11 @@ impl RoomState {
                     // It may have come for another reason, but stays for this one.
                     let best = LayerReason::Chosen(Reason::Best);
                     let bound = LayerReason::Chosen(Reason::ClientBound);
-                    let why = if line.why == Some(best) { best } else { bound };
+                    let why = if line.reason == Some(best) {
+                        best
+                    } else {
+                        bound
+                    };
                     let told = layer_event(&event, line.mid.as_str(), name, layer);
                     handle.push(None, told.with("reason", why.name()), None);
                 }

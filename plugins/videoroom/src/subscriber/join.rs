@@ -5,7 +5,7 @@ use portunus_core::{Fields, Handle, HandleId, LocalJsep, Object};
 use serde_json::Value;
 
 use super::Subscriber;
-use super::want::{Layers, Want};
+use super::requested::{LayerRequest, Subscribe};
 use super::watch::last_n;
 use crate::id::{Id, Ids};
 use crate::refusal::Refusal;
@@ -17,7 +17,7 @@ pub(crate) struct SubscriberJoin {
     private_id: Option<u64>,
     use_msid: bool,
     autoupdate: bool,
-    streams: Vec<Want>,
+    streams: Vec<Subscribe>,
     last_n: Option<LastN>,
     /// In the old form: the publisher, and which kinds of media.
     legacy: Option<Legacy>,
@@ -65,7 +65,7 @@ impl SubscriberJoin {
         let last_n = LastN::read(fields)?;
         let (streams, legacy) = if fields.has("streams") || last_n.is_some() {
             (
-                Want::list(fields, "streams", ids)?.unwrap_or_default(),
+                Subscribe::list(fields, "streams", ids)?.unwrap_or_default(),
                 None,
             )
         } else {
@@ -76,14 +76,14 @@ impl SubscriberJoin {
                 video: flag("offer_video")?.unwrap_or(true),
                 data: flag("offer_data")?.unwrap_or(true),
             };
-            let want = Want {
+            let request = Subscribe {
                 feed,
                 mid: None,
                 crossrefid: None,
                 send: true,
-                layers: Layers::read(fields)?,
+                layers: LayerRequest::read(fields)?,
             };
-            (vec![want], Some(legacy))
+            (vec![request], Some(legacy))
         };
         Ok(SubscriberJoin {
             private_id,

@@ -7,10 +7,10 @@ mod join;
 mod offer;
 mod payloads;
 mod relay;
+mod requested;
 mod seats;
 mod show;
 mod switch;
-mod want;
 mod watch;
 
 use portunus_core::media::{Layer, LayerReason, RouteId, RouteOptions, SourceRef};
@@ -20,8 +20,8 @@ use portunus_core::{ExtensionKind, Handle, Mid, Pt};
 use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::subscriber::payloads::Payloads;
+use crate::subscriber::requested::RequestedLayers;
 use crate::subscriber::seats::{Follow, Seat};
-use crate::subscriber::want::Wish;
 
 pub(crate) use configure::SubscriberConfigure;
 pub(crate) use join::SubscriberJoin;
@@ -48,37 +48,37 @@ pub(crate) struct Subscriber {
     /// The m-lines in their order.
     lines: Vec<Line>,
     payloads: Payloads,
-    exchange: Exchange,
-    due: Due,
+    signaling: Signaling,
+    pending: Pending,
     paused: bool,
     /// Its owner was thrown out: nothing is relayed any more.
-    pub(crate) cut_off: bool,
-    /// The client made the offer, and takes none.
-    fixed: bool,
+    pub(crate) owner_kicked: bool,
+    /// The client made the offer, and takes none of ours.
+    client_offered: bool,
     /// Who sits on its seats.
     follow: Follow,
     /// Who sits where: a publisher for each slot of seats.
     slots: Vec<Option<Id>>,
 }
 
-/// How far offer and answer are.
+/// How far offer and answer are, in the words of the PeerConnection's `signalingState`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Exchange {
+enum Signaling {
     /// There is no PeerConnection.
-    None,
+    Closed,
     /// Our offer waits for its answer.
-    Offered,
+    HaveLocalOffer,
     /// The last offer was answered.
-    Settled,
+    Stable,
 }
 
 /// What has to be offered as soon as that is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Due {
+struct Pending {
     offer: bool,
     restart: bool,
-    /// What a publisher took with it who went: offered with the client's next change, and not by itself.
-    with_next: bool,
+    /// M-lines of publishers who left: offered with the client's next change, and not by themselves.
+    removals: bool,
 }
 
 /// An m-line.
@@ -93,10 +93,11 @@ struct Line {
     send: bool,
     /// The client has accepted it.
     ready: bool,
-    wish: Wish,
-    now: Layer,
+    requested: RequestedLayers,
+    /// The layers that are relayed now.
+    current: Layer,
     /// Why these layers came when they did.
-    why: Option<LayerReason>,
+    reason: Option<LayerReason>,
     /// One, and of data one for each publisher.
     routes: Vec<Relayed>,
     /// It is for whoever is due, see [`seats`].
@@ -145,11 +146,11 @@ impl Subscriber {
             e2ee: false,
             lines: Vec::new(),
             payloads: Payloads::default(),
-            exchange: Exchange::None,
-            due: Due::default(),
+            signaling: Signaling::Closed,
+            pending: Pending::default(),
             paused: false,
-            cut_off: false,
-            fixed: false,
+            owner_kicked: false,
+            client_offered: false,
             follow: Follow::default(),
             slots: Vec::new(),
         }

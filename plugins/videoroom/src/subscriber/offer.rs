@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use portunus_core::sdp::{CodecName, Description, Direction, Kind, MediaOffer, Msid, OfferOptions};
 use portunus_core::{ExtensionKind, HandleId, LocalJsep, Object};
 
-use super::{Due, Exchange, Format, Line, Source};
+use super::{Format, Line, Pending, Signaling, Source};
 use crate::id::Id;
 use crate::participant::{Participant, Stream};
 use crate::refusal::Refusal;
@@ -56,10 +56,10 @@ impl RoomState {
             session_id: String::new(),
             media: media.collect(),
         });
-        let restart = subscriber.due.restart;
+        let restart = subscriber.pending.restart;
         let offer = subscriber.handle.offer(description, restart)?;
-        subscriber.exchange = Exchange::Offered;
-        subscriber.due = Due::default();
+        subscriber.signaling = Signaling::HaveLocalOffer;
+        subscriber.pending = Pending::default();
         Ok(offer.with_e2ee(subscriber.e2ee))
     }
 
@@ -68,11 +68,11 @@ impl RoomState {
         let Some(subscriber) = self.subscribers.get_mut(&key) else {
             return;
         };
-        if subscriber.fixed {
+        if subscriber.client_offered {
             return;
         }
-        subscriber.due.offer = true;
-        if subscriber.exchange == Exchange::Offered {
+        subscriber.pending.offer = true;
+        if subscriber.signaling == Signaling::HaveLocalOffer {
             return;
         }
         match self.offer(key) {
@@ -140,7 +140,7 @@ impl Line {
             .extend(transport_cc.then_some(TRANSPORT_CC));
         media.extensions.extend(self.format.extensions.iter());
         // A delay that is asked for needs the extension, whoever negotiated it.
-        let delayed = self.wish.delay.range().is_some() && self.kind == Kind::Video;
+        let delayed = self.requested.delay.range().is_some() && self.kind == Kind::Video;
         if delayed && !media.extensions.contains(&PLAYOUT_DELAY) {
             media.extensions.push(PLAYOUT_DELAY);
         }

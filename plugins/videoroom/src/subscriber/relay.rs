@@ -48,7 +48,7 @@ impl RoomState {
 impl Subscriber {
     /// Makes the routes of m-line `index` what they should be.
     pub(super) fn relay(&mut self, index: usize, people: &HashMap<Id, Participant>) {
-        let gate = !self.paused && !self.cut_off;
+        let gate = !self.paused && !self.owner_kicked;
         let Some(line) = self.lines.get_mut(index) else {
             return;
         };
@@ -66,7 +66,7 @@ impl Subscriber {
             true
         });
         if line.routes.len() < before {
-            (line.now, line.why) = (Layer::default(), None);
+            (line.current, line.reason) = (Layer::default(), None);
         }
         for (from, options) in wanted {
             let route = self.handle.route_from(from, line.mid, options.clone());
@@ -103,7 +103,7 @@ impl Line {
         for relayed in self.routes.drain(..) {
             handle.remove_route(relayed.route);
         }
-        (self.now, self.why) = (Layer::default(), None);
+        (self.current, self.reason) = (Layer::default(), None);
     }
 
     /// Ends the route of one of the publishers whose data it carries.
@@ -149,26 +149,26 @@ impl Line {
     }
 
     fn options(&self, stream: &Stream, gate: bool) -> RouteOptions {
-        let delay = self.wish.delay.range().or(stream.delay.range());
+        let delay = self.requested.delay.range().or(stream.delay.range());
         let plain = RouteOptions {
             enabled: gate && self.send && stream.is_open(),
             playout_delay: delay,
-            priority: self.wish.priority,
+            priority: self.requested.priority,
             ..RouteOptions::default()
         };
-        let wish = &self.wish;
+        let requested = &self.requested;
         if stream.simulcast {
             return RouteOptions {
-                substream: wish.substream,
-                temporal: wish.temporal,
-                fallback: wish.fallback,
+                substream: requested.substream,
+                temporal: requested.temporal,
+                fallback: requested.fallback,
                 ..plain
             };
         }
         if stream.svc {
             return RouteOptions {
-                spatial: wish.spatial_layer,
-                temporal: wish.temporal_layer,
+                spatial: requested.spatial_layer,
+                temporal: requested.temporal_layer,
                 ..plain
             };
         }

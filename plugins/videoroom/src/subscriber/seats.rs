@@ -149,7 +149,7 @@ impl RoomState {
                 Follow::Feed(_) | Follow::Nobody => None,
             }
         });
-        // One more than anybody wants, because nobody sees itself.
+        // One more than anybody subscribes, because nobody sees itself.
         let ranked = self.ranked(most.max().map_or(0, |most| most + 1));
         let followers: Vec<HandleId> = self.followers.iter().copied().collect();
         for key in followers {
@@ -249,7 +249,7 @@ impl RoomState {
             }
             let before = std::mem::replace(&mut line.source, source);
             line.format.codec = stream.as_ref().and_then(|(_, _, codec)| *codec);
-            line.now = Layer::default();
+            line.current = Layer::default();
             if let Source::Track { feed, .. } = &before {
                 forget_receiver(people, feed, (key, index));
             }

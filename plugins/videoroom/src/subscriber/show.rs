@@ -7,7 +7,7 @@ use portunus_core::sdp::CodecName;
 use portunus_core::{HandleId, Object};
 use serde_json::{Value, json};
 
-use super::{Exchange, Line, Source, Subscriber};
+use super::{Line, Signaling, Source, Subscriber};
 use crate::id::Id;
 use crate::participant::{Participant, Stream, medium};
 use crate::room::RoomState;
@@ -40,9 +40,9 @@ impl Subscriber {
     fn state(&self) -> Object {
         Object::new()
             .with_some("private_id", self.private_id)
-            .with("answered", self.exchange == Exchange::Settled)
-            .with("pending_offer", self.due.offer)
-            .with("pending_restart", self.due.restart)
+            .with("answered", self.signaling == Signaling::Stable)
+            .with("pending_offer", self.pending.offer)
+            .with("pending_restart", self.pending.restart)
             .with("paused", self.paused)
             .with_some("e2ee", self.e2ee.then_some(true))
     }
@@ -74,8 +74,8 @@ impl Line {
         let Some((publisher, stream)) = track else {
             return head.into();
         };
-        let delay = self.wish.delay.range().or(stream.delay.range());
-        let priority = self.wish.priority;
+        let delay = self.requested.delay.range().or(stream.delay.range());
+        let priority = self.requested.priority;
         head.with("feed_id", publisher.id.to_json())
             .with_some("feed_display", publisher.display.as_deref())
             .with_some("feed_metadata", publisher.metadata.clone())
@@ -98,15 +98,15 @@ impl Line {
 
     fn layers(&self, stream: &Stream) -> Object {
         let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
-        let (wish, layer) = (&self.wish, self.now);
-        let reason = self.why.map(LayerReason::name);
+        let (requested, layer) = (&self.requested, self.current);
+        let reason = self.reason.map(LayerReason::name);
         if stream.simulcast {
-            let fallback = u64::try_from(wish.fallback.as_micros()).unwrap_or(u64::MAX);
+            let fallback = u64::try_from(requested.fallback.as_micros()).unwrap_or(u64::MAX);
             let simulcast = Object::new()
                 .with("substream", now(layer.substream))
-                .with("substream-target", wish.substream)
+                .with("substream-target", requested.substream)
                 .with("temporal-layer", now(layer.temporal))
-                .with("temporal-layer-target", wish.temporal)
+                .with("temporal-layer-target", requested.temporal)
                 .with("fallback", fallback)
                 .with_some("reason", reason);
             return Object::new().with("simulcast", Value::from(simulcast));
@@ -114,9 +114,9 @@ impl Line {
         if stream.svc {
             let svc = Object::new()
                 .with("spatial-layer", now(layer.spatial))
-                .with("target-spatial-layer", wish.spatial_layer)
+                .with("target-spatial-layer", requested.spatial_layer)
                 .with("temporal-layer", now(layer.temporal))
-                .with("target-temporal-layer", wish.temporal_layer)
+                .with("target-temporal-layer", requested.temporal_layer)
                 .with_some("reason", reason);
             return Object::new().with("svc", Value::from(svc));
         }

@@ -5,8 +5,8 @@ use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, HandleId, Mid, Object};
 
 use super::change::Outcome;
-use super::want::{Layers, Wish};
-use super::{Exchange, Line, Source};
+use super::requested::{LayerRequest, RequestedLayers};
+use super::{Line, Signaling, Source};
 use crate::id::{Id, Ids};
 use crate::members;
 use crate::participant::Stream;
@@ -19,7 +19,7 @@ struct Entry {
     feed: Id,
     mid: String,
     sub_mid: String,
-    layers: Layers,
+    layers: LayerRequest,
 }
 
 /// A subscriber's `switch`.
@@ -39,7 +39,7 @@ impl Entry {
             feed: ids.required(fields, "feed")?,
             mid: fields.required_string("mid")?.to_owned(),
             sub_mid: fields.required_string("sub_mid")?.to_owned(),
-            layers: Layers::read(fields)?,
+            layers: LayerRequest::read(fields)?,
         })
     }
 }
@@ -133,7 +133,7 @@ impl RoomState {
                 feed: feed.clone(),
                 mid: stream.mid.to_string(),
                 sub_mid: line.mid.to_string(),
-                layers: Layers::default(),
+                layers: LayerRequest::default(),
             });
         }
         Ok(entries)
@@ -144,10 +144,10 @@ impl RoomState {
         let subscriber = self.subscribers.get_mut(&key)?;
         let index = subscriber.line(&entry.sub_mid)?;
         let line = subscriber.lines.get_mut(index)?;
-        let inactive = match subscriber.exchange {
-            Exchange::Settled => !line.ready,
+        let inactive = match subscriber.signaling {
+            Signaling::Stable => !line.ready,
             // The offer that waits for its answer may say so.
-            Exchange::Offered | Exchange::None => line.track(&self.people).is_none(),
+            Signaling::HaveLocalOffer | Signaling::Closed => line.track(&self.people).is_none(),
         };
         let media = self.people.get(&entry.feed)?.media.as_ref()?;
         let stream = media
@@ -168,13 +168,13 @@ impl RoomState {
         let mid = stream.mid;
         let before = std::mem::replace(&mut line.source, source);
         line.send = true;
-        line.now = Layer::default();
+        line.current = Layer::default();
         // How important a picture is depends on its place.
-        line.wish = Wish {
-            priority: line.wish.priority,
-            ..Wish::default()
+        line.requested = RequestedLayers {
+            priority: line.requested.priority,
+            ..RequestedLayers::default()
         };
-        line.wish.apply(&entry.layers);
+        line.requested.apply(&entry.layers);
         let revived = before == Source::None || inactive;
         line.ready &= !revived;
         if let Source::Track { feed, .. } = &before {

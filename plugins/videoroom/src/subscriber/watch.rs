@@ -6,7 +6,7 @@ use portunus_core::{ExtensionKind, Fields, Handle, Jsep, JsepKind, LocalJsep, Mi
 use serde_json::Value;
 
 use super::seats::{Follow, Seat};
-use super::{Exchange, Line, Subscriber};
+use super::{Line, Signaling, Subscriber};
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::participant::Participant;
@@ -108,8 +108,8 @@ impl RoomState {
         let local = handle.answer(answer)?;
         let key = handle.id();
         let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        subscriber.fixed = true;
-        subscriber.exchange = Exchange::Settled;
+        subscriber.client_offered = true;
+        subscriber.signaling = Signaling::Stable;
         for line in &mut subscriber.lines {
             line.ready = line.seat.is_some();
         }
@@ -265,10 +265,10 @@ fn answer_codec(options: &RoomOptions, offered: &Media, codec: CodecName) -> Opt
         extensions: accepted.map(|(_, kind)| kind).collect(),
         ..AnswerOptions::default()
     };
-    for wish in [&mut answer.audio, &mut answer.video] {
-        wish.only(codec);
-        wish.direction = Direction::SendOnly;
-        wish.profile = match codec {
+    for media in [&mut answer.audio, &mut answer.video] {
+        media.only(codec);
+        media.direction = Direction::SendOnly;
+        media.profile = match codec {
             CodecName::Vp9 => options.vp9_profile.clone(),
             CodecName::H264 => options.h264_profile.clone(),
             _ => None,

@@ -1,4 +1,4 @@
-//! What subscribers ask for, stream by stream.
+//! What subscribers request, stream by stream.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use crate::refusal::Refusal;
 /// How long the wanted encoding may be silent before a lower one is relayed, unless the client says it.
 const FALLBACK: Duration = Duration::from_millis(250);
 
-/// A stream, or all streams of a publisher.
+/// An entry of `subscribe`: a stream, or all streams of a publisher.
 #[derive(Debug, Clone)]
-pub(crate) struct Want {
+pub(crate) struct Subscribe {
     pub(crate) feed: Id,
     /// The publisher's m-line; none: all of them.
     pub(crate) mid: Option<String>,
     pub(crate) crossrefid: Option<String>,
     pub(crate) send: bool,
-    pub(crate) layers: Layers,
+    pub(crate) layers: LayerRequest,
 }
 
-/// What is not wanted any more.
+/// An entry of `unsubscribe`: a stream, all streams of a publisher, or an m-line of the subscription.
 #[derive(Debug, Clone)]
-pub(crate) struct Unwant {
+pub(crate) struct Unsubscribe {
     pub(crate) feed: Option<Id>,
     pub(crate) mid: Option<String>,
     pub(crate) sub_mid: Option<String>,
 }
 
-/// Members of a request that set [`Wish`].
+/// Members of a request that set [`RequestedLayers`].
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Layers {
+pub(crate) struct LayerRequest {
     pub(crate) substream: Option<u8>,
     pub(crate) temporal: Option<u8>,
     /// µs; 0: the default
@@ -46,9 +46,9 @@ pub(crate) struct Layers {
     max_delay: Option<i64>,
 }
 
-/// What is wanted of the layers of a stream, of its delay, and whether it comes before others.
+/// What a client has requested of a stream: its layers, its playout delay, and whether it comes before others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct RequestedLayers {
     pub(crate) substream: u8,
     pub(crate) temporal: u8,
     pub(crate) fallback: Duration,
@@ -58,9 +58,9 @@ pub(crate) struct Wish {
     pub(crate) delay: Delay,
 }
 
-impl Default for Wish {
+impl Default for RequestedLayers {
     fn default() -> Self {
-        Wish {
+        RequestedLayers {
             substream: 2,
             temporal: 2,
             fallback: FALLBACK,
@@ -72,8 +72,8 @@ impl Default for Wish {
     }
 }
 
-impl Wish {
-    pub(crate) fn apply(&mut self, layers: &Layers) {
+impl RequestedLayers {
+    pub(crate) fn apply(&mut self, layers: &LayerRequest) {
         let set = |target: &mut u8, value: Option<u8>| *target = value.unwrap_or(*target);
         set(&mut self.substream, layers.substream);
         set(&mut self.temporal, layers.temporal);
@@ -89,9 +89,9 @@ impl Wish {
     }
 }
 
-impl Layers {
+impl LayerRequest {
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FieldError> {
-        Ok(Layers {
+        Ok(LayerRequest {
             substream: fields.layer("substream")?,
             temporal: fields.layer("temporal")?,
             fallback: fields.positive("fallback")?,
@@ -115,15 +115,15 @@ fn priority(fields: Fields<'_>) -> Result<Option<Priority>, FieldError> {
     Ok(Some(known))
 }
 
-impl Want {
+impl Subscribe {
     fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, FieldError> {
         let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
-        Ok(Want {
+        Ok(Subscribe {
             feed: ids.required(fields, "feed")?,
             mid: text("mid")?,
             crossrefid: text("crossrefid")?,
             send: fields.boolean("send")?.unwrap_or(true),
-            layers: Layers::read(fields)?,
+            layers: LayerRequest::read(fields)?,
         })
     }
 
@@ -136,22 +136,22 @@ impl Want {
         let Some(entries) = members::some_objects(fields, name)? else {
             return Ok(None);
         };
-        let wants = entries.into_iter().map(|entry| Want::read(entry, ids));
-        Ok(Some(wants.collect::<Result<_, _>>()?))
+        let requests = entries.into_iter().map(|entry| Subscribe::read(entry, ids));
+        Ok(Some(requests.collect::<Result<_, _>>()?))
     }
 }
 
-impl Unwant {
+impl Unsubscribe {
     fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, FieldError> {
         let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
-        let unwant = Unwant {
+        let request = Unsubscribe {
             feed: ids.read(fields, "feed")?,
             mid: text("mid")?,
             sub_mid: text("sub_mid")?,
         };
-        match unwant.feed.is_none() && unwant.sub_mid.is_none() {
+        match request.feed.is_none() && request.sub_mid.is_none() {
             true => Err(FieldError::Missing("feed".to_owned())),
-            false => Ok(unwant),
+            false => Ok(request),
         }
     }
 
@@ -164,7 +164,9 @@ impl Unwant {
         let Some(entries) = members::some_objects(fields, name)? else {
             return Ok(None);
         };
-        let unwants = entries.into_iter().map(|entry| Unwant::read(entry, ids));
-        Ok(Some(unwants.collect::<Result<_, _>>()?))
+        let requests = entries
+            .into_iter()
+            .map(|entry| Unsubscribe::read(entry, ids));
+        Ok(Some(requests.collect::<Result<_, _>>()?))
     }
 }
