@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::Shared;
 use crate::id::Id;
-use crate::publisher::{Configure, Join};
+use crate::publication::Configure;
 use crate::refusal::Refusal;
+use crate::room::Join;
 use crate::room::Room;
 use crate::subscriber::{SubscriberConfigure, SubscriberJoin, Switch, Watch};
 

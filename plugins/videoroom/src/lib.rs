@@ -6,25 +6,19 @@ mod attached;
 mod broadcast;
 mod config;
 mod delay;
-mod dummy;
-mod forward;
 mod id;
 mod manage;
 mod members;
 mod news;
 mod options;
-mod origin;
-mod participant;
-mod publisher;
-mod recording;
+mod publication;
 mod refusal;
 mod registry;
-mod remote;
 mod room;
+mod roster;
 mod saved;
 mod speakers;
 mod subscriber;
-mod talking;
 
 use std::sync::Arc;
 

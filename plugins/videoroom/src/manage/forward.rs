@@ -10,12 +10,11 @@ use portunus_core::{FieldError, Fields, Later, Mid, Networks, Object, Pt, Reply,
 use serde_json::Value;
 
 use crate::Shared;
-use crate::forward::{
-    ForwardRequest, Forwarder, Host, PATIENCE, address, port, required_port, srtp,
-};
 use crate::id::Id;
 use crate::members;
-use crate::participant::{Stream, medium};
+use crate::publication::{
+    ForwardRequest, Forwarder, Host, PATIENCE, Stream, address, medium, port, required_port, srtp,
+};
 use crate::refusal::Refusal;
 use crate::room::{Room, RoomState};
 

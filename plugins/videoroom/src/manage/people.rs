@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::success;
 use crate::Shared;
 use crate::id::Id;
-use crate::participant::Participant;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {

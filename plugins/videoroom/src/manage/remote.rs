@@ -10,16 +10,15 @@ use serde_json::{Map, Value};
 
 use super::success;
 use crate::Shared;
-use crate::forward::{port, srtp};
 use crate::id::Id;
 use crate::members;
 use crate::options::RoomOptions;
-use crate::origin::Origin;
-use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
-use crate::recording::RecordSettings;
+use crate::publication::{
+    ExtensionIds, Origin, Place, Published, RecordSettings, Remote, Stream, hear, port, srtp,
+};
 use crate::refusal::Refusal;
-use crate::remote::{Place, Remote, hear};
 use crate::room::RoomState;
+use crate::roster::{Participant, TalkSettings};
 
 /// The most streams of a publisher.
 const MAX_STREAMS: usize = 1_000;

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::success;
 use crate::Shared;
-use crate::forward::{Forwarder, Host, MAX_FORWARDERS, address, port, required_port, srtp};
 use crate::id::Id;
+use crate::publication::{
+    Forwarder, Host, MAX_FORWARDERS, Remotization, address, port, required_port, srtp,
+};
 use crate::refusal::Refusal;
-use crate::remote::Remotization;
 use crate::room::RoomState;
 
 impl Shared {

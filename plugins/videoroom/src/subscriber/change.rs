@@ -10,9 +10,10 @@ use serde_json::Value;
 use super::requested::{RequestedLayers, Subscribe, Unsubscribe};
 use super::{Format, Line, MAX_LINES, Signaling, Source, TOO_MANY};
 use crate::id::{Id, Ids};
-use crate::participant::{Participant, Published};
+use crate::publication::Published;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 /// What a request comes to: the event that answers it, with an offer. None: that comes later by itself.
 pub(crate) type Outcome = Result<Option<(Value, Option<LocalJsep>)>, Refusal>;

@@ -7,9 +7,10 @@ use portunus_core::{ExtensionKind, HandleId, LocalJsep, Object};
 
 use super::{Format, Line, Pending, Signaling, Source};
 use crate::id::Id;
-use crate::participant::{Participant, Stream};
+use crate::publication::Stream;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 /// The numbers of the header extensions in offers.
 const AUDIO_LEVEL: (ExtensionKind, u8) = (ExtensionKind::AudioLevel, 1);

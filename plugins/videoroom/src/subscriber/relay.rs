@@ -7,8 +7,9 @@ use portunus_core::{Handle, HandleId};
 
 use super::{Line, Relayed, Source, Subscriber};
 use crate::id::Id;
-use crate::participant::{Participant, Stream};
+use crate::publication::Stream;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 impl RoomState {
     /// Makes the routes of a subscription what they should be.

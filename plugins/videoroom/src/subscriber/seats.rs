@@ -12,12 +12,12 @@ use super::change::forget_receiver;
 use super::offer::{fmtp, offered_extensions};
 use super::payloads::Payloads;
 use super::{Source, Subscriber};
-use crate::dummy::placeholder;
 use crate::id::Id;
 use crate::options::RoomOptions;
-use crate::participant::{Participant, Stream};
+use crate::publication::{Stream, placeholder};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 /// Who sits on the seats of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

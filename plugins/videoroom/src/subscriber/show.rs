@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::{Line, Signaling, Source, Subscriber};
 use crate::id::Id;
-use crate::participant::{Participant, Stream, medium};
+use crate::publication::{Stream, medium};
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 impl RoomState {
     /// The summaries of all m-lines of a subscription.

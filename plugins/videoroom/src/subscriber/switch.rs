@@ -9,7 +9,7 @@ use super::requested::{LayerRequest, RequestedLayers};
 use super::{Line, Signaling, Source};
 use crate::id::{Id, Ids};
 use crate::members;
-use crate::participant::Stream;
+use crate::publication::Stream;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 

@@ -9,9 +9,9 @@ use super::seats::{Follow, Seat};
 use super::{Line, Signaling, Subscriber};
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
-use crate::participant::Participant;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 /// The most speakers that a subscription can have.
 pub(super) const MAX_SPEAKERS: u64 = 50;

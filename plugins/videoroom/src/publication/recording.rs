@@ -8,8 +8,7 @@ use portunus_core::{Handle, Object};
 use serde_json::Value;
 
 use crate::id::Id;
-use crate::origin::Origin;
-use crate::participant::{Stream, medium};
+use crate::publication::{Origin, Stream, medium};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
 

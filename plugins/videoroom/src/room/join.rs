@@ -7,11 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::id::{Id, Ids};
 use crate::members;
-use crate::origin::Origin;
-use crate::participant::{Participant, TalkSettings};
-use crate::recording::RecordSettings;
+use crate::publication::{Origin, RecordSettings};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::{Participant, TalkSettings};
 
 /// What a participant's `join` says.
 #[derive(Debug)]

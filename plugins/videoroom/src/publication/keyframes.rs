@@ -8,7 +8,7 @@ use portunus_core::sdp::Kind;
 
 use crate::id::Id;
 use crate::options::RoomOptions;
-use crate::participant::Stream;
+use crate::publication::Stream;
 use crate::room::RoomState;
 
 /// What is kept of one stream at most, besides the keyframe itself: 4 Mbit/s for two seconds. A new subscriber gets it

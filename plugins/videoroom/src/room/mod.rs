@@ -1,5 +1,8 @@
 //! A room: who is in it, and telling them.
 
+mod join;
+mod leave;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,10 +14,13 @@ use serde_json::{Value, json};
 use crate::id::{Id, Ids};
 use crate::news::News;
 use crate::options::RoomOptions;
-use crate::participant::{Participant, Published, Stream};
+use crate::publication::{Published, Stream};
 use crate::refusal::Refusal;
+use crate::roster::Participant;
 use crate::speakers::Speakers;
 use crate::subscriber::Subscriber;
+
+pub(crate) use join::Join;
 
 /// Publishers of other servers that are remembered after they were thrown out.
 const MAX_KICKED_REMOTES: usize = 64;

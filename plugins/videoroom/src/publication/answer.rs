@@ -6,7 +6,7 @@ use portunus_core::sdp::{
 use portunus_core::{ExtensionKind, Jsep};
 
 use crate::options::RoomOptions;
-use crate::participant::{ExtensionIds, Stream};
+use crate::publication::{ExtensionIds, Stream};
 
 /// The codecs that a publisher insists on.
 #[derive(Debug, Clone, Copy, Default)]

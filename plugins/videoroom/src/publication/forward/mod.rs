@@ -15,9 +15,10 @@ use serde_json::Value;
 pub(crate) use target::{Host, PATIENCE, port, required_port, srtp};
 
 use crate::id::Id;
-use crate::participant::{Participant, Stream, medium};
+use crate::publication::{Stream, medium};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 /// Forwarders that a stream has at most: each multiplies what its publisher sends, to an address of anybody's choice.
 pub(crate) const MAX_FORWARDERS: usize = 64;

@@ -4,7 +4,7 @@ use portunus_core::media::{SourceRef, TalkDetection};
 use portunus_core::{Handle, HandleId, Mid, Object};
 use serde_json::Value;
 
-use crate::remote::Remote;
+use crate::publication::Remote;
 
 /// Where a participant's media comes from.
 #[derive(Debug, Clone)]

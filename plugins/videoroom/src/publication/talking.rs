@@ -5,8 +5,8 @@ use portunus_core::{Mid, Object};
 
 use crate::id::Id;
 use crate::options::RoomOptions;
-use crate::participant::Participant;
 use crate::room::RoomState;
+use crate::roster::Participant;
 
 impl RoomState {
     /// Listens to what somebody sends, where the room wants that and packets say how loud they are.

@@ -10,11 +10,10 @@ use serde_json::Value;
 use crate::id::Ids;
 use crate::members;
 use crate::options::RoomOptions;
-use crate::origin::Origin;
-use crate::participant::{ExtensionIds, Participant, Published, Stream, TalkSettings};
-use crate::recording::RecordSettings;
+use crate::publication::{ExtensionIds, Origin, Published, RecordSettings, Stream};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::{Participant, TalkSettings};
 
 /// What people see of it.
 const DISPLAY: &str = "Dummy publisher";

@@ -7,12 +7,12 @@ use portunus_core::{
 use serde_json::{Map, Value};
 
 use super::answer::{self, Forced};
-use crate::forward::Forwarder;
 use crate::id::Id;
 use crate::members;
-use crate::participant::{Published, Stream, TalkSettings};
+use crate::publication::{Forwarder, Published, Stream};
 use crate::refusal::Refusal;
 use crate::room::RoomState;
+use crate::roster::TalkSettings;
 
 /// A participant's `configure`, `publish`, or the second half of its `joinandconfigure`.
 #[derive(Debug)]

@@ -13,9 +13,8 @@ use portunus_core::media::{
 use portunus_core::{ExtensionKind, ExtensionMap, Mid, Ssrc};
 use tokio::sync::mpsc;
 
-use crate::forward::{ForwardRequest, Forwarder};
 use crate::id::Id;
-use crate::participant::Stream;
+use crate::publication::{ForwardRequest, Forwarder, Stream};
 use crate::refusal::Refusal;
 use crate::room::{Room, RoomState};
 
