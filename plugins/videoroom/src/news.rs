@@ -1,68 +1,92 @@
-//! Telling who publishes now: at once, and in a storm of joins of many together, so that their number is not that of the
-//! events that everybody gets.
+//! When the others are told who publishes: at once, and in a storm of joins of many together, so that their number is not
+//! that of the events that everybody gets.
 
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::id::Id;
-use crate::room::{Room, RoomState};
 
 /// Those who come within this time of the last news are told of together.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-/// Who publishes and is still to be told of.
+/// Who publishes and has not been told of. It knows no clock.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    waiting: Vec<Id>,
+    pending: Vec<Id>,
+    /// When anybody was told of last.
     last: Option<Instant>,
 }
 
-impl RoomState {
-    /// Somebody's media is up: others are told, within [`TOGETHER`] if there was news just now.
-    pub(crate) fn announce(&mut self, id: &Id, room: &Arc<Room>) {
-        let now = Instant::now();
-        let due = self.news.last.map(|last| last + TOGETHER);
-        let Some(due) = due.filter(|due| *due > now) else {
-            self.news.last = Some(now);
-            self.tell_published(id);
-            return;
+/// When others are to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Announcement {
+    Now,
+    /// At this time, unless [`News::take`] is called before.
+    At(Instant),
+    /// Together with somebody who came before.
+    Pending,
+}
+
+impl News {
+    /// Somebody's media is up.
+    pub(crate) fn announce(&mut self, id: &Id, now: Instant) -> Announcement {
+        let next = self.last.map(|last| last + TOGETHER);
+        let Some(next) = next.filter(|next| *next > now) else {
+            self.last = Some(now);
+            return Announcement::Now;
         };
-        if self.news.waiting.is_empty() {
-            tokio::spawn(tell_later(Arc::downgrade(room), due));
+        self.pending.push(id.clone());
+        match self.pending.len() {
+            1 => Announcement::At(next),
+            _ => Announcement::Pending,
         }
-        self.news.waiting.push(id.clone());
     }
 
-    /// Tells what waits. It comes before all that is told later.
-    pub(crate) fn tell_news(&mut self) {
-        if self.news.waiting.is_empty() {
-            return;
+    /// Takes those of whom the others are told now, in the order in which they came.
+    pub(crate) fn take(&mut self, now: Instant) -> Vec<Id> {
+        if !self.pending.is_empty() {
+            self.last = Some(now);
         }
-        self.news.last = Some(Instant::now());
-        let waiting = std::mem::take(&mut self.news.waiting);
-        let published = waiting.into_iter().filter_map(|id| {
-            let published = self.people.get(&id)?.published(false)?;
-            Some((id, published))
-        });
-        let published: Vec<(Id, Value)> = published.collect();
-        for person in self.people.values() {
-            let of_others = |(id, _): &&(Id, Value)| *id != person.id;
-            let others = published.iter().filter(of_others);
-            let others: Vec<&Value> = others.map(|(_, published)| published).collect();
-            if !others.is_empty() {
-                let event = self.event().with("publishers", json!(others));
-                person.origin.push(event);
-            }
-        }
+        std::mem::take(&mut self.pending)
     }
 }
 
-async fn tell_later(room: Weak<Room>, due: Instant) {
-    tokio::time::sleep_until(due).await;
-    if let Some(room) = room.upgrade() {
-        room.lock().tell_news();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AL: Id = Id::Number(1);
+    const BO: Id = Id::Number(2);
+    const CY: Id = Id::Number(3);
+
+    #[test]
+    fn who_comes_alone_is_told_of_at_once() {
+        let (mut news, start) = (News::default(), Instant::now());
+        assert_eq!(news.announce(&AL, start), Announcement::Now);
+        let later = start + TOGETHER;
+        assert_eq!(news.announce(&BO, later), Announcement::Now);
+        assert_eq!(news.take(later), []);
+    }
+
+    #[test]
+    fn a_storm_is_told_of_together() {
+        let (mut news, start) = (News::default(), Instant::now());
+        let ms = Duration::from_millis;
+        assert_eq!(news.announce(&AL, start), Announcement::Now);
+        let next = Announcement::At(start + TOGETHER);
+        assert_eq!(news.announce(&BO, start + ms(1)), next);
+        assert_eq!(news.announce(&CY, start + ms(2)), Announcement::Pending);
+        assert_eq!(news.take(start + TOGETHER), [BO, CY]);
+        // What was told just now is the last news.
+        let next = Announcement::At(start + 2 * TOGETHER);
+        assert_eq!(news.announce(&AL, start + TOGETHER + ms(1)), next);
+    }
+
+    #[test]
+    fn nothing_to_tell_is_no_news() {
+        let (mut news, start) = (News::default(), Instant::now());
+        assert_eq!(news.take(start), []);
+        assert_eq!(news.announce(&AL, start), Announcement::Now);
     }
 }

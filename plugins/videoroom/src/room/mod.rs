@@ -2,14 +2,14 @@
 
 mod join;
 mod leave;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Fields, HandleId, Mid, Object};
-use serde_json::{Value, json};
+use portunus_core::{Fields, HandleId, Mid};
 
 use crate::id::{Id, Ids};
 use crate::news::News;
@@ -54,8 +54,7 @@ pub(crate) struct RoomState {
     pub(crate) followers: BTreeSet<HandleId>,
     /// Who speaks.
     pub(crate) speakers: Speakers,
-    /// Who publishes and is still to be told of.
-    pub(crate) news: News,
+    news: News,
     /// Participants with a PeerConnection.
     publishing: u64,
     next_place: u64,
@@ -116,40 +115,6 @@ impl Room {
 }
 
 impl RoomState {
-    /// A message of the room, without what it says.
-    pub(crate) fn event(&self) -> Object {
-        Object::new()
-            .with("videoroom", "event")
-            .with("room", self.id.to_json())
-    }
-
-    /// Tells everybody.
-    pub(crate) fn tell_all(&mut self, event: impl Into<Value>) {
-        self.tell_news();
-        let event = event.into();
-        for person in self.people.values() {
-            person.origin.push(event.clone());
-        }
-    }
-
-    /// Tells everybody but `subject`.
-    pub(crate) fn tell_others(&mut self, subject: &Id, event: impl Into<Value>) {
-        self.tell_news();
-        let event = event.into();
-        let others = self.people.values().filter(|person| person.id != *subject);
-        for person in others {
-            person.origin.push(event.clone());
-        }
-    }
-
-    /// Tells others what `id` publishes now, if its media is up.
-    pub(crate) fn tell_published(&mut self, id: &Id) {
-        let published = self.people.get(id).and_then(|p| p.published(false));
-        if let Some(published) = published {
-            self.tell_others(id, self.event().with("publishers", json!([published])));
-        }
-    }
-
     /// Adds somebody, whose ids are free.
     pub(crate) fn add(&mut self, person: Participant) {
         self.kicked_remotes.retain(|kicked| *kicked != person.id);

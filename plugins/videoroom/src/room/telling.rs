@@ -1,0 +1,87 @@
+//! What those who are in a room are told.
+
+use std::sync::{Arc, Weak};
+
+use portunus_core::Object;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Room, RoomState};
+use crate::id::Id;
+use crate::news::Announcement;
+
+impl RoomState {
+    /// A message of the room, without what it says.
+    pub(crate) fn event(&self) -> Object {
+        Object::new()
+            .with("videoroom", "event")
+            .with("room", self.id.to_json())
+    }
+
+    /// Tells everybody.
+    pub(crate) fn tell_all(&mut self, event: impl Into<Value>) {
+        self.tell_news();
+        let event = event.into();
+        for person in self.people.values() {
+            person.origin.push(event.clone());
+        }
+    }
+
+    /// Tells everybody but `subject`.
+    pub(crate) fn tell_others(&mut self, subject: &Id, event: impl Into<Value>) {
+        self.tell_news();
+        let event = event.into();
+        let others = self.people.values().filter(|person| person.id != *subject);
+        for person in others {
+            person.origin.push(event.clone());
+        }
+    }
+
+    /// Tells others what `id` publishes now, if its media is up.
+    pub(crate) fn tell_published(&mut self, id: &Id) {
+        let published = self.people.get(id).and_then(|p| p.published(false));
+        if let Some(published) = published {
+            self.tell_others(id, self.event().with("publishers", json!([published])));
+        }
+    }
+
+    /// Somebody's media is up: others are told, together with those who come within a moment.
+    pub(crate) fn announce(&mut self, id: &Id, room: &Arc<Room>) {
+        match self.news.announce(id, Instant::now()) {
+            Announcement::Now => self.tell_published(id),
+            Announcement::At(time) => {
+                tokio::spawn(tell_news_at(Arc::downgrade(room), time));
+            }
+            Announcement::Pending => {}
+        }
+    }
+
+    /// Tells what is pending. It comes before all that is told later.
+    pub(crate) fn tell_news(&mut self) {
+        let news = self.news.take(Instant::now()).into_iter();
+        let published = news.filter_map(|id| {
+            let published = self.people.get(&id)?.published(false)?;
+            Some((id, published))
+        });
+        let published: Vec<(Id, Value)> = published.collect();
+        if published.is_empty() {
+            return;
+        }
+        for person in self.people.values() {
+            let of_others = |(id, _): &&(Id, Value)| *id != person.id;
+            let others = published.iter().filter(of_others);
+            let others: Vec<&Value> = others.map(|(_, published)| published).collect();
+            if !others.is_empty() {
+                let event = self.event().with("publishers", json!(others));
+                person.origin.push(event);
+            }
+        }
+    }
+}
+
+async fn tell_news_at(room: Weak<Room>, time: Instant) {
+    tokio::time::sleep_until(time).await;
+    if let Some(room) = room.upgrade() {
+        room.lock().tell_news();
+    }
+}
