@@ -13,7 +13,7 @@ use crate::publication::Configure;
 use crate::refusal::Refusal;
 use crate::room::Join;
 use crate::room::Room;
-use crate::subscriber::{SubscriberConfigure, SubscriberJoin, Switch, Watch};
+use crate::subscription::{SubscriberConfigure, SubscriberJoin, Switch, Watch};
 
 /// A handle as long as its client is there.
 pub(crate) struct Attached {

@@ -18,7 +18,7 @@ mod room;
 mod roster;
 mod saved;
 mod speakers;
-mod subscriber;
+mod subscription;
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ use crate::publication::{Published, Stream};
 use crate::refusal::Refusal;
 use crate::roster::Participant;
 use crate::speakers::Speakers;
-use crate::subscriber::Subscriber;
+use crate::subscription::Subscriber;
 
 pub(crate) use join::Join;
 

@@ -5,7 +5,7 @@ use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind,
 use portunus_core::{ExtensionKind, Fields, Handle, Jsep, JsepKind, LocalJsep, Mid, Object};
 use serde_json::Value;
 
-use super::seats::{Follow, Seat};
+use super::seat::{Follow, Seat};
 use super::{Line, Signaling, Subscriber};
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;

@@ -6,7 +6,7 @@ use portunus_core::{FieldError, Fields, HandleId};
 
 use super::answer::layer_event;
 use super::change::Outcome;
-use super::requested::LayerRequest;
+use super::layers::LayerRequest;
 use super::watch::last_n;
 use super::{Signaling, Source};
 use crate::members;

@@ -5,7 +5,7 @@ use portunus_core::{Fields, Handle, HandleId, LocalJsep, Object};
 use serde_json::Value;
 
 use super::Subscriber;
-use super::requested::{LayerRequest, Subscribe};
+use super::layers::{LayerRequest, Subscribe};
 use super::watch::last_n;
 use crate::id::{Id, Ids};
 use crate::refusal::Refusal;

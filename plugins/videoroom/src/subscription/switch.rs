@@ -5,7 +5,7 @@ use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, HandleId, Mid, Object};
 
 use super::change::Outcome;
-use super::requested::{LayerRequest, RequestedLayers};
+use super::layers::{LayerRequest, RequestedLayers};
 use super::{Line, Signaling, Source};
 use crate::id::{Id, Ids};
 use crate::members;

@@ -7,7 +7,7 @@ use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{FieldError, Fields, Handle, HandleId, LocalJsep, Mid, Object};
 use serde_json::Value;
 
-use super::requested::{RequestedLayers, Subscribe, Unsubscribe};
+use super::layers::{RequestedLayers, Subscribe, Unsubscribe};
 use super::{Format, Line, MAX_LINES, Signaling, Source, TOO_MANY};
 use crate::id::{Id, Ids};
 use crate::publication::Published;

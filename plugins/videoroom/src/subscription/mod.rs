@@ -4,11 +4,11 @@ mod answer;
 mod change;
 mod configure;
 mod join;
+mod layers;
 mod offer;
 mod payloads;
 mod relay;
-mod requested;
-mod seats;
+mod seat;
 mod show;
 mod switch;
 mod watch;
@@ -19,9 +19,9 @@ use portunus_core::{ExtensionKind, Handle, Mid, Pt};
 
 use crate::id::Id;
 use crate::refusal::Refusal;
-use crate::subscriber::payloads::Payloads;
-use crate::subscriber::requested::RequestedLayers;
-use crate::subscriber::seats::{Follow, Seat};
+use crate::subscription::layers::RequestedLayers;
+use crate::subscription::payloads::Payloads;
+use crate::subscription::seat::{Follow, Seat};
 
 pub(crate) use configure::SubscriberConfigure;
 pub(crate) use join::SubscriberJoin;
@@ -100,7 +100,7 @@ struct Line {
     reason: Option<LayerReason>,
     /// One, and of data one for each publisher.
     routes: Vec<Relayed>,
-    /// It is for whoever is due, see [`seats`].
+    /// It is for whoever is due, see [`seat`].
     seat: Option<Seat>,
 }
 

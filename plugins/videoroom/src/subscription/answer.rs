@@ -5,7 +5,7 @@ use portunus_core::sdp::{CodecSpec, Description, Kind};
 use portunus_core::{HandleId, Mid, Object};
 
 use super::payloads::Payloads;
-use super::seats::Follow;
+use super::seat::Follow;
 use super::{Pending, Signaling, Source};
 use crate::id::Id;
 use crate::refusal::Refusal;
