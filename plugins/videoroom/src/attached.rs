@@ -13,7 +13,7 @@ use crate::publication::Configure;
 use crate::refusal::Refusal;
 use crate::room::Join;
 use crate::room::Room;
-use crate::subscription::{SubscriberConfigure, SubscriberJoin, Switch, Watch};
+use crate::subscription::{Change, SubscriberConfigure, SubscriberJoin, Switch, Watch};
 
 /// A handle as long as its client is there.
 pub(crate) struct Attached {
@@ -96,7 +96,7 @@ impl Attached {
         if name == "watch" {
             let watch = Watch::read(fields, ids)?;
             let jsep = message.jsep.as_ref();
-            let (attached, local) = state.watch(&self.handle, watch, jsep, by_secret)?;
+            let (attached, local) = state.watch(&self.handle, &watch, jsep, by_secret)?;
             self.push(message, attached, Some(local));
             drop(state);
             self.role = Role::Subscriber(room);
@@ -157,10 +157,10 @@ impl Attached {
     ) -> Result<(), Refusal> {
         let mut state = room.lock();
         let key = self.handle.id();
-        let media = state.person(id, key)?.media.is_some();
+        let publishes = state.publishes(id, key)?;
         match name {
             "publish" | "configure" => {
-                if name == "publish" && media {
+                if name == "publish" && publishes {
                     return Err(Refusal::AlreadyPublished);
                 }
                 let configure = Configure::read(Fields(&message.body))?;
@@ -171,7 +171,7 @@ impl Attached {
                     .with("configured", "ok")
                     .with_all(configured.members);
                 self.push(message, event, configured.jsep);
-                if configured.tell {
+                if configured.changed {
                     state.tell_published(id);
                 }
             }
@@ -193,9 +193,7 @@ impl Attached {
     fn subscriber(&mut self, room: &Room, name: &str, message: &Message) -> Result<(), Refusal> {
         let mut state = room.lock();
         let key = self.handle.id();
-        if !state.subscribers.contains_key(&key) {
-            return Err(Refusal::NotInRoom);
-        }
+        state.check_subscriber(key)?;
         let answer = match &message.jsep {
             Some(jsep) if jsep.kind == JsepKind::Offer => {
                 return Err(Refusal::WrongSdpType("type"));
@@ -217,7 +215,9 @@ impl Attached {
             }
             "configure" => SubscriberConfigure::read(fields)
                 .and_then(|configure| state.configure_subscriber(key, &configure)),
-            "subscribe" | "unsubscribe" | "update" => state.change(key, fields, ids, name),
+            "subscribe" | "unsubscribe" | "update" => {
+                Change::read(fields, ids, name).and_then(|change| state.change(key, change))
+            }
             "switch" => {
                 Switch::read(fields, ids).and_then(|switch| state.switch(key, switch, transaction))
             }
@@ -250,10 +250,7 @@ impl Attached {
         let key = self.handle.id();
         match std::mem::replace(&mut self.role, Role::Left) {
             Role::Participant(room, id) => {
-                let mut state = room.lock();
-                state.kicked.remove(&key);
-                // Whoever is not in the room any more has nothing to leave.
-                let _ = state.leave(&id, key);
+                room.lock().gone(&id, key);
             }
             Role::Subscriber(room) => room.lock().leave_subscriber(key),
             Role::Fresh | Role::Left => {}
@@ -287,7 +284,7 @@ impl PluginHandle for Attached {
         match &self.role {
             Role::Participant(room, id) => {
                 let mut state = room.lock();
-                if state.person(id, key).is_err() {
+                if state.publishes(id, key).is_err() {
                     return;
                 }
                 match event {
@@ -299,7 +296,7 @@ impl PluginHandle for Attached {
                     HandleEvent::SlowLink {
                         from_client: true, ..
                     } => {
-                        let bitrate = state.people.get(id).map(|person| person.bitrate);
+                        let bitrate = state.bitrate(id);
                         let event = Object::new()
                             .with("videoroom", "slow_link")
                             .with_some("current-bitrate", bitrate);
@@ -352,11 +349,8 @@ impl PluginHandle for Attached {
         let key = self.handle.id();
         match &self.role {
             Role::Participant(room, id) => {
-                let mut state = room.lock();
-                match state.person(id, key) {
-                    Ok(person) => person.state(&room.id),
-                    Err(_) => json!({ "type": "publisher", "destroyed": 1 }),
-                }
+                let state = room.lock().participant_state(id, key);
+                state.unwrap_or_else(|_| json!({ "type": "publisher", "destroyed": 1 }))
             }
             Role::Subscriber(room) => room
                 .lock()
@@ -385,7 +379,7 @@ impl Attached {
         }
         self.handle.discard_offer();
         if let Role::Subscriber(room) = &self.role {
-            room.lock().offer_lost(self.handle.id());
+            room.lock().offer_replaced(self.handle.id());
         }
     }
 }

@@ -6,6 +6,7 @@ mod attached;
 mod broadcast;
 mod config;
 mod delay;
+mod dummy;
 mod id;
 mod manage;
 mod members;

@@ -4,9 +4,9 @@ use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Fields, Handle, Object, equal_in_constant_time};
 use serde_json::{Map, Value};
 
+use crate::dummy::{Dummy, DummyStream};
 use crate::id::Id;
 use crate::members::check_secret;
-use crate::publication::{Dummy, DummyStream};
 use crate::refusal::Refusal;
 
 /// The most codecs of a kind.

@@ -170,15 +170,13 @@ impl Request {
 
     fn start(self, room: &Room, addresses: &[IpAddr]) -> Result<Value, Refusal> {
         let mut state = room.lock();
-        let publisher = state.forwardable(&self.publisher)?;
-        let streams = publisher.media.iter().flat_map(|media| &media.streams);
-        let streams: Vec<&Stream> = streams.collect();
+        let streams = state.forwardable(&self.publisher)?.streams();
         let mid = |entry: &Entry| {
             let stream = streams.iter().find(|stream| entry.which.is(stream))?;
             Some(stream.mid)
         };
         let known: Vec<Option<Mid>> = self.entries.iter().map(mid).collect();
-        for stream in &streams {
+        for stream in streams {
             let of_stream = known.iter().filter(|mid| **mid == Some(stream.mid));
             stream.check_forwarders(of_stream.count())?;
         }
@@ -253,13 +251,7 @@ impl Shared {
             let publisher = self.ids.required(fields, "publisher_id")?;
             let number = fields.positive("stream_id")?;
             let number = number.ok_or_else(|| FieldError::Missing("stream_id".to_owned()))?;
-            room.named(&publisher)?;
-            let is_it = |forwarder: &Forwarder| {
-                forwarder.remote_id.is_none() && u64::from(forwarder.id) == number
-            };
-            if room.end_forwarders(&publisher, is_it) == 0 {
-                return Err(Refusal::NoSuchFeed(number.to_string()));
-            }
+            room.end_forwarder(&publisher, number)?;
             let reply = told("stop_rtp_forward", room, &publisher);
             Ok(reply.with("stream_id", number).into())
         })
@@ -267,24 +259,10 @@ impl Shared {
 
     pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let mut publishers = Vec::new();
-            for person in room.people.values() {
-                let streams = person.media.iter().flat_map(|media| &media.streams);
-                let forwarders = streams.flat_map(|stream| &stream.forwarders);
-                let shown = forwarders.filter(|forwarder| forwarder.remote_id.is_none());
-                let shown: Vec<_> = shown.map(Forwarder::to_json).collect();
-                if shown.is_empty() {
-                    continue;
-                }
-                let named = Object::new().with("publisher_id", person.id.to_json());
-                publishers.push(Value::from(
-                    person.labelled(named).with("forwarders", shown),
-                ));
-            }
             let reply = Object::new()
                 .with("videoroom", "forwarders")
                 .with("room", room.id.to_json())
-                .with("publishers", publishers);
+                .with("publishers", room.forwarders());
             Ok(reply.into())
         })
     }

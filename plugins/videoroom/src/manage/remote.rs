@@ -1,34 +1,28 @@
 //! The requests about publishers of other servers.
 
-use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
-use portunus_core::{FieldError, Fields, Mid, Object};
-use serde_json::{Map, Value};
+use portunus_core::{FieldError, Fields, Mid};
+use serde_json::Value;
 
 use super::success;
 use crate::Shared;
-use crate::id::Id;
 use crate::members;
 use crate::options::RoomOptions;
 use crate::publication::{
-    ExtensionIds, Origin, Place, Published, RecordSettings, Remote, Stream, hear, port, srtp,
+    ExtensionIds, MAX_STREAMS, Place, Remote, Stream, StreamUpdate, port, srtp,
 };
 use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::{Participant, TalkSettings};
-
-/// The most streams of a publisher.
-const MAX_STREAMS: usize = 1_000;
+use crate::room::{NewRemote, hear};
+use crate::roster::Profile;
 
 impl Shared {
     pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
         let wanted = self.ids.new_participant(fields)?;
-        let display = fields.string("display")?.map(str::to_owned);
-        let metadata = members::object(fields, "metadata")?.cloned();
+        let profile = Profile::read(fields)?;
         let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);
         let entries = members::some_objects(fields, "streams")?;
@@ -44,24 +38,19 @@ impl Shared {
         let entries = entries.into_iter().enumerate();
         let streams = entries.map(|(index, entry)| read(entry, &state.options, index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
-        let id = match wanted {
-            Some(id) if state.people.contains_key(&id) => return Err(Refusal::IdExists(id)),
-            Some(id) => id,
-            None => self.ids.random(|id| state.people.contains_key(id)),
-        };
-        state.check_limit()?;
+        let id = state.admit_remote(wanted, self.ids)?;
         let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
         for stream in &streams {
             remote.take_in(stream, e2ee);
         }
         let (local, rtcp_port) = (remote.local(), remote.rtcp_port());
-        let media = Published {
-            active: None,
+        let new = NewRemote {
+            remote,
+            profile,
             e2ee,
             streams,
-            remotizations: Vec::new(),
         };
-        state.add_remote(id.clone(), remote, media, (display, metadata));
+        state.add_remote(&id, new);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(hear(Arc::downgrade(&room), id.clone(), hears));
         }
@@ -79,46 +68,33 @@ impl Shared {
     pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
         let id = self.ids.required(fields, "id")?;
-        room.lock().check_remote(&id)?;
-        let display = fields.string("display")?.map(str::to_owned);
-        let metadata = members::object(fields, "metadata")?.cloned();
+        room.lock().remote_streams(&id)?;
+        let profile = Profile::read(fields)?;
         let e2ee = fields.boolean("e2ee")?;
         let entries = members::objects(fields, "streams")?;
         let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
         let mut state = room.lock();
-        state.check_remote(&id)?;
+        let streams = state.remote_streams(&id)?;
         if let Some(e2ee) = e2ee {
             state.check_e2ee(e2ee)?;
         }
         let mut updates = Vec::new();
-        let mut count = state.remote_streams(&id).len();
+        let mut count = streams.len();
         for entry in entries {
-            let index = state.place_of(&id, entry, count)?;
+            let index = place_of(streams, entry, count)?;
             let stream = read(entry, &state.options, index)?;
             count = count.max(index.saturating_add(1));
-            updates.push((stream, entry.has("description")));
+            let described = entry.has("description");
+            updates.push(StreamUpdate { stream, described });
         }
-        state.rename_remote(&id, display, metadata);
-        if let Some(media) = state.people.get_mut(&id).and_then(|p| p.media.as_mut()) {
-            media.e2ee = e2ee.unwrap_or(media.e2ee);
-        }
-        let mut changed = Vec::new();
-        for (stream, described) in updates {
-            let index = stream.index;
-            state.update_remote_stream(&id, stream, described, &mut changed);
-            state.relay_stream(&id, index);
-        }
-        state.take_part(&id);
-        if !changed.is_empty() {
-            state.tell_published(&id);
-        }
+        state.update_remote(&id, profile, e2ee, updates);
         Ok(success().into())
     }
 
     pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
             let id = self.ids.required(fields, "id")?;
-            room.check_remote(&id)?;
+            room.remote_streams(&id)?;
             room.remove_remote(&id);
             tracing::info!(room = %room.id, %id, "remote publisher removed");
             Ok(success().into())
@@ -126,160 +102,19 @@ impl Shared {
     }
 }
 
-impl RoomState {
-    fn add_remote(
-        &mut self,
-        id: Id,
-        remote: Remote,
-        media: Published,
-        (display, metadata): (Option<String>, Option<Map<String, Value>>),
-    ) {
-        let private_id = self.new_private_id();
-        self.add(Participant {
-            origin: Origin::Remote(remote),
-            id: id.clone(),
-            private_id,
-            display,
-            metadata,
-            bitrate: 0,
-            talk: TalkSettings::default(),
-            media: None,
-            record: RecordSettings {
-                on: self.options.record,
-                name: None,
-            },
-            subscriptions: HashSet::new(),
-        });
-        self.start_media(&id, media);
-        self.media_up(&id);
-        self.tell_published(&id);
-        self.take_part(&id);
+/// Which stream an entry is about: one of those that there are, or the next one after `count`.
+fn place_of(streams: &[Stream], entry: Fields<'_>, count: usize) -> Result<usize, Refusal> {
+    let mid = entry.required_string("mid")?;
+    if let Some(stream) = streams.iter().find(|stream| stream.mid.as_str() == mid) {
+        return Ok(stream.index);
     }
-
-    /// What a remote publisher sends is heard, kept and recorded like that of any.
-    fn take_part(&mut self, id: &Id) {
-        self.listen(id);
-        self.tend_keyframes(id);
-        self.record(id, false);
-    }
-
-    fn check_remote(&self, id: &Id) -> Result<(), Refusal> {
-        match self.named(id)?.origin.remote() {
-            Some(_) => Ok(()),
-            None => Err(Refusal::value("id", "not a remote publisher")),
-        }
-    }
-
-    fn remote_streams(&self, id: &Id) -> &[Stream] {
-        let media = self.people.get(id).and_then(|person| person.media.as_ref());
-        media.map_or(&[], |media| media.streams.as_slice())
-    }
-
-    /// Which stream an entry is about: one that there is, or the next one after `count`.
-    fn place_of(&self, id: &Id, entry: Fields<'_>, count: usize) -> Result<usize, Refusal> {
-        let mid = entry.required_string("mid")?;
-        let streams = self.remote_streams(id);
-        if let Some(stream) = streams.iter().find(|stream| stream.mid.as_str() == mid) {
-            return Ok(stream.index);
-        }
-        let index = entry.positive("mindex")?;
-        let index = index.ok_or_else(|| FieldError::Missing("mindex".to_owned()))?;
-        let index = usize::try_from(index).ok();
-        let is_next = |index: &usize| *index <= count && *index < MAX_STREAMS;
-        index
-            .filter(is_next)
-            .ok_or_else(|| Refusal::value("mindex", "not the next one"))
-    }
-
-    fn rename_remote(
-        &mut self,
-        id: &Id,
-        display: Option<String>,
-        metadata: Option<Map<String, Value>>,
-    ) {
-        let Some(person) = self.people.get_mut(id) else {
-            return;
-        };
-        let before = (person.display.clone(), person.metadata.clone());
-        person.display = display.or(person.display.take());
-        person.metadata = metadata.or(person.metadata.take());
-        let changed = before.0 != person.display;
-        if !changed && before.1 == person.metadata {
-            return;
-        }
-        let event = Object::new()
-            .with("videoroom", "event")
-            .with("id", person.id.to_json());
-        let event = match changed {
-            true => person.labelled(event),
-            false => event.with_some("metadata", person.metadata.clone()),
-        };
-        self.tell_others(id, event);
-    }
-
-    /// Changes a stream, or appends it.
-    fn update_remote_stream(
-        &mut self,
-        id: &Id,
-        stream: Stream,
-        described: bool,
-        changed: &mut Vec<usize>,
-    ) {
-        let Some(person) = self.people.get_mut(id) else {
-            return;
-        };
-        let Some(media) = &mut person.media else {
-            return;
-        };
-        let streams = &mut media.streams;
-        let index = stream.index;
-        if let Some(known) = streams.get_mut(index) {
-            if known.update(stream, described) {
-                changed.push(index);
-            }
-        } else {
-            changed.push(index);
-            streams.push(stream);
-        }
-        if let (Some(stream), Some(remote)) = (streams.get(index), person.origin.remote_mut()) {
-            remote.take_in(stream, media.e2ee);
-        }
-    }
-
-    fn remove_remote(&mut self, id: &Id) {
-        let media = self.take_media(id);
-        let Some(person) = self.remove(id) else {
-            return;
-        };
-        let leaving = self.event().with("leaving", id.to_json());
-        self.tell_all(person.labelled(leaving));
-        if let Some(media) = media {
-            self.media_gone(id, &media);
-        }
-        person.origin.close_pc();
-    }
-}
-
-impl Stream {
-    /// Takes what another server says of it by now; says whether that is news.
-    fn update(&mut self, said: Stream, described: bool) -> bool {
-        let before = (self.description.clone(), self.disabled);
-        if described {
-            self.description = said.description;
-        }
-        // One that was disabled from the start has no codec yet.
-        if self.codec.is_none() && self.kind == said.kind {
-            self.codec = said.codec;
-            self.opus = said.opus;
-            self.h264_profile = said.h264_profile;
-            self.vp9_profile = said.vp9_profile;
-            self.simulcast = said.simulcast;
-            self.svc = said.svc;
-            self.extensions = said.extensions;
-        }
-        self.disabled = said.disabled || self.kind != Kind::Data && self.codec.is_none();
-        before != (self.description.clone(), self.disabled)
-    }
+    let index = entry.positive("mindex")?;
+    let index = index.ok_or_else(|| FieldError::Missing("mindex".to_owned()))?;
+    let index = usize::try_from(index).ok();
+    let is_next = |index: &usize| *index <= count && *index < MAX_STREAMS;
+    index
+        .filter(is_next)
+        .ok_or_else(|| Refusal::value("mindex", "not the next one"))
 }
 
 /// Where the media comes to.

@@ -49,10 +49,7 @@ impl Shared {
         let asks = options.fir_freq != state.options.fir_freq;
         state.options = options.clone();
         if asks {
-            let people: Vec<Id> = state.people.keys().cloned().collect();
-            for id in people {
-                state.tend_keyframes(&id);
-            }
+            state.keyframes_changed();
         }
         let turn = self.turn(permanent);
         drop(state);
@@ -107,7 +104,7 @@ impl Shared {
             }
             let entry = Object::new()
                 .with("room", room.id.to_json())
-                .with_all(state.options.listed(state.people.len()));
+                .with_all(state.options.listed(state.count()));
             list.push(Value::from(entry));
         }
         Ok(success().with("list", list).into())

@@ -5,12 +5,12 @@ use portunus_core::sdp::{
 };
 use portunus_core::{ExtensionKind, Jsep};
 
+use super::{ExtensionIds, Stream};
 use crate::options::RoomOptions;
-use crate::publication::{ExtensionIds, Stream};
 
 /// The codecs that a publisher insists on.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Forced {
+pub(crate) struct Forced {
     pub(super) audio: Option<CodecName>,
     pub(super) video: Option<CodecName>,
 }
@@ -18,7 +18,7 @@ pub(super) struct Forced {
 /// Answers a publisher's offer; the streams are new but for those of `before`, whose codecs are kept where possible.
 ///
 /// `bitrate` is the cap that the answer says, in bit/s; 0: none.
-pub(super) fn answer(
+pub(crate) fn answer(
     options: &RoomOptions,
     name: String,
     forced: Forced,
@@ -188,5 +188,115 @@ fn bandwidth(bitrate: u64, firefox: bool) -> Bandwidth {
     Bandwidth {
         modifier: modifier.to_owned(),
         value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use portunus_core::JsepKind;
+    use portunus_core::sdp::{MediaOffer, OfferOptions};
+
+    use super::*;
+
+    /// An offer of m-lines with these codecs; without any it is one of data.
+    fn offer(lines: &[&[CodecName]]) -> Jsep {
+        let media = lines.iter().map(|codecs| {
+            let kind = codecs.first().map_or(Kind::Data, |codec| codec.kind());
+            let mut media = MediaOffer::new(kind, Direction::SendOnly);
+            for codec in *codecs {
+                media.add_codec(*codec, None, None);
+            }
+            media
+        });
+        let description = Description::offer(OfferOptions {
+            name: "publisher".to_owned(),
+            session_id: String::new(),
+            media: media.collect(),
+        });
+        Jsep {
+            kind: JsepKind::Offer,
+            description,
+            simulcast: Vec::new(),
+            svc: Vec::new(),
+            e2ee: false,
+            update: false,
+            restart: false,
+        }
+    }
+
+    fn room(videocodec: &[CodecName]) -> RoomOptions {
+        RoomOptions {
+            videocodec: videocodec.to_vec(),
+            ..RoomOptions::default()
+        }
+    }
+
+    /// The codec of each stream, or none if it is disabled.
+    fn codecs(streams: &[Stream]) -> Vec<Option<CodecName>> {
+        let codec = |stream: &Stream| stream.codec.filter(|_| !stream.disabled);
+        streams.iter().map(codec).collect()
+    }
+
+    #[test]
+    fn the_first_codec_of_the_room_that_is_offered_is_taken() {
+        let both = [CodecName::Vp8, CodecName::H264];
+        let offered = offer(&[&both, &[CodecName::Vp9]]);
+        let answered = |options: &RoomOptions, forced| {
+            let (_, streams) = answer(options, String::new(), forced, &offered, &[], 0);
+            codecs(&streams)
+        };
+        let options = room(&[CodecName::H264, CodecName::Vp8]);
+        let any = Forced::default();
+        assert_eq!(answered(&options, any), [Some(CodecName::H264), None]);
+        let forced = Forced {
+            audio: None,
+            video: Some(CodecName::Vp8),
+        };
+        assert_eq!(answered(&options, forced), [Some(CodecName::Vp8), None]);
+    }
+
+    #[test]
+    fn a_stream_keeps_its_codec_as_long_as_it_is_offered() {
+        let both = [CodecName::Vp8, CodecName::H264];
+        let options = room(&both);
+        let any = Forced::default();
+        let (h264, more) = (offer(&[&[CodecName::H264]]), offer(&[&both]));
+        let (_, before) = answer(&options, String::new(), any, &h264, &[], 0);
+        let (_, after) = answer(&options, String::new(), any, &more, &before, 0);
+        assert_eq!(codecs(&after), [Some(CodecName::H264)]);
+        let vp8 = offer(&[&[CodecName::Vp8]]);
+        let (_, after) = answer(&options, String::new(), any, &vp8, &before, 0);
+        assert_eq!(codecs(&after), [Some(CodecName::Vp8)]);
+    }
+
+    #[test]
+    fn one_m_line_of_data_is_enough() {
+        let offered = offer(&[&[], &[]]);
+        let any = Forced::default();
+        let (_, streams) = answer(&room(&[]), String::new(), any, &offered, &[], 0);
+        let disabled: Vec<bool> = streams.iter().map(|stream| stream.disabled).collect();
+        assert_eq!(disabled, [false, true]);
+    }
+
+    #[test]
+    fn a_cap_is_said_in_the_unit_that_the_client_reads() {
+        let options = RoomOptions {
+            bitrate_cap: true,
+            ..room(&[CodecName::Vp8])
+        };
+        let said = |username: &str, bitrate| {
+            let mut offered = offer(&[&[CodecName::Opus], &[CodecName::Vp8]]);
+            offered.description.origin.username = username.to_owned();
+            let any = Forced::default();
+            let (answer, _) = answer(&options, String::new(), any, &offered, &[], bitrate);
+            assert!(answer.media[0].bandwidth.is_none());
+            let bandwidth = answer.media[1].bandwidth.clone();
+            bandwidth.map(|bandwidth| (bandwidth.modifier, bandwidth.value))
+        };
+        assert_eq!(said("-", 500_000), Some(("AS".to_owned(), 500)));
+        let firefox = Some(("TIAS".to_owned(), 500_000));
+        assert_eq!(said("mozilla...THIS_IS_SDPARTA", 500_000), firefox);
+        assert_eq!(said("-", 0), None);
     }
 }

@@ -1,18 +1,15 @@
-//! Publishing, and changing how.
+//! Changing how somebody publishes.
 
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{
-    FieldError, Fields, HandleId, Jsep, JsepKind, LocalJsep, Object, equal_in_constant_time,
-};
-use serde_json::{Map, Value};
+use portunus_core::{FieldError, Fields, Jsep, equal_in_constant_time};
 
-use super::answer::{self, Forced};
+use super::answer::Forced;
+use super::{Forwarder, Publication, Publications, Stream};
 use crate::id::Id;
 use crate::members;
-use crate::publication::{Forwarder, Published, Stream};
+use crate::options::RoomOptions;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::TalkSettings;
+use crate::roster::{MediaSettings, Profile, TalkSettings};
 
 /// A participant's `configure`, `publish`, or the second half of its `joinandconfigure`.
 #[derive(Debug)]
@@ -22,8 +19,7 @@ pub(crate) struct Configure {
     record: Option<bool>,
     filename: Option<String>,
     secret: Option<String>,
-    display: Option<String>,
-    metadata: Option<Map<String, Value>>,
+    profile: Profile,
     talk: TalkSettings,
     /// `send` by kind of media.
     audio: Option<bool>,
@@ -101,8 +97,7 @@ impl Configure {
             record: fields.boolean("record")?,
             filename: text("filename")?,
             secret: text("secret")?,
-            display: text("display")?,
-            metadata: members::object(fields, "metadata")?.cloned(),
+            profile: Profile::read(fields)?,
             talk: TalkSettings::read(fields)?,
             audio: fields.boolean("audio")?,
             video: fields.boolean("video")?,
@@ -115,7 +110,7 @@ impl Configure {
     }
 
     /// The codecs that it insists on, if the room has them.
-    fn forced(&self, room: &RoomState) -> Result<Forced, Refusal> {
+    pub(crate) fn forced(&self, options: &RoomOptions) -> Result<Forced, Refusal> {
         let codec = |name: &str, requested: &Option<String>, list: &[CodecName]| {
             let Some(requested) = requested else {
                 return Ok(None);
@@ -125,19 +120,57 @@ impl Configure {
             codec.ok_or_else(refusal).map(Some)
         };
         Ok(Forced {
-            audio: codec("audiocodec", &self.audiocodec, &room.options.audiocodec)?,
-            video: codec("videocodec", &self.videocodec, &room.options.videocodec)?,
+            audio: codec("audiocodec", &self.audiocodec, &options.audiocodec)?,
+            video: codec("videocodec", &self.videocodec, &options.videocodec)?,
         })
     }
 
-    /// Whether it may change what is recorded: whoever may not is not told.
-    fn may_record(&self, room: &RoomState) -> bool {
-        match &room.options.secret {
-            Some(secret) if room.options.lock_record => {
+    /// Whether it may begin recordings, and asks for that or says what they are called. Whoever may not is not told.
+    pub(crate) fn records(&self, options: &RoomOptions) -> bool {
+        let asks = self.record == Some(true) || self.filename.is_some();
+        asks && self.may_record(options)
+    }
+
+    /// What the files of recordings are to be called.
+    pub(crate) fn filename(&self) -> Option<&str> {
+        self.filename.as_deref()
+    }
+
+    /// Whether it may change what is recorded.
+    fn may_record(&self, options: &RoomOptions) -> bool {
+        match &options.secret {
+            Some(secret) if options.lock_record => {
                 let shown = self.secret.as_deref().unwrap_or_default();
                 equal_in_constant_time(secret, shown)
             }
             _ => true,
+        }
+    }
+
+    /// Whether it asks for recording by itself: what failed is begun anew.
+    pub(crate) fn begins_recording(&self) -> bool {
+        self.record == Some(true)
+    }
+
+    /// The cap on what is sent, in bit/s.
+    pub(crate) const fn bitrate(&self) -> Option<u64> {
+        self.bitrate
+    }
+
+    /// What is to be shown of the participant from now on.
+    pub(crate) fn profile(&self) -> Profile {
+        self.profile.clone()
+    }
+
+    /// Changes how a participant's media is treated.
+    pub(crate) fn apply(&self, settings: &mut MediaSettings, options: &RoomOptions) {
+        settings.bitrate = self.bitrate.unwrap_or(settings.bitrate);
+        settings.talk.packets = self.talk.packets.or(settings.talk.packets);
+        settings.talk.level = self.talk.level.or(settings.talk.level);
+        if self.may_record(options) {
+            let record = &mut settings.record;
+            record.on = self.record.unwrap_or(record.on);
+            record.name = self.filename.clone().or(record.name.take());
         }
     }
 
@@ -149,218 +182,67 @@ impl Configure {
             Kind::Data => self.data,
         }
     }
-}
 
-/// What came of a `configure`.
-#[derive(Debug)]
-pub(crate) struct Configured {
-    /// Members for the answer: the codecs and streams, if there was an offer.
-    pub(crate) members: Object,
-    pub(crate) jsep: Option<LocalJsep>,
-    /// What is published has changed: others are told once the publisher was.
-    pub(crate) tell: bool,
-}
-
-impl RoomState {
-    /// Applies a participant's `configure`; with an offer it publishes or renegotiates.
-    pub(crate) fn configure(
-        &mut self,
-        id: &Id,
-        handle: HandleId,
-        configure: &Configure,
-        jsep: Option<&Jsep>,
-    ) -> Result<Configured, Refusal> {
-        self.person(id, handle)?;
-        if configure.may_record(self)
-            && (configure.record == Some(true) || configure.filename.is_some())
-        {
-            self.check_recording(configure.filename.as_deref())?;
-        }
-        let mut configured = Configured {
-            members: Object::new(),
-            jsep: None,
-            tell: false,
-        };
-        match jsep {
-            Some(jsep) if jsep.kind == JsepKind::Answer => {
-                return Err(Refusal::WrongSdpType("type"));
-            }
-            Some(jsep) => self.negotiate(id, configure, jsep, &mut configured)?,
-            None => self.check_mids(id, configure, None)?,
-        }
-        self.apply(id, configure, jsep.is_some(), &mut configured);
-        Ok(configured)
-    }
-
-    fn negotiate(
-        &mut self,
-        id: &Id,
-        configure: &Configure,
-        jsep: &Jsep,
-        configured: &mut Configured,
-    ) -> Result<(), Refusal> {
-        self.check_e2ee(jsep.e2ee)?;
-        let forced = configure.forced(self)?;
-        let person = self.people.get(id).ok_or(Refusal::NotInRoom)?;
-        let is_new = person.media.is_none();
-        if is_new {
-            self.check_limit()?;
-        }
-        let before = person.media.as_ref().map(|media| media.streams.as_slice());
-        let bitrate = configure.bitrate.unwrap_or(person.bitrate);
-        let name = format!("VideoRoom {}", self.id);
-        let before = before.unwrap_or_default();
-        let (answer, streams) = answer::answer(&self.options, name, forced, jsep, before, bitrate);
-        self.check_mids(id, configure, Some(&streams))?;
-        let handle = person.origin.handle().ok_or(Refusal::NotInRoom)?.clone();
-        let local = handle.answer(answer)?;
-        let offered = |kind| {
-            jsep.description
-                .media
-                .iter()
-                .any(|media| media.kind == kind)
-        };
-        match self.people.get_mut(id).and_then(|p| p.media.as_mut()) {
-            Some(media) => {
-                let ended = media.renegotiate(streams, jsep);
-                self.drop_forwarders(&ended);
-            }
-            None => {
-                let media = Published {
-                    active: None,
-                    e2ee: jsep.e2ee,
-                    streams,
-                    remotizations: Vec::new(),
-                };
-                self.start_media(id, media);
-            }
-        }
-        let media = self.people.get(id).and_then(|p| p.media.as_ref());
-        let codec = |kind| {
-            let codec = media.and_then(|media| media.codec(kind));
-            codec.or(offered(kind).then_some("none"))
-        };
-        configured.members = Object::new()
-            .with_some("audio_codec", codec(Kind::Audio))
-            .with_some("video_codec", codec(Kind::Video));
-        configured.jsep = Some(local);
-        configured.tell = !is_new;
-        handle.set_bitrate((bitrate > 0).then_some(bitrate));
-        Ok(())
-    }
-
-    /// Checks the m-lines that are named against `streams`, or else against those that are published.
-    fn check_mids(
-        &self,
-        id: &Id,
-        configure: &Configure,
-        streams: Option<&[Stream]>,
-    ) -> Result<(), Refusal> {
-        let media = self.people.get(id).and_then(|p| p.media.as_ref());
-        let published = media.map(|media| media.streams.as_slice());
-        let streams = streams.or(published).unwrap_or_default();
-        for mid in configure.settings.iter().filter_map(|s| s.mid.as_deref()) {
+    /// Checks that all m-lines that it names are among these.
+    pub(crate) fn check_mids(&self, streams: &[Stream]) -> Result<(), Refusal> {
+        for mid in self.settings.iter().filter_map(|s| s.mid.as_deref()) {
             if !streams.iter().any(|stream| stream.mid.as_str() == mid) {
                 return Err(Refusal::NoSuchFeed(format!("mid {mid}")));
             }
         }
         Ok(())
     }
+}
 
-    /// Applies what needs no negotiation.
-    fn apply(&mut self, id: &Id, configure: &Configure, negotiated: bool, out: &mut Configured) {
-        self.rename(id, configure);
-        let Some(person) = self.people.get_mut(id) else {
-            return;
+/// What a `configure` changed of the streams.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// The places of those that are let out, or not, or with another delay.
+    pub(crate) streams: Vec<usize>,
+    /// Some are described otherwise.
+    pub(crate) described: bool,
+}
+
+impl Publications {
+    /// Changes how streams are sent.
+    pub(crate) fn configure(&mut self, id: &Id, configure: &Configure) -> Changes {
+        let mut changes = Changes::default();
+        let Some(publication) = self.by_feed.get_mut(id) else {
+            return changes;
         };
-        if let Some(bitrate) = configure.bitrate {
-            person.bitrate = bitrate;
-            if !negotiated {
-                person.origin.set_bitrate((bitrate > 0).then_some(bitrate));
+        for stream in &mut publication.streams {
+            let before = (stream.is_open(), stream.delay);
+            stream.send = configure.sends(stream.kind).unwrap_or(stream.send);
+            let mut keyframe = false;
+            for setting in &configure.settings {
+                keyframe |= setting.apply(stream) && setting.keyframe;
+            }
+            if keyframe && stream.kind == Kind::Video {
+                publication.origin.request_keyframe_on(stream.mid);
+            }
+            if before != (stream.is_open(), stream.delay) {
+                changes.streams.push(stream.index);
+            }
+            let mid = stream.mid.as_str();
+            let text = configure.descriptions.iter().find(|(m, _)| m == mid);
+            if let Some((_, text)) = text {
+                stream.description = Some(text.clone());
+                changes.described = true;
             }
         }
-        person.talk.packets = configure.talk.packets.or(person.talk.packets);
-        person.talk.level = configure.talk.level.or(person.talk.level);
-        let mut described = false;
-        let mut changed = Vec::new();
-        if let Some(media) = &mut person.media {
-            for stream in &mut media.streams {
-                let before = (stream.is_open(), stream.delay);
-                stream.send = configure.sends(stream.kind).unwrap_or(stream.send);
-                let mut keyframe = false;
-                for setting in &configure.settings {
-                    keyframe |= setting.apply(stream) && setting.keyframe;
-                }
-                if keyframe && stream.kind == Kind::Video {
-                    person.origin.request_keyframe_on(stream.mid);
-                }
-                if negotiated || before != (stream.is_open(), stream.delay) {
-                    changed.push(stream.index);
-                }
-                let mid = stream.mid.as_str();
-                let text = configure.descriptions.iter().find(|(m, _)| m == mid);
-                if let Some((_, text)) = text {
-                    stream.description = Some(text.clone());
-                    described = true;
-                }
-            }
-            if negotiated {
-                let own: Vec<_> = media.streams.iter().map(Stream::own).collect();
-                out.members = std::mem::take(&mut out.members).with("streams", own);
-            }
-        }
-        out.tell |= described && !negotiated;
-        for stream in changed {
-            self.relay_stream(id, stream);
-        }
-        if negotiated {
-            self.reseat_all();
-            self.extend_remotizations(id);
-        }
-        self.listen(id);
-        self.tend_keyframes(id);
-        self.configure_recording(id, configure);
+        changes
     }
 
-    fn configure_recording(&mut self, id: &Id, configure: &Configure) {
-        if configure.may_record(self)
-            && let Some(person) = self.people.get_mut(id)
-        {
-            let settings = &mut person.record;
-            settings.on = configure.record.unwrap_or(settings.on);
-            settings.name = configure.filename.clone().or(settings.name.take());
-        }
-        self.record(id, configure.record == Some(true));
-    }
-
-    /// Changes what is shown of somebody; others are told if they were shown something else before.
-    fn rename(&mut self, id: &Id, configure: &Configure) {
-        let Some(person) = self.people.get_mut(id) else {
-            return;
-        };
-        let change = Object::new()
-            .with("videoroom", "event")
-            .with("id", person.id.to_json());
-        let mut told = Vec::new();
-        if let Some(display) = configure.display.clone() {
-            let before = person.display.replace(display);
-            if before.is_some_and(|before| Some(before) != person.display) {
-                told.push(person.labelled(change.clone()));
-            }
-        }
-        if let Some(metadata) = configure.metadata.clone() {
-            let before = person.metadata.replace(metadata);
-            if before.is_some_and(|before| Some(before) != person.metadata) {
-                told.push(change.with_some("metadata", person.metadata.clone()));
-            }
-        }
-        for event in told {
-            self.tell_others(id, event);
+    /// Takes the streams of a new exchange, with what stays of those before.
+    pub(crate) fn renegotiate(&mut self, id: &Id, streams: Vec<Stream>, jsep: &Jsep) {
+        if let Some(publication) = self.by_feed.get_mut(id) {
+            let ended = publication.renegotiate(streams, jsep);
+            self.drop_forwarders(&ended);
         }
     }
 }
 
-impl Published {
+impl Publication {
     /// Takes the streams of a new exchange, with what stays of those before; gives the forwarders that do not.
     fn renegotiate(&mut self, streams: Vec<Stream>, jsep: &Jsep) -> Vec<Forwarder> {
         self.e2ee = jsep.e2ee;
@@ -369,7 +251,6 @@ impl Published {
         self.streams = streams;
         for stream in &mut self.streams {
             let Some(old) = before.next() else { break };
-            stream.receivers = old.receivers;
             if old.mid == stream.mid {
                 stream.description = old.description;
                 stream.send = old.send;

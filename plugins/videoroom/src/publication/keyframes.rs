@@ -6,37 +6,33 @@ use std::time::Duration;
 use portunus_core::media::{KeyframeCache, KeyframeInterval};
 use portunus_core::sdp::Kind;
 
+use super::{Publications, Stream};
 use crate::id::Id;
 use crate::options::RoomOptions;
-use crate::publication::Stream;
-use crate::room::RoomState;
 
 /// What is kept of one stream at most, besides the keyframe itself: 4 Mbit/s for two seconds. A new subscriber gets it
 /// all at once.
 const MAX_BYTES: usize = 1 << 20;
 
-impl RoomState {
-    /// Says of what somebody sends whether it is kept, and when it is asked for keyframes, as the room wants it. What a stream sent while it was closed is never kept: nobody
-    /// was to see it.
-    pub(crate) fn tend_keyframes(&mut self, id: &Id) {
-        let Some(person) = self.people.get_mut(id) else {
+impl Publications {
+    /// Says of what somebody sends whether it is kept, and when it is asked for keyframes, as the room wants it. What a
+    /// stream sent while it was closed is never kept: nobody was to see it.
+    pub(crate) fn update_keyframes(&mut self, id: &Id, options: &RoomOptions) {
+        let Some(publication) = self.by_feed.get_mut(id) else {
             return;
         };
-        let Some(media) = &mut person.media else {
-            return;
-        };
-        let e2ee = media.e2ee;
-        for stream in &mut media.streams {
-            let wanted = cache(&self.options, stream).filter(|_| !e2ee);
+        let e2ee = publication.e2ee;
+        for stream in &mut publication.streams {
+            let wanted = cache(options, stream).filter(|_| !e2ee);
             if stream.kept != wanted
-                && let Some(source) = person.origin.source(stream.mid)
+                && let Some(source) = publication.origin.source(stream.mid)
             {
                 stream.kept = wanted;
                 self.media.keep_keyframe(source, wanted);
             }
-            let wanted = interval(&self.options, stream, e2ee);
+            let wanted = interval(options, stream, e2ee);
             if stream.asked_every != wanted
-                && let Some(source) = person.origin.source(stream.mid)
+                && let Some(source) = publication.origin.source(stream.mid)
             {
                 stream.asked_every = wanted;
                 self.media.ask_keyframes(source, wanted);

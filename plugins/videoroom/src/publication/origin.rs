@@ -1,12 +1,11 @@
-//! Where a participant's media comes from, and who is told things.
+//! Where what is published comes from.
 
 use portunus_core::media::{SourceRef, TalkDetection};
-use portunus_core::{Handle, HandleId, Mid, Object};
-use serde_json::Value;
+use portunus_core::{Handle, Mid};
 
-use crate::publication::Remote;
+use super::Remote;
 
-/// Where a participant's media comes from.
+/// Where what a participant publishes comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// A client with a handle.
@@ -18,14 +17,6 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The client's handle, if there is a client.
-    pub(crate) const fn handle(&self) -> Option<&Handle> {
-        match self {
-            Origin::Client(handle) => Some(handle),
-            Origin::Remote(_) | Origin::Dummy => None,
-        }
-    }
-
     /// What another server sends, if that is where it comes from.
     pub(crate) const fn remote(&self) -> Option<&Remote> {
         match self {
@@ -35,36 +26,10 @@ impl Origin {
     }
 
     /// What another server sends, if that is where it comes from.
-    pub(crate) const fn remote_mut(&mut self) -> Option<&mut Remote> {
+    pub(super) const fn remote_mut(&mut self) -> Option<&mut Remote> {
         match self {
             Origin::Remote(remote) => Some(remote),
             Origin::Client(_) | Origin::Dummy => None,
-        }
-    }
-
-    /// Whether it is the client of this handle.
-    pub(crate) fn is(&self, handle: HandleId) -> bool {
-        self.handle().is_some_and(|own| own.id() == handle)
-    }
-
-    /// Whether it only holds places.
-    pub(crate) const fn is_dummy(&self) -> bool {
-        matches!(self, Origin::Dummy)
-    }
-
-    /// Tells the client something.
-    pub(crate) fn push(&self, event: impl Into<Value>) {
-        if let Some(handle) = self.handle() {
-            handle.push(None, event, None);
-        }
-    }
-
-    /// Ends the PeerConnection, or what stands for one.
-    pub(crate) fn close_pc(&self) {
-        match self {
-            Origin::Client(handle) => handle.close_pc(),
-            Origin::Remote(remote) => remote.close(),
-            Origin::Dummy => {}
         }
     }
 
@@ -78,7 +43,7 @@ impl Origin {
     }
 
     /// Asks for a keyframe on m-line `mid`.
-    pub(crate) fn request_keyframe_on(&self, mid: Mid) {
+    pub(super) fn request_keyframe_on(&self, mid: Mid) {
         match self {
             Origin::Client(handle) => handle.request_keyframe_on(mid),
             Origin::Remote(remote) => remote.request_keyframe_on(mid),
@@ -87,7 +52,7 @@ impl Origin {
     }
 
     /// Listens to m-line `mid` as `after` says, and no longer as `before`: for talking, and for how much is spoken.
-    pub(crate) fn listen(
+    pub(super) fn listen(
         &self,
         mid: Mid,
         before: (Option<TalkDetection>, bool),
@@ -105,17 +70,5 @@ impl Origin {
             Origin::Remote(remote) => remote.listen(mid, after.0, after.1),
             Origin::Dummy => {}
         }
-    }
-
-    /// Caps what is sent, in bit/s; none: no cap.
-    pub(crate) fn set_bitrate(&self, bitrate: Option<u64>) {
-        if let Some(handle) = self.handle() {
-            handle.set_bitrate(bitrate);
-        }
-    }
-
-    /// The member of lists and events that marks it, where it is no client.
-    pub(crate) fn marked(&self, object: Object) -> Object {
-        object.with_some("dummy", self.is_dummy().then_some(true))
     }
 }

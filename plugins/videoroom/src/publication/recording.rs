@@ -7,54 +7,32 @@ use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Handle, Object};
 use serde_json::Value;
 
+use super::{Origin, Publications, Stream, medium};
 use crate::id::Id;
-use crate::publication::{Origin, Stream, medium};
 use crate::refusal::Refusal;
-use crate::room::RoomState;
+use crate::roster::RecordSettings;
 
-/// Whether somebody is recorded, and as what.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct RecordSettings {
-    pub(crate) on: bool,
-    /// What names of files begin with.
-    pub(crate) name: Option<String>,
-}
-
-impl RoomState {
+impl Publications {
     /// Checks that recordings of this name could be made.
-    pub(crate) fn check_recording(&self, name: Option<&str>) -> Result<(), Refusal> {
-        let dir = self.options.rec_dir.as_deref();
+    pub(crate) fn check_recording(
+        &self,
+        dir: Option<&str>,
+        name: Option<&str>,
+    ) -> Result<(), Refusal> {
         let checked = self.recorder.check(dir, name.unwrap_or("videoroom"));
         checked.map_err(|error| Refusal::Recording(error.to_string()))
     }
 
-    /// Records all that there is and that comes, or nothing any more.
-    pub(crate) fn record_all(&mut self, on: bool) -> Result<(), Refusal> {
-        if on == self.options.record {
-            return Ok(());
-        }
-        let people: Vec<Id> = self.people.keys().cloned().collect();
-        if on && !people.is_empty() {
-            self.check_recording(None)?;
-        }
-        self.options.record = on;
-        for id in people {
-            if let Some(person) = self.people.get_mut(&id) {
-                person.record.on = on;
-            }
-            self.record(&id, on);
-        }
-        Ok(())
-    }
-
     /// Begins, ends and gates the recordings of a participant, so that they are as they should be. One that failed is
     /// begun anew only if that is asked for.
-    pub(crate) fn record(&mut self, id: &Id, anew: bool) {
-        let (room, dir) = (&self.id, &self.options.rec_dir);
-        let Some(person) = self.people.get_mut(id) else {
-            return;
-        };
-        let Some(media) = &mut person.media else {
+    pub(crate) fn record(
+        &mut self,
+        (room, id): (&Id, &Id),
+        settings: &RecordSettings,
+        dir: Option<&str>,
+        anew: bool,
+    ) {
+        let Some(publication) = self.by_feed.get_mut(id) else {
             return;
         };
         let name = || {
@@ -64,9 +42,9 @@ impl RoomState {
                 file_safe(&id.to_string())
             ))
         };
-        let name = person.record.name.clone().unwrap_or_else(name);
-        for stream in &mut media.streams {
-            if !person.record.on || stream.disabled {
+        let name = settings.name.clone().unwrap_or_else(name);
+        for stream in &mut publication.streams {
+            if !settings.on || stream.disabled {
                 stream.recording = None;
                 continue;
             }
@@ -81,16 +59,17 @@ impl RoomState {
                 continue;
             };
             let spec = RecordingSpec {
-                dir: dir.clone(),
+                dir: dir.map(str::to_owned),
                 name: format!("{name}-{}-{}", medium(stream.kind), stream.index),
-                media: content.with_encryption(media.e2ee),
+                media: content.with_encryption(publication.e2ee),
             };
-            stream.recording = match &person.origin {
+            stream.recording = match &publication.origin {
                 Origin::Client(handle) => start(room, handle, stream, spec),
                 // Nobody is there to be told of a failure but the log.
                 origin => origin.source(stream.mid).and_then(|source| {
                     let started = self.recorder.start(&self.media, source, open, spec);
-                    let failed = |error: &RecordError| tracing::warn!(room = %self.id, %id, "not recorded: {error}");
+                    let failed =
+                        |error: &RecordError| tracing::warn!(%room, %id, "not recorded: {error}");
                     started.inspect_err(failed).ok()
                 }),
             };

@@ -3,20 +3,22 @@
 //! All of a publisher goes to one UDP port. A stream is told by its SSRC, and messages stand behind an RTP header.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Weak;
 
-use portunus_core::media::ingest::{DataIngest, Heard, IngestSrtp, Listening, RtpIngest, Sound};
+use portunus_core::media::ingest::{DataIngest, Heard, IngestSrtp, Listening, RtpIngest};
 use portunus_core::media::{
     Encodings, ForwardRtcp, Framing, Ingest, IngestBind, IngestError, IngestFeed, IngestId,
     IngestMedia, IngestOptions, IngestSocket, MediaPlane, SharedSocket, TalkDetection,
 };
+use portunus_core::sdp::Kind;
 use portunus_core::{ExtensionKind, ExtensionMap, Mid, Ssrc};
 use tokio::sync::mpsc;
 
+use super::{ForwardRequest, Forwarder, Publication, Publications, Stream};
 use crate::id::Id;
-use crate::publication::{ForwardRequest, Forwarder, Stream};
 use crate::refusal::Refusal;
-use crate::room::{Room, RoomState};
+
+/// The most streams of a publisher.
+pub(crate) const MAX_STREAMS: usize = 1_000;
 
 /// Simulcast encodings that a stream may have.
 const ENCODINGS: u8 = 3;
@@ -161,25 +163,6 @@ impl Remote {
     }
 }
 
-/// Takes what is heard of a remote publisher until it is gone.
-pub(crate) async fn hear(room: Weak<Room>, id: Id, mut hears: mpsc::Receiver<Heard>) {
-    while let Some(Heard { ingest, sound }) = hears.recv().await {
-        let Some(room) = room.upgrade() else { return };
-        let mut state = room.lock();
-        let person = state.people.get(&id);
-        let remote = person.and_then(|person| person.origin.remote());
-        let Some(mid) = remote.and_then(|remote| remote.mid_of(ingest)) else {
-            continue;
-        };
-        match sound {
-            Sound::Talking { talking, average } => {
-                state.heard(&id, mid, talking, f64::from(average) / 100.0);
-            }
-            Sound::Speech(activity) => state.speech(&id, mid, activity),
-        }
-    }
-}
-
 fn extensions(stream: &Stream) -> ExtensionMap {
     let ids = stream.extensions;
     let known = [
@@ -202,7 +185,7 @@ fn extensions(stream: &Stream) -> ExtensionMap {
 
 /// A publisher of ours on another server.
 #[derive(Debug, Clone)]
-pub(crate) struct Remotization {
+pub(crate) struct RemotePublication {
     /// Its name.
     pub(crate) id: String,
     pub(crate) to: SocketAddr,
@@ -210,21 +193,76 @@ pub(crate) struct Remotization {
     pub(crate) srtp: Option<IngestSrtp>,
 }
 
-impl RoomState {
+/// What another server says of a stream by now.
+#[derive(Debug)]
+pub(crate) struct StreamUpdate {
+    pub(crate) stream: Stream,
+    /// It says how the stream is described.
+    pub(crate) described: bool,
+}
+
+impl Publications {
+    /// The m-line of a publisher of another server that an ingest is.
+    pub(crate) fn mid_of(&self, id: &Id, ingest: IngestId) -> Option<Mid> {
+        self.by_feed.get(id)?.origin.remote()?.mid_of(ingest)
+    }
+
+    /// Changes what another server sends of a publisher; says whether that is news.
+    pub(crate) fn update_remote(
+        &mut self,
+        id: &Id,
+        e2ee: Option<bool>,
+        updates: Vec<StreamUpdate>,
+    ) -> bool {
+        let Some(publication) = self.by_feed.get_mut(id) else {
+            return false;
+        };
+        publication.e2ee = e2ee.unwrap_or(publication.e2ee);
+        let mut news = false;
+        for update in updates {
+            news |= publication.update(update);
+        }
+        news
+    }
+
+    /// Publishes somebody of ours on another server, too.
+    pub(crate) fn publish_remotely(&mut self, room: &Id, id: &Id, to: RemotePublication) {
+        if let Some(publication) = self.by_feed.get_mut(id) {
+            publication.remotes.push(to.clone());
+            self.forward_remotely(room, id, &to);
+        }
+    }
+
+    /// Ends that; false if it was not so.
+    pub(crate) fn unpublish_remotely(&mut self, id: &Id, remote_id: &str) -> bool {
+        let Some(publication) = self.by_feed.get_mut(id) else {
+            return false;
+        };
+        let before = publication.remotes.len();
+        let remotes = &mut publication.remotes;
+        remotes.retain(|known| known.id != remote_id);
+        let ends = remotes.len() < before;
+        if ends {
+            let is_of = |forwarder: &Forwarder| forwarder.remote_id.as_deref() == Some(remote_id);
+            self.end_forwarders(id, is_of);
+        }
+        ends
+    }
+
     /// Sends streams that a publisher has by now to the servers that it is published on.
-    pub(crate) fn extend_remotizations(&mut self, id: &Id) {
-        let media = self.people.get(id).and_then(|person| person.media.as_ref());
-        let remotizations = media.map(|media| media.remotizations.clone());
-        for remotization in remotizations.unwrap_or_default() {
-            self.forward_remotely(id, &remotization);
+    pub(crate) fn extend_remotes(&mut self, room: &Id, id: &Id) {
+        let publication = self.by_feed.get(id);
+        let remotes = publication.map(|known| known.remotes.clone());
+        for to in remotes.unwrap_or_default() {
+            self.forward_remotely(room, id, &to);
         }
     }
 
     /// Sends to another server what it is not sent yet.
-    pub(crate) fn forward_remotely(&mut self, id: &Id, to: &Remotization) {
-        let media = self.people.get(id).and_then(|person| person.media.as_ref());
+    fn forward_remotely(&mut self, room: &Id, id: &Id, to: &RemotePublication) {
         let is_of = |forwarder: &Forwarder| forwarder.remote_id.as_deref() == Some(&to.id);
-        let streams = media.into_iter().flat_map(|media| &media.streams);
+        let publication = self.by_feed.get(id);
+        let streams = publication.into_iter().flat_map(|known| &known.streams);
         let missing = streams.filter(|s| !s.disabled && !s.forwarders.iter().any(is_of));
         let missing: Vec<_> = missing
             .map(|stream| (stream.mid, first_ssrc(stream.index), stream.simulcast))
@@ -244,9 +282,50 @@ impl RoomState {
                     remote_id: Some(to.id.clone()),
                 };
                 if let Err(refusal) = self.forward(id, mid, request) {
-                    tracing::warn!(room = %self.id, %id, "not published remotely: {refusal}");
+                    tracing::warn!(%room, %id, "not published remotely: {refusal}");
                 }
             }
         }
+    }
+}
+
+impl Publication {
+    /// Changes a stream, or appends it; says whether that is news.
+    fn update(&mut self, update: StreamUpdate) -> bool {
+        let StreamUpdate { stream, described } = update;
+        let index = stream.index;
+        let news = match self.streams.get_mut(index) {
+            Some(known) => known.update(stream, described),
+            None => {
+                self.streams.push(stream);
+                true
+            }
+        };
+        if let (Some(stream), Some(remote)) = (self.streams.get(index), self.origin.remote_mut()) {
+            remote.take_in(stream, self.e2ee);
+        }
+        news
+    }
+}
+
+impl Stream {
+    /// Takes what another server says of it by now; says whether that is news.
+    fn update(&mut self, said: Stream, described: bool) -> bool {
+        let before = (self.description.clone(), self.disabled);
+        if described {
+            self.description = said.description;
+        }
+        // One that was disabled from the start has no codec yet.
+        if self.codec.is_none() && self.kind == said.kind {
+            self.codec = said.codec;
+            self.opus = said.opus;
+            self.h264_profile = said.h264_profile;
+            self.vp9_profile = said.vp9_profile;
+            self.simulcast = said.simulcast;
+            self.svc = said.svc;
+            self.extensions = said.extensions;
+        }
+        self.disabled = said.disabled || self.kind != Kind::Data && self.codec.is_none();
+        before != (self.description.clone(), self.disabled)
     }
 }

@@ -1,15 +1,13 @@
 //! An m-line of a publisher, and how that is told.
 
-use std::collections::HashSet;
-
 use portunus_core::media::{KeyframeCache, KeyframeInterval, TalkDetection};
 use portunus_core::record::Recording;
 use portunus_core::sdp::{CodecName, Kind, OfferedFlags};
-use portunus_core::{HandleId, Mid, Object};
+use portunus_core::{Mid, Object};
 use serde_json::Value;
 
+use super::forward::Forwarder;
 use crate::delay::Delay;
-use crate::publication::forward::Forwarder;
 
 /// An m-line of a publisher.
 #[derive(Debug)]
@@ -31,18 +29,16 @@ pub(crate) struct Stream {
     pub(crate) extensions: ExtensionIds,
     pub(crate) delay: Delay,
     /// The publisher lets it out.
-    pub(crate) send: bool,
+    pub(super) send: bool,
     /// A moderator does not let it out.
-    pub(crate) moderated: bool,
-    pub(crate) talk: Talk,
+    pub(super) moderated: bool,
+    pub(super) talk: Talk,
     /// The media plane keeps it from its last keyframe on.
-    pub(crate) kept: Option<KeyframeCache>,
+    pub(super) kept: Option<KeyframeCache>,
     /// When the media plane asks for keyframes of it.
-    pub(crate) asked_every: Option<KeyframeInterval>,
-    pub(crate) recording: Option<Recording>,
-    /// The m-lines of subscriptions that receive it.
-    pub(crate) receivers: HashSet<(HandleId, usize)>,
-    pub(crate) forwarders: Vec<Forwarder>,
+    pub(super) asked_every: Option<KeyframeInterval>,
+    pub(super) recording: Option<Recording>,
+    pub(super) forwarders: Vec<Forwarder>,
 }
 
 /// The numbers of the header extensions that those who take the media over need to know.
@@ -56,14 +52,14 @@ pub(crate) struct ExtensionIds {
 
 /// What the audio level says.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Talk {
-    pub(crate) talking: bool,
+pub(super) struct Talk {
+    pub(super) talking: bool,
     /// The average at its last change, in -dBov.
-    pub(crate) level: Option<f64>,
+    pub(super) level: Option<f64>,
     /// What the media plane was asked to listen for.
-    pub(crate) detection: Option<TalkDetection>,
+    pub(super) detection: Option<TalkDetection>,
     /// The media plane was asked to measure how much is spoken.
-    pub(crate) measured: bool,
+    pub(super) measured: bool,
 }
 
 impl Stream {
@@ -90,7 +86,6 @@ impl Stream {
             kept: None,
             asked_every: None,
             recording: None,
-            receivers: HashSet::new(),
             forwarders: Vec::new(),
         }
     }
@@ -101,7 +96,7 @@ impl Stream {
     }
 
     /// The file that it is recorded into now.
-    pub(crate) fn recorded(&self) -> Option<String> {
+    pub(super) fn recorded(&self) -> Option<String> {
         let recording = self.recording.as_ref();
         recording
             .filter(|recording| !recording.is_over())
@@ -109,7 +104,7 @@ impl Stream {
     }
 
     /// Whether it is audio that says how loud it is.
-    pub(crate) fn has_levels(&self) -> bool {
+    pub(super) fn has_levels(&self) -> bool {
         self.kind == Kind::Audio && !self.disabled && self.extensions.audio_level.is_some()
     }
 
@@ -119,7 +114,7 @@ impl Stream {
     }
 
     /// The members that all descriptions of it have, with the names of its profiles.
-    pub(crate) fn described_with(&self, [h264_profile, vp9_profile]: [&str; 2]) -> Object {
+    pub(super) fn described_with(&self, [h264_profile, vp9_profile]: [&str; 2]) -> Object {
         let place = Object::new()
             .with("type", medium(self.kind))
             .with("mindex", self.index)
@@ -158,7 +153,7 @@ impl Stream {
     }
 
     /// As others are told of it; `talking` to those who have just come.
-    pub(crate) fn public(&self, talking: bool) -> Value {
+    pub(super) fn public(&self, talking: bool) -> Value {
         let described = self.described();
         if self.disabled {
             return described.into();

@@ -3,15 +3,17 @@
 use portunus_core::HandleId;
 use serde_json::json;
 
+use super::RoomState;
 use crate::id::Id;
+use crate::publication::Publication;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
+use crate::roster::Participant;
 
 impl RoomState {
     /// A PeerConnection is gone: subscriptions let go of it, and others are told.
     pub(crate) fn media_ended(&mut self, id: &Id) -> Result<(), Refusal> {
-        let media = self.take_media(id).ok_or(Refusal::NotPublished)?;
-        self.media_gone(id, &media);
+        self.end_media(id).ok_or(Refusal::NotPublished)?;
+        self.unsubscribe_all(id);
         // Without the name: some clients would take it for a change of it.
         let unpublished = self.event().with("unpublished", id.to_json());
         self.tell_others(id, unpublished);
@@ -20,54 +22,58 @@ impl RoomState {
 
     /// Somebody leaves of itself, or is gone.
     pub(crate) fn leave(&mut self, id: &Id, handle: HandleId) -> Result<(), Refusal> {
-        self.person(id, handle)?;
+        self.roster.joined(id, handle)?;
         // Nothing published is no reason to stay.
         let _ = self.media_ended(id);
-        let Some(person) = self.remove(id) else {
-            return Err(Refusal::NotInRoom);
-        };
+        let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
         let leaving = self.event().with("leaving", id.to_json());
         self.tell_all(person.labelled(leaving));
         Ok(())
     }
 
+    /// A client's handle ends.
+    pub(crate) fn gone(&mut self, id: &Id, handle: HandleId) {
+        self.roster.forget_kicked(handle);
+        // Whoever is not in the room any more has nothing to leave.
+        let _ = self.leave(id, handle);
+    }
+
     /// Throws somebody out.
     pub(crate) fn kick(&mut self, id: &Id) -> Result<(), Refusal> {
-        if self.is_kicked(id) {
+        if self.roster.is_kicked(id) {
             return Ok(());
         }
-        if self.named(id)?.origin.is_dummy() {
+        if self.roster.named(id)?.is_dummy() {
             return Err(Refusal::NoSuchFeed(id.to_string()));
         }
-        let media = self.take_media(id);
-        let subscriptions: Vec<HandleId> = self
-            .people
-            .get(id)
-            .map(|person| person.subscriptions.iter().copied().collect())
-            .unwrap_or_default();
-        let Some(person) = self.remove(id) else {
+        let media = self.end_media(id);
+        let Some(person) = self.roster.kick(id) else {
             return Ok(());
         };
-        self.note_kicked(&person);
+        let subscriptions = self.subscriptions.disown(id);
         let leaving = self
             .event()
             .with_all(json!({ "leaving": "ok", "reason": "kicked" }));
-        person.origin.push(leaving);
+        person.push(leaving);
         // Clients take an event with a `display` for a change of name.
         let kicked = self.event().with("kicked", id.to_json());
-        self.tell_all(kicked.with_some("metadata", person.metadata.clone()));
-        if let Some(media) = media {
-            self.media_gone(id, &media);
+        self.tell_all(kicked.with_some("metadata", person.metadata().cloned()));
+        if media.is_some() {
+            self.unsubscribe_all(id);
         }
         if self.options.require_pvtid {
+            let publications = &self.publications;
             for key in subscriptions {
-                if let Some(subscriber) = self.subscribers.get_mut(&key) {
-                    subscriber.owner_kicked = true;
-                }
-                self.relay(key);
+                // It may have ended meanwhile.
+                let _ = self
+                    .subscriptions
+                    .change(key, |subscriber| subscriber.block(publications));
             }
         }
-        person.origin.close_pc();
+        person.close_pc();
+        if let Some(media) = media {
+            media.close();
+        }
         Ok(())
     }
 
@@ -76,16 +82,29 @@ impl RoomState {
         self.destroyed = true;
         let destroyed = json!({ "videoroom": "destroyed", "room": self.id.to_json() });
         self.tell_all(destroyed);
-        let people: Vec<Id> = self.people.keys().cloned().collect();
         // First the subscriptions: there is nothing left to offer them again.
-        for (_, subscriber) in std::mem::take(&mut self.subscribers) {
-            subscriber.handle.close_pc();
-        }
-        for id in people {
-            self.take_media(&id);
-            if let Some(person) = self.remove(&id) {
-                person.origin.close_pc();
+        self.subscriptions.close_all();
+        for person in self.roster.remove_all() {
+            if let Some(media) = self.publications.end(person.id()) {
+                media.close();
             }
+            self.speakers.forget(person.id());
+            person.close_pc();
         }
+    }
+
+    /// Takes out what somebody publishes; subscriptions have still to let go of it.
+    pub(super) fn end_media(&mut self, id: &Id) -> Option<Publication> {
+        self.tell_news();
+        let media = self.publications.end(id)?;
+        self.speakers.forget(id);
+        Some(media)
+    }
+
+    /// Takes somebody out whose media is gone already.
+    pub(super) fn remove(&mut self, id: &Id) -> Option<Participant> {
+        let person = self.roster.remove(id)?;
+        self.subscriptions.disown(id);
+        Some(person)
     }
 }

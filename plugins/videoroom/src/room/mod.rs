@@ -1,29 +1,38 @@
-//! A room: who is in it, and telling them.
+//! A room: what happens in it, part by part.
+//!
+//! The parts keep their own: [`Roster`] who is there, [`Publications`] what they send, [`Subscriptions`] what is received,
+//! [`Speakers`] who has the floor, and [`News`] whom the others have not been told of. What happens in a room is here, as
+//! the steps that it takes of them.
 
 mod join;
 mod leave;
+mod people;
+mod publish;
+mod relay;
+mod remote;
+mod speech;
+mod subscribe;
 mod telling;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use portunus_core::Fields;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Fields, HandleId, Mid};
 
+use crate::dummy::Dummy;
 use crate::id::{Id, Ids};
 use crate::news::News;
 use crate::options::RoomOptions;
-use crate::publication::{Published, Stream};
+use crate::publication::{Origin, Publications, dummy_streams};
 use crate::refusal::Refusal;
-use crate::roster::Participant;
+use crate::roster::{MediaSettings, Party, Profile, Roster};
 use crate::speakers::Speakers;
-use crate::subscription::Subscriber;
+use crate::subscription::Subscriptions;
 
 pub(crate) use join::Join;
-
-/// Publishers of other servers that are remembered after they were thrown out.
-const MAX_KICKED_REMOTES: usize = 64;
+pub(crate) use remote::{NewRemote, hear};
 
 /// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
 #[derive(Debug)]
@@ -36,28 +45,14 @@ pub(crate) struct Room {
 #[derive(Debug)]
 pub(crate) struct RoomState {
     pub(crate) id: Id,
-    pub(crate) media: MediaPlane,
-    pub(crate) recorder: Recorder,
     pub(crate) options: RoomOptions,
     pub(crate) access: Access,
     pub(crate) destroyed: bool,
-    pub(crate) people: HashMap<Id, Participant>,
-    /// Those whose media is up, in the order in which it came up.
-    active: BTreeMap<u64, Id>,
-    by_private_id: HashMap<u32, Id>,
-    /// Who was thrown out and still holds the handle.
-    pub(crate) kicked: HashMap<HandleId, Id>,
-    /// Publishers of other servers that were thrown out last, the newest at the end.
-    kicked_remotes: VecDeque<Id>,
-    pub(crate) subscribers: HashMap<HandleId, Subscriber>,
-    /// The subscriptions that have seats.
-    pub(crate) followers: BTreeSet<HandleId>,
-    /// Who speaks.
-    pub(crate) speakers: Speakers,
+    roster: Roster,
+    publications: Publications,
+    subscriptions: Subscriptions,
+    speakers: Speakers,
     news: News,
-    /// Participants with a PeerConnection.
-    publishing: u64,
-    next_place: u64,
 }
 
 /// Who may join.
@@ -65,6 +60,18 @@ pub(crate) struct RoomState {
 pub(crate) struct Access {
     pub(crate) checked: bool,
     pub(crate) tokens: HashSet<String>,
+}
+
+impl Access {
+    /// Checks the token of somebody who wants to join.
+    fn check(&self, token: Option<&str>) -> Result<(), Refusal> {
+        match token {
+            _ if !self.checked => Ok(()),
+            None => Err(Refusal::Unauthorized("a token is needed")),
+            Some(token) if self.tokens.contains(token) => Ok(()),
+            Some(_) => Err(Refusal::Unauthorized("wrong token")),
+        }
+    }
 }
 
 impl Room {
@@ -81,22 +88,14 @@ impl Room {
         };
         let mut state = RoomState {
             id: id.clone(),
-            media,
-            recorder,
             options,
             access,
             destroyed: false,
-            people: HashMap::new(),
-            active: BTreeMap::new(),
-            by_private_id: HashMap::new(),
-            kicked: HashMap::new(),
-            kicked_remotes: VecDeque::new(),
-            subscribers: HashMap::new(),
-            followers: BTreeSet::new(),
+            roster: Roster::default(),
+            publications: Publications::new(media, recorder),
+            subscriptions: Subscriptions::default(),
             speakers: Speakers::default(),
             news: News::default(),
-            publishing: 0,
-            next_place: 0,
         };
         state.measure_speech();
         if let Some(dummy) = state.options.dummy.clone() {
@@ -115,142 +114,25 @@ impl Room {
 }
 
 impl RoomState {
-    /// Adds somebody, whose ids are free.
-    pub(crate) fn add(&mut self, person: Participant) {
-        self.kicked_remotes.retain(|kicked| *kicked != person.id);
-        self.by_private_id
-            .insert(person.private_id, person.id.clone());
-        self.people.insert(person.id.clone(), person);
-    }
-
-    /// A private id that nobody has.
-    pub(crate) fn new_private_id(&self) -> u32 {
-        loop {
-            let id = rand::random();
-            if id != 0 && !self.by_private_id.contains_key(&id) {
-                return id;
-            }
-        }
-    }
-
-    /// Takes somebody out whose media is gone already.
-    pub(crate) fn remove(&mut self, id: &Id) -> Option<Participant> {
-        let person = self.people.remove(id)?;
-        self.by_private_id.remove(&person.private_id);
-        for key in &person.subscriptions {
-            if let Some(subscriber) = self.subscribers.get_mut(key) {
-                subscriber.owner = None;
-            }
-        }
-        Some(person)
-    }
-
-    /// Remembers who was thrown out: a client as long as it holds its handle.
-    pub(crate) fn note_kicked(&mut self, person: &Participant) {
-        if let Some(handle) = person.origin.handle() {
-            self.kicked.insert(handle.id(), person.id.clone());
-            return;
-        }
-        if self.kicked_remotes.len() >= MAX_KICKED_REMOTES {
-            self.kicked_remotes.pop_front();
-        }
-        self.kicked_remotes.push_back(person.id.clone());
-    }
-
-    /// Whether this one was thrown out and has not come back.
-    pub(crate) fn is_kicked(&self, id: &Id) -> bool {
-        let mut kicked = self.kicked.values().chain(&self.kicked_remotes);
-        !self.people.contains_key(id) && kicked.any(|kicked| kicked == id)
-    }
-
-    /// The participant whose private id it is.
-    pub(crate) fn owner_of(&self, private_id: u64) -> Option<&Id> {
-        self.by_private_id.get(&u32::try_from(private_id).ok()?)
-    }
-
-    /// The participant that `handle` has joined as.
-    pub(crate) fn person(
-        &mut self,
-        id: &Id,
-        handle: HandleId,
-    ) -> Result<&mut Participant, Refusal> {
-        let person = self.people.get_mut(id);
-        person
-            .filter(|person| person.origin.is(handle))
-            .ok_or(Refusal::NotInRoom)
-    }
-
-    /// The one that a request names as `id`.
-    pub(crate) fn named(&self, id: &Id) -> Result<&Participant, Refusal> {
-        self.people
-            .get(id)
-            .ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
-    }
-
-    /// Those whose media is up, in the order in which it came up.
-    pub(crate) fn publishers(&self) -> impl Iterator<Item = &Participant> {
-        self.active.values().filter_map(|id| self.people.get(id))
-    }
-
-    /// Checks that there is room for one more publisher.
-    pub(crate) fn check_limit(&self) -> Result<(), Refusal> {
-        match self.publishing < self.options.publishers {
-            true => Ok(()),
-            false => Err(Refusal::PublishersFull(self.options.publishers)),
-        }
-    }
-
-    /// Checks that a publisher who is encrypted end to end, or is not, may be here.
-    pub(crate) fn check_e2ee(&self, e2ee: bool) -> Result<(), Refusal> {
-        match self.options.require_e2ee && !e2ee {
-            true => Err(Refusal::Unauthorized(
-                "this room needs end-to-end encryption",
-            )),
-            false => Ok(()),
-        }
-    }
-
-    /// Somebody has a PeerConnection from now on.
-    pub(crate) fn start_media(&mut self, id: &Id, media: Published) {
-        if let Some(person) = self.people.get_mut(id)
-            && person.media.replace(media).is_none()
-        {
-            self.publishing += 1;
-        }
-    }
-
-    /// A PeerConnection is up; false if it was before.
-    pub(crate) fn media_up(&mut self, id: &Id) -> bool {
-        let media = self.people.get_mut(id).and_then(|p| p.media.as_mut());
-        let Some(media) = media.filter(|media| media.active.is_none()) else {
-            return false;
-        };
-        media.active = Some(self.next_place);
-        self.active.insert(self.next_place, id.clone());
-        self.next_place += 1;
-        self.reseat_all();
-        true
-    }
-
-    /// Takes out what somebody publishes.
-    pub(crate) fn take_media(&mut self, id: &Id) -> Option<Published> {
-        self.tell_news();
-        let media = self.people.get_mut(id)?.media.take()?;
-        self.publishing = self.publishing.saturating_sub(1);
-        if let Some(place) = media.active {
-            self.active.remove(&place);
-        }
-        self.speakers.forget(id);
-        Some(media)
-    }
-
-    /// A stream of somebody whose media is up.
-    pub(crate) fn stream(&self, feed: &Id, mid: Mid) -> Option<&Stream> {
-        self.people.get(feed)?.up()?.stream(mid)
-    }
-
     /// Checks that a request may manage the room.
     pub(crate) fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         self.options.check_secret(fields)
+    }
+
+    /// Adds the room's dummy publisher, of which nobody is told.
+    fn add_dummy(&mut self, dummy: &Dummy, ids: Ids) {
+        let Ok(id) = self.roster.free_id(None, ids) else {
+            return;
+        };
+        let profile = Profile {
+            display: Some(Dummy::DISPLAY.to_owned()),
+            metadata: None,
+        };
+        let settings = MediaSettings::default();
+        self.roster.add(id.clone(), Party::Dummy, profile, settings);
+        let e2ee = dummy.e2ee || self.options.require_e2ee;
+        let streams = dummy_streams(dummy, &self.options);
+        self.publications.start(&id, Origin::Dummy, e2ee, streams);
+        self.media_up(&id);
     }
 }

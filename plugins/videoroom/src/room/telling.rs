@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{Room, RoomState};
 use crate::id::Id;
 use crate::news::Announcement;
+use crate::publication::published;
 
 impl RoomState {
     /// A message of the room, without what it says.
@@ -18,29 +19,28 @@ impl RoomState {
             .with("room", self.id.to_json())
     }
 
+    /// What others are told of a publisher whose media is up; `talking` to those who have just come.
+    pub(super) fn published(&self, id: &Id, talking: bool) -> Option<Value> {
+        let person = self.roster.get(id)?;
+        let media = self.publications.up(id)?;
+        Some(published(person, media, talking))
+    }
+
     /// Tells everybody.
     pub(crate) fn tell_all(&mut self, event: impl Into<Value>) {
         self.tell_news();
-        let event = event.into();
-        for person in self.people.values() {
-            person.origin.push(event.clone());
-        }
+        self.roster.tell(None, &event.into());
     }
 
     /// Tells everybody but `subject`.
     pub(crate) fn tell_others(&mut self, subject: &Id, event: impl Into<Value>) {
         self.tell_news();
-        let event = event.into();
-        let others = self.people.values().filter(|person| person.id != *subject);
-        for person in others {
-            person.origin.push(event.clone());
-        }
+        self.roster.tell(Some(subject), &event.into());
     }
 
     /// Tells others what `id` publishes now, if its media is up.
     pub(crate) fn tell_published(&mut self, id: &Id) {
-        let published = self.people.get(id).and_then(|p| p.published(false));
-        if let Some(published) = published {
+        if let Some(published) = self.published(id, false) {
             self.tell_others(id, self.event().with("publishers", json!([published])));
         }
     }
@@ -60,20 +60,20 @@ impl RoomState {
     pub(crate) fn tell_news(&mut self) {
         let news = self.news.take(Instant::now()).into_iter();
         let published = news.filter_map(|id| {
-            let published = self.people.get(&id)?.published(false)?;
+            let published = self.published(&id, false)?;
             Some((id, published))
         });
         let published: Vec<(Id, Value)> = published.collect();
         if published.is_empty() {
             return;
         }
-        for person in self.people.values() {
-            let of_others = |(id, _): &&(Id, Value)| *id != person.id;
+        for person in self.roster.iter() {
+            let of_others = |(id, _): &&(Id, Value)| id != person.id();
             let others = published.iter().filter(of_others);
             let others: Vec<&Value> = others.map(|(_, published)| published).collect();
             if !others.is_empty() {
                 let event = self.event().with("publishers", json!(others));
-                person.origin.push(event);
+                person.push(event);
             }
         }
     }

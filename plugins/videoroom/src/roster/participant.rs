@@ -1,125 +1,234 @@
-//! Who is in a room, and how that is told.
+//! Someone who has joined a room, and what others see of them.
 
-use std::collections::HashSet;
+use portunus_core::{Fields, Handle, HandleId, Object};
+use serde_json::{Map, Value};
 
-use portunus_core::sdp::Kind;
-use portunus_core::{HandleId, Object};
-use serde_json::{Map, Value, json};
-
+use super::MediaSettings;
 use crate::id::Id;
-use crate::publication::{Origin, Published, RecordSettings, Stream};
+use crate::members;
+use crate::refusal::Refusal;
 
 /// Someone who has joined a room, publishing or not.
 #[derive(Debug)]
 pub(crate) struct Participant {
-    pub(crate) origin: Origin,
-    pub(crate) id: Id,
-    /// What ties subscriptions to this participant; only it knows it.
-    pub(crate) private_id: u32,
-    pub(crate) display: Option<String>,
-    pub(crate) metadata: Option<Map<String, Value>>,
-    /// bit/s; 0: no cap
-    pub(crate) bitrate: u64,
-    pub(crate) talk: TalkSettings,
-    pub(crate) record: RecordSettings,
-    /// What it publishes: there is a PeerConnection.
-    pub(crate) media: Option<Published>,
-    /// The subscriptions that gave its private id.
-    pub(crate) subscriptions: HashSet<HandleId>,
+    id: Id,
+    private_id: u32,
+    party: Party,
+    profile: Profile,
+    pub(crate) settings: MediaSettings,
 }
 
-/// When somebody counts as talking, where that is not as the room has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct TalkSettings {
-    /// Packets of a window.
-    pub(crate) packets: Option<u64>,
-    /// -dBov
-    pub(crate) level: Option<u64>,
+/// Who stands behind a participant.
+#[derive(Debug, Clone)]
+pub(crate) enum Party {
+    /// A client with a handle.
+    Client(Handle),
+    /// Another server, which sends what one of its participants does.
+    Remote,
+    /// Nobody: it holds the places of publishers who are still to come.
+    Dummy,
+}
+
+/// What a participant shows of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Profile {
+    pub(crate) display: Option<String>,
+    pub(crate) metadata: Option<Map<String, Value>>,
+}
+
+impl Profile {
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+        Ok(Profile {
+            display: fields.string("display")?.map(str::to_owned),
+            metadata: members::object(fields, "metadata")?.cloned(),
+        })
+    }
 }
 
 impl Participant {
-    /// What it publishes, if its media is up.
-    pub(crate) fn up(&self) -> Option<&Published> {
-        self.media.as_ref().filter(|media| media.active.is_some())
+    pub(super) fn new(
+        id: Id,
+        private_id: u32,
+        party: Party,
+        profile: Profile,
+        settings: MediaSettings,
+    ) -> Self {
+        Participant {
+            id,
+            private_id,
+            party,
+            profile,
+            settings,
+        }
+    }
+
+    pub(crate) const fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// What ties subscriptions to this participant; only it knows it.
+    pub(crate) const fn private_id(&self) -> u32 {
+        self.private_id
+    }
+
+    /// The client's handle, if there is a client.
+    pub(crate) const fn handle(&self) -> Option<&Handle> {
+        match &self.party {
+            Party::Client(handle) => Some(handle),
+            Party::Remote | Party::Dummy => None,
+        }
+    }
+
+    /// Whether it is the client of this handle.
+    pub(crate) fn is(&self, handle: HandleId) -> bool {
+        self.handle().is_some_and(|own| own.id() == handle)
+    }
+
+    /// Whether another server sends what it publishes.
+    pub(crate) const fn is_remote(&self) -> bool {
+        matches!(self.party, Party::Remote)
+    }
+
+    /// Whether it only holds places.
+    pub(crate) const fn is_dummy(&self) -> bool {
+        matches!(self.party, Party::Dummy)
+    }
+
+    /// Tells the client something, if there is one.
+    pub(crate) fn push(&self, event: impl Into<Value>) {
+        if let Some(handle) = self.handle() {
+            handle.push(None, event, None);
+        }
+    }
+
+    /// Ends the client's PeerConnection, if there is one.
+    pub(crate) fn close_pc(&self) {
+        if let Some(handle) = self.handle() {
+            handle.close_pc();
+        }
+    }
+
+    /// Caps what the client sends at its bitrate.
+    pub(crate) fn cap(&self) {
+        if let Some(handle) = self.handle() {
+            let bitrate = self.settings.bitrate;
+            handle.set_bitrate((bitrate > 0).then_some(bitrate));
+        }
+    }
+
+    /// The name that it shows.
+    pub(crate) fn display(&self) -> Option<&str> {
+        self.profile.display.as_deref()
+    }
+
+    /// What else it shows.
+    pub(crate) const fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.profile.metadata.as_ref()
     }
 
     /// Its name: the id, and what it shows of itself.
     pub(crate) fn named(&self) -> Object {
-        let named = self.labelled(Object::new().with("id", self.id.to_json()));
-        self.origin.marked(named)
+        self.labelled(Object::new().with("id", self.id.to_json()))
+            .with_some("dummy", self.is_dummy().then_some(true))
     }
 
     /// `object` with what it shows of itself.
     pub(crate) fn labelled(&self, object: Object) -> Object {
         object
-            .with_some("display", self.display.as_deref())
-            .with_some("metadata", self.metadata.clone())
+            .with_some("display", self.display())
+            .with_some("metadata", self.metadata().cloned())
     }
 
-    /// What others are told of a publisher; `talking` to those who have just come.
-    pub(crate) fn published(&self, talking: bool) -> Option<Value> {
-        let media = self.up()?;
-        let talking = talking && !self.origin.is_dummy();
-        let streams = media.streams.iter().map(|stream| stream.public(talking));
-        let streams: Vec<_> = streams.collect();
-        let talk = media.talking().filter(|_| talking);
-        let publisher = self
-            .named()
-            .with_some("audio_codec", media.codec(Kind::Audio))
-            .with_some("video_codec", media.codec(Kind::Video))
-            .with("streams", streams)
-            .with_some("talking", talk);
-        Some(publisher.into())
+    /// Changes what is shown of a client; gives what the others are told, which is nothing where there was nothing to see
+    /// before.
+    pub(crate) fn rename(&mut self, profile: Profile) -> Vec<Object> {
+        let mut events = Vec::new();
+        if profile.display.is_some() {
+            let before = std::mem::replace(&mut self.profile.display, profile.display);
+            if before.is_some() && before != self.profile.display {
+                events.push(self.labelled(self.renamed()));
+            }
+        }
+        if profile.metadata.is_some() {
+            let before = std::mem::replace(&mut self.profile.metadata, profile.metadata);
+            if before.is_some() && before != self.profile.metadata {
+                let metadata = self.metadata().cloned();
+                events.push(self.renamed().with_some("metadata", metadata));
+            }
+        }
+        events
     }
 
-    /// Its entry in `listparticipants`.
-    pub(crate) fn listed(&self) -> Value {
-        let media = self.up();
-        let remote = self.origin.remote().is_some();
-        self.named()
-            .with_some("remote", remote.then_some(true))
-            .with("publisher", media.is_some())
-            .with_some(
-                "talking",
-                media
-                    .filter(|_| !self.origin.is_dummy())
-                    .and_then(Published::talking),
-            )
-            .into()
+    /// Changes what is shown of somebody on another server; gives what the others are told of any change.
+    pub(crate) fn rename_remote(&mut self, profile: Profile) -> Option<Object> {
+        let before = self.profile.clone();
+        self.profile.display = profile.display.or(self.profile.display.take());
+        self.profile.metadata = profile.metadata.or(self.profile.metadata.take());
+        if before.display != self.profile.display {
+            return Some(self.labelled(self.renamed()));
+        }
+        let metadata = self.metadata().cloned();
+        (before != self.profile).then(|| self.renamed().with_some("metadata", metadata))
     }
 
-    /// Its state, for administrators.
-    pub(crate) fn state(&self, room: &Id) -> Value {
-        let stream = |stream: &Stream| -> Value {
-            let receivers = stream.receivers.len();
-            let delay = stream.delay.range();
-            let levels = stream.has_levels();
-            Object::new()
-                .with_all(stream.described_with(["h264-profile", "vp9-profile"]))
-                .with_some(
-                    "playout-delay",
-                    delay.map(|(min, max)| json!({ "min-delay": min, "max-delay": max })),
-                )
-                .with_some("audio-level-dBov", stream.talk.level.filter(|_| levels))
-                .with_some("talking", levels.then_some(stream.talk.talking))
-                .with_some("recording", stream.recorded())
-                .with("subscribers", receivers)
-                .into()
-        };
-        let streams = self.media.iter().flat_map(|media| &media.streams);
-        let e2ee = self.media.as_ref().is_some_and(|media| media.e2ee);
-        self.labelled(
-            Object::new()
-                .with("type", "publisher")
-                .with("room", room.to_json())
-                .with("id", self.id.to_json())
-                .with("private_id", self.private_id),
-        )
-        .with("bitrate", self.bitrate)
-        .with_some("e2ee", e2ee.then_some(true))
-        .with("streams", streams.map(stream).collect::<Vec<_>>())
-        .with("hangingup", 0)
-        .with("destroyed", 0)
-        .into()
+    /// The event of another name, without the name.
+    fn renamed(&self) -> Object {
+        Object::new()
+            .with("videoroom", "event")
+            .with("id", self.id.to_json())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    fn person(display: Option<&str>) -> Participant {
+        let profile = profile(display, None);
+        let settings = MediaSettings::default();
+        Participant::new(Id::Number(1), 7, Party::Remote, profile, settings)
+    }
+
+    fn profile(display: Option<&str>, metadata: Option<Value>) -> Profile {
+        Profile {
+            display: display.map(str::to_owned),
+            metadata: metadata.map(|value| value.as_object().unwrap().clone()),
+        }
+    }
+
+    fn values(events: impl IntoIterator<Item = Object>) -> Vec<Value> {
+        events.into_iter().map(Value::from).collect()
+    }
+
+    #[test]
+    fn a_first_name_is_no_news_of_a_client() {
+        let mut al = person(None);
+        assert!(al.rename(profile(Some("Al"), None)).is_empty());
+        assert!(al.rename(profile(Some("Al"), None)).is_empty());
+        let told = values(al.rename(profile(Some("Bo"), Some(json!({ "x": 1 })))));
+        assert_eq!(
+            told,
+            [json!({ "videoroom": "event", "id": 1, "display": "Bo" })]
+        );
+        let told = values(al.rename(profile(None, Some(json!({ "x": 2 })))));
+        let event = json!({ "videoroom": "event", "id": 1, "metadata": { "x": 2 } });
+        assert_eq!(told, [event]);
+    }
+
+    #[test]
+    fn any_change_is_news_of_somebody_on_another_server() {
+        let mut al = person(None);
+        assert!(al.rename_remote(profile(None, None)).is_none());
+        let told = values(al.rename_remote(profile(Some("Al"), None)));
+        assert_eq!(
+            told,
+            [json!({ "videoroom": "event", "id": 1, "display": "Al" })]
+        );
+        let told = values(al.rename_remote(profile(Some("Al"), Some(json!({ "x": 1 })))));
+        let event = json!({ "videoroom": "event", "id": 1, "metadata": { "x": 1 } });
+        assert_eq!(told, [event]);
     }
 }

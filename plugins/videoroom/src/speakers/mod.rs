@@ -9,77 +9,99 @@ use portunus_core::media::SpeechActivity;
 use tokio::time::Instant;
 
 use crate::id::Id;
-use crate::room::RoomState;
 use dominant::Dominant;
 
-/// Those who have spoken.
+/// Those who have spoken and still publish.
 #[derive(Debug, Default)]
 pub(crate) struct Speakers {
     dominant: Dominant,
-    /// The dominant speakers of this room who still publish, the last one first.
+    /// Those who were the dominant speaker, the last one first.
     recent: Vec<Id>,
-    /// Speech is measured.
     measured: bool,
 }
 
 impl Speakers {
+    /// Takes what was heard of somebody; true if it makes that one the dominant speaker.
+    pub(crate) fn hear(
+        &mut self,
+        id: &Id,
+        mid: Mid,
+        activity: SpeechActivity,
+        now: Instant,
+    ) -> bool {
+        let is_new = self.dominant.hear(id, mid, activity, now);
+        if is_new {
+            self.recent.retain(|known| known != id);
+            self.recent.insert(0, id.clone());
+        }
+        is_new
+    }
+
     /// Somebody does not publish any more.
     pub(crate) fn forget(&mut self, id: &Id) {
         self.dominant.forget(id);
         self.recent.retain(|known| known != id);
     }
 
+    /// The dominant speaker.
+    pub(crate) fn dominant(&self) -> Option<&Id> {
+        self.dominant.id()
+    }
+
+    /// The first `most` of those who publish, which are given in the order in which they came: first those who spoke, the
+    /// most recent one before the others.
+    pub(crate) fn ranked<'a>(
+        &'a self,
+        publishers: impl Iterator<Item = &'a Id>,
+        most: usize,
+    ) -> Vec<Id> {
+        let spoken: HashSet<&Id> = self.recent.iter().collect();
+        let others = publishers.filter(|id| !spoken.contains(id));
+        let ranked = self.recent.iter().chain(others);
+        ranked.take(most).cloned().collect()
+    }
+
     /// Whether speech is measured.
     pub(crate) const fn measured(&self) -> bool {
         self.measured
     }
+
+    /// Measures speech from now on, or does not; false if that was so before.
+    pub(crate) fn measure(&mut self, measured: bool) -> bool {
+        std::mem::replace(&mut self.measured, measured) != measured
+    }
 }
 
-impl RoomState {
-    /// The dominant speaker.
-    pub(crate) fn dominant(&self) -> Option<&Id> {
-        self.speakers.dominant.id()
-    }
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use std::time::Duration;
 
-    /// The first `most` publishers: those who spoke, the most recent first, and then the others in the order in which they
-    /// came.
-    pub(crate) fn ranked(&self, most: usize) -> Vec<Id> {
-        let recent = &self.speakers.recent;
-        let spoken: HashSet<&Id> = recent.iter().collect();
-        let others = self.publishers().filter(|p| !p.origin.is_dummy());
-        let others = others.map(|p| &p.id).filter(|id| !spoken.contains(id));
-        recent.iter().chain(others).take(most).cloned().collect()
-    }
+    use super::*;
 
-    /// Takes what was heard of somebody. If it makes that one the dominant speaker, it takes a seat where it has none, and
-    /// those who want to know are told.
-    pub(crate) fn speech(&mut self, id: &Id, mid: Mid, activity: SpeechActivity) {
-        let stream = self.stream(id, mid);
-        if !stream.is_some_and(|stream| stream.is_open() && stream.talk.measured) {
-            return;
-        }
-        let now = Instant::now();
-        if !self.speakers.dominant.hear(id, mid, activity, now) {
-            return;
-        }
-        self.speakers.recent.retain(|known| known != id);
-        self.speakers.recent.insert(0, id.clone());
-        if self.options.dominant_speaker {
-            self.tell_all(self.event().with("dominant", id.to_json()));
-        }
-        self.dominance_changed();
-    }
-
-    /// Measures speech as long as anybody wants to know of it.
-    pub(crate) fn measure_speech(&mut self) {
-        let wanted = self.options.dominant_speaker || self.has_speakers_followed();
-        if wanted == self.speakers.measured {
-            return;
-        }
-        self.speakers.measured = wanted;
-        let people: Vec<Id> = self.publishers().map(|person| person.id.clone()).collect();
-        for id in people {
-            self.listen(&id);
-        }
+    #[test]
+    fn who_spoke_last_comes_first_and_the_silent_as_they_came() {
+        let ids: Vec<Id> = (1..=4).map(Id::Number).collect();
+        let ranked = |speakers: &Speakers, most| -> Vec<usize> {
+            let ranked = speakers.ranked(ids.iter(), most);
+            let place = |id: &Id| ids.iter().position(|known| known == id).unwrap() + 1;
+            ranked.iter().map(place).collect()
+        };
+        let mut speakers = Speakers::default();
+        assert_eq!(ranked(&speakers, 3), [1, 2, 3]);
+        let (mid, start) = (Mid::new("0").unwrap(), Instant::now());
+        let loud = SpeechActivity {
+            immediate: 8,
+            medium: 8,
+            long: 8,
+        };
+        assert!(speakers.hear(&ids[2], mid, loud, start));
+        assert_eq!(ranked(&speakers, 3), [3, 1, 2]);
+        assert!(speakers.hear(&ids[3], mid, loud, start + Duration::from_secs(2)));
+        assert_eq!(speakers.dominant(), Some(&ids[3]));
+        assert_eq!(ranked(&speakers, 9), [4, 3, 1, 2]);
+        speakers.forget(&ids[3]);
+        assert_eq!(speakers.dominant(), None);
+        assert_eq!(ranked(&speakers, 1), [3]);
     }
 }

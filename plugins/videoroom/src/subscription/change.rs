@@ -2,465 +2,338 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use portunus_core::media::Layer;
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{FieldError, Fields, Handle, HandleId, LocalJsep, Mid, Object};
-use serde_json::Value;
+use portunus_core::{FieldError, Fields, Mid};
 
-use super::layers::{RequestedLayers, Subscribe, Unsubscribe};
-use super::{Format, Line, MAX_LINES, Signaling, Source, TOO_MANY};
+use super::layers::LayerRequest;
+use super::line::Line;
+use super::{MAX_LINES, Subscriber, TOO_MANY};
 use crate::id::{Id, Ids};
-use crate::publication::Published;
+use crate::members;
+use crate::publication::Publications;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::Participant;
 
-/// What a request comes to: the event that answers it, with an offer. None: that comes later by itself.
-pub(crate) type Outcome = Result<Option<(Value, Option<LocalJsep>)>, Refusal>;
+/// The requests `subscribe`, `unsubscribe` and `update`.
+#[derive(Debug)]
+pub(crate) struct Change {
+    subscribe: Vec<Subscribe>,
+    unsubscribe: Vec<Unsubscribe>,
+}
+
+/// An entry of `subscribe`: a stream, or all streams of a publisher.
+#[derive(Debug, Clone)]
+pub(crate) struct Subscribe {
+    pub(crate) feed: Id,
+    /// The publisher's m-line; none: all of them.
+    pub(crate) mid: Option<String>,
+    pub(crate) crossrefid: Option<String>,
+    pub(crate) send: bool,
+    pub(crate) layers: LayerRequest,
+}
+
+/// An entry of `unsubscribe`: a stream, all streams of a publisher, or an m-line of the subscription.
+#[derive(Debug, Clone)]
+pub(crate) struct Unsubscribe {
+    pub(crate) feed: Option<Id>,
+    pub(crate) mid: Option<String>,
+    pub(crate) sub_mid: Option<String>,
+}
 
 /// A stream that is going to be received.
 #[derive(Debug)]
-pub(super) struct Planned {
-    feed: Id,
-    mid: Mid,
-    kind: Kind,
-    codec: Option<CodecName>,
-    /// Its place among the publisher's streams.
-    stream: usize,
-    request: Subscribe,
+pub(crate) struct Track {
+    pub(super) feed: Id,
+    pub(super) mid: Mid,
+    pub(super) kind: Kind,
+    pub(super) codec: Option<CodecName>,
+    pub(super) request: Subscribe,
 }
 
-impl RoomState {
-    /// The requests `subscribe`, `unsubscribe` and `update`.
-    pub(crate) fn change(
-        &mut self,
-        key: HandleId,
-        fields: Fields<'_>,
-        ids: Ids,
-        name: &str,
-    ) -> Outcome {
+impl Change {
+    /// Reads the request `name`.
+    pub(crate) fn read(fields: Fields<'_>, ids: Ids, name: &str) -> Result<Self, Refusal> {
         let missing = |name: &str| FieldError::Missing(name.to_owned());
-        let (subscribes, unsubscribes) = match name {
+        let (subscribe, unsubscribe) = match name {
             "subscribe" => {
-                let subscribes = Subscribe::list(fields, "streams", ids)?;
-                (subscribes.ok_or_else(|| missing("streams"))?, Vec::new())
+                let subscribe = Subscribe::list(fields, "streams", ids)?;
+                (subscribe.ok_or_else(|| missing("streams"))?, Vec::new())
             }
             "unsubscribe" => {
-                let unsubscribes = Unsubscribe::list(fields, "streams", ids)?;
-                (Vec::new(), unsubscribes.ok_or_else(|| missing("streams"))?)
+                let unsubscribe = Unsubscribe::list(fields, "streams", ids)?;
+                (Vec::new(), unsubscribe.ok_or_else(|| missing("streams"))?)
             }
             _ => {
-                let subscribes = Subscribe::list(fields, "subscribe", ids)?;
-                let unsubscribes = Unsubscribe::list(fields, "unsubscribe", ids)?;
-                if subscribes.is_none() && unsubscribes.is_none() {
+                let subscribe = Subscribe::list(fields, "subscribe", ids)?;
+                let unsubscribe = Unsubscribe::list(fields, "unsubscribe", ids)?;
+                if subscribe.is_none() && unsubscribe.is_none() {
                     return Err(missing("subscribe").into());
                 }
                 (
-                    subscribes.unwrap_or_default(),
-                    unsubscribes.unwrap_or_default(),
+                    subscribe.unwrap_or_default(),
+                    unsubscribe.unwrap_or_default(),
                 )
             }
         };
-        let planned = self.plan(subscribes)?;
-        if self.subscribers.get(&key).is_some_and(|s| s.client_offered) {
+        Ok(Change {
+            subscribe,
+            unsubscribe,
+        })
+    }
+}
+
+impl Subscribe {
+    fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, FieldError> {
+        let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
+        Ok(Subscribe {
+            feed: ids.required(fields, "feed")?,
+            mid: text("mid")?,
+            crossrefid: text("crossrefid")?,
+            send: fields.boolean("send")?.unwrap_or(true),
+            layers: LayerRequest::read(fields)?,
+        })
+    }
+
+    /// Reads a list that is not empty, if it is there.
+    pub(super) fn list(
+        fields: Fields<'_>,
+        name: &str,
+        ids: Ids,
+    ) -> Result<Option<Vec<Self>>, Refusal> {
+        let Some(entries) = members::some_objects(fields, name)? else {
+            return Ok(None);
+        };
+        let requests = entries.into_iter().map(|entry| Subscribe::read(entry, ids));
+        Ok(Some(requests.collect::<Result<_, _>>()?))
+    }
+}
+
+impl Unsubscribe {
+    fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, FieldError> {
+        let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
+        let request = Unsubscribe {
+            feed: ids.read(fields, "feed")?,
+            mid: text("mid")?,
+            sub_mid: text("sub_mid")?,
+        };
+        match request.feed.is_none() && request.sub_mid.is_none() {
+            true => Err(FieldError::Missing("feed".to_owned())),
+            false => Ok(request),
+        }
+    }
+
+    /// Reads a list that is not empty, if it is there.
+    pub(super) fn list(
+        fields: Fields<'_>,
+        name: &str,
+        ids: Ids,
+    ) -> Result<Option<Vec<Self>>, Refusal> {
+        let Some(entries) = members::some_objects(fields, name)? else {
+            return Ok(None);
+        };
+        let requests = entries
+            .into_iter()
+            .map(|entry| Unsubscribe::read(entry, ids));
+        Ok(Some(requests.collect::<Result<_, _>>()?))
+    }
+}
+
+/// The streams that are requested, if all feeds and m-lines are known. Disabled ones are left out.
+pub(crate) fn tracks(
+    requests: Vec<Subscribe>,
+    publications: &Publications,
+) -> Result<Vec<Track>, Refusal> {
+    let mut tracks = Vec::new();
+    for request in requests {
+        let publication = publications.published(&request.feed)?;
+        let mut streams: Vec<_> = publication.streams().iter().collect();
+        if let Some(mid) = &request.mid {
+            streams.retain(|stream| stream.mid.as_str() == mid);
+            if streams.is_empty() {
+                return Err(Refusal::NoSuchFeed(format!("{} mid {mid}", request.feed)));
+            }
+        }
+        for stream in streams.into_iter().filter(|stream| !stream.disabled) {
+            // More could not be had; that is known before they take memory.
+            if tracks.len() >= 2 * MAX_LINES {
+                return Err(TOO_MANY);
+            }
+            tracks.push(Track {
+                feed: request.feed.clone(),
+                mid: stream.mid,
+                kind: stream.kind,
+                codec: stream.codec,
+                request: request.clone(),
+            });
+        }
+    }
+    Ok(tracks)
+}
+
+/// Whether all are encrypted end to end, if they all are or none is.
+pub(crate) fn e2ee_of(
+    tracks: &[Track],
+    publications: &Publications,
+) -> Result<Option<bool>, Refusal> {
+    let mut e2ee = None;
+    for track in tracks {
+        let this = publications.published(&track.feed)?.e2ee();
+        if e2ee.is_some_and(|e2ee| e2ee != this) {
+            return Err(Refusal::MixedFeeds);
+        }
+        e2ee = Some(this);
+    }
+    Ok(e2ee)
+}
+
+impl Subscriber {
+    /// Changes what is received; says whether that has to be offered. Nothing is done by halves.
+    pub(crate) fn change(
+        &mut self,
+        change: Change,
+        publications: &Publications,
+    ) -> Result<bool, Refusal> {
+        let tracks = tracks(change.subscribe, publications)?;
+        if self.negotiation.is_of_client() {
             return Err(Refusal::Invalid(
                 "The m-lines are those of the client's offer",
             ));
         }
-        self.check_room(key, &planned, &unsubscribes)?;
-        self.check_same_e2ee(key, &planned, &unsubscribes)?;
-        let mut changed = false;
-        for unsubscribe in &unsubscribes {
-            changed |= self.unsubscribe(key, unsubscribe);
-        }
-        for planned in planned {
-            changed |= self.subscribe(key, planned)?;
-        }
-        // One more publisher on the m-line of data takes no offer.
-        self.relay(key);
-        self.offer_changes(key, changed)
-    }
-
-    /// Answers a request that may have changed what there is to offer.
-    pub(super) fn offer_changes(&mut self, key: HandleId, changed: bool) -> Outcome {
-        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        if !changed && !subscriber.pending.offer && !subscriber.pending.removals {
-            return Ok(Some((self.updated().into(), None)));
-        }
-        if subscriber.signaling == Signaling::HaveLocalOffer {
-            subscriber.pending.offer = true;
-            let updating = Object::new()
-                .with("videoroom", "updating")
-                .with("room", self.id.to_json());
-            return Ok(Some((updating.into(), None)));
-        }
-        let offer = self.offer(key)?;
-        let updated = self.updated().with("streams", self.summaries(key));
-        Ok(Some((updated.into(), Some(offer))))
-    }
-
-    /// The streams that are wanted, if all feeds and m-lines are known. Disabled ones are left out.
-    pub(super) fn plan(&self, subscribes: Vec<Subscribe>) -> Result<Vec<Planned>, Refusal> {
-        let mut planned = Vec::new();
-        for request in subscribes {
-            let published = self.published(&request.feed)?;
-            let mut streams: Vec<_> = published.streams.iter().collect();
-            if let Some(mid) = &request.mid {
-                streams.retain(|stream| stream.mid.as_str() == mid);
-                if streams.is_empty() {
-                    return Err(Refusal::NoSuchFeed(format!("{} mid {mid}", request.feed)));
-                }
-            }
-            for stream in streams.into_iter().filter(|stream| !stream.disabled) {
-                // More could not be had; that is known before they take memory.
-                if planned.len() >= 2 * MAX_LINES {
-                    return Err(TOO_MANY);
-                }
-                planned.push(Planned {
-                    feed: request.feed.clone(),
-                    mid: stream.mid,
-                    kind: stream.kind,
-                    codec: stream.codec,
-                    stream: stream.index,
-                    request: request.clone(),
-                });
-            }
-        }
-        Ok(planned)
-    }
-
-    /// What somebody publishes, whose media has to be up.
-    pub(super) fn published(&self, feed: &Id) -> Result<&Published, Refusal> {
-        let publisher = self.named(feed)?;
-        publisher
-            .up()
-            .ok_or_else(|| Refusal::NoSuchFeed(feed.to_string()))
-    }
-
-    /// Whether all feeds are encrypted end to end, if they all are or none is.
-    pub(super) fn e2ee_of(&self, planned: &[Planned]) -> Result<Option<bool>, Refusal> {
-        let mut e2ee = None;
-        for planned in planned {
-            let this = self.published(&planned.feed)?.e2ee;
-            if e2ee.is_some_and(|e2ee| e2ee != this) {
+        let concerned = change.unsubscribe.iter();
+        let concerned: Vec<_> = concerned
+            .map(|request| self.concerned(request, publications))
+            .collect();
+        self.check_room_for(&tracks, &concerned)?;
+        if let Some(e2ee) = e2ee_of(&tracks, publications)? {
+            if self.keeps_some(&change.unsubscribe, &concerned) && self.e2ee != e2ee {
                 return Err(Refusal::MixedFeeds);
             }
-            e2ee = Some(this);
+            self.e2ee = e2ee;
         }
-        Ok(e2ee)
-    }
-
-    /// Checks that what is wanted goes with what is left once `unsubscribes` are gone.
-    fn check_same_e2ee(
-        &mut self,
-        key: HandleId,
-        planned: &[Planned],
-        unsubscribes: &[Unsubscribe],
-    ) -> Result<(), Refusal> {
-        let Some(wanted) = self.e2ee_of(planned)? else {
-            return Ok(());
-        };
-        let keeps_some = self.keeps_some(key, unsubscribes);
-        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        if keeps_some && subscriber.e2ee != wanted {
-            return Err(Refusal::MixedFeeds);
+        let mut changed = false;
+        for request in &change.unsubscribe {
+            changed |= self.unsubscribe(request, publications);
         }
-        subscriber.e2ee = wanted;
-        Ok(())
-    }
-
-    /// Whether anything is left to receive once `unsubscribes` are gone.
-    fn keeps_some(&self, key: HandleId, unsubscribes: &[Unsubscribe]) -> bool {
-        let gone: Vec<(usize, Option<&Id>)> = unsubscribes
-            .iter()
-            .flat_map(|unsubscribe| {
-                let feed = unsubscribe
-                    .feed
-                    .as_ref()
-                    .filter(|_| unsubscribe.sub_mid.is_none());
-                let concerned = self.concerned(key, unsubscribe).into_iter();
-                concerned.map(move |index| (index, feed))
-            })
-            .collect();
-        let goes = |index: usize, feed: &Id| {
-            let of = |of: Option<&Id>| of.is_none_or(|of| of == feed);
-            gone.iter().any(|(line, by)| *line == index && of(*by))
-        };
-        let lines = self.subscribers.get(&key).map(|s| s.lines.as_slice());
-        let mut lines = lines.unwrap_or_default().iter().enumerate();
-        lines.any(|(index, line)| match &line.source {
-            Source::None => false,
-            Source::Track { feed, .. } => !goes(index, feed),
-            Source::Data(feeds) => feeds.iter().any(|feed| !goes(index, feed)),
-        })
-    }
-
-    /// Checks that there is room for what is wanted once `unsubscribes` are gone, so that nothing is done by halves.
-    fn check_room(
-        &self,
-        key: HandleId,
-        planned: &[Planned],
-        unsubscribes: &[Unsubscribe],
-    ) -> Result<(), Refusal> {
-        let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
-        let concerned = unsubscribes
-            .iter()
-            .flat_map(|unsubscribe| self.concerned(key, unsubscribe));
-        let freed: BTreeSet<usize> = concerned.collect();
-        let mut free: HashMap<_, usize> = HashMap::new();
-        for (index, line) in subscriber.lines.iter().enumerate() {
-            if line.seat.is_none() && (line.source == Source::None || freed.contains(&index)) {
-                *free.entry((line.kind, line.format.codec)).or_default() += 1;
-            }
+        for track in tracks {
+            changed |= self.subscribe(track)?;
         }
-        let mut more = 0;
-        for planned in planned.iter().filter(|p| p.kind != Kind::Data) {
-            match free.get_mut(&(planned.kind, planned.codec)) {
-                Some(left) if *left > 0 => *left -= 1,
-                Some(_) | None => more += 1,
-            }
-        }
-        subscriber.check_room(more)
+        // One more publisher on the m-line of data takes no offer.
+        self.relay(publications);
+        Ok(changed)
     }
 
     /// Takes a stream into an m-line; says whether that has to be offered.
-    pub(super) fn subscribe(&mut self, key: HandleId, planned: Planned) -> Result<bool, Refusal> {
-        let Planned {
-            feed,
-            mid,
-            kind,
-            stream,
-            request,
-            ..
-        } = planned;
-        let publisher = self.people.get_mut(&feed).and_then(|p| p.media.as_mut());
-        let stream = publisher.and_then(|media| media.streams.get_mut(stream));
-        let subscriber = self.subscribers.get_mut(&key);
-        let (Some(stream), Some(subscriber)) = (stream, subscriber) else {
-            return Err(Refusal::NoSuchFeed(feed.to_string()));
-        };
-        let data = subscriber.lines.iter().position(|l| l.kind == Kind::Data);
-        if let Some(index) = data.filter(|_| kind == Kind::Data) {
-            stream.receivers.insert((key, index));
-            let Some(line) = subscriber.lines.get_mut(index) else {
-                return Ok(false);
-            };
-            return Ok(match &mut line.source {
-                Source::Data(feeds) => {
-                    if !feeds.contains(&feed) {
-                        feeds.push(feed);
-                    }
-                    false
-                }
-                Source::None | Source::Track { .. } => {
-                    line.source = Source::Data(vec![feed]);
-                    true
-                }
-            });
+    pub(crate) fn subscribe(&mut self, track: Track) -> Result<bool, Refusal> {
+        let mut lines = self.lines.iter_mut();
+        if track.kind == Kind::Data
+            && let Some(line) = lines.find(|line| line.kind() == Kind::Data)
+        {
+            return Ok(line.add_data(track.feed));
         }
-        let free = |line: &Line| {
-            line.source == Source::None
-                && line.seat.is_none()
-                && line.kind == kind
-                && line.format.codec == stream.codec
+        let free = |line: &&mut Line| {
+            let same = line.kind() == track.kind && line.codec() == track.codec;
+            same && line.is_empty() && line.seat().is_none()
         };
-        let index = match subscriber.lines.iter().position(free) {
-            Some(index) => index,
-            None => subscriber.lines.len(),
-        };
-        if index == subscriber.lines.len() {
-            if kind != Kind::Data {
-                subscriber.check_room(1)?;
-            }
-            let own = Mid::new(&index.to_string()).ok_or(TOO_MANY)?;
-            subscriber.lines.push(Line::new(kind, own));
+        if let Some(line) = self.lines.iter_mut().find(free) {
+            line.receive(track);
+            return Ok(true);
         }
-        let Some(line) = subscriber.lines.get_mut(index) else {
-            return Ok(false);
-        };
-        line.source = match kind {
-            Kind::Data => Source::Data(vec![feed]),
-            Kind::Audio | Kind::Video => Source::Track { feed, mid },
-        };
-        line.format.codec = stream.codec;
-        line.crossrefid = request.crossrefid;
-        line.send = request.send;
-        line.ready = false;
-        line.requested = RequestedLayers::default();
-        if kind == Kind::Video {
-            line.requested.apply(&request.layers);
+        if track.kind != Kind::Data {
+            self.check_room(1)?;
         }
-        stream.receivers.insert((key, index));
+        let mid = Mid::new(&self.lines.len().to_string()).ok_or(TOO_MANY)?;
+        let mut line = Line::new(track.kind, mid);
+        line.receive(track);
+        self.lines.push(line);
         Ok(true)
     }
 
     /// Lets streams go; says whether that has to be offered.
-    fn unsubscribe(&mut self, key: HandleId, unsubscribe: &Unsubscribe) -> bool {
+    fn unsubscribe(&mut self, request: &Unsubscribe, publications: &Publications) -> bool {
         let mut changed = false;
-        for index in self.concerned(key, unsubscribe) {
-            changed |= match (&unsubscribe.sub_mid, &unsubscribe.feed) {
-                (None, Some(feed)) => self.let_go(key, index, feed),
-                _ => self.clear_line(key, index),
+        for index in self.concerned(request, publications) {
+            let Some(line) = self.lines.get_mut(index) else {
+                continue;
+            };
+            changed |= match request.feed_only() {
+                Some(feed) => line.remove_feed(&self.handle, feed),
+                None => line.clear(&self.handle),
             };
         }
         changed
     }
 
+    /// Receives nothing of a publisher any more; says whether that has to be offered.
+    pub(super) fn remove_feed(&mut self, feed: &Id) -> bool {
+        let mut changed = false;
+        for line in &mut self.lines {
+            changed |= line.remove_feed(&self.handle, feed);
+        }
+        changed
+    }
+
     /// The m-lines that are not to receive what they do.
-    fn concerned(&self, key: HandleId, unsubscribe: &Unsubscribe) -> Vec<usize> {
-        let Some(subscriber) = self.subscribers.get(&key) else {
-            return Vec::new();
-        };
-        let lines = subscriber.lines.iter().enumerate();
-        if let Some(sub_mid) = &unsubscribe.sub_mid {
-            let found = subscriber.line(sub_mid);
-            let bound = |index: &usize| {
-                let line = subscriber.lines.get(*index);
-                line.is_some_and(|line| line.seat.is_none())
-            };
-            return found.filter(bound).into_iter().collect();
+    fn concerned(&self, request: &Unsubscribe, publications: &Publications) -> Vec<usize> {
+        let lines = self.lines.iter().enumerate();
+        let bound = lines.filter(|(_, line)| line.seat().is_none());
+        if let Some(mid) = &request.sub_mid {
+            let named = bound.filter(|(_, line)| line.mid().as_str() == mid);
+            return named.map(|(index, _)| index).take(1).collect();
         }
-        let Some(feed) = &unsubscribe.feed else {
+        let Some(feed) = &request.feed else {
             return Vec::new();
         };
-        let is_mid = |mid: &Mid| unsubscribe.mid.as_deref().is_none_or(|m| m == mid.as_str());
-        let data_mid = self.people.get(feed).and_then(|p| p.media.as_ref());
-        let data_mid = data_mid
-            .and_then(|media| media.data().next())
-            .map(|s| s.mid);
-        lines
-            .filter(|(_, line)| match &line.source {
-                Source::None => false,
-                _ if line.seat.is_some() => false,
-                Source::Track { feed: from, mid } => from == feed && is_mid(mid),
-                Source::Data(feeds) => feeds.contains(feed) && data_mid.as_ref().is_none_or(is_mid),
+        let data = publications.get(feed).and_then(|known| known.data().next());
+        let data = data.map(|stream| stream.mid);
+        let mid = request.mid.as_deref();
+        let concerned = bound.filter(|(_, line)| line.is_from(feed, mid, data));
+        concerned.map(|(index, _)| index).collect()
+    }
+
+    /// Whether anything is left to receive once these requests are done, which concern these m-lines.
+    fn keeps_some(&self, requests: &[Unsubscribe], concerned: &[Vec<usize>]) -> bool {
+        let goes = |index: usize, feed: &Id| {
+            let mut requests = requests.iter().zip(concerned);
+            requests.any(|(request, lines)| {
+                let of_feed = request.feed_only().is_none_or(|of| of == feed);
+                of_feed && lines.contains(&index)
             })
-            .map(|(index, _)| index)
-            .collect()
-    }
-
-    /// Takes `feed` off an m-line; says whether the m-line has nothing to send any more.
-    fn let_go(&mut self, key: HandleId, index: usize, feed: &Id) -> bool {
-        self.forget_receiver(feed, key, index);
-        let Some(subscriber) = self.subscribers.get_mut(&key) else {
-            return false;
         };
-        let Some(line) = subscriber.lines.get_mut(index) else {
-            return false;
-        };
-        match &mut line.source {
-            Source::Data(feeds) => {
-                feeds.retain(|known| known != feed);
-                if !feeds.is_empty() {
-                    line.end_route_of(&subscriber.handle, feed);
-                    return false;
-                }
-            }
-            // Others have the m-line by now.
-            Source::Track { feed: from, .. } if from != feed => return false,
-            Source::None => return false,
-            Source::Track { .. } => {}
-        }
-        line.give_up(&subscriber.handle);
-        line.seat.is_none()
+        let mut lines = self.lines.iter().enumerate();
+        lines.any(|(index, line)| line.feeds().iter().any(|feed| !goes(index, feed)))
     }
 
-    /// Takes everything off an m-line; false if there was nothing.
-    fn clear_line(&mut self, key: HandleId, index: usize) -> bool {
-        let subscriber = self.subscribers.get(&key);
-        let source = subscriber
-            .and_then(|s| s.lines.get(index))
-            .map(|l| &l.source);
-        let feeds = match source {
-            None | Some(Source::None) => return false,
-            Some(Source::Track { feed, .. }) => vec![feed.clone()],
-            Some(Source::Data(feeds)) => feeds.clone(),
-        };
-        for feed in &feeds {
-            self.forget_receiver(feed, key, index);
-        }
-        if let Some(subscriber) = self.subscribers.get_mut(&key)
-            && let Some(line) = subscriber.lines.get_mut(index)
-        {
-            line.give_up(&subscriber.handle);
-        }
-        true
-    }
-
-    /// Takes everything off all m-lines.
-    pub(super) fn clear_lines(&mut self, key: HandleId) {
-        let lines = self.subscribers.get(&key).map_or(0, |s| s.lines.len());
-        for index in 0..lines {
-            self.clear_line(key, index);
-        }
-    }
-
-    pub(super) fn forget_receiver(&mut self, feed: &Id, key: HandleId, index: usize) {
-        forget_receiver(&mut self.people, feed, (key, index));
-    }
-
-    /// Takes what a publisher sent, which is gone, off all subscriptions.
-    pub(crate) fn media_gone(&mut self, feed: &Id, media: &Published) {
-        let mut concerned = BTreeSet::new();
-        let receivers = media.streams.iter().flat_map(|stream| &stream.receivers);
-        for (key, index) in receivers {
-            if self.let_go(*key, *index, feed) {
-                concerned.insert(*key);
+    /// Checks that there is room for these streams once the m-lines that are `concerned` are free.
+    fn check_room_for(&self, tracks: &[Track], concerned: &[Vec<usize>]) -> Result<(), Refusal> {
+        let freed: BTreeSet<usize> = concerned.iter().flatten().copied().collect();
+        let mut free: HashMap<_, usize> = HashMap::new();
+        for (index, line) in self.lines.iter().enumerate() {
+            if line.seat().is_none() && (line.is_empty() || freed.contains(&index)) {
+                *free.entry((line.kind(), line.codec())).or_default() += 1;
             }
         }
-        for key in concerned {
-            match self.subscribers.get_mut(&key) {
-                Some(subscriber) if !subscriber.autoupdate => subscriber.pending.removals = true,
-                Some(_) => self.renegotiate(key, None),
-                None => {}
+        let mut more = 0;
+        for track in tracks.iter().filter(|track| track.kind != Kind::Data) {
+            match free.get_mut(&(track.kind, track.codec)) {
+                Some(left) if *left > 0 => *left -= 1,
+                Some(_) | None => more += 1,
             }
         }
-        self.reseat_all();
+        self.check_room(more)
+    }
+
+    /// Checks that there is room for so many more m-lines of audio and video.
+    pub(super) fn check_room(&self, more: usize) -> Result<(), Refusal> {
+        let lines = self.lines.iter().filter(|line| line.kind() != Kind::Data);
+        match lines.count().saturating_add(more) > MAX_LINES {
+            true => Err(TOO_MANY),
+            false => Ok(()),
+        }
     }
 }
 
-/// Forgets that an m-line receives something of `feed`: the stream may have another mid by now.
-pub(super) fn forget_receiver(
-    people: &mut HashMap<Id, Participant>,
-    feed: &Id,
-    receiver: (HandleId, usize),
-) {
-    let media = people.get_mut(feed).and_then(|p| p.media.as_mut());
-    for stream in media.into_iter().flat_map(|media| &mut media.streams) {
-        stream.receivers.remove(&receiver);
-    }
-}
-
-impl Planned {
-    pub(super) const fn kind(&self) -> Kind {
-        self.kind
-    }
-}
-
-impl Line {
-    pub(super) fn new(kind: Kind, mid: Mid) -> Self {
-        Line {
-            kind,
-            mid,
-            source: Source::None,
-            format: Format::default(),
-            crossrefid: None,
-            send: true,
-            ready: false,
-            requested: RequestedLayers::default(),
-            current: Layer::default(),
-            reason: None,
-            routes: Vec::new(),
-            seat: None,
-        }
-    }
-
-    /// Ends what it receives. On a seat, whoever takes it over finds out who sat there.
-    fn give_up(&mut self, handle: &Handle) {
-        self.end_routes(handle);
-        if self.seat.is_none() {
-            self.source = Source::None;
-            self.ready = false;
-        }
+impl Unsubscribe {
+    /// The feed, where it is not the m-line that is named.
+    fn feed_only(&self) -> Option<&Id> {
+        self.feed.as_ref().filter(|_| self.sub_mid.is_none())
     }
 }

@@ -1,24 +1,22 @@
 //! Changing how the streams of a subscription are received.
 
-use portunus_core::media::{LayerReason, Reason};
+use portunus_core::media::LayerReason;
 use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, HandleId};
+use portunus_core::{FieldError, Fields, Mid};
 
-use super::answer::layer_event;
-use super::change::Outcome;
+use super::Subscriber;
 use super::layers::LayerRequest;
 use super::watch::last_n;
-use super::{Signaling, Source};
 use crate::members;
+use crate::publication::Publications;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
 
 /// One entry of `configure`: for one stream, or for all.
 #[derive(Debug)]
-struct Setting {
+pub(super) struct Setting {
     mid: Option<String>,
-    send: Option<bool>,
-    layers: LayerRequest,
+    pub(super) send: Option<bool>,
+    pub(super) layers: LayerRequest,
 }
 
 /// A subscriber's `configure`.
@@ -73,117 +71,71 @@ impl SubscriberConfigure {
     }
 }
 
-impl RoomState {
-    /// Applies a subscriber's `configure`.
-    pub(crate) fn configure_subscriber(
-        &mut self,
-        key: HandleId,
-        configure: &SubscriberConfigure,
-    ) -> Outcome {
-        let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
-        if subscriber.owner_kicked {
-            return Err(Refusal::Unauthorized("kicked"));
+impl SubscriberConfigure {
+    /// How many speakers are to be followed.
+    pub(crate) const fn last_n(&self) -> Option<usize> {
+        self.last_n
+    }
+
+    /// Whether it asks for an offer.
+    pub(crate) const fn offers(&self) -> bool {
+        self.restart || self.update
+    }
+
+    /// Whether ICE is to be restarted.
+    pub(crate) const fn restarts(&self) -> bool {
+        self.restart
+    }
+
+    /// What it says of m-lines of `kind`.
+    const fn sends(&self, kind: Kind) -> Option<bool> {
+        match kind {
+            Kind::Audio => self.audio,
+            Kind::Video => self.video,
+            Kind::Data => self.data,
         }
+    }
+}
+
+/// A layer that is requested and there already: on which m-line, by which name, and why.
+pub(crate) type CurrentLayer = (Mid, &'static str, u8, LayerReason);
+
+impl Subscriber {
+    /// Checks that a `configure` can be applied.
+    pub(crate) fn check_configure(&self, configure: &SubscriberConfigure) -> Result<(), Refusal> {
+        self.check_blocked()?;
         for mid in configure.settings.iter().filter_map(|s| s.mid.as_deref()) {
-            if subscriber.line(mid).is_none() {
+            if !self.lines.iter().any(|line| line.mid().as_str() == mid) {
                 return Err(Refusal::NoSuchFeed(format!("mid {mid}")));
             }
         }
-        let offers = configure.restart || configure.update;
-        if offers && subscriber.lines.is_empty() {
+        if configure.offers() && self.lines.is_empty() {
             let text = "There is nothing to offer: subscribe first";
             return Err(Refusal::Sdp(text.to_owned()));
         }
-        if let Some(last_n) = configure.last_n {
-            self.follow_speakers(key, last_n)?;
+        Ok(())
+    }
+
+    /// Changes how streams are received; gives the layers that are there already.
+    pub(crate) fn configure(
+        &mut self,
+        configure: &SubscriberConfigure,
+        publications: &Publications,
+    ) -> Vec<CurrentLayer> {
+        for line in &mut self.lines {
+            line.set_send(configure.sends(line.kind()));
         }
-        self.set_sending(key, configure);
+        let mut current = Vec::new();
         for setting in &configure.settings {
-            self.apply_setting(key, setting);
-        }
-        self.relay(key);
-        let event = self.event();
-        let Some(subscriber) = self.subscribers.get_mut(&key) else {
-            return Err(Refusal::NotInRoom);
-        };
-        let configured = event.with("configured", "ok").into();
-        if subscriber.client_offered || !offers {
-            return Ok(Some((configured, None)));
-        }
-        subscriber.pending.restart |= configure.restart;
-        if subscriber.signaling == Signaling::HaveLocalOffer {
-            subscriber.pending.offer = true;
-            return Ok(None);
-        }
-        let offer = self.offer(key)?;
-        Ok(Some((configured, Some(offer))))
-    }
-
-    fn set_sending(&mut self, key: HandleId, configure: &SubscriberConfigure) {
-        let subscriber = self.subscribers.get_mut(&key);
-        for line in subscriber.into_iter().flat_map(|s| &mut s.lines) {
-            let send = match line.kind {
-                Kind::Audio => configure.audio,
-                Kind::Video => configure.video,
-                Kind::Data => configure.data,
-            };
-            line.send = send.unwrap_or(line.send);
-        }
-    }
-
-    fn apply_setting(&mut self, key: HandleId, setting: &Setting) {
-        let event = self.event();
-        let RoomState {
-            people,
-            subscribers,
-            ..
-        } = self;
-        let Some(subscriber) = subscribers.get_mut(&key) else {
-            return;
-        };
-        let handle = subscriber.handle.clone();
-        for line in &mut subscriber.lines {
             let mid = setting.mid.as_deref();
-            let is_other = mid.is_some_and(|mid| mid != line.mid.as_str());
-            if is_other || (line.source == Source::None && line.seat.is_none()) {
-                continue;
-            }
-            line.send = setting.send.unwrap_or(line.send);
-            if line.kind != Kind::Video {
-                continue;
-            }
-            line.requested.apply(&setting.layers);
-            let Some((_, stream)) = line.track(people) else {
-                continue;
-            };
-            // What is wanted may be there already; then nothing will change that could be told.
-            let same = |wanted: Option<u8>, now: Option<u8>| wanted.filter(|_| wanted == now);
-            let (layers, now) = (&setting.layers, line.current);
-            let told = match (stream.simulcast, stream.svc) {
-                (true, _) => [
-                    ("substream", same(layers.substream, now.substream)),
-                    ("temporal", same(layers.temporal, now.temporal)),
-                ],
-                (false, true) => [
-                    ("spatial_layer", same(layers.spatial_layer, now.spatial)),
-                    ("temporal_layer", same(layers.temporal_layer, now.temporal)),
-                ],
-                (false, false) => continue,
-            };
-            for (name, layer) in told {
-                if let Some(layer) = layer {
-                    // It may have come for another reason, but stays for this one.
-                    let best = LayerReason::Chosen(Reason::Best);
-                    let bound = LayerReason::Chosen(Reason::ClientBound);
-                    let why = if line.reason == Some(best) {
-                        best
-                    } else {
-                        bound
-                    };
-                    let told = layer_event(&event, line.mid.as_str(), name, layer);
-                    handle.push(None, told.with("reason", why.name()), None);
-                }
+            let lines = self.lines.iter_mut();
+            for line in lines.filter(|line| mid.is_none_or(|mid| mid == line.mid().as_str())) {
+                let layers = line.configure(setting, publications).into_iter();
+                let mid = line.mid();
+                current.extend(layers.map(|(name, layer, reason)| (mid, name, layer, reason)));
             }
         }
+        self.relay(publications);
+        current
     }
 }

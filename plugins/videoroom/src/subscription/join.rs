@@ -1,15 +1,17 @@
 //! Joining to receive.
 
 use portunus_core::sdp::Kind;
-use portunus_core::{Fields, Handle, HandleId, LocalJsep, Object};
-use serde_json::Value;
+use portunus_core::{Fields, Handle};
 
 use super::Subscriber;
-use super::layers::{LayerRequest, Subscribe};
+use super::change::{Subscribe, e2ee_of, tracks};
+use super::layers::LayerRequest;
+use super::seating::Follow;
 use super::watch::last_n;
 use crate::id::{Id, Ids};
+use crate::options::RoomOptions;
+use crate::publication::Publications;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
 
 /// What a subscriber's `join` says.
 #[derive(Debug)]
@@ -96,95 +98,44 @@ impl SubscriberJoin {
     }
 }
 
-impl RoomState {
-    /// Adds a subscription; gives what its client is told.
-    pub(crate) fn join_subscriber(
-        &mut self,
+impl SubscriberJoin {
+    /// The subscription that it asks for; its m-lines wait to be offered.
+    pub(crate) fn subscriber(
+        self,
         handle: &Handle,
-        join: SubscriberJoin,
-        by_secret: bool,
-    ) -> Result<(Value, LocalJsep), Refusal> {
-        let owner = self.owner(join.private_id, by_secret)?;
-        let mut planned = self.plan(join.streams)?;
-        if let Some(legacy) = &join.legacy {
-            planned.retain(|planned| legacy.takes(planned.kind()));
+        owner: Option<Id>,
+        options: &RoomOptions,
+        publications: &Publications,
+    ) -> Result<Subscriber, Refusal> {
+        let mut tracks = tracks(self.streams, publications)?;
+        if let Some(legacy) = &self.legacy {
+            tracks.retain(|track| legacy.takes(track.kind));
         }
-        let speakers = join.last_n.filter(|last_n| !last_n.kinds.is_empty());
-        if planned.is_empty() && speakers.is_none() {
+        let speakers = self.last_n.filter(|last_n| !last_n.kinds.is_empty());
+        if tracks.is_empty() && speakers.is_none() {
             return Err(Refusal::Sdp("There is nothing to offer".to_owned()));
         }
-        let e2ee = self.e2ee_of(&planned)?.unwrap_or(self.options.require_e2ee);
-        let key = handle.id();
-        self.insert_subscriber(Subscriber {
-            use_msid: join.use_msid,
-            autoupdate: join.autoupdate,
-            e2ee,
-            ..Subscriber::new(handle, owner, join.private_id)
-        });
-        let mut prepared = planned
-            .into_iter()
-            .try_for_each(|planned| self.subscribe(key, planned).map(drop));
-        if prepared.is_ok()
-            && let Some(LastN { speakers, kinds }) = speakers
-            && let Some(subscriber) = self.subscribers.get_mut(&key)
-        {
-            prepared = subscriber.add_seats(&self.options, speakers, &kinds);
-            self.followers.insert(key);
-            self.seat_first(key);
+        let e2ee = e2ee_of(&tracks, publications)?.unwrap_or(options.require_e2ee);
+        let mut subscriber = Subscriber::new(handle, owner, self.private_id, e2ee)
+            .with_offers(self.use_msid, self.autoupdate);
+        for track in tracks {
+            subscriber.subscribe(track)?;
         }
-        let offer = prepared
-            .and_then(|()| self.offer(key))
-            .inspect_err(|_| self.leave_subscriber(key))?;
-        let publisher = join.legacy.and_then(|legacy| self.people.get(&legacy.feed));
-        let attached = Object::new()
-            .with("videoroom", "attached")
-            .with("room", self.id.to_json())
-            .with("streams", self.summaries(key));
-        let attached = match publisher {
-            Some(publisher) => attached
-                .with_all(publisher.named())
-                .with("warning", "deprecated_api"),
-            None => attached,
-        };
-        Ok((attached.into(), offer))
+        if let Some(LastN { speakers, kinds }) = speakers {
+            let follow = Follow::Speakers(speakers);
+            subscriber.add_seats(follow, speakers, &kinds, options)?;
+        }
+        Ok(subscriber)
     }
 
-    /// The participant whose private id it is, where the room needs one or it is given. Who shows the room's secret
-    /// needs none.
-    pub(super) fn owner(
-        &self,
-        private_id: Option<u64>,
-        by_secret: bool,
-    ) -> Result<Option<Id>, Refusal> {
-        let owner = private_id.and_then(|id| self.owner_of(id)).cloned();
-        if self.options.require_pvtid && owner.is_none() && !by_secret {
-            return Err(Refusal::Unauthorized("this room needs a private_id"));
-        }
-        Ok(owner)
+    /// The private id that it gives.
+    pub(crate) const fn private_id(&self) -> Option<u64> {
+        self.private_id
     }
 
-    pub(super) fn insert_subscriber(&mut self, subscriber: Subscriber) {
-        let key = subscriber.handle.id();
-        let owner = subscriber.owner.as_ref();
-        if let Some(owner) = owner.and_then(|owner| self.people.get_mut(owner)) {
-            owner.subscriptions.insert(key);
-        }
-        self.subscribers.insert(key, subscriber);
-    }
-
-    /// Forgets a subscription.
-    pub(crate) fn leave_subscriber(&mut self, key: HandleId) {
-        self.clear_lines(key);
-        let Some(subscriber) = self.subscribers.remove(&key) else {
-            return;
-        };
-        if self.followers.remove(&key) {
-            self.measure_speech();
-        }
-        let owner = subscriber.owner.and_then(|id| self.people.get_mut(&id));
-        if let Some(owner) = owner {
-            owner.subscriptions.remove(&key);
-        }
+    /// In the old form, the publisher.
+    pub(crate) fn feed(&self) -> Option<&Id> {
+        self.legacy.as_ref().map(|legacy| &legacy.feed)
     }
 }
 

@@ -1,36 +1,14 @@
-//! What subscribers request, stream by stream.
+//! The layers of a stream: which are requested, which are relayed, and what is told of that.
 
 use std::time::Duration;
 
-use portunus_core::media::Priority;
+use portunus_core::media::{Layer, LayerReason, Priority, Reason};
 use portunus_core::{FieldError, Fields};
 
 use crate::delay::Delay;
-use crate::id::{Id, Ids};
-use crate::members;
-use crate::refusal::Refusal;
 
-/// How long the wanted encoding may be silent before a lower one is relayed, unless the client says it.
+/// How long the requested encoding may be silent before a lower one is relayed, unless the client says it.
 const FALLBACK: Duration = Duration::from_millis(250);
-
-/// An entry of `subscribe`: a stream, or all streams of a publisher.
-#[derive(Debug, Clone)]
-pub(crate) struct Subscribe {
-    pub(crate) feed: Id,
-    /// The publisher's m-line; none: all of them.
-    pub(crate) mid: Option<String>,
-    pub(crate) crossrefid: Option<String>,
-    pub(crate) send: bool,
-    pub(crate) layers: LayerRequest,
-}
-
-/// An entry of `unsubscribe`: a stream, all streams of a publisher, or an m-line of the subscription.
-#[derive(Debug, Clone)]
-pub(crate) struct Unsubscribe {
-    pub(crate) feed: Option<Id>,
-    pub(crate) mid: Option<String>,
-    pub(crate) sub_mid: Option<String>,
-}
 
 /// Members of a request that set [`RequestedLayers`].
 #[derive(Debug, Clone, Default)]
@@ -115,58 +93,124 @@ fn priority(fields: Fields<'_>) -> Result<Option<Priority>, FieldError> {
     Ok(Some(known))
 }
 
-impl Subscribe {
-    fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, FieldError> {
-        let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
-        Ok(Subscribe {
-            feed: ids.required(fields, "feed")?,
-            mid: text("mid")?,
-            crossrefid: text("crossrefid")?,
-            send: fields.boolean("send")?.unwrap_or(true),
-            layers: LayerRequest::read(fields)?,
-        })
-    }
-
-    /// Reads a list that is not empty, if it is there.
-    pub(crate) fn list(
-        fields: Fields<'_>,
-        name: &str,
-        ids: Ids,
-    ) -> Result<Option<Vec<Self>>, Refusal> {
-        let Some(entries) = members::some_objects(fields, name)? else {
-            return Ok(None);
-        };
-        let requests = entries.into_iter().map(|entry| Subscribe::read(entry, ids));
-        Ok(Some(requests.collect::<Result<_, _>>()?))
-    }
+/// Which of the requested layers are relayed already, and why: nothing will change then that could be told. `layered` says
+/// whether the stream has simulcast, and whether it has SVC.
+pub(super) fn current_among(
+    requested: &LayerRequest,
+    layered: (bool, bool),
+    current: Layer,
+    reason: Option<LayerReason>,
+) -> Vec<(&'static str, u8, LayerReason)> {
+    let same = |requested: Option<u8>, current| requested.filter(|_| requested == current);
+    let layers = match layered {
+        (true, _) => [
+            ("substream", same(requested.substream, current.substream)),
+            ("temporal", same(requested.temporal, current.temporal)),
+        ],
+        (false, true) => [
+            (
+                "spatial_layer",
+                same(requested.spatial_layer, current.spatial),
+            ),
+            (
+                "temporal_layer",
+                same(requested.temporal_layer, current.temporal),
+            ),
+        ],
+        (false, false) => return Vec::new(),
+    };
+    // It may have come for another reason, but stays for this one.
+    let best = LayerReason::Chosen(Reason::Best);
+    let bound = LayerReason::Chosen(Reason::ClientBound);
+    let reason = if reason == Some(best) { best } else { bound };
+    let current = layers.into_iter();
+    current
+        .filter_map(|(name, layer)| Some((name, layer?, reason)))
+        .collect()
 }
 
-impl Unsubscribe {
-    fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, FieldError> {
-        let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
-        let request = Unsubscribe {
-            feed: ids.read(fields, "feed")?,
-            mid: text("mid")?,
-            sub_mid: text("sub_mid")?,
-        };
-        match request.feed.is_none() && request.sub_mid.is_none() {
-            true => Err(FieldError::Missing("feed".to_owned())),
-            false => Ok(request),
+/// Which layers are others by now, as clients are told of them.
+pub(crate) fn changed_layers(
+    (simulcast, svc): (bool, bool),
+    before: Layer,
+    now: Layer,
+) -> Vec<(&'static str, u8)> {
+    let layers = match (simulcast, svc) {
+        (true, _) => [
+            ("substream", before.substream, now.substream),
+            ("temporal", before.temporal, now.temporal),
+        ],
+        (false, true) => [
+            ("spatial_layer", before.spatial, now.spatial),
+            ("temporal_layer", before.temporal, now.temporal),
+        ],
+        (false, false) => return Vec::new(),
+    };
+    let changed = layers.into_iter().filter(|(_, before, now)| before != now);
+    changed
+        .filter_map(|(name, _, now)| Some((name, now?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(substream: u8, temporal: u8) -> Layer {
+        Layer {
+            substream: Some(substream),
+            temporal: Some(temporal),
+            ..Layer::default()
         }
     }
 
-    /// Reads a list that is not empty, if it is there.
-    pub(crate) fn list(
-        fields: Fields<'_>,
-        name: &str,
-        ids: Ids,
-    ) -> Result<Option<Vec<Self>>, Refusal> {
-        let Some(entries) = members::some_objects(fields, name)? else {
-            return Ok(None);
+    #[test]
+    fn what_changed_is_told_in_the_words_of_the_stream() {
+        let told = |layered, before, now| changed_layers(layered, before, now);
+        let (low, high) = (layer(0, 1), layer(2, 1));
+        assert_eq!(told((true, false), low, high), [("substream", 2)]);
+        assert_eq!(told((true, false), high, high), []);
+        let first = told((true, false), Layer::default(), low);
+        assert_eq!(first, [("substream", 0), ("temporal", 1)]);
+        let svc = Layer {
+            spatial: Some(1),
+            ..Layer::default()
         };
-        let requests = entries
-            .into_iter()
-            .map(|entry| Unsubscribe::read(entry, ids));
-        Ok(Some(requests.collect::<Result<_, _>>()?))
+        assert_eq!(told((false, true), low, svc), [("spatial_layer", 1)]);
+        assert_eq!(told((false, false), low, high), []);
+    }
+
+    #[test]
+    fn what_is_relayed_already_is_told_at_once() {
+        let requested = LayerRequest {
+            substream: Some(2),
+            temporal: Some(0),
+            ..LayerRequest::default()
+        };
+        let bound = LayerReason::Chosen(Reason::ClientBound);
+        let best = LayerReason::Chosen(Reason::Best);
+        let told = current_among(&requested, (true, false), layer(2, 1), None);
+        assert_eq!(told, [("substream", 2, bound)]);
+        let told = current_among(&requested, (true, false), layer(2, 0), Some(best));
+        assert_eq!(told, [("substream", 2, best), ("temporal", 0, best)]);
+        let told = current_among(&requested, (false, false), layer(2, 0), None);
+        assert_eq!(told, []);
+    }
+
+    #[test]
+    fn requests_change_what_they_name() {
+        let mut requested = RequestedLayers::default();
+        requested.apply(&LayerRequest {
+            substream: Some(1),
+            fallback: Some(2_000),
+            ..LayerRequest::default()
+        });
+        assert_eq!((requested.substream, requested.temporal), (1, 2));
+        assert_eq!(requested.fallback, Duration::from_millis(2));
+        requested.apply(&LayerRequest {
+            fallback: Some(0),
+            ..LayerRequest::default()
+        });
+        assert_eq!((requested.substream, requested.fallback), (1, FALLBACK));
     }
 }

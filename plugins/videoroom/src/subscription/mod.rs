@@ -1,171 +1,203 @@
-//! A subscription: one PeerConnection that receives any number of streams of a room.
+//! What is received in a room: subscriptions, each of them one PeerConnection with any number of streams.
 
-mod answer;
 mod change;
 mod configure;
 mod join;
 mod layers;
-mod offer;
+mod line;
+mod negotiation;
 mod payloads;
-mod relay;
 mod seat;
-mod show;
+mod seating;
+mod subscriber;
 mod switch;
 mod watch;
 
-use portunus_core::media::{Layer, LayerReason, RouteId, RouteOptions, SourceRef};
-use portunus_core::sdp::{CodecName, Kind, MAX_MEDIA};
-use portunus_core::{ExtensionKind, Handle, Mid, Pt};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::id::Id;
-use crate::refusal::Refusal;
-use crate::subscription::layers::RequestedLayers;
-use crate::subscription::payloads::Payloads;
-use crate::subscription::seat::{Follow, Seat};
+use portunus_core::HandleId;
+use portunus_core::sdp::MAX_MEDIA;
 
+pub(crate) use change::Change;
 pub(crate) use configure::SubscriberConfigure;
 pub(crate) use join::SubscriberJoin;
+pub(crate) use layers::changed_layers;
+pub(crate) use negotiation::Offer;
+pub(crate) use seating::Follow;
+pub(crate) use subscriber::{LayerChange, Subscriber};
 pub(crate) use switch::Switch;
 pub(crate) use watch::Watch;
+
+use crate::id::Id;
+use crate::publication::{Publications, Stream};
+use crate::refusal::Refusal;
 
 /// The most m-lines of audio and video of a subscription: with one of data, its answers can be read.
 const MAX_LINES: usize = MAX_MEDIA - 1;
 const TOO_MANY: Refusal = Refusal::Unknown("Too many streams in one subscription");
 
-/// Someone who receives; one handle.
+/// The subscriptions of a room, by their handles.
+///
+/// Who receives something of a publisher, who has seats and whose private id somebody gave follows from the subscriptions:
+/// they are changed by [`Subscriptions::change`] only, which keeps that.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    by_handle: HashMap<HandleId, Entry>,
+    receivers: Index<Id>,
+    owned: Index<Id>,
+    followers: BTreeSet<HandleId>,
+}
+
+/// A subscription, and what it is known by.
 #[derive(Debug)]
-pub(crate) struct Subscriber {
-    pub(crate) handle: Handle,
-    /// The participant whose private id it gave.
-    pub(crate) owner: Option<Id>,
-    private_id: Option<u64>,
-    /// Streams are named by their publishers in `a=msid`.
-    use_msid: bool,
-    /// New offers are made without being asked for when a publisher goes.
-    autoupdate: bool,
-    /// What its first feed was like.
-    e2ee: bool,
-    /// The m-lines in their order.
-    lines: Vec<Line>,
-    payloads: Payloads,
-    signaling: Signaling,
-    pending: Pending,
-    paused: bool,
-    /// Its owner was thrown out: nothing is relayed any more.
-    pub(crate) owner_kicked: bool,
-    /// The client made the offer, and takes none of ours.
-    client_offered: bool,
-    /// Who sits on its seats.
-    follow: Follow,
-    /// Who sits where: a publisher for each slot of seats.
-    slots: Vec<Option<Id>>,
+struct Entry {
+    subscriber: Subscriber,
+    feeds: HashSet<Id>,
 }
 
-/// How far offer and answer are, in the words of the PeerConnection's `signalingState`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signaling {
-    /// There is no PeerConnection.
-    Closed,
-    /// Our offer waits for its answer.
-    HaveLocalOffer,
-    /// The last offer was answered.
-    Stable,
-}
+/// The subscriptions that each has.
+type Index<K> = HashMap<K, BTreeSet<HandleId>>;
 
-/// What has to be offered as soon as that is possible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Pending {
-    offer: bool,
-    restart: bool,
-    /// M-lines of publishers who left: offered with the client's next change, and not by themselves.
-    removals: bool,
-}
+impl Subscriptions {
+    /// Adds a subscription.
+    pub(crate) fn insert(&mut self, subscriber: Subscriber) {
+        let key = subscriber.handle().id();
+        self.remove(key);
+        if let Some(owner) = subscriber.owner() {
+            self.owned.entry(owner.clone()).or_default().insert(key);
+        }
+        let feeds = HashSet::new();
+        self.by_handle.insert(key, Entry { subscriber, feeds });
+        self.index(key);
+    }
 
-/// An m-line.
-#[derive(Debug)]
-struct Line {
-    kind: Kind,
-    mid: Mid,
-    source: Source,
-    format: Format,
-    /// The client's name for it.
-    crossrefid: Option<String>,
-    send: bool,
-    /// The client has accepted it.
-    ready: bool,
-    requested: RequestedLayers,
-    /// The layers that are relayed now.
-    current: Layer,
-    /// Why these layers came when they did.
-    reason: Option<LayerReason>,
-    /// One, and of data one for each publisher.
-    routes: Vec<Relayed>,
-    /// It is for whoever is due, see [`seat`].
-    seat: Option<Seat>,
-}
-
-/// Where the media of an m-line comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    /// Nowhere; the m-line only keeps its place.
-    None,
-    /// A stream of a publisher.
-    Track { feed: Id, mid: Mid },
-    /// The data channels of publishers.
-    Data(Vec<Id>),
-}
-
-/// How an m-line is offered.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Format {
-    codec: Option<CodecName>,
-    /// As it was offered last.
-    pt: Option<Pt>,
-    fmtp: Option<String>,
-    /// Those of the header extensions that depend on the source.
-    extensions: Vec<(ExtensionKind, u8)>,
-}
-
-/// A route that feeds an m-line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Relayed {
-    route: RouteId,
-    from: SourceRef,
-    options: RouteOptions,
-}
-
-impl Subscriber {
-    /// A subscription that receives nothing yet.
-    fn new(handle: &Handle, owner: Option<Id>, private_id: Option<u64>) -> Self {
-        Subscriber {
-            handle: handle.clone(),
-            owner,
-            private_id,
-            use_msid: false,
-            autoupdate: true,
-            e2ee: false,
-            lines: Vec::new(),
-            payloads: Payloads::default(),
-            signaling: Signaling::Closed,
-            pending: Pending::default(),
-            paused: false,
-            owner_kicked: false,
-            client_offered: false,
-            follow: Follow::default(),
-            slots: Vec::new(),
+    /// Takes a subscription out, which ends its routes.
+    pub(crate) fn remove(&mut self, key: HandleId) {
+        if self.change(key, Subscriber::end).is_err() {
+            return;
+        }
+        if let Some(Entry { subscriber, .. }) = self.by_handle.remove(&key)
+            && let Some(owner) = subscriber.owner()
+        {
+            remove(&mut self.owned, owner, key);
         }
     }
 
-    fn line(&self, mid: &str) -> Option<usize> {
-        self.lines.iter().position(|line| line.mid.as_str() == mid)
+    /// Takes all subscriptions out, whose PeerConnections end.
+    pub(crate) fn close_all(&mut self) {
+        for entry in std::mem::take(self).by_handle.into_values() {
+            entry.subscriber.handle().close_pc();
+        }
     }
 
-    /// Checks that there is room for so many more m-lines of audio and video.
-    fn check_room(&self, more: usize) -> Result<(), Refusal> {
-        let lines = self.lines.iter().filter(|line| line.kind != Kind::Data);
-        match lines.count().saturating_add(more) > MAX_LINES {
-            true => Err(TOO_MANY),
-            false => Ok(()),
+    /// A subscription.
+    pub(crate) fn get(&self, key: HandleId) -> Result<&Subscriber, Refusal> {
+        let entry = self.by_handle.get(&key).ok_or(Refusal::NotInRoom)?;
+        Ok(&entry.subscriber)
+    }
+
+    /// Changes a subscription.
+    pub(crate) fn change<T>(
+        &mut self,
+        key: HandleId,
+        change: impl FnOnce(&mut Subscriber) -> T,
+    ) -> Result<T, Refusal> {
+        let entry = self.by_handle.get_mut(&key).ok_or(Refusal::NotInRoom)?;
+        let changed = change(&mut entry.subscriber);
+        self.index(key);
+        Ok(changed)
+    }
+
+    /// Brings up to date what a subscription is known by.
+    fn index(&mut self, key: HandleId) {
+        let Some(Entry { subscriber, feeds }) = self.by_handle.get_mut(&key) else {
+            return;
+        };
+        match subscriber.follow() {
+            Follow::Nobody => self.followers.remove(&key),
+            Follow::Feed(_) | Follow::Speakers(_) => self.followers.insert(key),
+        };
+        let now: HashSet<&Id> = subscriber.feeds().collect();
+        feeds.retain(|feed| {
+            let stays = now.contains(feed);
+            if !stays {
+                remove(&mut self.receivers, feed, key);
+            }
+            stays
+        });
+        for feed in now {
+            if feeds.insert(feed.clone()) {
+                let receivers = self.receivers.entry(feed.clone()).or_default();
+                receivers.insert(key);
+            }
+        }
+    }
+
+    /// The subscriptions that have seats.
+    pub(crate) fn followers(&self) -> Vec<HandleId> {
+        self.followers.iter().copied().collect()
+    }
+
+    /// The most speakers that any of them follows, if any does.
+    pub(crate) fn most_followed(&self) -> Option<usize> {
+        let speakers = |key| self.by_handle.get(key)?.subscriber.speakers();
+        self.followers.iter().filter_map(speakers).max()
+    }
+
+    /// Somebody leaves: their subscriptions are nobody's, and given back.
+    pub(crate) fn disown(&mut self, owner: &Id) -> BTreeSet<HandleId> {
+        let owned = self.owned.remove(owner).unwrap_or_default();
+        for key in &owned {
+            if let Some(entry) = self.by_handle.get_mut(key) {
+                entry.subscriber.disown();
+            }
+        }
+        owned
+    }
+
+    /// Nothing of a publisher is received any more; gives the subscriptions where that has to be offered.
+    pub(crate) fn remove_feed(&mut self, feed: &Id) -> Vec<HandleId> {
+        let receivers = self.receivers.get(feed).cloned().unwrap_or_default();
+        let changed = receivers.into_iter().filter(|key| {
+            let removed = self.change(*key, |subscriber| subscriber.remove_feed(feed));
+            removed.unwrap_or(false)
+        });
+        changed.collect()
+    }
+
+    /// Makes the routes of one stream what they should be.
+    pub(crate) fn relay_stream(&mut self, feed: &Id, stream: &Stream, publications: &Publications) {
+        for key in self.receivers.get(feed).into_iter().flatten() {
+            if let Some(entry) = self.by_handle.get_mut(key) {
+                entry.subscriber.relay_stream(feed, stream, publications);
+            }
+        }
+    }
+
+    /// Makes the routes of all who receive something of a publisher what they should be.
+    pub(crate) fn relay_feed(&mut self, feed: &Id, publications: &Publications) {
+        for key in self.receivers.get(feed).into_iter().flatten() {
+            if let Some(entry) = self.by_handle.get_mut(key) {
+                entry.subscriber.relay(publications);
+            }
+        }
+    }
+
+    /// How many m-lines receive a stream.
+    pub(crate) fn receivers(&self, feed: &Id, stream: &Stream) -> usize {
+        let keys = self.receivers.get(feed).into_iter().flatten();
+        let entries = keys.filter_map(|key| self.by_handle.get(key));
+        let lines = entries.map(|entry| entry.subscriber.lines_of(feed, stream));
+        lines.sum()
+    }
+}
+
+/// Takes a subscription out of an index.
+fn remove(index: &mut Index<Id>, id: &Id, key: HandleId) {
+    if let Some(keys) = index.get_mut(id) {
+        keys.remove(&key);
+        if keys.is_empty() {
+            index.remove(id);
         }
     }
 }

@@ -1,45 +1,23 @@
-//! Seats: m-lines of a subscription that are not bound to a publisher. Whoever is due sits down on them, and gives way
-//! to others, without a negotiation.
+//! Seats: m-lines of a subscription that are not bound to a publisher. Whoever takes one gives way to others without a
+//! negotiation.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-
-use portunus_core::media::Layer;
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{ExtensionKind, HandleId, Mid, Pt};
-use serde_json::Value;
+use portunus_core::{ExtensionKind, Mid, Pt};
 
-use super::change::forget_receiver;
-use super::offer::{fmtp, offered_extensions};
+use super::line::{fmtp, offered_extensions};
 use super::payloads::Payloads;
-use super::{Source, Subscriber};
-use crate::id::Id;
 use crate::options::RoomOptions;
 use crate::publication::{Stream, placeholder};
-use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::Participant;
 
-/// Who sits on the seats of a subscription.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) enum Follow {
-    /// It has no seats.
-    #[default]
-    Nobody,
-    /// One publisher, whenever it publishes.
-    Feed(Id),
-    /// The most recent speakers, so many of them; all but the subscription's owner.
-    Speakers(usize),
-}
-
-/// An m-line for whoever is due.
+/// What makes an m-line a seat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seat {
-    /// Which of those who are due: the m-lines of one slot receive the same publisher.
-    pub(super) slot: usize,
+    /// Its place: the m-lines of one slot receive the same publisher.
+    slot: usize,
     /// Which of the publisher's streams of the m-line's kind.
     nth: usize,
     /// What it may carry; after the client's answer, what it does.
-    pub(super) formats: Vec<SeatFormat>,
+    formats: Vec<SeatFormat>,
 }
 
 /// A codec that a seat may carry.
@@ -106,227 +84,60 @@ impl Seat {
         self.formats.retain(|format| taken.contains(&format.codec));
     }
 
+    /// Its place.
+    pub(super) const fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// What it may carry, or after the client's answer does.
+    pub(super) fn formats(&self) -> &[SeatFormat] {
+        &self.formats
+    }
+
     /// The stream of a publisher that belongs on it.
-    fn stream_of<'a>(&self, kind: Kind, publisher: &'a Participant) -> Option<&'a Stream> {
-        let streams = publisher.up()?.streams.iter();
+    pub(super) fn stream_of<'a>(&self, kind: Kind, streams: &'a [Stream]) -> Option<&'a Stream> {
         let carries = |stream: &&Stream| {
             let codec = stream.codec;
             let known = |format: &SeatFormat| Some(format.codec) == codec;
             stream.kind == kind && !stream.disabled && self.formats.iter().any(known)
         };
-        streams.filter(carries).nth(self.nth)
-    }
-}
-
-impl RoomState {
-    /// Lets whoever is due sit down, in all subscriptions that have seats.
-    pub(crate) fn reseat_all(&mut self) {
-        self.seat_followers(false);
-    }
-
-    /// Another one has the floor: whoever follows the speakers is told.
-    pub(crate) fn dominance_changed(&mut self) {
-        self.seat_followers(true);
-    }
-
-    /// Whether anybody follows the speakers.
-    pub(crate) fn has_speakers_followed(&self) -> bool {
-        let follows = |key| {
-            let subscriber = self.subscribers.get(key);
-            subscriber.is_some_and(Subscriber::follows_speakers)
-        };
-        self.followers.iter().any(follows)
-    }
-
-    fn seat_followers(&mut self, dominance: bool) {
-        if self.followers.is_empty() {
-            return;
-        }
-        let most = self.followers.iter().filter_map(|key| {
-            let follow = &self.subscribers.get(key)?.follow;
-            match follow {
-                Follow::Speakers(n) => Some(*n),
-                Follow::Feed(_) | Follow::Nobody => None,
-            }
-        });
-        // One more than anybody subscribes, because nobody sees itself.
-        let ranked = self.ranked(most.max().map_or(0, |most| most + 1));
-        let followers: Vec<HandleId> = self.followers.iter().copied().collect();
-        for key in followers {
-            self.reseat(key, &ranked, dominance);
-        }
-    }
-
-    /// Lets whoever is due sit down in one subscription; its client is told of the changes, and if `dominance` has.
-    fn reseat(&mut self, key: HandleId, ranked: &[Id], dominance: bool) {
-        let changed = self.sit_down(key, ranked);
-        if !changed.is_empty() {
-            self.relay(key);
-        }
-        let Some(subscriber) = self.subscribers.get(&key) else {
-            return;
-        };
-        if changed.is_empty() && !(dominance && subscriber.follows_speakers()) {
-            return;
-        }
-        let seats = self.summaries_of(key, &changed);
-        let event = self
-            .event()
-            .with("seats", seats)
-            .with_some("dominant", self.dominant().map(Id::to_json));
-        subscriber.handle.push(None, event, None);
-    }
-
-    /// Follows another number of speakers, of as many at most as there are seats for.
-    pub(super) fn follow_speakers(&mut self, key: HandleId, last_n: usize) -> Result<(), Refusal> {
-        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        if !subscriber.follows_speakers() || last_n > subscriber.slots.len() {
-            return Err(Refusal::value("last_n", "there are not so many seats"));
-        }
-        subscriber.follow = Follow::Speakers(last_n);
-        let ranked = self.ranked(last_n + 1);
-        self.reseat(key, &ranked, false);
-        Ok(())
-    }
-
-    /// As [`RoomState::reseat`], before the client knows anything.
-    pub(super) fn seat_first(&mut self, key: HandleId) {
-        self.measure_speech();
-        let most = match self.subscribers.get(&key).map(|s| &s.follow) {
-            Some(Follow::Speakers(n)) => n + 1,
-            Some(Follow::Feed(_) | Follow::Nobody) | None => 0,
-        };
-        let ranked = self.ranked(most);
-        self.sit_down(key, &ranked);
-    }
-
-    /// Changes who sits where; gives the m-lines that others sit on now, or nobody.
-    fn sit_down(&mut self, key: HandleId, ranked: &[Id]) -> Vec<usize> {
-        let RoomState {
-            people,
-            subscribers,
-            ..
-        } = self;
-        let Some(subscriber) = subscribers.get_mut(&key) else {
-            return Vec::new();
-        };
-        let is_due = |id: &&Id| {
-            let media = people.get(*id).and_then(Participant::up);
-            media.is_some_and(|media| media.e2ee == subscriber.e2ee)
-                && subscriber.owner.as_ref() != Some(*id)
-        };
-        let due: Vec<Id> = match &subscriber.follow {
-            Follow::Nobody => Vec::new(),
-            Follow::Feed(id) => Some(id).filter(is_due).cloned().into_iter().collect(),
-            Follow::Speakers(n) => ranked.iter().filter(is_due).take(*n).cloned().collect(),
-        };
-        let all = subscriber.slots.len();
-        let used = match subscriber.follow {
-            Follow::Speakers(n) => n.min(all),
-            Follow::Feed(_) | Follow::Nobody => all,
-        };
-        let (used, spare) = subscriber.slots.split_at_mut(used);
-        assign(used, due);
-        spare.fill(None);
-        let mut changed = Vec::new();
-        for (index, line) in subscriber.lines.iter_mut().enumerate() {
-            let Some(seat) = &line.seat else { continue };
-            let occupant = subscriber.slots.get(seat.slot).and_then(Option::as_ref);
-            let publisher = occupant.and_then(|id| people.get(id));
-            let stream = publisher.and_then(|person| {
-                let stream = seat.stream_of(line.kind, person)?;
-                Some((person.id.clone(), stream.mid, stream.codec))
-            });
-            let source = match &stream {
-                Some((feed, mid, _)) => Source::Track {
-                    feed: feed.clone(),
-                    mid: *mid,
-                },
-                None => Source::None,
-            };
-            if line.source == source {
-                continue;
-            }
-            let before = std::mem::replace(&mut line.source, source);
-            line.format.codec = stream.as_ref().and_then(|(_, _, codec)| *codec);
-            line.current = Layer::default();
-            if let Source::Track { feed, .. } = &before {
-                forget_receiver(people, feed, (key, index));
-            }
-            if let Some((feed, mid, _)) = stream
-                && let Some(receivers) = receivers(people, &feed, mid)
-            {
-                receivers.insert((key, index));
-            }
-            changed.push(index);
-        }
-        changed
-    }
-
-    fn summaries_of(&self, key: HandleId, lines: &[usize]) -> Vec<Value> {
-        let all = self.subscribers.get(&key).map(|s| s.lines.as_slice());
-        let all = all.unwrap_or_default();
-        let chosen = lines.iter().filter_map(|index| {
-            let line = all.get(*index)?;
-            Some(line.summary(*index, &self.people))
-        });
-        chosen.collect()
-    }
-}
-
-impl Subscriber {
-    fn follows_speakers(&self) -> bool {
-        matches!(self.follow, Follow::Speakers(_))
-    }
-
-    /// Gives its m-lines for `slots` publishers to `follow`.
-    pub(super) fn follow(&mut self, follow: Follow, slots: usize) {
-        self.follow = follow;
-        self.slots = vec![None; slots];
-    }
-}
-
-/// The m-lines that receive a stream.
-fn receivers<'a>(
-    people: &'a mut HashMap<Id, Participant>,
-    feed: &Id,
-    mid: Mid,
-) -> Option<&'a mut HashSet<(HandleId, usize)>> {
-    let media = people.get_mut(feed)?.media.as_mut()?;
-    Some(&mut media.stream_mut(mid)?.receivers)
-}
-
-/// Puts those who are due on slots: whoever sits keeps the place, others take what is free.
-fn assign(slots: &mut [Option<Id>], due: Vec<Id>) {
-    let mut waiting: VecDeque<Id> = due.into();
-    for slot in slots.iter_mut() {
-        let stays = slot
-            .as_ref()
-            .and_then(|id| waiting.iter().position(|w| w == id));
-        match stays {
-            Some(place) => drop(waiting.remove(place)),
-            None => *slot = None,
-        }
-    }
-    for slot in slots.iter_mut().filter(|slot| slot.is_none()) {
-        *slot = waiting.pop_front();
+        streams.iter().filter(carries).nth(self.nth)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn stream(index: usize, codec: CodecName) -> Stream {
+        let mid = Mid::new(&index.to_string()).unwrap();
+        placeholder(&RoomOptions::default(), codec, None, mid, index)
+    }
+
     #[test]
-    fn whoever_sits_stays_while_due() {
-        let ids = |ids: &[u64]| ids.iter().copied().map(Id::Number).collect::<Vec<_>>();
-        let mut slots = vec![None; 3];
-        assign(&mut slots, ids(&[1, 2]));
-        assert_eq!(slots, [Some(Id::Number(1)), Some(Id::Number(2)), None]);
-        assign(&mut slots, ids(&[3, 2, 4]));
-        let expected = ids(&[3, 2, 4]).into_iter().map(Some).collect::<Vec<_>>();
-        assert_eq!(slots, expected);
-        assign(&mut slots, ids(&[2]));
-        assert_eq!(slots, [None, Some(Id::Number(2)), None]);
+    fn a_seat_shows_the_stream_that_its_client_can_decode() {
+        let mut streams = [
+            stream(0, CodecName::Opus),
+            stream(1, CodecName::H264),
+            stream(2, CodecName::Vp8),
+            stream(3, CodecName::Vp8),
+        ];
+        let both = [CodecName::Vp8, CodecName::H264];
+        let shown = |nth, codecs: &[CodecName], streams: &[Stream]| {
+            let seat = Seat::offered(0, nth, codecs.iter().copied());
+            seat.stream_of(Kind::Video, streams)
+                .map(|stream| stream.index)
+        };
+        assert_eq!(shown(0, &both, &streams), Some(1));
+        assert_eq!(shown(1, &both, &streams), Some(2));
+        assert_eq!(shown(0, &[CodecName::Vp8], &streams), Some(2));
+        assert_eq!(shown(0, &[CodecName::Av1], &streams), None);
+        streams[1].disabled = true;
+        assert_eq!(shown(0, &both, &streams), Some(2));
+        let mut seat = Seat::offered(0, 1, both.into_iter());
+        seat.keep(&[CodecName::Vp8]);
+        let shown = seat.stream_of(Kind::Video, &streams);
+        assert_eq!(shown.map(|stream| stream.index), Some(3));
     }
 }

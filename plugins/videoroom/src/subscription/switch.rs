@@ -1,17 +1,13 @@
 //! Putting other sources on m-lines, without a negotiation.
 
-use portunus_core::media::Layer;
-use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, HandleId, Mid, Object};
+use portunus_core::{FieldError, Fields, Mid};
 
-use super::change::Outcome;
-use super::layers::{LayerRequest, RequestedLayers};
-use super::{Line, Signaling, Source};
+use super::Subscriber;
+use super::layers::LayerRequest;
 use crate::id::{Id, Ids};
 use crate::members;
-use crate::publication::Stream;
+use crate::publication::Publications;
 use crate::refusal::Refusal;
-use crate::room::RoomState;
 
 /// A source for an m-line.
 #[derive(Debug)]
@@ -57,82 +53,75 @@ impl Switch {
     }
 }
 
-impl RoomState {
+impl Switch {
+    /// In the old form, the publisher that everything is switched to.
+    pub(crate) const fn feed(&self) -> Option<&Id> {
+        match &self.0 {
+            Form::Streams(_) => None,
+            Form::Feed(feed) => Some(feed),
+        }
+    }
+}
+
+/// What a `switch` changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Switched {
+    /// M-lines that have another source.
+    pub(crate) changes: usize,
+    /// Some of them were inactive, and have to be offered anew.
+    pub(crate) revived: bool,
+}
+
+impl Subscriber {
     /// Puts other sources on m-lines.
     pub(crate) fn switch(
         &mut self,
-        key: HandleId,
         switch: Switch,
-        transaction: Option<&str>,
-    ) -> Outcome {
-        let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
-        let (e2ee, mut feeds) = (subscriber.e2ee, Vec::new());
+        publications: &Publications,
+    ) -> Result<Switched, Refusal> {
         let entries = match switch.0 {
             Form::Streams(entries) => entries,
-            Form::Feed(feed) => {
-                let entries = self.matching(key, &feed)?;
-                feeds.push(feed);
-                entries
-            }
+            Form::Feed(feed) => self.matching(&feed, publications)?,
         };
         for entry in &entries {
-            let published = self.published(&entry.feed)?;
+            let publication = publications.published(&entry.feed)?;
             let known = |mid: &Mid| mid.as_str() == entry.mid;
-            if !published.streams.iter().any(|stream| known(&stream.mid)) {
+            if !publication
+                .streams()
+                .iter()
+                .any(|stream| known(&stream.mid))
+            {
                 let text = format!("{} mid {}", entry.feed, entry.mid);
                 return Err(Refusal::NoSuchFeed(text));
             }
-            if published.e2ee != e2ee {
+            if publication.e2ee() != self.e2ee {
                 return Err(Refusal::MixedFeeds);
             }
         }
-        let (mut changes, mut revived) = (0, false);
+        let mut switched = Switched::default();
         for entry in &entries {
-            if let Some(was_inactive) = self.put(key, entry) {
-                changes += 1;
-                revived |= was_inactive;
+            if let Some(revived) = self.switch_line(entry, publications) {
+                switched.changes += 1;
+                switched.revived |= revived;
             }
         }
-        self.relay(key);
-        if revived {
-            self.renegotiate(key, transaction);
-        }
-        let switched = self
-            .event()
-            .with("switched", "ok")
-            .with("changes", changes)
-            .with("streams", self.summaries(key));
-        let publisher = feeds.first().and_then(|feed| self.people.get(feed));
-        let switched = match publisher {
-            Some(publisher) => {
-                let named = Object::new().with("id", publisher.id.to_json());
-                switched
-                    .with_all(named)
-                    .with_some("display", publisher.display.as_deref())
-            }
-            None => switched,
-        };
-        Ok(Some((switched.into(), None)))
+        self.relay(publications);
+        Ok(switched)
     }
 
     /// Entries that switch everything to `feed`, m-line by m-line of the same kind and codec.
-    fn matching(&self, key: HandleId, feed: &Id) -> Result<Vec<Entry>, Refusal> {
-        let published = self.published(feed)?;
-        let subscriber = self.subscribers.get(&key).ok_or(Refusal::NotInRoom)?;
-        let mut streams: Vec<_> = published.streams.iter().filter(|s| !s.disabled).collect();
+    fn matching(&self, feed: &Id, publications: &Publications) -> Result<Vec<Entry>, Refusal> {
+        let mut streams: Vec<_> = publications.published(feed)?.streams().iter().collect();
         let mut entries = Vec::new();
-        let bound = |line: &&Line| line.kind != Kind::Data && line.seat.is_none();
-        for line in subscriber.lines.iter().filter(bound) {
-            let fits =
-                |stream: &&Stream| stream.kind == line.kind && stream.codec == line.format.codec;
-            let Some(place) = streams.iter().position(fits) else {
+        for line in &self.lines {
+            let Some(place) = streams.iter().position(|stream| line.fits(stream)) else {
                 continue;
             };
             let stream = streams.remove(place);
             entries.push(Entry {
                 feed: feed.clone(),
                 mid: stream.mid.to_string(),
-                sub_mid: line.mid.to_string(),
+                sub_mid: line.mid().to_string(),
                 layers: LayerRequest::default(),
             });
         }
@@ -140,48 +129,16 @@ impl RoomState {
     }
 
     /// Puts a source on an m-line, if it fits and is another one; says whether the m-line was inactive.
-    fn put(&mut self, key: HandleId, entry: &Entry) -> Option<bool> {
-        let subscriber = self.subscribers.get_mut(&key)?;
-        let index = subscriber.line(&entry.sub_mid)?;
-        let line = subscriber.lines.get_mut(index)?;
-        let inactive = match subscriber.signaling {
-            Signaling::Stable => !line.ready,
-            // The offer that waits for its answer may say so.
-            Signaling::HaveLocalOffer | Signaling::Closed => line.track(&self.people).is_none(),
-        };
-        let media = self.people.get(&entry.feed)?.media.as_ref()?;
-        let stream = media
-            .streams
-            .iter()
-            .find(|stream| stream.mid.as_str() == entry.mid)?;
-        let fits = stream.kind == line.kind && stream.codec == line.format.codec;
-        if !fits || stream.disabled || line.kind == Kind::Data || line.seat.is_some() {
+    fn switch_line(&mut self, entry: &Entry, publications: &Publications) -> Option<bool> {
+        let stable = self.negotiation.is_stable();
+        let mut lines = self.lines.iter_mut();
+        let line = lines.find(|line| line.mid().as_str() == entry.sub_mid)?;
+        let mut streams = publications.up(&entry.feed)?.streams().iter();
+        let stream = streams.find(|stream| stream.mid.as_str() == entry.mid)?;
+        if !line.fits(stream) {
             return None;
         }
-        let source = Source::Track {
-            feed: entry.feed.clone(),
-            mid: stream.mid,
-        };
-        if line.source == source {
-            return None;
-        }
-        let mid = stream.mid;
-        let before = std::mem::replace(&mut line.source, source);
-        line.send = true;
-        line.current = Layer::default();
-        // How important a picture is depends on its place.
-        line.requested = RequestedLayers {
-            priority: line.requested.priority,
-            ..RequestedLayers::default()
-        };
-        line.requested.apply(&entry.layers);
-        let revived = before == Source::None || inactive;
-        line.ready &= !revived;
-        if let Source::Track { feed, .. } = &before {
-            self.forget_receiver(feed, key, index);
-        }
-        let media = self.people.get_mut(&entry.feed)?.media.as_mut()?;
-        media.stream_mut(mid)?.receivers.insert((key, index));
-        Some(revived)
+        let track = (&entry.feed, stream.mid);
+        line.switch(track, &entry.layers, publications, stable)
     }
 }

@@ -1,17 +1,19 @@
 //! The request `watch`: one publisher, or whoever speaks, in one exchange, and by an offer of the client where it makes
 //! one. It is what WHEP does; subscriptions of the usual kind have their seats from it too (`last_n`).
 
-use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
-use portunus_core::{ExtensionKind, Fields, Handle, Jsep, JsepKind, LocalJsep, Mid, Object};
-use serde_json::Value;
+use portunus_core::sdp::{
+    AnswerOptions, CodecName, CodecSpec, Description, Direction, Kind, Media,
+};
+use portunus_core::{ExtensionKind, Fields, Handle, Jsep, JsepKind};
 
-use super::seat::{Follow, Seat};
-use super::{Line, Signaling, Subscriber};
+use super::Subscriber;
+use super::line::Line;
+use super::seat::Seat;
+use super::seating::Follow;
 use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
+use crate::publication::{Publication, Publications};
 use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::Participant;
 
 /// The most speakers that a subscription can have.
 pub(super) const MAX_SPEAKERS: u64 = 50;
@@ -39,7 +41,7 @@ impl Watch {
     }
 }
 
-/// Reads how many speakers are wanted.
+/// Reads how many speakers are to be followed.
 pub(super) fn last_n(fields: Fields<'_>) -> Result<Option<usize>, Refusal> {
     match fields.positive("last_n")? {
         None => Ok(None),
@@ -48,178 +50,120 @@ pub(super) fn last_n(fields: Fields<'_>) -> Result<Option<usize>, Refusal> {
     }
 }
 
-impl RoomState {
-    /// Adds a subscription whose m-lines are seats; gives what its client is told.
-    pub(crate) fn watch(
-        &mut self,
+impl Watch {
+    /// The subscription that it asks for, and the answer to the client's offer, if there is one.
+    pub(crate) fn subscriber(
+        &self,
         handle: &Handle,
-        watch: Watch,
+        owner: Option<Id>,
         jsep: Option<&Jsep>,
-        by_secret: bool,
-    ) -> Result<(Value, LocalJsep), Refusal> {
-        let owner = self.owner(watch.private_id, by_secret)?;
-        if let Some(feed) = &watch.feed {
-            self.published(feed)?;
-        }
+        (room, options): (&Id, &RoomOptions),
+        publications: &Publications,
+    ) -> Result<(Subscriber, Option<Description>), Refusal> {
+        let feed = self.feed.as_ref().map(|feed| publications.published(feed));
+        let feed = feed.transpose()?;
         if jsep.is_some_and(|jsep| jsep.kind == JsepKind::Answer) {
             return Err(Refusal::WrongSdpType("type"));
         }
-        let key = handle.id();
-        let mut subscriber = Subscriber::new(handle, owner, watch.private_id);
-        subscriber.e2ee = match &watch.feed {
-            Some(feed) => self.published(feed)?.e2ee,
-            None => self.options.require_e2ee,
-        };
-        let decrypts = watch.e2ee.or(jsep.map(|jsep| jsep.e2ee)).unwrap_or(true);
-        if subscriber.e2ee && !decrypts {
+        let e2ee = feed.map_or(options.require_e2ee, Publication::e2ee);
+        let decrypts = self.e2ee.or(jsep.map(|jsep| jsep.e2ee)).unwrap_or(true);
+        if e2ee && !decrypts {
             return Err(Refusal::Encrypted);
         }
+        let mut subscriber = Subscriber::new(handle, owner, self.private_id, e2ee);
         let answer = match jsep {
-            Some(jsep) => Some(self.seats_offered(&mut subscriber, &watch, &jsep.description)?),
+            Some(jsep) => {
+                let media = self.take_offer(&mut subscriber, options, &jsep.description);
+                Some(Description {
+                    origin: jsep.description.origin.clone(),
+                    name: format!("VideoRoom {room}"),
+                    attributes: Vec::new(),
+                    media,
+                })
+            }
             None => {
-                self.seats_to_offer(&mut subscriber, &watch)?;
+                self.add_seats(&mut subscriber, options, feed, publications)?;
                 None
             }
         };
-        if subscriber.lines.iter().all(|line| line.seat.is_none()) {
-            return Err(Refusal::Sdp("There is nothing to receive".to_owned()));
+        match subscriber.has_seats() {
+            true => Ok((subscriber, answer)),
+            false => Err(Refusal::Sdp("There is nothing to receive".to_owned())),
         }
-        self.insert_subscriber(subscriber);
-        self.followers.insert(key);
-        self.seat_first(key);
-        let local = match answer {
-            Some(answer) => self.answer_viewer(handle, answer),
-            None => self.offer(key),
-        };
-        let local = local.inspect_err(|_| self.leave_subscriber(key))?;
-        let attached = Object::new()
-            .with("videoroom", "attached")
-            .with("room", self.id.to_json())
-            .with("streams", self.summaries(key));
-        Ok((attached.into(), local))
     }
 
-    /// Answers the viewer's offer; media flows from then on.
-    fn answer_viewer(
-        &mut self,
-        handle: &Handle,
-        answer: Description,
-    ) -> Result<LocalJsep, Refusal> {
-        let local = handle.answer(answer)?;
-        let key = handle.id();
-        let subscriber = self.subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        subscriber.client_offered = true;
-        subscriber.signaling = Signaling::Stable;
-        for line in &mut subscriber.lines {
-            line.ready = line.seat.is_some();
-        }
-        let e2ee = subscriber.e2ee;
-        self.relay(key);
-        Ok(local.with_e2ee(e2ee))
+    /// The private id that it gives.
+    pub(crate) const fn private_id(&self) -> Option<u64> {
+        self.private_id
     }
 
     /// Seats for what is to be watched, as m-lines of our offer.
-    fn seats_to_offer(
-        &mut self,
-        subscriber: &mut Subscriber,
-        watch: &Watch,
-    ) -> Result<(), Refusal> {
-        let Some(feed) = &watch.feed else {
-            let publishing = self.publishers().filter(|p| !p.origin.is_dummy()).count();
-            let most = usize::try_from(MAX_SPEAKERS).unwrap_or(usize::MAX);
-            let slots = watch.last_n.unwrap_or(publishing.clamp(1, most));
-            let both = [Kind::Audio, Kind::Video];
-            return subscriber.add_seats(&self.options, slots, &both);
-        };
-        let publisher = self.people.get(feed).and_then(Participant::up);
-        let streams = publisher.into_iter().flat_map(|media| &media.streams);
-        let sent = streams.filter(|stream| !stream.disabled && stream.kind != Kind::Data);
-        let kinds: Vec<Kind> = sent.map(|stream| stream.kind).collect();
-        subscriber.add_seats(&self.options, 1, &kinds)?;
-        subscriber.follow = Follow::Feed(feed.clone());
-        Ok(())
-    }
-
-    /// Seats for what is to be watched, on the m-lines of the client's offer; gives the answer.
-    fn seats_offered(
+    fn add_seats(
         &self,
         subscriber: &mut Subscriber,
-        watch: &Watch,
+        options: &RoomOptions,
+        feed: Option<&Publication>,
+        publications: &Publications,
+    ) -> Result<(), Refusal> {
+        let (Some(id), Some(feed)) = (&self.feed, feed) else {
+            let publishing = publications.publishers().count();
+            let most = usize::try_from(MAX_SPEAKERS).unwrap_or(usize::MAX);
+            let slots = self.last_n.unwrap_or(publishing.clamp(1, most));
+            let both = [Kind::Audio, Kind::Video];
+            return subscriber.add_seats(Follow::Speakers(slots), slots, &both, options);
+        };
+        let streams = feed.streams().iter();
+        let sent = streams.filter(|stream| !stream.disabled && stream.kind != Kind::Data);
+        let kinds: Vec<Kind> = sent.map(|stream| stream.kind).collect();
+        subscriber.add_seats(Follow::Feed(id.clone()), 1, &kinds, options)
+    }
+
+    /// Seats for what is to be watched, on the m-lines of the client's offer; gives the answer to these.
+    fn take_offer(
+        &self,
+        subscriber: &mut Subscriber,
+        options: &RoomOptions,
         offer: &Description,
-    ) -> Result<Description, Refusal> {
+    ) -> Vec<Media> {
         let mut media = Vec::with_capacity(offer.media.len());
+        let mut lines = Vec::with_capacity(offer.media.len());
         let (mut audio, mut video) = (0, 0);
         for offered in &offer.media {
-            let mut line = Line::new(offered.kind, offered.mid);
-            let count = match offered.kind {
+            let (kind, mid) = (offered.kind, offered.mid);
+            let count = match kind {
                 Kind::Audio => &mut audio,
                 Kind::Video => &mut video,
                 Kind::Data => {
-                    subscriber.lines.push(line);
+                    lines.push(Line::new(kind, mid));
                     media.push(offered.refused());
                     continue;
                 }
             };
-            let enough = watch.last_n.is_some_and(|n| *count >= n) && watch.feed.is_none();
-            match answer_line(&self.options, offered).filter(|_| !enough) {
-                Some(answered) => {
-                    let codecs = answered
-                        .codecs
-                        .iter()
-                        .filter_map(|codec| codec.codec_name());
-                    let (slot, nth) = match watch.feed {
-                        Some(_) => (0, *count),
-                        None => (*count, 0),
-                    };
-                    line.seat = Some(Seat::offered(slot, nth, codecs));
-                    *count += 1;
-                    media.push(answered);
-                }
-                None => media.push(inactive(offered)),
-            }
-            subscriber.lines.push(line);
+            let enough = self.last_n.is_some_and(|n| *count >= n) && self.feed.is_none();
+            let Some(answered) = answer_line(options, offered).filter(|_| !enough) else {
+                lines.push(Line::new(kind, mid));
+                media.push(inactive(offered));
+                continue;
+            };
+            let codecs = answered.codecs.iter();
+            let codecs = codecs.filter_map(CodecSpec::codec_name);
+            let (slot, nth) = match self.feed {
+                Some(_) => (0, *count),
+                None => (*count, 0),
+            };
+            let seat = Seat::offered(slot, nth, codecs);
+            lines.push(Line::with_seat(kind, mid, seat, Vec::new()));
+            *count += 1;
+            media.push(answered);
         }
-        match &watch.feed {
-            Some(feed) => subscriber.follow(Follow::Feed(feed.clone()), 1),
+        match &self.feed {
+            Some(feed) => subscriber.take_lines(lines, Follow::Feed(feed.clone()), 1),
             None => {
                 let slots = audio.max(video);
-                subscriber.follow(Follow::Speakers(slots), slots);
+                subscriber.take_lines(lines, Follow::Speakers(slots), slots);
             }
         }
-        Ok(Description {
-            origin: offer.origin.clone(),
-            name: format!("VideoRoom {}", self.id),
-            attributes: Vec::new(),
-            media,
-        })
-    }
-}
-
-impl Subscriber {
-    /// Adds seats: for each slot an m-line of each kind.
-    pub(super) fn add_seats(
-        &mut self,
-        options: &RoomOptions,
-        slots: usize,
-        kinds: &[Kind],
-    ) -> Result<(), Refusal> {
-        self.check_room(slots.saturating_mul(kinds.len()))?;
-        for slot in 0..slots {
-            for (place, kind) in kinds.iter().enumerate() {
-                let Some(mid) = Mid::new(&self.lines.len().to_string()) else {
-                    continue;
-                };
-                let mut line = Line::new(*kind, mid);
-                let earlier = kinds.iter().take(place);
-                let nth = earlier.filter(|other| *other == kind).count();
-                let (seat, extensions) = Seat::new(*kind, (slot, nth), options, &mut self.payloads);
-                line.format.extensions = extensions;
-                line.seat = Some(seat);
-                self.lines.push(line);
-            }
-        }
-        self.follow(Follow::Speakers(slots), slots);
-        Ok(())
+        media
     }
 }
 

@@ -14,11 +14,9 @@ use serde_json::Value;
 
 pub(crate) use target::{Host, PATIENCE, port, required_port, srtp};
 
+use super::{Publication, Publications, Stream, medium};
 use crate::id::Id;
-use crate::publication::{Stream, medium};
 use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::Participant;
 
 /// Forwarders that a stream has at most: each multiplies what its publisher sends, to an address of anybody's choice.
 pub(crate) const MAX_FORWARDERS: usize = 64;
@@ -79,7 +77,7 @@ impl Forwarder {
     }
 }
 
-impl RoomState {
+impl Publications {
     /// Forwards a stream of a publisher; gives the forwarder.
     pub(crate) fn forward(
         &mut self,
@@ -89,14 +87,9 @@ impl RoomState {
     ) -> Result<&Forwarder, Refusal> {
         let stream_id = self.new_forwarder_id();
         let gone = || Refusal::NoSuchFeed(id.to_string());
-        let media = self.media.clone();
-        let person = self.people.get_mut(id).ok_or_else(gone)?;
-        let source = person.origin.source(mid).ok_or_else(gone)?;
-        let stream = person
-            .media
-            .as_mut()
-            .and_then(|media| media.stream_mut(mid));
-        let stream = stream.ok_or_else(gone)?;
+        let publication = self.by_feed.get_mut(id).ok_or_else(gone)?;
+        let source = publication.origin.source(mid).ok_or_else(gone)?;
+        let stream = publication.stream_mut(mid).ok_or_else(gone)?;
         stream.check_forwarders(1)?;
         let is_data = stream.kind == Kind::Data;
         let encodings = match stream.kind {
@@ -127,7 +120,7 @@ impl RoomState {
             substream,
             is_srtp: options.srtp.is_some(),
             rtcp: rtcp.map(|rtcp| (rtcp.local_port(), rtcp.remote().port())),
-            route: media.forward(source, gate(stream), options),
+            route: self.media.forward(source, gate(stream), options),
         };
         stream.forwarders.push(forwarder);
         stream.forwarders.last().ok_or_else(gone)
@@ -135,8 +128,8 @@ impl RoomState {
 
     /// Lets the forwarders of a stream forward or not, as it is open or not.
     pub(crate) fn gate_forwarders(&self, id: &Id, index: usize) {
-        let media = self.people.get(id).and_then(|person| person.media.as_ref());
-        if let Some(stream) = media.and_then(|media| media.streams.get(index)) {
+        let publication = self.by_feed.get(id);
+        if let Some(stream) = publication.and_then(|known| known.streams.get(index)) {
             for forwarder in &stream.forwarders {
                 self.media.set_route(forwarder.route, gate(stream));
             }
@@ -145,9 +138,9 @@ impl RoomState {
 
     /// Ends the forwarders of a publisher that `ends` says; gives how many.
     pub(crate) fn end_forwarders(&mut self, id: &Id, ends: impl Fn(&Forwarder) -> bool) -> usize {
-        let media = self.people.get_mut(id).and_then(|p| p.media.as_mut());
+        let publication = self.by_feed.get_mut(id);
         let mut ended = 0;
-        for stream in media.into_iter().flat_map(|media| &mut media.streams) {
+        for stream in publication.into_iter().flat_map(|known| &mut known.streams) {
             stream.forwarders.retain(|forwarder| {
                 let ends = ends(forwarder);
                 if ends {
@@ -161,25 +154,21 @@ impl RoomState {
     }
 
     /// Ends forwarders whose stream is gone already.
-    pub(crate) fn drop_forwarders(&self, forwarders: &[Forwarder]) {
+    pub(super) fn drop_forwarders(&self, forwarders: &[Forwarder]) {
         for forwarder in forwarders {
             self.media.remove_route(forwarder.route);
         }
     }
 
     /// What somebody publishes, to be forwarded.
-    pub(crate) fn forwardable(&self, id: &Id) -> Result<&Participant, Refusal> {
-        let person = self.named(id)?;
-        let is_there = person.media.is_some() && !person.origin.is_dummy();
-        is_there
-            .then_some(person)
-            .ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
+    pub(crate) fn forwardable(&self, id: &Id) -> Result<&Publication, Refusal> {
+        let publication = self.by_feed.get(id).filter(|known| !known.is_dummy());
+        publication.ok_or_else(|| Refusal::NoSuchFeed(id.to_string()))
     }
 
     /// An id that no forwarder has.
     fn new_forwarder_id(&self) -> u32 {
-        let media = || self.people.values().filter_map(|p| p.media.as_ref());
-        let streams = || media().flat_map(|media| &media.streams);
+        let streams = || self.by_feed.values().flat_map(|known| &known.streams);
         loop {
             let id = rand::random();
             let mut forwarders = streams().flat_map(|stream| &stream.forwarders);
@@ -187,6 +176,14 @@ impl RoomState {
                 return id;
             }
         }
+    }
+}
+
+impl Publication {
+    /// The forwarders that requests have made, of all streams.
+    pub(crate) fn forwarders(&self) -> impl Iterator<Item = &Forwarder> {
+        let forwarders = self.streams.iter().flat_map(|stream| &stream.forwarders);
+        forwarders.filter(|forwarder| forwarder.remote_id.is_none())
     }
 }
 

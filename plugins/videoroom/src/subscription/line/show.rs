@@ -1,57 +1,26 @@
-//! What is told of a subscription.
+//! What is told of an m-line.
 
-use std::collections::HashMap;
-
+use portunus_core::Object;
 use portunus_core::media::{LayerReason, Priority};
 use portunus_core::sdp::CodecName;
-use portunus_core::{HandleId, Object};
 use serde_json::{Value, json};
 
-use super::{Line, Signaling, Source, Subscriber};
+use super::{Line, Source};
 use crate::id::Id;
-use crate::publication::{Stream, medium};
-use crate::room::RoomState;
-use crate::roster::Participant;
-
-impl RoomState {
-    /// The summaries of all m-lines of a subscription.
-    pub(super) fn summaries(&self, key: HandleId) -> Vec<Value> {
-        let lines = self.subscribers.get(&key).map(|s| s.lines.as_slice());
-        let lines = lines.unwrap_or_default().iter().enumerate();
-        lines
-            .map(|(index, line)| line.summary(index, &self.people))
-            .collect()
-    }
-
-    /// A subscription's state, for administrators.
-    pub(crate) fn subscriber_state(&self, key: HandleId) -> Option<Value> {
-        let subscriber = self.subscribers.get(&key)?;
-        let state = subscriber.state().with("streams", self.summaries(key));
-        let state = Object::new()
-            .with("type", "subscriber")
-            .with("room", self.id.to_json())
-            .with_all(state)
-            .with("hangingup", 0)
-            .with("destroyed", 0);
-        Some(state.into())
-    }
-}
-
-impl Subscriber {
-    fn state(&self) -> Object {
-        Object::new()
-            .with_some("private_id", self.private_id)
-            .with("answered", self.signaling == Signaling::Stable)
-            .with("pending_offer", self.pending.offer)
-            .with("pending_restart", self.pending.restart)
-            .with("paused", self.paused)
-            .with_some("e2ee", self.e2ee.then_some(true))
-    }
-}
+use crate::publication::{Publications, Stream, medium};
+use crate::roster::Roster;
+use crate::subscription::seat::Seat;
 
 impl Line {
-    pub(super) fn summary(&self, index: usize, people: &HashMap<Id, Participant>) -> Value {
-        let track = self.track(people);
+    /// What clients and administrators are told of it.
+    pub(in crate::subscription) fn summary(
+        &self,
+        index: usize,
+        roster: &Roster,
+        publications: &Publications,
+    ) -> Value {
+        let track = self.track(publications);
+        let track = track.and_then(|(feed, _, stream)| Some((roster.get(feed)?, stream)));
         let data = match &self.source {
             Source::Data(feeds) => Some(feeds),
             Source::None | Source::Track { .. } => None,
@@ -62,7 +31,7 @@ impl Line {
             .with("mindex", index)
             .with("mid", self.mid.as_str())
             .with_some("crossrefid", self.crossrefid.as_deref())
-            .with_some("seat", self.seat.as_ref().map(|seat| seat.slot))
+            .with_some("seat", self.seat.as_ref().map(Seat::slot))
             .with("ready", self.ready)
             .with("send", self.send);
         if let Some(feeds) = data {
@@ -77,9 +46,9 @@ impl Line {
         };
         let delay = self.requested.delay.range().or(stream.delay.range());
         let priority = self.requested.priority;
-        head.with("feed_id", publisher.id.to_json())
-            .with_some("feed_display", publisher.display.as_deref())
-            .with_some("feed_metadata", publisher.metadata.clone())
+        head.with("feed_id", publisher.id().to_json())
+            .with_some("feed_display", publisher.display())
+            .with_some("feed_metadata", publisher.metadata().cloned())
             .with("feed_mid", stream.mid.as_str())
             .with_some("feed_description", stream.description.as_deref())
             .with_some("codec", stream.codec.map(CodecName::name))

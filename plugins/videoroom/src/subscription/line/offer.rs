@@ -1,16 +1,11 @@
-//! The offers of a subscription.
+//! How an m-line is offered.
 
-use std::collections::HashMap;
+use portunus_core::ExtensionKind;
+use portunus_core::sdp::{CodecName, Direction, Kind, MediaOffer, Msid};
 
-use portunus_core::sdp::{CodecName, Description, Direction, Kind, MediaOffer, Msid, OfferOptions};
-use portunus_core::{ExtensionKind, HandleId, LocalJsep, Object};
-
-use super::{Format, Line, Pending, Signaling, Source};
-use crate::id::Id;
-use crate::publication::Stream;
-use crate::refusal::Refusal;
-use crate::room::RoomState;
-use crate::roster::Participant;
+use super::{Format, Line, Source};
+use crate::publication::{Publications, Stream};
+use crate::subscription::payloads::Payloads;
 
 /// The numbers of the header extensions in offers.
 const AUDIO_LEVEL: (ExtensionKind, u8) = (ExtensionKind::AudioLevel, 1);
@@ -21,78 +16,36 @@ const PLAYOUT_DELAY: (ExtensionKind, u8) = (ExtensionKind::PlayoutDelay, 12);
 const VIDEO_ORIENTATION: (ExtensionKind, u8) = (ExtensionKind::VideoOrientation, 13);
 const DEPENDENCY_DESCRIPTOR: (ExtensionKind, u8) = (ExtensionKind::DependencyDescriptor, 14);
 
-impl RoomState {
-    /// Makes an offer of what the subscription has; there must be none that waits for its answer.
-    pub(super) fn offer(&mut self, key: HandleId) -> Result<LocalJsep, Refusal> {
-        let RoomState {
-            id,
-            options,
-            people,
-            subscribers,
-            ..
-        } = self;
-        let subscriber = subscribers.get_mut(&key).ok_or(Refusal::NotInRoom)?;
-        for line in &mut subscriber.lines {
-            if line.seat.is_some() {
-                continue;
-            }
-            if let Some((_, stream)) = line.track(people) {
-                line.format = Format::of(stream);
-            }
-            let Format {
-                codec, fmtp, pt, ..
-            } = &mut line.format;
-            *pt = codec.map(|codec| subscriber.payloads.number(codec, fmtp.as_deref()));
+impl Line {
+    /// Takes the format of the stream that it is going to be offered with. A seat keeps those that it has.
+    pub(in crate::subscription) fn update_format(
+        &mut self,
+        publications: &Publications,
+        payloads: &mut Payloads,
+    ) {
+        if self.seat.is_some() {
+            return;
         }
-        let transport_cc = options.transport_wide_cc_ext;
-        let media = subscriber.lines.iter().map(|line| {
-            let offered = line.offered(people, transport_cc);
-            MediaOffer {
-                msid: line.msid().filter(|_| subscriber.use_msid),
-                ..offered
-            }
-        });
-        let description = Description::offer(OfferOptions {
-            name: format!("VideoRoom {id}"),
-            session_id: String::new(),
-            media: media.collect(),
-        });
-        let restart = subscriber.pending.restart;
-        let offer = subscriber.handle.offer(description, restart)?;
-        subscriber.signaling = Signaling::HaveLocalOffer;
-        subscriber.pending = Pending::default();
-        Ok(offer.with_e2ee(subscriber.e2ee))
+        if let Some((_, _, stream)) = self.track(publications) {
+            self.format = Format::of(stream);
+        }
+        let Format {
+            codec, fmtp, pt, ..
+        } = &mut self.format;
+        *pt = codec.map(|codec| payloads.number(codec, fmtp.as_deref()));
     }
 
-    /// Offers what has changed, or keeps that back until the client has answered the last offer.
-    pub(crate) fn renegotiate(&mut self, key: HandleId, transaction: Option<&str>) {
-        let Some(subscriber) = self.subscribers.get_mut(&key) else {
-            return;
-        };
-        if subscriber.client_offered {
-            return;
+    /// As it is offered, with the name of its publisher if `use_msid`.
+    pub(in crate::subscription) fn offer(
+        &self,
+        publications: &Publications,
+        transport_cc: bool,
+        use_msid: bool,
+    ) -> MediaOffer {
+        MediaOffer {
+            msid: self.msid().filter(|_| use_msid),
+            ..self.offered(publications, transport_cc)
         }
-        subscriber.pending.offer = true;
-        if subscriber.signaling == Signaling::HaveLocalOffer {
-            return;
-        }
-        match self.offer(key) {
-            Ok(offer) => {
-                let updated = self.updated().with("streams", self.summaries(key));
-                if let Some(subscriber) = self.subscribers.get(&key) {
-                    subscriber.handle.push(transaction, updated, Some(offer));
-                }
-            }
-            // Its PeerConnection is being closed, which ends the subscription.
-            Err(error) => tracing::debug!(%error, "a subscription cannot be renegotiated"),
-        }
-    }
-
-    /// The event that comes with offers.
-    pub(super) fn updated(&self) -> Object {
-        Object::new()
-            .with("videoroom", "updated")
-            .with("room", self.id.to_json())
     }
 }
 
@@ -108,7 +61,8 @@ impl Format {
 }
 
 impl Line {
-    fn offered(&self, people: &HashMap<Id, Participant>, transport_cc: bool) -> MediaOffer {
+    /// As it is offered.
+    fn offered(&self, publications: &Publications, transport_cc: bool) -> MediaOffer {
         if self.kind == Kind::Data {
             let direction = match self.source {
                 Source::None => Direction::Inactive,
@@ -119,14 +73,14 @@ impl Line {
                 ..MediaOffer::new(Kind::Data, direction)
             };
         }
-        let direction = match (self.track(people), &self.seat) {
+        let direction = match (self.track(publications), &self.seat) {
             (Some(_), _) | (None, Some(_)) => Direction::SendOnly,
             (None, None) => Direction::Inactive,
         };
         let mut media = MediaOffer::new(self.kind, direction);
         media.mid = Some(self.mid);
         if let Some(seat) = &self.seat {
-            for format in &seat.formats {
+            for format in seat.formats() {
                 media.add_codec(format.codec, format.pt, format.fmtp.clone());
             }
         } else if let Some(codec) = self.format.codec {
@@ -160,7 +114,7 @@ impl Line {
 }
 
 /// The header extensions that depend on what the source negotiated.
-pub(super) fn offered_extensions(stream: &Stream) -> Vec<(ExtensionKind, u8)> {
+pub(in crate::subscription) fn offered_extensions(stream: &Stream) -> Vec<(ExtensionKind, u8)> {
     // Frames of AV1 do not say in their payload on which others they depend; those of VP9 do.
     let dependencies = stream.extensions.dependency_descriptor;
     let dependencies = dependencies.filter(|_| stream.codec == Some(CodecName::Av1));
@@ -175,7 +129,7 @@ pub(super) fn offered_extensions(stream: &Stream) -> Vec<(ExtensionKind, u8)> {
 }
 
 /// The format parameters of a stream in offers.
-pub(super) fn fmtp(stream: &Stream) -> Option<String> {
+pub(in crate::subscription) fn fmtp(stream: &Stream) -> Option<String> {
     match stream.codec? {
         CodecName::Opus => stream.opus.fmtp(),
         CodecName::MultiOpus => stream.fmtp.clone(),

@@ -1,0 +1,75 @@
+//! What is told of participants and of what they publish.
+
+use portunus_core::Object;
+use portunus_core::sdp::Kind;
+use serde_json::{Value, json};
+
+use super::{Publication, Stream};
+use crate::id::Id;
+use crate::roster::Participant;
+
+/// What others are told of a publisher; `talking` to those who have just come.
+pub(crate) fn published(person: &Participant, media: &Publication, talking: bool) -> Value {
+    let talking = talking && !person.is_dummy();
+    let streams = media.streams.iter().map(|stream| stream.public(talking));
+    let streams: Vec<_> = streams.collect();
+    let talk = media.talking().filter(|_| talking);
+    person
+        .named()
+        .with_some("audio_codec", media.codec(Kind::Audio))
+        .with_some("video_codec", media.codec(Kind::Video))
+        .with("streams", streams)
+        .with_some("talking", talk)
+        .into()
+}
+
+/// The entry of a participant in `listparticipants`, with what it publishes, if its media is up.
+pub(crate) fn listed(person: &Participant, media: Option<&Publication>) -> Value {
+    let talking = media.filter(|_| !person.is_dummy());
+    person
+        .named()
+        .with_some("remote", person.is_remote().then_some(true))
+        .with("publisher", media.is_some())
+        .with_some("talking", talking.and_then(Publication::talking))
+        .into()
+}
+
+/// The state of a participant, for administrators; `receivers` says how many m-lines receive a stream.
+pub(crate) fn state(
+    room: &Id,
+    person: &Participant,
+    media: Option<&Publication>,
+    receivers: impl Fn(&Stream) -> usize,
+) -> Value {
+    let stream = |stream: &Stream| -> Value {
+        let delay = stream.delay.range();
+        let levels = stream.has_levels();
+        Object::new()
+            .with_all(stream.described_with(["h264-profile", "vp9-profile"]))
+            .with_some(
+                "playout-delay",
+                delay.map(|(min, max)| json!({ "min-delay": min, "max-delay": max })),
+            )
+            .with_some("audio-level-dBov", stream.talk.level.filter(|_| levels))
+            .with_some("talking", levels.then_some(stream.talk.talking))
+            .with_some("recording", stream.recorded())
+            .with("subscribers", receivers(stream))
+            .into()
+    };
+    let streams = media.into_iter().flat_map(|media| &media.streams);
+    let e2ee = media.is_some_and(|media| media.e2ee);
+    person
+        .labelled(
+            Object::new()
+                .with("type", "publisher")
+                .with("room", room.to_json())
+                .with("id", person.id().to_json())
+                .with("private_id", person.private_id()),
+        )
+        .with("bitrate", person.settings.bitrate)
+        .with_some("e2ee", e2ee.then_some(true))
+        .with("streams", streams.map(stream).collect::<Vec<_>>())
+        .with("hangingup", 0)
+        .with("destroyed", 0)
+        .into()
+}

@@ -1,0 +1,119 @@
+//! The routes of an m-line.
+
+use std::collections::HashMap;
+
+use portunus_core::Handle;
+use portunus_core::media::{Layer, RouteOptions, SourceRef};
+
+use super::{Line, Relayed, Source};
+use crate::id::Id;
+use crate::publication::{Publications, Stream};
+
+impl Line {
+    /// Makes its routes what they should be: open, if the subscription's `gate` is.
+    pub(in crate::subscription) fn relay(
+        &mut self,
+        handle: &Handle,
+        gate: bool,
+        publications: &Publications,
+    ) {
+        let mut wanted: HashMap<_, _> = self.wanted(publications, gate).into_iter().collect();
+        let before = self.routes.len();
+        self.routes.retain_mut(|known| {
+            let Some(options) = wanted.remove(&known.from) else {
+                handle.remove_route(known.route);
+                return false;
+            };
+            if known.options != options {
+                handle.set_route(known.route, options.clone());
+                known.options = options;
+            }
+            true
+        });
+        if self.routes.len() < before {
+            (self.current, self.reason) = (Layer::default(), None);
+        }
+        for (from, options) in wanted {
+            let route = handle.route_from(from, self.mid, options.clone());
+            self.routes.extend(route.map(|route| Relayed {
+                route,
+                from,
+                options,
+            }));
+        }
+    }
+
+    pub(super) fn end_routes(&mut self, handle: &Handle) {
+        for relayed in self.routes.drain(..) {
+            handle.remove_route(relayed.route);
+        }
+        (self.current, self.reason) = (Layer::default(), None);
+    }
+
+    /// Ends the route of one of the publishers whose data it carries.
+    pub(super) fn end_route_of(&mut self, handle: &Handle, feed: &Id) {
+        let label = feed.to_string();
+        self.routes.retain(|relayed| {
+            let ends = relayed.options.label.as_deref() == Some(label.as_str());
+            if ends {
+                handle.remove_route(relayed.route);
+            }
+            !ends
+        });
+    }
+
+    /// The routes that it should have: from where, and how.
+    fn wanted(&self, publications: &Publications, gate: bool) -> Vec<(SourceRef, RouteOptions)> {
+        if !self.ready {
+            return Vec::new();
+        }
+        if let Source::Data(feeds) = &self.source {
+            let wanted = feeds.iter().filter_map(|feed| {
+                let publication = publications.up(feed)?;
+                let stream = publication.data().next()?;
+                let from = publication.origin().source(stream.mid)?;
+                let options = RouteOptions {
+                    enabled: gate && self.send && stream.is_open(),
+                    label: Some(feed.to_string().into()),
+                    ..RouteOptions::default()
+                };
+                Some((from, options))
+            });
+            return wanted.collect();
+        }
+        let track = self
+            .track(publications)
+            .and_then(|(_, publication, stream)| {
+                let from = publication.origin().source(stream.mid)?;
+                Some((from, self.options(stream, gate)))
+            });
+        track.into_iter().collect()
+    }
+
+    fn options(&self, stream: &Stream, gate: bool) -> RouteOptions {
+        let delay = self.requested.delay.range().or(stream.delay.range());
+        let plain = RouteOptions {
+            enabled: gate && self.send && stream.is_open(),
+            playout_delay: delay,
+            priority: self.requested.priority,
+            ..RouteOptions::default()
+        };
+        let requested = &self.requested;
+        if stream.simulcast {
+            return RouteOptions {
+                substream: requested.substream,
+                temporal: requested.temporal,
+                fallback: requested.fallback,
+                ..plain
+            };
+        }
+        if stream.svc {
+            return RouteOptions {
+                spatial: requested.spatial_layer,
+                temporal: requested.temporal_layer,
+                ..plain
+            };
+        }
+        plain
+    }
+}

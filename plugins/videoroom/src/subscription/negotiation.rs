@@ -1,0 +1,209 @@
+//! Offers and answers of a subscription: what has to be offered, and when.
+
+use super::payloads::Payloads;
+
+/// How far offer and answer are, and what waits for the next offer. There is at most one offer without an answer.
+#[derive(Debug, Default)]
+pub(super) struct Negotiation {
+    signaling: Signaling,
+    pending: Pending,
+    /// The client made the offer, and takes none of ours.
+    of_client: bool,
+    payloads: Payloads,
+}
+
+/// In the words of the PeerConnection's `signalingState`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Signaling {
+    /// There is no PeerConnection.
+    #[default]
+    Closed,
+    /// Our offer waits for its answer.
+    HaveLocalOffer,
+    /// The last offer was answered.
+    Stable,
+}
+
+/// What has to be offered as soon as that is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Pending {
+    offer: bool,
+    restart: bool,
+    /// M-lines of publishers who left: offered with the client's next change, and not by themselves.
+    removals: bool,
+}
+
+/// What to do about a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// There is nothing to offer.
+    Nothing,
+    /// It is offered now.
+    Now,
+    /// It is offered once the last offer is answered.
+    Later,
+}
+
+impl Negotiation {
+    /// The client asked for a change, which may have come to nothing.
+    pub(super) fn change(&mut self, changed: bool) -> Offer {
+        if !changed && !self.pending.offer && !self.pending.removals {
+            return Offer::Nothing;
+        }
+        self.needed()
+    }
+
+    /// Something changed by itself, or the client asks for an offer: with ICE restarted, if `restart`.
+    pub(super) fn renegotiate(&mut self, restart: bool) -> Offer {
+        if self.of_client {
+            return Offer::Nothing;
+        }
+        self.pending.restart |= restart;
+        self.needed()
+    }
+
+    /// M-lines lost their publisher, which is offered by itself if `autoupdate`.
+    pub(super) fn removed(&mut self, autoupdate: bool) -> Offer {
+        if autoupdate {
+            return self.renegotiate(false);
+        }
+        self.pending.removals = true;
+        Offer::Nothing
+    }
+
+    /// What waited for an answer that has come.
+    pub(super) fn next(&mut self) -> Offer {
+        match self.pending.offer || self.pending.restart {
+            true => self.renegotiate(false),
+            false => Offer::Nothing,
+        }
+    }
+
+    fn needed(&mut self) -> Offer {
+        self.pending.offer = true;
+        match self.signaling {
+            Signaling::HaveLocalOffer => Offer::Later,
+            Signaling::Closed | Signaling::Stable => Offer::Now,
+        }
+    }
+
+    /// Everything was offered.
+    pub(super) fn offered(&mut self) {
+        self.signaling = Signaling::HaveLocalOffer;
+        self.pending = Pending::default();
+    }
+
+    /// Our offer was answered.
+    pub(super) fn answered(&mut self) {
+        self.signaling = Signaling::Stable;
+    }
+
+    /// We answered the client's offer, after which there are none of ours.
+    pub(super) fn answered_client(&mut self) {
+        self.signaling = Signaling::Stable;
+        self.of_client = true;
+    }
+
+    /// The client's offer took the place of ours, which nobody will answer now.
+    pub(super) fn replaced(&mut self) {
+        if self.signaling == Signaling::HaveLocalOffer {
+            self.signaling = Signaling::Stable;
+            self.pending.offer = true;
+        }
+    }
+
+    /// Whether the last offer was answered.
+    pub(super) fn is_stable(&self) -> bool {
+        self.signaling == Signaling::Stable
+    }
+
+    /// Whether the client made the offer.
+    pub(super) const fn is_of_client(&self) -> bool {
+        self.of_client
+    }
+
+    /// Whether something waits to be offered.
+    pub(super) const fn pending_offer(&self) -> bool {
+        self.pending.offer
+    }
+
+    /// Whether the next offer restarts ICE.
+    pub(super) const fn restarts(&self) -> bool {
+        self.pending.restart
+    }
+
+    /// The payload types that were given out.
+    pub(super) const fn payloads(&mut self) -> &mut Payloads {
+        &mut self.payloads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One whose first offer was made.
+    fn offered() -> Negotiation {
+        let mut negotiation = Negotiation::default();
+        assert_eq!(negotiation.change(true), Offer::Now);
+        negotiation.offered();
+        negotiation
+    }
+
+    #[test]
+    fn one_offer_waits_for_its_answer_and_all_changes_for_the_next() {
+        let mut negotiation = offered();
+        assert_eq!(negotiation.change(true), Offer::Later);
+        assert_eq!(negotiation.renegotiate(true), Offer::Later);
+        negotiation.answered();
+        assert!(negotiation.restarts());
+        assert_eq!(negotiation.next(), Offer::Now);
+        negotiation.offered();
+        negotiation.answered();
+        assert!(!negotiation.restarts());
+        assert_eq!(negotiation.next(), Offer::Nothing);
+    }
+
+    #[test]
+    fn a_change_that_comes_to_nothing_is_not_offered() {
+        let mut negotiation = offered();
+        negotiation.answered();
+        assert_eq!(negotiation.change(false), Offer::Nothing);
+        assert_eq!(negotiation.change(true), Offer::Now);
+        // It could not be made: the next request tries again.
+        assert_eq!(negotiation.change(false), Offer::Now);
+    }
+
+    #[test]
+    fn without_autoupdate_removals_are_offered_with_the_next_change() {
+        let mut negotiation = offered();
+        negotiation.answered();
+        assert_eq!(negotiation.removed(false), Offer::Nothing);
+        assert_eq!(negotiation.next(), Offer::Nothing);
+        assert_eq!(negotiation.change(false), Offer::Now);
+        negotiation.offered();
+        negotiation.answered();
+        assert_eq!(negotiation.removed(true), Offer::Now);
+    }
+
+    #[test]
+    fn an_offer_that_was_replaced_is_made_again() {
+        let mut negotiation = offered();
+        negotiation.replaced();
+        assert_eq!(negotiation.next(), Offer::Now);
+        negotiation.offered();
+        negotiation.answered();
+        negotiation.replaced();
+        assert_eq!(negotiation.next(), Offer::Nothing);
+    }
+
+    #[test]
+    fn a_client_that_offers_gets_no_offers() {
+        let mut negotiation = Negotiation::default();
+        negotiation.answered_client();
+        assert!(negotiation.is_stable());
+        assert_eq!(negotiation.renegotiate(true), Offer::Nothing);
+        assert_eq!(negotiation.removed(true), Offer::Nothing);
+        assert_eq!(negotiation.next(), Offer::Nothing);
+    }
+}
