@@ -73,3 +73,70 @@ pub(crate) fn state(
         .with("destroyed", 0)
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use portunus_core::Mid;
+    use portunus_core::media::MediaPlane;
+    use portunus_core::record::{Recorder, RecorderConfig};
+    use portunus_core::sdp::CodecName;
+
+    use super::*;
+    use crate::options::RoomOptions;
+    use crate::publication::{Origin, Publications, placeholder};
+    use crate::roster::{MediaSettings, Party, Profile, Roster};
+
+    const AL: Id = Id::Number(1);
+
+    /// Somebody on another server, who publishes sound and a picture.
+    fn al() -> (Roster, Publications) {
+        let profile = Profile {
+            display: Some("Al".to_owned()),
+            metadata: None,
+        };
+        let mut roster = Roster::default();
+        roster.add(AL, Party::Remote, profile, MediaSettings::default());
+        let (media, _, _) = MediaPlane::detached();
+        let recorder = Recorder::new(RecorderConfig::default());
+        let mut publications = Publications::new(media, recorder);
+        let codecs = [CodecName::Opus, CodecName::Vp8].into_iter().enumerate();
+        let streams = codecs.map(|(index, codec)| {
+            let mid = Mid::new(&index.to_string()).unwrap();
+            placeholder(&RoomOptions::default(), codec, None, mid, index)
+        });
+        publications.start(&AL, Origin::Dummy, false, streams.collect());
+        publications.came_up(&AL);
+        (roster, publications)
+    }
+
+    #[test]
+    fn who_comes_is_told_who_talks_and_others_only_what_is_published() {
+        let (roster, publications) = al();
+        let (person, media) = (roster.get(&AL).unwrap(), publications.up(&AL).unwrap());
+        let video = json!({ "type": "video", "mindex": 1, "mid": "1", "codec": "vp8" });
+        let audio =
+            json!({ "type": "audio", "mindex": 0, "mid": "0", "codec": "opus", "fec": true });
+        let event = json!({ "id": 1, "display": "Al", "audio_codec": "opus", "video_codec": "vp8",
+                            "streams": [audio, video] });
+        assert_eq!(published(person, media, false), event);
+        let mut event = event;
+        event["streams"][0]["talking"] = json!(false);
+        event["talking"] = json!(false);
+        assert_eq!(published(person, media, true), event);
+    }
+
+    #[test]
+    fn a_list_says_who_publishes_and_from_where() {
+        let (roster, mut publications) = al();
+        let person = roster.get(&AL).unwrap();
+        let entry = listed(person, publications.up(&AL));
+        let expected = json!({ "id": 1, "display": "Al", "remote": true, "publisher": true,
+                               "talking": false });
+        assert_eq!(entry, expected);
+        publications.end(&AL);
+        let entry = listed(person, publications.up(&AL));
+        let expected = json!({ "id": 1, "display": "Al", "remote": true, "publisher": false });
+        assert_eq!(entry, expected);
+    }
+}

@@ -136,3 +136,19 @@ impl RoomState {
         self.media_up(&id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_tokens_is_for_those_who_have_one() {
+        let mut access = Access::default();
+        assert!(access.check(None).is_ok());
+        access.checked = true;
+        access.tokens.insert("open".to_owned());
+        assert!(access.check(Some("open")).is_ok());
+        assert!(access.check(Some("shut")).is_err());
+        assert!(access.check(None).is_err());
+    }
+}
