@@ -37,7 +37,7 @@ impl Shared {
             let (id, to) = (remote.id.clone(), remote.to);
             state.publish_remotely(&publisher, remote)?;
             tracing::info!(room = %room.id, %publisher, %to, "published remotely");
-            Ok(told(&state, &publisher).with("remote_id", id).into())
+            Ok(reply(&state, &publisher).with("remote_id", id).into())
         })
     }
 
@@ -46,7 +46,7 @@ impl Shared {
             let publisher = self.ids.required(fields, "publisher_id")?;
             let remote_id = fields.required_string("remote_id")?;
             room.unpublish_remotely(&publisher, remote_id)?;
-            Ok(told(room, &publisher).into())
+            Ok(reply(room, &publisher).into())
         })
     }
 
@@ -55,7 +55,7 @@ impl Shared {
             let publisher = self.ids.required(fields, "publisher_id")?;
             let remotes = room.remotes(&publisher)?.iter();
             let list: Vec<Value> = remotes.map(RemotePublication::to_json).collect();
-            Ok(told(room, &publisher).with("list", list).into())
+            Ok(reply(room, &publisher).with("list", list).into())
         })
     }
 }
@@ -73,7 +73,7 @@ impl RemotePublication {
     }
 }
 
-fn told(room: &RoomState, publisher: &Id) -> Object {
+fn reply(room: &RoomState, publisher: &Id) -> Object {
     success()
         .with("room", room.id.to_json())
         .with("id", publisher.to_json())

@@ -208,27 +208,27 @@ mod tests {
         let mut al = person(None);
         assert!(al.rename(profile(Some("Al"), None)).is_empty());
         assert!(al.rename(profile(Some("Al"), None)).is_empty());
-        let told = values(al.rename(profile(Some("Bo"), Some(json!({ "x": 1 })))));
+        let events = values(al.rename(profile(Some("Bo"), Some(json!({ "x": 1 })))));
         assert_eq!(
-            told,
+            events,
             [json!({ "videoroom": "event", "id": 1, "display": "Bo" })]
         );
-        let told = values(al.rename(profile(None, Some(json!({ "x": 2 })))));
+        let events = values(al.rename(profile(None, Some(json!({ "x": 2 })))));
         let event = json!({ "videoroom": "event", "id": 1, "metadata": { "x": 2 } });
-        assert_eq!(told, [event]);
+        assert_eq!(events, [event]);
     }
 
     #[test]
     fn any_change_is_news_of_somebody_on_another_server() {
         let mut al = person(None);
         assert!(al.rename_remote(profile(None, None)).is_none());
-        let told = values(al.rename_remote(profile(Some("Al"), None)));
+        let events = values(al.rename_remote(profile(Some("Al"), None)));
         assert_eq!(
-            told,
+            events,
             [json!({ "videoroom": "event", "id": 1, "display": "Al" })]
         );
-        let told = values(al.rename_remote(profile(Some("Al"), Some(json!({ "x": 1 })))));
+        let events = values(al.rename_remote(profile(Some("Al"), Some(json!({ "x": 1 })))));
         let event = json!({ "videoroom": "event", "id": 1, "metadata": { "x": 1 } });
-        assert_eq!(told, [event]);
+        assert_eq!(events, [event]);
     }
 }

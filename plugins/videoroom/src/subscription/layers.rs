@@ -166,18 +166,20 @@ mod tests {
 
     #[test]
     fn what_changed_is_told_in_the_words_of_the_stream() {
-        let told = |layered, before, now| changed_layers(layered, before, now);
         let (low, high) = (layer(0, 1), layer(2, 1));
-        assert_eq!(told((true, false), low, high), [("substream", 2)]);
-        assert_eq!(told((true, false), high, high), []);
-        let first = told((true, false), Layer::default(), low);
+        assert_eq!(changed_layers((true, false), low, high), [("substream", 2)]);
+        assert_eq!(changed_layers((true, false), high, high), []);
+        let first = changed_layers((true, false), Layer::default(), low);
         assert_eq!(first, [("substream", 0), ("temporal", 1)]);
         let svc = Layer {
             spatial: Some(1),
             ..Layer::default()
         };
-        assert_eq!(told((false, true), low, svc), [("spatial_layer", 1)]);
-        assert_eq!(told((false, false), low, high), []);
+        assert_eq!(
+            changed_layers((false, true), low, svc),
+            [("spatial_layer", 1)]
+        );
+        assert_eq!(changed_layers((false, false), low, high), []);
     }
 
     #[test]
@@ -189,12 +191,12 @@ mod tests {
         };
         let bound = LayerReason::Chosen(Reason::ClientBound);
         let best = LayerReason::Chosen(Reason::Best);
-        let told = current_among(&requested, (true, false), layer(2, 1), None);
-        assert_eq!(told, [("substream", 2, bound)]);
-        let told = current_among(&requested, (true, false), layer(2, 0), Some(best));
-        assert_eq!(told, [("substream", 2, best), ("temporal", 0, best)]);
-        let told = current_among(&requested, (false, false), layer(2, 0), None);
-        assert_eq!(told, []);
+        let current = current_among(&requested, (true, false), layer(2, 1), None);
+        assert_eq!(current, [("substream", 2, bound)]);
+        let current = current_among(&requested, (true, false), layer(2, 0), Some(best));
+        assert_eq!(current, [("substream", 2, best), ("temporal", 0, best)]);
+        let current = current_among(&requested, (false, false), layer(2, 0), None);
+        assert_eq!(current, []);
     }
 
     #[test]

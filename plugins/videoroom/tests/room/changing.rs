@@ -22,9 +22,9 @@ async fn many_feeds_share_one_connection() {
     let bo = world.publisher(2, &AV).await;
     let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
     let subscribe = json!({ "request": "subscribe", "streams": [{ "feed": 2 }] });
-    let told = viewer.change(subscribe).await;
-    assert_eq!(told["videoroom"], "updated");
-    let feeds: Vec<_> = told["streams"]
+    let event = viewer.change(subscribe).await;
+    assert_eq!(event["videoroom"], "updated");
+    let feeds: Vec<_> = event["streams"]
         .as_array()
         .unwrap()
         .iter()
@@ -68,19 +68,19 @@ async fn places_of_streams_that_went_are_taken_again() {
     let _bo = world.publisher(2, &AV).await;
     let mut viewer = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
     for _ in 0..20 {
-        let told = viewer
+        let event = viewer
             .change(json!({ "request": "unsubscribe", "streams": [{ "feed": 1, "mid": "1" }] }))
             .await;
-        assert_eq!(told["streams"][1]["active"], false);
-        assert!(told["streams"][1].get("feed_id").is_none());
+        assert_eq!(event["streams"][1]["active"], false);
+        assert!(event["streams"][1].get("feed_id").is_none());
         assert_eq!(viewer.directions(), ["sendonly", "inactive"]);
         assert_eq!(world.routes(&viewer).len(), 1);
         viewer.start().await;
-        let told = viewer
+        let event = viewer
             .change(json!({ "request": "subscribe", "streams": [{ "feed": 2, "mid": "1" }] }))
             .await;
-        assert_eq!(told["streams"].as_array().unwrap().len(), 2);
-        assert_eq!(told["streams"][1]["feed_id"], 2);
+        assert_eq!(event["streams"].as_array().unwrap().len(), 2);
+        assert_eq!(event["streams"][1]["feed_id"], 2);
         viewer.start().await;
         viewer
             .change(json!({ "request": "update",
@@ -105,8 +105,8 @@ async fn changes_wait_for_the_answer_to_the_last_offer() {
     assert_eq!(ask(&mut viewer.client, subscribe(2, "0")).await, updating);
     assert_eq!(ask(&mut viewer.client, subscribe(2, "1")).await, updating);
     viewer.start().await;
-    let told = viewer.offered().await;
-    assert_eq!(told["streams"].as_array().unwrap().len(), 4);
+    let event = viewer.offered().await;
+    assert_eq!(event["streams"].as_array().unwrap().len(), 4);
     viewer.start().await;
     viewer.client.expect_silence().await;
     assert_eq!(world.routes(&viewer).len(), 4);
@@ -189,8 +189,8 @@ async fn pictures_have_priorities() {
     };
     // Sound comes first anyway.
     assert_eq!(priorities(&viewer), [Priority::Low, Priority::High]);
-    assert_eq!(viewer.told["streams"][0].get("priority"), None);
-    assert_eq!(viewer.told["streams"][1]["priority"], "high");
+    assert_eq!(viewer.event["streams"][0].get("priority"), None);
+    assert_eq!(viewer.event["streams"][1]["priority"], "high");
     let subscribe = json!({ "request": "subscribe",
                             "streams": [{ "feed": 2, "mid": "1", "priority": "very-low" }] });
     viewer.change(subscribe).await;
@@ -235,7 +235,7 @@ async fn a_renegotiation_of_the_publisher_shows_in_the_next_offer() {
     let late = world
         .joining_viewer(json!({ "streams": [{ "feed": 1 }] }))
         .await;
-    assert_eq!(late.told["streams"].as_array().unwrap().len(), 1);
+    assert_eq!(late.event["streams"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -292,8 +292,8 @@ async fn sources_are_switched_without_a_negotiation() {
     viewer.start().await;
     let back =
         json!({ "request": "switch", "streams": [{ "feed": 1, "mid": "1", "sub_mid": "1" }] });
-    let told = viewer.change(back).await;
-    assert_eq!(told["videoroom"], "updated");
+    let event = viewer.change(back).await;
+    assert_eq!(event["videoroom"], "updated");
     assert_eq!(viewer.client.event().await["switched"], "ok");
     assert_eq!(viewer.directions(), AV_OUT);
     viewer.start().await;
@@ -349,8 +349,8 @@ async fn who_leaves_takes_no_m_line_that_others_have_by_now() {
         al.client
             .message(json!({ "request": "configure" }), Some(offer))
             .await;
-        let told = al.client.event().await;
-        assert_eq!(told["configured"], "ok", "{told}");
+        let event = al.client.event().await;
+        assert_eq!(event["configured"], "ok", "{event}");
     }
     let switch =
         json!({ "request": "switch", "streams": [{ "feed": 2, "mid": "1", "sub_mid": "1" }] });
@@ -385,8 +385,8 @@ async fn ice_is_restarted_by_request() {
     };
     let before = ufrag(&viewer.offer);
     let restart = json!({ "request": "configure", "restart": true });
-    let told = viewer.change(restart.clone()).await;
-    assert_eq!(told["configured"], "ok");
+    let event = viewer.change(restart.clone()).await;
+    assert_eq!(event["configured"], "ok");
     assert_ne!(ufrag(&viewer.offer), before);
     // Another one before the answer is made up for afterwards, and not answered now.
     viewer.client.message(restart, None).await;
@@ -491,9 +491,9 @@ async fn an_update_may_exchange_encrypted_feeds_for_plain_ones() {
     assert_eq!(world.routes(&viewer).len(), 3);
     let everything = json!([{ "sub_mid": "0" }, { "feed": 1 }, { "feed": 3 }]);
     viewer.client.message(update(everything), None).await;
-    let (told, offer) = viewer.client.event_with_jsep().await;
-    assert_eq!(told["streams"][0]["feed_id"], 2, "{told}");
-    assert_eq!(told["streams"][1]["source_ids"], json!([2]));
+    let (event, offer) = viewer.client.event_with_jsep().await;
+    assert_eq!(event["streams"][0]["feed_id"], 2, "{event}");
+    assert_eq!(event["streams"][1]["source_ids"], json!([2]));
     assert_eq!(offer.unwrap()["e2ee"], true);
 }
 

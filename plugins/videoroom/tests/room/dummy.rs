@@ -65,9 +65,9 @@ async fn it_takes_no_publisher_s_place_and_is_in_no_event() {
     let world = World::new(json!({ "dummy_publisher": true, "publishers": 1 })).await;
     let (mut watching, _) = world.join(json!({ "id": 7 })).await;
     let _al = world.publisher(1, &AV).await;
-    let told = watching.event().await;
-    assert_eq!(told["publishers"].as_array().unwrap().len(), 1);
-    assert_eq!(told["publishers"][0]["id"], 1);
+    let event = watching.event().await;
+    assert_eq!(event["publishers"].as_array().unwrap().len(), 1);
+    assert_eq!(event["publishers"][0]["id"], 1);
     let destroy = json!({ "request": "destroy", "room": ROOM });
     sync(&mut world.attach().await, destroy).await;
     assert_eq!(watching.event().await["videoroom"], "destroyed");

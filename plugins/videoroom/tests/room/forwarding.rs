@@ -58,12 +58,12 @@ async fn streams_go_where_they_are_asked_to() {
         (&reply["room"], &reply["publisher_id"]),
         (&json!(ROOM), &json!(1))
     );
-    let told = reply["forwarders"].as_array().unwrap();
-    let ids: Vec<u64> = told
+    let event = reply["forwarders"].as_array().unwrap();
+    let ids: Vec<u64> = event
         .iter()
         .map(|f| f["stream_id"].as_u64().unwrap())
         .collect();
-    let local = told[0]["local_rtcp_port"].as_u64().unwrap();
+    let local = event[0]["local_rtcp_port"].as_u64().unwrap();
     let expected = json!([
         { "stream_id": ids[0], "type": "audio", "host": "127.0.0.1", "port": 5002, "pt": 111, "ssrc": 7,
           "local_rtcp_port": local, "remote_rtcp_port": 5003, "srtp": true },
@@ -116,8 +116,8 @@ async fn forwarders_end_with_the_use_of_their_m_line() {
         al.client
             .message(json!({ "request": "configure" }), Some(offer))
             .await;
-        let told = al.client.event().await;
-        assert_eq!(told["configured"], "ok", "{told}");
+        let event = al.client.event().await;
+        assert_eq!(event["configured"], "ok", "{event}");
         assert_eq!(world.gates(), gates);
     }
 }
@@ -129,10 +129,13 @@ async fn upper_encodings_have_ports_of_their_own() {
     let mut admin = world.attach().await;
     let stream = json!({ "mid": "1", "port": 5004, "port_2": 5006, "pt_2": 97, "ssrc_2": 8, "port_3": 5008 });
     let reply = sync(&mut admin, forward(json!({ "streams": [stream] }))).await;
-    let told = reply["forwarders"].as_array().unwrap();
-    let substreams: Vec<_> = told.iter().map(|f| f.get("substream").cloned()).collect();
+    let event = reply["forwarders"].as_array().unwrap();
+    let substreams: Vec<_> = event.iter().map(|f| f.get("substream").cloned()).collect();
     assert_eq!(substreams, [None, Some(json!(1)), Some(json!(2))]);
-    assert_eq!((&told[1]["pt"], &told[1]["ssrc"]), (&json!(97), &json!(8)));
+    assert_eq!(
+        (&event[1]["pt"], &event[1]["ssrc"]),
+        (&json!(97), &json!(8))
+    );
     let encodings = world.forwarded().into_iter().map(|(.., o)| o.encodings);
     let expected = [0, 1, 2].map(Encodings::Only);
     assert_eq!(encodings.collect::<Vec<_>>(), expected);
@@ -148,8 +151,8 @@ async fn the_old_form_takes_the_first_stream_of_each_kind() {
     let members = json!({ "audio_port": 5002, "video_port": 5004, "video_rtcp_port": 5005, "video_pt": 96,
                           "video_port_2": 5006, "data_port": 5008 });
     let reply = sync(&mut admin, forward(members)).await;
-    let told = &reply["rtp_stream"];
-    let id = |name: &str| told[name].as_u64().unwrap();
+    let event = &reply["rtp_stream"];
+    let id = |name: &str| event[name].as_u64().unwrap();
     let expected = json!({
         "warning": "deprecated_api", "host": "127.0.0.1",
         "audio_stream_id": id("audio_stream_id"), "audio": 5002,
@@ -157,7 +160,7 @@ async fn the_old_form_takes_the_first_stream_of_each_kind() {
         "video_stream_id_2": id("video_stream_id_2"), "video_2": 5006,
         "data_stream_id": id("data_stream_id"), "data": 5008,
     });
-    assert_eq!(told, &expected);
+    assert_eq!(event, &expected);
     assert_eq!(reply.get("forwarders"), None);
     let ports = world.forwarded().into_iter().map(|(_, _, o)| o.to.port());
     assert_eq!(ports.collect::<Vec<_>>(), [5002, 5004, 5006, 5008]);

@@ -36,9 +36,9 @@ fn picture(world: &World, viewer: &Viewer) -> (RouteOptions, Event) {
 
 async fn told_of_layers(viewer: &mut Viewer) {
     for (name, value) in [("spatial_layer", 1), ("temporal_layer", 2)] {
-        let told = json!({ "videoroom": "event", "room": ROOM, "mid": "1", name: value,
+        let event = json!({ "videoroom": "event", "room": ROOM, "mid": "1", name: value,
                            "reason": "client-bound" });
-        assert_eq!(viewer.client.event().await, told);
+        assert_eq!(viewer.client.event().await, event);
     }
 }
 
@@ -53,7 +53,7 @@ async fn layers_of_svc_are_chosen_and_told() {
         json!({ "spatial-layer": spatial, "target-spatial-layer": 1,
                 "temporal-layer": temporal, "target-temporal-layer": 2 })
     };
-    assert_eq!(viewer.told["streams"][1]["svc"], summary(-1, -1));
+    assert_eq!(viewer.event["streams"][1]["svc"], summary(-1, -1));
     let (options, relayed) = picture(&world, &viewer);
     assert_eq!((options.spatial, options.temporal), (1, 2));
     world.server.happen(viewer.peer, relayed).await;
@@ -65,8 +65,8 @@ async fn layers_of_svc_are_chosen_and_told() {
     // What is there already is told at once, as nothing will change.
     let configure =
         json!({ "request": "configure", "mid": "1", "spatial_layer": 1, "temporal_layer": 0 });
-    let told = ask(&mut viewer.client, configure).await;
-    assert_eq!(told["spatial_layer"], 1, "{told}");
+    let event = ask(&mut viewer.client, configure).await;
+    assert_eq!(event["spatial_layer"], 1, "{event}");
     assert_eq!(viewer.client.event().await["configured"], "ok");
     assert_eq!(picture(&world, &viewer).0.temporal, 0);
 }
@@ -101,13 +101,13 @@ async fn svc_that_nobody_told_of_is_found_in_the_stream() {
     let want = json!({ "streams": [{ "feed": 1, "spatial_layer": 1, "temporal_layer": 0 }] });
     let mut viewer = world.viewer(want.clone()).await;
     let other = world.viewer(want).await;
-    assert_eq!(viewer.told["streams"][1].get("svc"), None);
+    assert_eq!(viewer.event["streams"][1].get("svc"), None);
     let (options, relayed) = picture(&world, &viewer);
     assert_eq!((options.spatial, options.temporal), (2, 2));
     world.server.happen(viewer.peer, relayed).await;
     told_of_layers(&mut viewer).await;
-    let told = bo.event().await;
-    assert_eq!(told["publishers"][0]["streams"][1]["svc"], true, "{told}");
+    let event = bo.event().await;
+    assert_eq!(event["publishers"][0]["streams"][1]["svc"], true, "{event}");
     for viewer in [&viewer, &other] {
         let (options, _) = picture(&world, viewer);
         assert_eq!((options.spatial, options.temporal), (1, 0));

@@ -65,10 +65,10 @@ async fn whoever_is_kicked_is_gone() {
         let kicked = sync(&mut admin, kick.clone()).await;
         assert_eq!(kicked, json!({ "videoroom": "success" }));
     }
-    let told = al.client.event().await;
+    let event = al.client.event().await;
     let leaving =
         json!({ "videoroom": "event", "room": ROOM, "leaving": "ok", "reason": "kicked" });
-    assert_eq!(told, leaving);
+    assert_eq!(event, leaving);
     assert_eq!(al.client.next().await["janus"], "hangup");
     assert_eq!(
         bo.event().await,

@@ -80,8 +80,11 @@ async fn text_names_who_is_switched_to_moderated_and_kicked() {
     assert_eq!(code(&sync(&mut admin, mute(json!(1))).await), 430);
     sync(&mut admin, mute(json!("bo"))).await;
     for client in [&mut al, &mut bo] {
-        let told = client.event().await;
-        assert_eq!((&told["room"], &told["id"]), (&json!("hall"), &json!("bo")));
+        let event = client.event().await;
+        assert_eq!(
+            (&event["room"], &event["id"]),
+            (&json!("hall"), &json!("bo"))
+        );
     }
     sync(&mut admin, in_hall("kick", json!({ "id": "bo" }))).await;
     assert_eq!(al.event().await["kicked"], "bo");

@@ -52,14 +52,14 @@ async fn whoever_joins_is_told_who_publishes_and_they_are_told_when_its_media_is
     assert!(answer.contains("a=fmtp:111 useinbandfec=1\r\n"), "{answer}");
     al.client.expect_silence().await;
     world.up(*world.server.peers().last().unwrap()).await;
-    let told = al.client.event().await;
+    let event = al.client.event().await;
     assert_eq!(
-        (&told["room"], &told["videoroom"]),
+        (&event["room"], &event["videoroom"]),
         (&json!(ROOM), &json!("event"))
     );
-    assert_eq!(told["publishers"].as_array().unwrap().len(), 1);
-    assert_eq!(told["publishers"][0]["display"], "Bo");
-    assert!(told["publishers"][0].get("talking").is_none());
+    assert_eq!(event["publishers"].as_array().unwrap().len(), 1);
+    assert_eq!(event["publishers"][0]["display"], "Bo");
+    assert!(event["publishers"][0].get("talking").is_none());
 }
 
 #[tokio::test]
@@ -267,8 +267,8 @@ async fn names_change() {
     al.expect_silence().await;
     let again = json!({ "request": "configure", "display": "Bob", "metadata": { "x": 2 } });
     ask(&mut bo, again).await;
-    let told = json!({ "videoroom": "event", "id": 2, "metadata": { "x": 2 } });
-    assert_eq!(al.event().await, told);
+    let event = json!({ "videoroom": "event", "id": 2, "metadata": { "x": 2 } });
+    assert_eq!(al.event().await, event);
     al.expect_silence().await;
 }
 
@@ -344,9 +344,9 @@ async fn caps_and_keyframes_reach_the_media_plane() {
         lost: 40,
     };
     world.server.happen(bo.peer, lost).await;
-    let told: Value = bo.client.event().await;
+    let event: Value = bo.client.event().await;
     assert_eq!(
-        told,
+        event,
         json!({ "videoroom": "slow_link", "current-bitrate": 0 })
     );
 }

@@ -39,7 +39,7 @@ async fn a_remote_publisher_is_published_at_once() {
     assert_eq!(added, expected);
     assert!(port >= 10_000 && rtcp_port >= 10_000 && port != rtcp_port);
 
-    let told = watching.event().await;
+    let event = watching.event().await;
     let streams = json!([
         { "type": "audio", "mindex": 0, "mid": "0", "codec": "opus", "fec": true },
         { "type": "video", "mindex": 1, "mid": "1", "codec": "vp8", "simulcast": true },
@@ -47,7 +47,7 @@ async fn a_remote_publisher_is_published_at_once() {
     ]);
     let publisher = json!({ "id": 9, "display": "afar", "audio_codec": "opus", "video_codec": "vp8",
                             "streams": streams });
-    assert_eq!(told["publishers"], json!([publisher]));
+    assert_eq!(event["publishers"], json!([publisher]));
     let people = sync(&mut admin, with("listparticipants", json!({}))).await;
     let people = people["participants"].as_array().unwrap().clone();
     let remote = people.iter().find(|person| person["id"] == 9).unwrap();
@@ -176,9 +176,9 @@ async fn who_talks_afar_is_heard_like_anybody() {
         sound: Sound::Talking { talking, average },
     };
     ears.tell.send(talking(true, 2_050)).await.unwrap();
-    let told = json!({ "videoroom": "talking", "room": ROOM, "id": 9, "mindex": 0, "mid": "0",
+    let event = json!({ "videoroom": "talking", "room": ROOM, "id": 9, "mindex": 0, "mid": "0",
                        "audio-level-dBov-avg": 20.5 });
-    assert_eq!(watching.event().await, told);
+    assert_eq!(watching.event().await, event);
     let list = json!({ "request": "listparticipants", "room": ROOM });
     let listed = sync(&mut admin, list).await;
     let people = listed["participants"].as_array().unwrap().iter();
@@ -249,9 +249,9 @@ async fn its_streams_change_and_become_more() {
     };
     let success = json!({ "videoroom": "success" });
     assert_eq!(update(json!({ "display": "further" })).await, success);
-    let told = watching.event().await;
+    let event = watching.event().await;
     assert_eq!(
-        (&told["id"], &told["display"]),
+        (&event["id"], &event["display"]),
         (&json!(9), &json!("further"))
     );
     assert_eq!(update(json!({ "display": "further" })).await, success);
@@ -261,12 +261,12 @@ async fn its_streams_change_and_become_more() {
         { "type": "audio", "mid": "1", "mindex": 1, "codec": "opus", "description": "new" },
     ]);
     assert_eq!(update(json!({ "streams": streams })).await, success);
-    let told = watching.event().await;
+    let event = watching.event().await;
     let expected = json!([
         { "type": "video", "mindex": 0, "mid": "0", "disabled": true },
         { "type": "audio", "mindex": 1, "mid": "1", "codec": "opus", "description": "new" },
     ]);
-    assert_eq!(told["publishers"][0]["streams"], expected);
+    assert_eq!(event["publishers"][0]["streams"], expected);
     assert_eq!(world.requested().ingests.len(), 2);
     // Said again, it is nothing new.
     assert_eq!(update(json!({ "streams": streams })).await, success);
@@ -439,7 +439,7 @@ async fn a_remote_publisher_may_be_encrypted_end_to_end() {
     let IngestMedia::Rtp(video) = &world.requested().ingests[1].options.media.clone() else {
         panic!("no video");
     };
-    assert!(video.opaque, "no keyframe can be told");
+    assert!(video.opaque, "no keyframe can be event");
     let mut client = world.attach().await;
     let join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber",
                        "streams": [{ "feed": 9 }] });

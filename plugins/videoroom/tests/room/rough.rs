@@ -33,18 +33,18 @@ async fn a_storm_of_joins_is_told_in_few_events() {
     for (_, peer) in &publishers {
         world.up(*peer).await;
     }
-    let (mut told, mut events) = (Vec::new(), 0);
-    while told.len() < 100 {
+    let (mut ids, mut events) = (Vec::new(), 0);
+    while ids.len() < 100 {
         let event = watching.event().await;
         events += 1;
         let list = event["publishers"].as_array().unwrap().clone();
-        told.extend(
+        ids.extend(
             list.iter()
                 .map(|publisher| publisher["id"].as_u64().unwrap()),
         );
     }
-    told.sort_unstable();
-    assert_eq!(told, (1..=100).collect::<Vec<_>>());
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=100).collect::<Vec<_>>());
     assert!(events <= 5, "{events} events");
     watching.expect_silence().await;
     // Nobody is told of itself, and whoever comes now reads of all in the answer.
@@ -224,8 +224,8 @@ async fn a_subscriber_who_never_answers_gets_one_offer_and_holds_nobody_up() {
     for _ in 0..100 {
         for request in ["subscribe", "unsubscribe"] {
             let request = json!({ "request": request, "streams": [{ "feed": 3 }] });
-            let told = ask(&mut silent.client, request).await;
-            assert_eq!(told["videoroom"], "updating", "{told}");
+            let event = ask(&mut silent.client, request).await;
+            assert_eq!(event["videoroom"], "updating", "{event}");
         }
     }
     for mut publisher in publishers {

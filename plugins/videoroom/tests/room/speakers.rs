@@ -31,8 +31,8 @@ async fn speaks(world: &World, publisher: &Publisher) {
 }
 
 /// Who sits on which slot, in the m-lines of kind `medium` that are told of.
-fn seated(told: &Value, medium: &str) -> Vec<(u64, Option<u64>)> {
-    let seats = told.get("seats").unwrap_or(&told["streams"]);
+fn seated(event: &Value, medium: &str) -> Vec<(u64, Option<u64>)> {
+    let seats = event.get("seats").unwrap_or(&event["streams"]);
     let seats = seats.as_array().unwrap().iter();
     let seats = seats.filter(|seat| seat["type"] == medium);
     seats
@@ -63,28 +63,31 @@ async fn those_who_spoke_last_have_the_seats() {
     let mut viewer = world.viewer(json!({ "last_n": 2 })).await;
     assert_eq!(viewer.directions(), ["sendonly"; 4]);
     // Nobody has spoken: those who came first.
-    assert_eq!(seated(&viewer.told, "video"), [(0, Some(1)), (1, Some(2))]);
+    assert_eq!(seated(&viewer.event, "video"), [(0, Some(1)), (1, Some(2))]);
     assert_eq!(watched(&world, &viewer, &all), [1, 2]);
     assert_eq!(world.requested().speech.len(), 4);
 
     speaks(&world, &four).await;
-    let told = viewer.client.event().await;
+    let event = viewer.client.event().await;
     assert_eq!(
-        (&told["videoroom"], &told["dominant"]),
+        (&event["videoroom"], &event["dominant"]),
         (&json!("event"), &json!(4))
     );
-    assert_eq!(seated(&told, "audio"), [(1, Some(4))]);
-    assert_eq!(seated(&told, "video"), [(1, Some(4))]);
-    assert_eq!(told["seats"][0]["feed_mid"], "0");
+    assert_eq!(seated(&event, "audio"), [(1, Some(4))]);
+    assert_eq!(seated(&event, "video"), [(1, Some(4))]);
+    assert_eq!(event["seats"][0]["feed_mid"], "0");
     assert_eq!(watched(&world, &viewer, &all), [1, 4]);
 
     speaks(&world, &three).await;
-    let told = viewer.client.event().await;
-    assert_eq!(seated(&told, "video"), [(0, Some(3))]);
+    let event = viewer.client.event().await;
+    assert_eq!(seated(&event, "video"), [(0, Some(3))]);
     // Who sits already only gets the floor.
     speaks(&world, &four).await;
-    let told = viewer.client.event().await;
-    assert_eq!((&told["dominant"], &told["seats"]), (&json!(4), &json!([])));
+    let event = viewer.client.event().await;
+    assert_eq!(
+        (&event["dominant"], &event["seats"]),
+        (&json!(4), &json!([]))
+    );
     assert_eq!(watched(&world, &viewer, &all), [3, 4]);
     viewer.client.expect_silence().await;
 
@@ -108,13 +111,13 @@ async fn nobody_sees_itself_and_who_goes_leaves_its_seat_to_the_next() {
     let join = json!({ "last_n": 2, "private_id": joined["private_id"], "offer_audio": false });
     let mut viewer = world.viewer(join).await;
     assert_eq!(viewer.directions(), ["sendonly"; 2]);
-    assert_eq!(seated(&viewer.told, "video"), [(0, Some(2)), (1, Some(3))]);
+    assert_eq!(seated(&viewer.event, "video"), [(0, Some(2)), (1, Some(3))]);
     speaks(&world, &three).await;
     assert_eq!(viewer.client.event().await["dominant"], 3);
     let closed = Event::Closed(CloseReason::DtlsAlert);
     world.server.happen(two.peer, closed).await;
-    let told = viewer.client.event().await;
-    assert_eq!(seated(&told, "video"), [(0, Some(4))]);
+    let event = viewer.client.event().await;
+    assert_eq!(seated(&event, "video"), [(0, Some(4))]);
     viewer.client.expect_silence().await;
 }
 
@@ -126,9 +129,9 @@ async fn rooms_tell_of_the_dominant_speaker_if_they_are_asked_to() {
     one.client.event().await;
     assert_eq!(world.requested().speech.len(), 2);
     speaks(&world, &two).await;
-    let told = json!({ "videoroom": "event", "room": ROOM, "dominant": 2 });
-    assert_eq!(one.client.event().await, told);
-    assert_eq!(two.client.event().await, told);
+    let event = json!({ "videoroom": "event", "room": ROOM, "dominant": 2 });
+    assert_eq!(one.client.event().await, event);
+    assert_eq!(two.client.event().await, event);
     let (mut three, joined) = world.join(json!({ "id": 3 })).await;
     assert_eq!(joined["dominant"], 2);
     speaks(&world, &one).await;
@@ -175,7 +178,7 @@ async fn seats_are_beside_streams_of_ones_own_choice() {
     let _two = world.publisher(2, &AV).await;
     let join = json!({ "last_n": 1, "streams": [{ "feed": 2, "mid": "1" }] });
     let mut viewer = world.viewer(join).await;
-    let feeds: Vec<_> = viewer.told["streams"].as_array().unwrap().clone();
+    let feeds: Vec<_> = viewer.event["streams"].as_array().unwrap().clone();
     let feeds: Vec<_> = feeds
         .iter()
         .map(|s| (&s["mid"], &s["feed_id"], &s["seat"]))
@@ -220,9 +223,9 @@ async fn the_number_of_speakers_is_bounded() {
     // An empty room can be followed: seats wait.
     let mut viewer = world.viewer(json!({ "last_n": 1 })).await;
     let _one = world.publisher(1, &[Line::Audio]).await;
-    let told = viewer.client.event().await;
-    assert_eq!(seated(&told, "audio"), [(0, Some(1))]);
-    assert_eq!(seated(&told, "video"), []);
+    let event = viewer.client.event().await;
+    assert_eq!(seated(&event, "audio"), [(0, Some(1))]);
+    assert_eq!(seated(&event, "video"), []);
 }
 
 #[tokio::test]

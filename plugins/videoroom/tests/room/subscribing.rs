@@ -52,7 +52,7 @@ async fn a_subscriber_gets_an_offer_and_media_once_it_has_answered() {
                 "codec": if medium == "audio" { "opus" } else { "vp8" } })
     };
     assert_eq!(
-        viewer.told,
+        viewer.event,
         json!({ "videoroom": "attached", "room": ROOM,
                 "streams": [head("audio", "0"), head("video", "1")] })
     );
@@ -125,11 +125,11 @@ async fn the_old_form_names_one_publisher() {
         .await;
     let join = json!({ "feed": 1, "offer_audio": false, "use_msid": true });
     let viewer = world.joining_viewer(join).await;
-    assert_eq!(viewer.told["id"], 1);
-    assert_eq!(viewer.told["display"], "Al");
-    assert_eq!(viewer.told["warning"], "deprecated_api");
-    assert_eq!(viewer.told["streams"].as_array().unwrap().len(), 1);
-    assert_eq!(viewer.told["streams"][0]["type"], "video");
+    assert_eq!(viewer.event["id"], 1);
+    assert_eq!(viewer.event["display"], "Al");
+    assert_eq!(viewer.event["warning"], "deprecated_api");
+    assert_eq!(viewer.event["streams"].as_array().unwrap().len(), 1);
+    assert_eq!(viewer.event["streams"][0]["type"], "video");
     assert!(viewer.offer.contains("a=msid:1 0\r\n"), "{}", viewer.offer);
 }
 
@@ -241,7 +241,7 @@ async fn the_older_form_leaves_out_what_is_not_wanted() {
         let viewer = world
             .joining_viewer(json!({ "feed": 1, left_out: false }))
             .await;
-        let streams = viewer.told["streams"].as_array().unwrap().iter();
+        let streams = viewer.event["streams"].as_array().unwrap().iter();
         let kinds: Vec<_> = streams.map(|s| s["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, expected);
     }
@@ -272,9 +272,9 @@ async fn layers_are_chosen_and_told() {
         reason: BOUND,
     };
     world.server.happen(viewer.peer, relayed).await;
-    let told = |name: &str, value: u8| json!({ "videoroom": "event", "room": ROOM, "mid": "1", name: value });
+    let event = |name: &str, value: u8| json!({ "videoroom": "event", "room": ROOM, "mid": "1", name: value });
     for (name, value) in [("substream", 1), ("temporal", 2)] {
-        let mut why = told(name, value);
+        let mut why = event(name, value);
         why["reason"] = "client-bound".into();
         assert_eq!(viewer.client.event().await, why);
     }
@@ -287,7 +287,7 @@ async fn layers_are_chosen_and_told() {
     // Without a change there is nothing that would tell it.
     let same = json!({ "request": "configure", "mid": "1", "substream": 1, "temporal": 0 });
     viewer.client.message(same, None).await;
-    let mut why = told("substream", 1);
+    let mut why = event("substream", 1);
     why["reason"] = "client-bound".into();
     assert_eq!(viewer.client.event().await, why);
     assert_eq!(viewer.client.event().await["configured"], "ok");
@@ -356,7 +356,7 @@ async fn data_goes_to_subscribers_with_the_publishers_id_as_label() {
     al.client.event().await;
     let want = json!({ "streams": [{ "feed": 1, "mid": "1" }] });
     let mut viewer = world.viewer(want).await;
-    assert_eq!(viewer.told["streams"][0]["source_ids"], json!([1]));
+    assert_eq!(viewer.event["streams"][0]["source_ids"], json!([1]));
     let more = json!({ "request": "subscribe", "streams": [{ "feed": 2, "mid": "1" }] });
     // One m-line carries the data of all: there is nothing to offer.
     let updated = ask(&mut viewer.client, more).await;

@@ -31,12 +31,12 @@ async fn all_are_told_who_talks() {
     let listened: Vec<_> = world.requested().talk.into_iter().collect();
     assert_eq!(listened, [(heard, detection)]);
     world.server.happen(al.peer, talking(true)).await;
-    let told = |what: &str| {
+    let event = |what: &str| {
         json!({ "videoroom": what, "room": ROOM, "id": 1, "mindex": 0, "mid": "0",
                 "audio-level-dBov-avg": 12.5 })
     };
-    assert_eq!(al.client.event().await, told("talking"));
-    assert_eq!(bo.event().await, told("talking"));
+    assert_eq!(al.client.event().await, event("talking"));
+    assert_eq!(bo.event().await, event("talking"));
     let (mut cy, joined) = world.join(json!({ "id": 3 })).await;
     assert_eq!(joined["publishers"][0]["talking"], true);
     assert_eq!(joined["publishers"][0]["streams"][0]["talking"], true);
@@ -44,7 +44,7 @@ async fn all_are_told_who_talks() {
     assert_eq!(state["streams"][0]["audio-level-dBov"], 12.5);
     world.server.happen(al.peer, talking(false)).await;
     for client in [&mut al.client, &mut bo, &mut cy] {
-        assert_eq!(client.event().await, told("stopped-talking"));
+        assert_eq!(client.event().await, event("stopped-talking"));
     }
 }
 

@@ -15,8 +15,8 @@ async fn watch(world: &World, members: Value, lines: &[Line]) -> Viewer {
     client
         .message(request, Some(jsep("offer", "whep", lines)))
         .await;
-    let (told, answer) = client.event_with_jsep().await;
-    assert_eq!(told["videoroom"], "attached", "{told}");
+    let (event, answer) = client.event_with_jsep().await;
+    assert_eq!(event["videoroom"], "attached", "{event}");
     let answer = answer.unwrap();
     assert_eq!(answer["type"], "answer");
     let peer = *world.server.peers().last().unwrap();
@@ -25,14 +25,14 @@ async fn watch(world: &World, members: Value, lines: &[Line]) -> Viewer {
     Viewer {
         client,
         peer,
-        told,
+        event,
         offer: answer["sdp"].as_str().unwrap().to_owned(),
     }
 }
 
 /// Who is seated, as (m-line of the viewer, publisher).
-fn seated(told: &Value) -> Vec<(String, Option<u64>)> {
-    let seats = told.get("seats").unwrap_or(&told["streams"]);
+fn seated(event: &Value) -> Vec<(String, Option<u64>)> {
+    let seats = event.get("seats").unwrap_or(&event["streams"]);
     let seats = seats.as_array().unwrap().iter();
     seats
         .map(|seat| {
@@ -76,7 +76,7 @@ async fn a_feed_is_watched_by_the_viewers_offer_and_comes_back_by_itself() {
         "{}",
         viewer.offer
     );
-    assert_eq!(viewer.told["streams"][0]["codec"], "h264");
+    assert_eq!(viewer.event["streams"][0]["codec"], "h264");
     let route = |from: &str, to: &str| (al.peer, from.to_owned(), to.to_owned(), true);
     assert_eq!(world.routes(&viewer), [route("1", "0"), route("0", "1")]);
 
@@ -111,14 +111,14 @@ async fn a_room_is_watched_as_far_as_the_offer_has_m_lines() {
     // Nobody is there, but the m-lines are.
     assert_eq!(directions(&viewer.offer), ["sendonly"; 3]);
     assert_eq!(
-        seated(&viewer.told),
+        seated(&viewer.event),
         seats(&[("0", None), ("1", None), ("2", None)])
     );
     let mut al = world.publisher(1, &AV).await;
-    let told = viewer.client.event().await;
-    assert_eq!(seated(&told), seats(&[("0", Some(1)), ("1", Some(1))]));
+    let event = viewer.client.event().await;
+    assert_eq!(seated(&event), seats(&[("0", Some(1)), ("1", Some(1))]));
     assert_eq!(
-        (&told["videoroom"], &told["room"]),
+        (&event["videoroom"], &event["room"]),
         (&json!("event"), &json!(ROOM))
     );
     let bo = world.publisher(2, &AV).await;
@@ -153,14 +153,14 @@ async fn without_an_offer_the_viewer_gets_ours() {
         merge(&mut request, members);
         let mut client = world.attach().await;
         client.message(request, None).await;
-        let (told, offer) = client.event_with_jsep().await;
+        let (event, offer) = client.event_with_jsep().await;
         let offer = offer.unwrap()["sdp"].as_str().unwrap().to_owned();
-        assert_eq!(directions(&offer), vec!["sendonly"; lines], "{told}");
+        assert_eq!(directions(&offer), vec!["sendonly"; lines], "{event}");
         let peer = *world.server.peers().last().unwrap();
         let mut viewer = Viewer {
             client,
             peer,
-            told,
+            event,
             offer,
         };
         viewer.start().await;
@@ -211,8 +211,8 @@ async fn what_is_encrypted_is_for_those_who_say_that_they_can_decrypt_it() {
         request["e2ee"] = json!(true);
         let mut able = world.attach().await;
         able.message(request, Some(offer)).await;
-        let (told, answer) = able.event_with_jsep().await;
-        assert_eq!(told["streams"][0]["feed_id"], 1, "{told}");
+        let (event, answer) = able.event_with_jsep().await;
+        assert_eq!(event["streams"][0]["feed_id"], 1, "{event}");
         assert_eq!(answer.unwrap()["e2ee"], true);
     }
 }
@@ -229,8 +229,8 @@ async fn the_secret_opens_what_pin_and_token_would() {
         (json!({ "secret": "no", "pin": "1234" }), "event"),
         (json!({ "secret": "no" }), "event"),
     ] {
-        let (_, told) = world.join(shown.clone()).await;
-        assert_eq!(told["videoroom"], outcome, "{shown}");
+        let (_, event) = world.join(shown.clone()).await;
+        assert_eq!(event["videoroom"], outcome, "{shown}");
     }
     let mut viewer = watch(&world, json!({ "secret": "s3" }), &AV).await;
     viewer.client.expect_silence().await;
@@ -245,8 +245,8 @@ async fn the_secret_stands_for_a_private_id_too() {
         for (secret, outcome) in [("no", "event"), ("s3", "attached")] {
             let mut request = request.clone();
             merge(&mut request, json!({ "room": ROOM, "secret": secret }));
-            let told = ask(&mut world.attach().await, request.clone()).await;
-            assert_eq!(told["videoroom"], outcome, "{request}");
+            let event = ask(&mut world.attach().await, request.clone()).await;
+            assert_eq!(event["videoroom"], outcome, "{request}");
         }
     }
 }

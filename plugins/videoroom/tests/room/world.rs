@@ -34,7 +34,7 @@ pub struct Viewer {
     pub client: TestClient,
     pub peer: PeerId,
     /// The last event with an offer.
-    pub told: Value,
+    pub event: Value,
     /// The last offer.
     pub offer: String,
 }
@@ -133,12 +133,12 @@ impl World {
         let mut join = json!({ "request": "join", "room": ROOM, "ptype": "subscriber" });
         merge(&mut join, members);
         client.message(join, None).await;
-        let (told, offer) = client.event_with_jsep().await;
-        assert_eq!(told["videoroom"], "attached", "{told}");
+        let (event, offer) = client.event_with_jsep().await;
+        assert_eq!(event["videoroom"], "attached", "{event}");
         Viewer {
             client,
             peer: *self.server.peers().last().unwrap(),
-            told,
+            event,
             offer: offer.unwrap()["sdp"].as_str().unwrap().to_owned(),
         }
     }
@@ -202,12 +202,12 @@ impl Viewer {
 
     /// The next event, which has to come with an offer.
     pub async fn offered(&mut self) -> Value {
-        let (told, offer) = self.client.event_with_jsep().await;
-        let offer = offer.unwrap_or_else(|| panic!("no offer with {told}"));
+        let (event, offer) = self.client.event_with_jsep().await;
+        let offer = offer.unwrap_or_else(|| panic!("no offer with {event}"));
         assert_eq!(offer["type"], "offer");
         self.offer = offer["sdp"].as_str().unwrap().to_owned();
-        self.told = told.clone();
-        told
+        self.event = event.clone();
+        event
     }
 
     /// Sends a request whose answer comes with an offer.
