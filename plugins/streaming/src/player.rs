@@ -33,7 +33,7 @@ const WORTHWHILE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Player {
     task: AbortHandle,
-    /// Where it is to go on; of several wishes the last one holds.
+    /// Where it is to go on; of several requests the last one holds.
     position: watch::Sender<Duration>,
     /// It stands still.
     held: watch::Sender<bool>,
@@ -43,17 +43,17 @@ impl Player {
     /// Plays `file`, the packets of each track into the feed at its index. The name is for the log.
     pub(crate) fn start(file: MediaFile, feeds: Vec<PacketFeed>, name: &str) -> Self {
         let name = name.to_owned();
-        Self::spawn(async move |wishes| play(file, &feeds, &name, wishes).await)
+        Self::spawn(async move |requests| play(file, &feeds, &name, requests).await)
     }
 
     /// Opens the file first, away from here: for one that was opened before.
     pub(crate) fn open(path: PathBuf, options: OpenOptions, feeds: Vec<PacketFeed>) -> Self {
-        Self::spawn(async move |wishes| {
+        Self::spawn(async move |requests| {
             let name = path.display().to_string();
             let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
             match flatten(opened) {
                 Ok(file) if file.tracks().len() == feeds.len() => {
-                    play(file, &feeds, &name, wishes).await;
+                    play(file, &feeds, &name, requests).await;
                 }
                 Ok(_) => warn!(file = name, "the file has other tracks than before"),
                 Err(error) => warn!(file = name, %error, "cannot play"),
@@ -72,15 +72,15 @@ impl Player {
             .send_if_modified(|held| std::mem::replace(held, hold) != hold);
     }
 
-    fn spawn<P>(playing: impl FnOnce(Wishes) -> P) -> Self
+    fn spawn<P>(playing: impl FnOnce(Requests) -> P) -> Self
     where
         P: Future<Output = ()> + Send + 'static,
     {
         let (position, seeks) = watch::channel(Duration::ZERO);
         let (held, holds) = watch::channel(false);
-        let wishes = Wishes { seeks, holds };
+        let requests = Requests { seeks, holds };
         Self {
-            task: tokio::spawn(playing(wishes)).abort_handle(),
+            task: tokio::spawn(playing(requests)).abort_handle(),
             position,
             held,
         }
@@ -94,7 +94,7 @@ impl Drop for Player {
 }
 
 /// What is wanted of a player.
-struct Wishes {
+struct Requests {
     seeks: watch::Receiver<Duration>,
     holds: watch::Receiver<bool>,
 }
@@ -107,7 +107,7 @@ enum Turn {
     Over,
 }
 
-impl Wishes {
+impl Requests {
     /// Waits until the file's time `at` is due, which is as much later as the file is held.
     async fn turn(&mut self, clock: &mut Clock, at: Duration) -> Turn {
         loop {
@@ -134,7 +134,7 @@ impl Wishes {
 }
 
 /// Plays until the file or its viewers end.
-async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str, mut wishes: Wishes) {
+async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str, mut requests: Requests) {
     let rates = file.tracks().iter().map(|track| track.codec.clock_rate());
     // When the next report is due, of each track.
     let mut reports: Vec<_> = rates.map(|rate| (rate, Duration::ZERO)).collect();
@@ -153,7 +153,7 @@ async fn play(file: MediaFile, feeds: &[PacketFeed], name: &str, mut wishes: Wis
             warn!(file = name, %error, again = !ends, "cannot be played any further");
         }
         for packet in &batch.packets {
-            match wishes.turn(&mut clock, packet.at).await {
+            match requests.turn(&mut clock, packet.at).await {
                 Turn::Packet => {}
                 Turn::Seek(position) => {
                     // What was read ahead is dropped.

@@ -4,7 +4,7 @@ use portunus_core::media::Layer;
 use portunus_core::{FieldError, Fields, Message, Mid, Object};
 use serde_json::{Map, Value, json};
 
-use super::subscription::{LayerWish, Subscription};
+use super::subscription::{LayerRequest, Subscription};
 use super::{Answered, Session, Viewer, Watching};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
@@ -15,7 +15,7 @@ struct Change {
     /// None: all streams.
     mid: Option<String>,
     send: Option<bool>,
-    layers: LayerWish,
+    layers: LayerRequest,
     min_delay: Option<i64>,
     max_delay: Option<i64>,
 }
@@ -26,7 +26,7 @@ impl Change {
         Ok(Change {
             mid: fields.string("mid")?.map(str::to_owned),
             send: fields.boolean("send")?,
-            layers: LayerWish::read(fields)?,
+            layers: LayerRequest::read(fields)?,
             min_delay: fields.integer("min_delay")?,
             max_delay: fields.integer("max_delay")?,
         })
@@ -89,9 +89,9 @@ impl Viewer {
 }
 
 impl Watching {
-    /// Applies a change; gives what the client is told at once, as there will be no event for a layer that it has.
+    /// Applies a change; gives what the client is events at once, as there will be no event for a layer that it has.
     fn change(&mut self, change: &Change) -> Vec<Value> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         let mountpoint = &self.mountpoint;
         for subscription in &mut self.subscriptions {
             if !change.concerns(subscription, mountpoint) {
@@ -102,14 +102,18 @@ impl Watching {
             if subscription.kind == MediaKind::Video && mountpoint.has_playout_delay() {
                 subscription.delay.set(change.min_delay, change.max_delay);
             }
-            told.extend(in_place(subscription, change.layers, mountpoint));
+            events.extend(in_place(subscription, change.layers, mountpoint));
         }
-        told
+        events
     }
 }
 
 /// The events for layers that are asked for and relayed already.
-fn in_place(subscription: &Subscription, wish: LayerWish, mountpoint: &Mountpoint) -> Vec<Value> {
+fn in_place(
+    subscription: &Subscription,
+    request: LayerRequest,
+    mountpoint: &Mountpoint,
+) -> Vec<Value> {
     let Some(stream) = subscription.stream_of(mountpoint) else {
         return Vec::new();
     };
@@ -123,10 +127,10 @@ fn in_place(subscription: &Subscription, wish: LayerWish, mountpoint: &Mountpoin
         (live.simulcast, live.svc)
     };
     let candidates = [
-        ("substream", simulcast, wish.substream, substream),
-        ("temporal", simulcast, wish.temporal, temporal),
-        ("spatial_layer", svc, wish.spatial_layer, spatial),
-        ("temporal_layer", svc, wish.temporal_layer, temporal),
+        ("substream", simulcast, request.substream, substream),
+        ("temporal", simulcast, request.temporal, temporal),
+        ("spatial_layer", svc, request.spatial_layer, spatial),
+        ("temporal_layer", svc, request.temporal_layer, temporal),
     ];
     candidates
         .into_iter()

@@ -29,7 +29,7 @@ use crate::refusal::Refusal;
 use publish::Publishing;
 use subscription::Subscription;
 use turn::Turn;
-use watch::Wish;
+use watch::RequestedStreams;
 
 /// Tells the handles of the plugin apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ struct Watching {
     /// Where that is to begin.
     begins_at: Option<Duration>,
     /// The streams that were asked for.
-    wish: Wish,
+    requested: RequestedStreams,
     /// Whether an offer of ours can be made when the streams change: with WHEP it cannot, nor where the client offers.
     renewable: bool,
     /// The offer of ours that waits for its answer.

@@ -269,9 +269,9 @@ fn answer_line(offered: &Media, stream: &Stream) -> Option<Media> {
         extensions: ExtensionKind::ALL.to_vec(),
         ..AnswerOptions::default()
     };
-    for wish in [&mut options.audio, &mut options.video] {
-        wish.codecs.clone_from(&codecs);
-        wish.direction = Direction::RecvOnly;
+    for media in [&mut options.audio, &mut options.video] {
+        media.codecs.clone_from(&codecs);
+        media.direction = Direction::RecvOnly;
     }
     let mut flags = Description::default();
     flags.media.push(offered.clone());

@@ -79,7 +79,7 @@ impl Watching {
         if self.renewable {
             let outdated = streams().any(|(index, stream)| match taken(index) {
                 Some(taken) => taken.is_outdated(stream),
-                None => stream.is_offerable() && self.wish.wants(stream),
+                None => stream.is_offerable() && self.requested.includes(stream),
             });
             return if outdated { Need::Offer } else { Need::Nothing };
         }
@@ -106,8 +106,8 @@ impl Watching {
         &mut self,
         handle: &Handle,
     ) -> Result<portunus_core::LocalJsep, crate::refusal::Refusal> {
-        let wish = self.wish.clone();
-        self.choose(&wish)?;
+        let requested = self.requested.clone();
+        self.choose(&requested)?;
         self.disconnect_unwanted(handle);
         self.connect(handle);
         let offer = handle.offer(self.offer(), false)?;

@@ -61,7 +61,7 @@ impl Default for Layers {
 
 /// The members of a request that choose layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct LayerWish {
+pub(super) struct LayerRequest {
     pub(super) substream: Option<u8>,
     pub(super) temporal: Option<u8>,
     fallback: Option<u64>,
@@ -69,9 +69,9 @@ pub(super) struct LayerWish {
     pub(super) temporal_layer: Option<u8>,
 }
 
-impl LayerWish {
+impl LayerRequest {
     pub(super) fn read(fields: Fields<'_>) -> Result<Self, FieldError> {
-        Ok(LayerWish {
+        Ok(LayerRequest {
             substream: fields.layer("substream")?,
             temporal: fields.layer("temporal")?,
             fallback: fields.positive("fallback")?,

@@ -62,7 +62,7 @@ impl Watching {
     /// Takes the streams of `target`, which [`Watching::fits`], by their places. What they differ in counts as agreed
     /// on, and what else `target` has as not wanted: nothing is negotiated.
     fn move_to(&mut self, target: Arc<Mountpoint>) {
-        self.wish = self.wish.by_place(&self.mountpoint, &target);
+        self.requested = self.requested.by_place(&self.mountpoint, &target);
         for subscription in &mut self.subscriptions {
             if subscription.wanted {
                 let stream = subscription.stream_of(&target);

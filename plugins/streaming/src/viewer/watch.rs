@@ -7,7 +7,7 @@ use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, JsepKind, Mid};
 use serde_json::{Value, json};
 
-use super::subscription::{LayerWish, Subscription};
+use super::subscription::{LayerRequest, Subscription};
 use super::{Answered, Offering, Phase, Session, Viewer, Watching};
 use crate::id::MountpointId;
 use crate::mountpoint::{Mountpoint, Stream};
@@ -17,26 +17,26 @@ use crate::spec::MediaKind;
 
 /// The members of `watch`, but for the id and the pin.
 struct Watch {
-    asked: Asked,
+    asked: StreamRequest,
     restart: bool,
-    layers: LayerWish,
+    layers: LayerRequest,
     renegotiate: bool,
 }
 
-/// Which streams a viewer wants.
+/// Which streams a viewer has requested.
 #[derive(Debug, Clone)]
-pub(super) struct Wish {
+pub(super) struct RequestedStreams {
     /// Their names; none: all.
     mids: Option<Vec<Mid>>,
     kinds: Vec<MediaKind>,
 }
 
-impl Wish {
+impl RequestedStreams {
     const KINDS: [MediaKind; 3] = [MediaKind::Audio, MediaKind::Video, MediaKind::Data];
 
     /// Whatever there is.
     fn all() -> Self {
-        Wish {
+        RequestedStreams {
             mids: None,
             kinds: Self::KINDS.to_vec(),
         }
@@ -44,13 +44,13 @@ impl Wish {
 
     /// These streams, and no others.
     pub(super) fn only(mids: Vec<Mid>) -> Self {
-        Wish {
+        RequestedStreams {
             mids: Some(mids),
             ..Self::all()
         }
     }
 
-    pub(super) fn wants(&self, stream: &Stream) -> bool {
+    pub(super) fn includes(&self, stream: &Stream) -> bool {
         let mut mids = self.mids.iter();
         let named = mids.all(|mids| mids.contains(&stream.mid()));
         named && self.kinds.contains(&stream.kind())
@@ -59,19 +59,19 @@ impl Wish {
     /// What of `other` stands where the streams of `mountpoint` do that are wanted.
     pub(super) fn by_place(&self, mountpoint: &Mountpoint, other: &Mountpoint) -> Self {
         let pairs = mountpoint.streams.iter().zip(&other.streams);
-        let wanted = pairs.filter(|(stream, _)| self.wants(stream));
+        let wanted = pairs.filter(|(stream, _)| self.includes(stream));
         Self::only(wanted.map(|(_, other)| other.mid()).collect())
     }
 }
 
 /// What a request says of the streams that are wanted.
-struct Asked {
+struct StreamRequest {
     /// An empty list stands for all.
     mids: Option<Vec<Mid>>,
     kinds: [Option<bool>; 3],
 }
 
-impl Asked {
+impl StreamRequest {
     fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let mids = match fields.0.get("media") {
             None => None,
@@ -87,7 +87,7 @@ impl Asked {
             }
             Some(_) => return Err(wrong_list("media")),
         };
-        Ok(Asked {
+        Ok(StreamRequest {
             mids,
             kinds: [
                 fields.boolean("offer_audio")?,
@@ -97,28 +97,28 @@ impl Asked {
         })
     }
 
-    /// The wish after `last`, which stays as far as nothing is said. A list is a wish of its own.
-    fn after(&self, last: &Wish) -> Wish {
-        let mut wish = match &self.mids {
+    /// What is requested after `last`, which stays as far as nothing is said. A list stands for itself.
+    fn after(&self, last: &RequestedStreams) -> RequestedStreams {
+        let mut requested = match &self.mids {
             None => last.clone(),
-            Some(mids) if mids.is_empty() => Wish::all(),
-            Some(mids) => Wish::only(mids.clone()),
+            Some(mids) if mids.is_empty() => RequestedStreams::all(),
+            Some(mids) => RequestedStreams::only(mids.clone()),
         };
-        for (kind, asked) in Wish::KINDS.into_iter().zip(self.kinds) {
-            let wanted = asked.unwrap_or(wish.kinds.contains(&kind));
-            wish.kinds.retain(|known| *known != kind);
-            wish.kinds.extend(wanted.then_some(kind));
+        for (kind, asked) in RequestedStreams::KINDS.into_iter().zip(self.kinds) {
+            let wanted = asked.unwrap_or(requested.kinds.contains(&kind));
+            requested.kinds.retain(|known| *known != kind);
+            requested.kinds.extend(wanted.then_some(kind));
         }
-        wish
+        requested
     }
 }
 
 impl Watch {
     fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         Ok(Watch {
-            asked: Asked::read(fields)?,
+            asked: StreamRequest::read(fields)?,
             restart: fields.boolean("restart")?.unwrap_or(false),
-            layers: LayerWish::read(fields)?,
+            layers: LayerRequest::read(fields)?,
             renegotiate: fields.boolean("renegotiate")?.unwrap_or(true),
         })
     }
@@ -172,8 +172,8 @@ impl Viewer {
                 if watching.phase != Phase::Up {
                     return Err(Refusal::State("The PeerConnection is not up yet"));
                 }
-                let wish = watch.asked.after(&watching.wish);
-                watching.choose(&wish)?;
+                let requested = watch.asked.after(&watching.requested);
+                watching.choose(&requested)?;
                 if !watch.restart {
                     watching.set_layers(watch.layers);
                 }
@@ -193,11 +193,13 @@ impl Viewer {
             Session::Idle => {
                 let mut watching = Watching::new(mountpoint.clone());
                 watching.renewable = watch.renegotiate;
-                let wish = watch.asked.after(&watching.wish);
-                if !watch.renegotiate && mountpoint.awaits_codec(|stream| wish.wants(stream)) {
+                let requested = watch.asked.after(&watching.requested);
+                if !watch.renegotiate
+                    && mountpoint.awaits_codec(|stream| requested.includes(stream))
+                {
                     return Err(no_media_yet());
                 }
-                watching.choose(&wish)?;
+                watching.choose(&requested)?;
                 watching.set_layers(watch.layers);
                 let offer = self.handle.offer(watching.offer(), false)?;
                 let offering = Offering::Preparing;
@@ -290,7 +292,7 @@ impl Watching {
             paused: false,
             playing: None,
             begins_at: None,
-            wish: Wish::all(),
+            requested: RequestedStreams::all(),
             renewable: false,
             offering: None,
         }
@@ -302,19 +304,19 @@ impl Watching {
 
     /// Takes the streams that are asked for, in the mountpoint's order; those that were taken before keep their
     /// m-lines.
-    pub(super) fn choose(&mut self, wish: &Wish) -> Result<(), Refusal> {
+    pub(super) fn choose(&mut self, requested: &RequestedStreams) -> Result<(), Refusal> {
         let chosen: Vec<usize> = self
             .mountpoint
             .streams
             .iter()
             .enumerate()
-            .filter(|(_, stream)| stream.is_offerable() && wish.wants(stream))
+            .filter(|(_, stream)| stream.is_offerable() && requested.includes(stream))
             .map(|(index, _)| index)
             .collect();
         if chosen.is_empty() {
             return Err(nothing_left());
         }
-        self.wish = wish.clone();
+        self.requested = requested.clone();
         for subscription in &mut self.subscriptions {
             let stream = subscription.stream;
             subscription.wanted = stream.is_some_and(|stream| chosen.contains(&stream));
@@ -349,9 +351,9 @@ impl Watching {
         free.next().unwrap_or(mid)
     }
 
-    pub(super) fn set_layers(&mut self, wish: LayerWish) {
+    pub(super) fn set_layers(&mut self, request: LayerRequest) {
         for subscription in &mut self.subscriptions {
-            wish.apply(&mut subscription.layers);
+            request.apply(&mut subscription.layers);
         }
     }
 

@@ -7,8 +7,8 @@ use portunus_core::{ExtensionKind, Jsep};
 use serde_json::json;
 
 use super::renew::Format;
-use super::subscription::{LayerWish, Subscription};
-use super::watch::{Wish, no_media_yet};
+use super::subscription::{LayerRequest, Subscription};
+use super::watch::{RequestedStreams, no_media_yet};
 use super::{Answered, Phase, Session, Viewer, Watching};
 use crate::mountpoint::{Live, Mountpoint, Stream};
 use crate::refusal::Refusal;
@@ -19,7 +19,7 @@ impl Viewer {
         self: &Arc<Self>,
         mountpoint: Arc<Mountpoint>,
         jsep: &Jsep,
-        layers: LayerWish,
+        layers: LayerRequest,
     ) -> Answered {
         let mut session = self.session();
         match &mut *session {
@@ -79,7 +79,7 @@ impl Watching {
         }
         let wanted = self.subscriptions.iter().filter(|s| s.wanted);
         let streams = wanted.filter_map(|s| s.stream_of(&self.mountpoint));
-        self.wish = Wish::only(streams.map(Stream::mid).collect());
+        self.requested = RequestedStreams::only(streams.map(Stream::mid).collect());
     }
 }
 
@@ -175,10 +175,10 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         StreamCodec::Red => (CodecName::Opus, true),
     };
     let spec = live.codec?.spec(live.pt, live.fmtp.as_deref());
-    for wish in [&mut options.audio, &mut options.video] {
-        wish.only(codec);
-        wish.direction = Direction::SendOnly;
-        wish.red = red;
+    for media in [&mut options.audio, &mut options.video] {
+        media.only(codec);
+        media.direction = Direction::SendOnly;
+        media.red = red;
     }
     options.video.profile = match codec {
         CodecName::H264 => spec.parameter("profile-level-id").map(str::to_owned),
