@@ -39,11 +39,23 @@ pub struct Refusal {
     pub transaction: Option<String>,
 }
 
+/// The text of a request as JSON; what is wrong if it is none. As Janus has it, a text is an object or an array: a bare number,
+/// string, boolean or `null` is no JSON.
+pub fn parse_json(text: &[u8]) -> Result<Value, String> {
+    let value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    match value {
+        Value::Object(_) | Value::Array(_) => Ok(value),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err("an object is expected".to_owned())
+        }
+    }
+}
+
 impl Request {
     /// Parses `message`. With `string_ids`, ids may be strings of digits too.
     pub fn parse(message: &[u8], string_ids: bool) -> Result<Request, Refusal> {
-        let message = serde_json::from_slice(message).map_err(|error| Refusal {
-            error: ApiError::InvalidJson(format!("Invalid Janus API request - {error}")),
+        let message = parse_json(message).map_err(|wrong| Refusal {
+            error: ApiError::InvalidJson(format!("Invalid Janus API request - {wrong}")),
             session: None,
             transaction: None,
         })?;
@@ -54,7 +66,7 @@ impl Request {
     pub fn from_value(message: Value, string_ids: bool) -> Result<Request, Refusal> {
         let mut members = match message {
             Value::Object(members) => members,
-            // A client that sends anything else is told what an empty object lacks.
+            // A client that sends an array is told what an empty object lacks, as by Janus.
             _ => Map::new(),
         };
         if members.get("handle_id").is_some_and(Value::is_null) {

@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::Response;
+use portunus_core::request::parse_json;
 use portunus_core::{ApiError, Client, Credentials, Requester};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -149,8 +150,8 @@ fn message(body: &[u8], path: Path<'_>) -> Result<Value, ApiError> {
     if body.is_empty() {
         return Err(ApiError::InvalidJson("Request payload missing".into()));
     }
-    let mut message: Value = serde_json::from_slice(body)
-        .map_err(|error| ApiError::InvalidJson(format!("JSON error: {error}")))?;
+    let mut message =
+        parse_json(body).map_err(|wrong| ApiError::InvalidJson(format!("JSON error: {wrong}")))?;
     let members = message
         .as_object_mut()
         .ok_or(ApiError::InvalidJsonObject("JSON error: not an object"))?;

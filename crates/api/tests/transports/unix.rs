@@ -90,8 +90,12 @@ async fn what_is_malformed_or_too_large_is_answered_with_an_error() {
     for kind in KINDS {
         let (server, folder) = start(kind, 10).await;
         let client = Client::connect(kind, folder.path(), "one").await;
-        client.send(b"nonsense").await;
-        assert_eq!(error(&client.receive().await), 454);
+        for text in ["nonsense", "5", "\"create\"", "null", "true"] {
+            client.send(text.as_bytes()).await;
+            assert_eq!(error(&client.receive().await), 454, "{text}");
+        }
+        client.send(b"[]").await;
+        assert_eq!(error(&client.receive().await), 456);
         client.send(&[b' '; 2_001]).await;
         assert_eq!(error(&client.receive().await), 454);
         assert_eq!(server.transports.counters().refused.value(), 1);

@@ -92,6 +92,11 @@ async fn malformed_messages_are_answered_and_the_connection_stays() {
         ("{", 454),
         ("nonsense", 454),
         (&*"[".repeat(100_000), 454),
+        ("5", 454),
+        ("\"create\"", 454),
+        ("null", 454),
+        ("true", 454),
+        ("[]", 456),
         ("{\"janus\":\"ping\"}", 456),
         ("{\"janus\":1,\"transaction\":\"t\"}", 467),
     ] {

@@ -252,7 +252,9 @@ async fn every_error_has_its_code_and_text() {
 #[tokio::test]
 async fn what_is_not_json_is_refused() {
     let mut client = World::new().connect();
-    for text in ["", "{", "\u{0}", "{\"janus\":\"ping\",}", "nonsense"] {
+    let bare = ["5", "-1.5", "\"ping\"", "null", "true"];
+    let broken = ["", "{", "\u{0}", "{\"janus\":\"ping\",}", "nonsense"];
+    for text in broken.into_iter().chain(bare) {
         let reply = client.ask_raw(text).await;
         assert_eq!(reply["error"]["code"], 454, "{text:?}");
         let reason = reply["error"]["reason"].as_str().unwrap();
