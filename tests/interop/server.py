@@ -49,6 +49,11 @@ class Server:
         """The address of the Janus API over HTTP."""
         return self.addresses["http"]
 
+    @property
+    def ws(self) -> str:
+        """The address of the Janus API over WebSocket."""
+        return self.addresses["ws"]
+
 
 class Janus:
     """Debian's Janus, with nothing but its video room, over HTTP."""

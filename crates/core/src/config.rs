@@ -40,6 +40,9 @@ pub struct CoreConfig {
     pub max_text: usize,
     /// Session and handle ids are strings in JSON.
     pub string_ids: bool,
+    /// Milliseconds between an ack and the event that answers the same request, by transports that push both to the client;
+    /// 0: none.
+    pub ack_pause_ms: u32,
     /// Our candidates are sent one by one as events instead of in the description.
     pub full_trickle: bool,
     /// Which of the offered rids is the best encoding, unless the offer's `rid_order` says it.
@@ -74,6 +77,7 @@ impl Default for CoreConfig {
             request_burst: 5_000,
             max_text: 4_096,
             string_ids: false,
+            ack_pause_ms: 1,
             full_trickle: false,
             rid_order: RidOrder::default(),
             opaqueid_in_api: false,
@@ -98,11 +102,16 @@ impl Configuration for CoreConfig {
         );
         section.range("request_burst", core.request_burst, 1..=1_000_000);
         section.range("max_text", core.max_text, 64..=64 << 20);
+        section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
         core
     }
 }
 
 impl CoreConfig {
+    pub(crate) fn ack_pause(&self) -> Duration {
+        Duration::from_millis(self.ack_pause_ms.into())
+    }
+
     /// Whether a client that shows these is let in.
     pub(crate) fn admits(&self, api_secret: Option<&str>, token: Option<&str>) -> bool {
         let open = self.api_secret.is_none() && !self.token_auth;

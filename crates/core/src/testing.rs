@@ -19,7 +19,8 @@ use tokio::time::timeout;
 
 use crate::{Client, CoreConfig, Gateway, Outbox, Plugin, Requester, ServerFacts};
 
-/// A gateway with plugins under test.
+/// A gateway with plugins under test. Answers follow their acks at once, so that silence can be told at once; but see
+/// [`TestServer::pausing`].
 #[derive(Debug)]
 pub struct TestServer {
     /// The gateway.
@@ -76,12 +77,25 @@ impl TestServer {
 
     /// A server that was started with `facts`.
     pub fn knowing(facts: ServerFacts, config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
-        let (media, events, news) = MediaPlane::detached();
-        let gateway = Gateway::new(config, media.clone(), news, plugins, facts);
+        let (media, sender, events) = MediaPlane::detached();
+        let config = without_pause(config);
+        let gateway = Gateway::new(config, media.clone(), events, plugins, facts);
         TestServer {
             gateway,
             media,
-            events,
+            events: sender,
+        }
+    }
+
+    /// A server with the pause that `config` has between an ack and its answer.
+    pub fn pausing(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        let (media, sender, events) = MediaPlane::detached();
+        let facts = ServerFacts::default();
+        let gateway = Gateway::new(config, media.clone(), events, plugins, facts);
+        TestServer {
+            gateway,
+            media,
+            events: sender,
         }
     }
 
@@ -96,6 +110,7 @@ impl TestServer {
             recorder,
             ..ServerFacts::default()
         };
+        let config = without_pause(config);
         let gateway = Gateway::new(config, media.clone(), events, plugins, facts);
         TestServer {
             gateway,
@@ -158,6 +173,13 @@ impl TestServer {
     pub async fn happen(&self, peer: PeerId, event: Event) {
         let sent = self.events.send(PeerEvent::new(peer, event)).await;
         sent.expect("the gateway takes events");
+    }
+}
+
+fn without_pause(config: CoreConfig) -> CoreConfig {
+    CoreConfig {
+        ack_pause_ms: 0,
+        ..config
     }
 }
 

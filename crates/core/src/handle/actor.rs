@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::connection::Connections;
 use super::inbox::Commands;
 use super::jsep::RawJsep;
+use super::outgoing::Outgoing;
 use super::{Command, Handle, Inbox, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
@@ -33,7 +34,7 @@ pub(crate) fn start(
         opaque_id,
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
-        held: Mutex::default(),
+        outgoing: Mutex::new(Outgoing::new(context.config.ack_pause())),
         connections: Mutex::new(Connections::new(context.clone(), full_trickle)),
         context: context.clone(),
     };
@@ -86,7 +87,7 @@ impl Actor {
                         Some((transaction, responder)) => {
                             self.respond(&transaction, Ok(success()), responder);
                         }
-                        None => self.handle.release(),
+                        None => self.handle.release(false),
                     }
                 }
                 Command::Query { reply } => {
@@ -101,6 +102,7 @@ impl Actor {
                     }
                 }
                 Command::Detach { responder } => {
+                    self.handle.send_all();
                     self.handle.shared.stopped.store(true, Ordering::Release);
                     self.hangup("Detach");
                     self.plugin.detach();
@@ -113,7 +115,8 @@ impl Actor {
         }
     }
 
-    /// Sends the reply, then the events that were made meanwhile.
+    /// Sends the reply, then the events that were made meanwhile: behind an ack that was pushed, those that answer it a moment
+    /// later. Clients exist that read both at once and lose the second.
     fn respond(&self, transaction: &str, reply: Result<Value, ApiError>, responder: Responder) {
         let shared = &self.handle.shared;
         let session = self
@@ -135,8 +138,9 @@ impl Actor {
                 error.reply(Some(session), Some(transaction))
             }
         };
-        responder.respond(reply);
-        self.handle.release();
+        let is_ack = reply.get("janus").is_some_and(|janus| janus == "ack");
+        let is_pushed = responder.respond(reply);
+        self.handle.release(is_ack && is_pushed);
     }
 
     async fn message(
@@ -302,6 +306,7 @@ impl Actor {
 impl Drop for Actor {
     fn drop(&mut self) {
         let shared = &self.handle.shared;
+        self.handle.send_all();
         shared.stopped.store(true, Ordering::Release);
         self.handle.connections().close();
         shared.session.remove_handle(self.handle.id());

@@ -230,7 +230,9 @@ impl Responder {
         (Responder { client, done }, reply)
     }
 
-    pub(crate) fn respond(self, reply: Value) {
+    /// Gives the reply; true if it went into the client's queue, where events follow it.
+    pub(crate) fn respond(self, reply: Value) -> bool {
+        let is_pushed = self.client.is_some();
         let reply = match &self.client {
             Some(client) => {
                 client.push(reply);
@@ -240,6 +242,7 @@ impl Responder {
         };
         // Nobody waits any more if the transport has given the request up.
         let _ = self.done.send(reply);
+        is_pushed
     }
 }
 

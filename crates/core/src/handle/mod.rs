@@ -4,6 +4,7 @@ mod actor;
 mod connection;
 mod inbox;
 mod jsep;
+mod outgoing;
 mod trickle;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use portunus_record::Recorder;
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, Negotiated};
 use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
 use crate::session::Session;
@@ -28,6 +30,7 @@ pub use connection::{JsepError, LocalIce, LocalJsep};
 pub(crate) use inbox::{Command, Inbox, Responder};
 
 use connection::Connections;
+use outgoing::Outgoing;
 
 /// The way from a plugin to one client and its PeerConnection; cheap to clone.
 ///
@@ -46,8 +49,7 @@ struct Shared {
     inbox: Inbox,
     /// Detached: the client is told nothing more.
     stopped: AtomicBool,
-    /// Events that wait until the reply to the current request is out.
-    held: Mutex<Option<Vec<Value>>>,
+    outgoing: Mutex<Outgoing>,
     connections: Mutex<Connections>,
 }
 
@@ -260,29 +262,51 @@ impl Handle {
             return;
         }
         let event = self.addressed(event, true);
-        let mut held = self.held();
-        match held.as_mut() {
-            Some(held) => held.push(event),
-            // Under the lock, so that events of several tasks keep their order.
-            None => self.shared.session.emit(event),
-        }
+        let mut outgoing = self.outgoing();
+        outgoing.push(event);
+        self.send_due(&mut outgoing);
     }
 
     /// Keeps events back until [`Handle::release`].
     fn hold(&self) {
-        self.held().get_or_insert_default();
+        self.outgoing().replying();
     }
 
-    fn release(&self) {
-        let mut held = self.held();
-        for event in held.take().into_iter().flatten() {
+    /// The reply is out. Behind an ack that was pushed to the client, answers wait for a moment.
+    fn release(&self, is_pushed_ack: bool) {
+        let mut outgoing = self.outgoing();
+        outgoing.replied(is_pushed_ack, Instant::now());
+        self.send_due(&mut outgoing);
+    }
+
+    /// Sends what has to leave before the handle ends.
+    fn send_all(&self) {
+        let mut outgoing = self.outgoing();
+        while let Some(event) = outgoing.last() {
             self.shared.session.emit(event);
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Vec<Value>>> {
+    /// Under the lock, so that events of several tasks keep their order.
+    fn send_due(&self, outgoing: &mut Outgoing) {
+        let now = Instant::now();
+        while let Some(event) = outgoing.next(now) {
+            self.shared.session.emit(event);
+        }
+        if let Some(deadline) = outgoing.deadline() {
+            let handle = self.clone();
+            tokio::spawn(async move {
+                sleep_until(deadline).await;
+                let mut outgoing = handle.outgoing();
+                outgoing.woken();
+                handle.send_due(&mut outgoing);
+            });
+        }
+    }
+
+    fn outgoing(&self) -> MutexGuard<'_, Outgoing> {
         self.shared
-            .held
+            .outgoing
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::world::{PROBE, World};
 
@@ -264,4 +267,45 @@ async fn destroying_a_session_detaches_its_handles_silently() {
     client.expect_silence().await;
     assert_eq!(world.plugin.log(), ["detach", "detach"]);
     assert_eq!(world.gateway.counters().snapshot().handles, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_event_that_answers_a_request_comes_a_pause_after_the_ack() {
+    let world = World::pausing(20);
+    let mut client = world.connect();
+    let session = client.create().await;
+    let handle = client.attach(session, PROBE).await;
+    let start = Instant::now();
+    let ack = client.ask(message(session, handle, "answer later")).await;
+    assert_eq!(
+        (&ack["janus"], start.elapsed()),
+        (&json!("ack"), Duration::ZERO)
+    );
+    // Another request is answered meanwhile, and its reply is none that anything waits behind.
+    let done = client.ask(message(session, handle, "succeed")).await;
+    assert_eq!(
+        (&done["janus"], start.elapsed()),
+        (&json!("success"), Duration::ZERO)
+    );
+    for number in [1, 2] {
+        assert_eq!(client.next().await["plugindata"]["data"]["number"], number);
+        assert_eq!(start.elapsed(), Duration::from_millis(20));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_waits_is_told_before_the_handle_is_detached() {
+    let world = World::pausing(20);
+    let mut client = world.connect();
+    let session = client.create().await;
+    let handle = client.attach(session, PROBE).await;
+    client.ask(message(session, handle, "answer later")).await;
+    let detach = json!({
+        "janus": "detach", "session_id": session, "handle_id": handle, "transaction": "d",
+    });
+    let first = client.ask(detach).await;
+    assert_eq!(first["plugindata"]["data"]["number"], 1);
+    assert_eq!(client.next().await["plugindata"]["data"]["number"], 2);
+    assert_eq!(client.next().await["transaction"], "d");
+    assert_eq!(client.next().await["janus"], "detached");
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use portunus_core::{Client, Credentials, Gateway, Requester};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::world::{PROBE, World};
 
@@ -183,4 +184,14 @@ async fn a_detach_is_carried_out_even_if_the_client_does_not_wait_for_it() {
         detached.is_ok(),
         "the handle lives on, and nobody can reach it"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn between_an_ack_and_a_poll_there_is_no_pause() {
+    let world = World::pausing(1_000);
+    let http = Http::new(&world).await;
+    let start = Instant::now();
+    http.message().await;
+    assert_eq!(http.poll(10).await.unwrap().len(), 2);
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }

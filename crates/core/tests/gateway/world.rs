@@ -48,6 +48,21 @@ impl World {
         }
     }
 
+    /// One with so many milliseconds between an ack and its answer.
+    pub fn pausing(ack_pause_ms: u32) -> Self {
+        let plugin = Arc::new(Probe::default());
+        let config = CoreConfig {
+            ack_pause_ms,
+            ..CoreConfig::default()
+        };
+        let server = TestServer::pausing(config, vec![plugin.clone()]);
+        World {
+            gateway: server.gateway.clone(),
+            plugin,
+            server,
+        }
+    }
+
     pub fn connect(&self) -> TestClient {
         self.server.connect()
     }

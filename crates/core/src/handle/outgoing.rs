@@ -1,0 +1,221 @@
+//! Events on their way to a handle's client: each after the reply to the request at hand, and an answer a moment after the ack
+//! of its request.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// The events of a handle that have not left yet, in their order.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// Between an ack and the event that answers the same request.
+    pause: Duration,
+    queue: VecDeque<Event>,
+    /// A reply is being made: nothing leaves before it.
+    is_replying: bool,
+    /// When the pause after the last ack is over.
+    answers_from: Option<Instant>,
+    /// Somebody waits for [`Outgoing::deadline`].
+    is_awaited: bool,
+}
+
+#[derive(Debug)]
+struct Event {
+    message: Value,
+    /// Not before this; none: as soon as the reply at hand is out.
+    due: Option<Instant>,
+}
+
+impl Event {
+    /// Whether it answers a request.
+    fn is_answer(&self) -> bool {
+        self.message.get("transaction").is_some()
+    }
+}
+
+impl Outgoing {
+    pub(super) fn new(pause: Duration) -> Self {
+        Outgoing {
+            pause,
+            queue: VecDeque::new(),
+            is_replying: false,
+            answers_from: None,
+            is_awaited: false,
+        }
+    }
+
+    /// Keeps events back until [`Outgoing::replied`].
+    pub(super) fn replying(&mut self) {
+        self.is_replying = true;
+    }
+
+    /// The reply is out; answers wait for the pause if it was an ack.
+    pub(super) fn replied(&mut self, is_ack: bool, now: Instant) {
+        self.is_replying = false;
+        self.answers_from = (is_ack && !self.pause.is_zero()).then(|| now + self.pause);
+        let due = self.answers_from;
+        for event in &mut self.queue {
+            if event.due.is_none() && event.is_answer() {
+                event.due = due;
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, message: Value) {
+        let mut event = Event { message, due: None };
+        if !self.is_replying && event.is_answer() {
+            event.due = self.answers_from;
+        }
+        self.queue.push_back(event);
+    }
+
+    /// The next event that may leave.
+    pub(super) fn next(&mut self, now: Instant) -> Option<Value> {
+        let is_due = |event: &Event| event.due.is_none_or(|due| due <= now);
+        if self.is_replying || !self.queue.front().is_some_and(is_due) {
+            return None;
+        }
+        self.pop()
+    }
+
+    /// The next event whose reply is out, whether its pause is over or not: the handle ends.
+    pub(super) fn last(&mut self) -> Option<Value> {
+        let is_out = |event: &Event| event.due.is_some();
+        if self.is_replying && !self.queue.front().is_some_and(is_out) {
+            return None;
+        }
+        self.pop()
+    }
+
+    fn pop(&mut self) -> Option<Value> {
+        self.queue.pop_front().map(|event| event.message)
+    }
+
+    /// When to call [`Outgoing::next`] again, for whoever is to wait until then and to call [`Outgoing::woken`]; none if nobody
+    /// needs to.
+    pub(super) fn deadline(&mut self) -> Option<Instant> {
+        if self.is_awaited || self.is_replying {
+            return None;
+        }
+        let due = self.queue.front()?.due?;
+        self.is_awaited = true;
+        Some(due)
+    }
+
+    /// The deadline has come.
+    pub(super) fn woken(&mut self) {
+        self.is_awaited = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_millis(2);
+
+    fn answer(transaction: &str) -> Value {
+        json!({ "janus": "event", "transaction": transaction })
+    }
+
+    fn news(name: &str) -> Value {
+        json!({ "janus": name })
+    }
+
+    /// What leaves at `now`.
+    fn leaving(outgoing: &mut Outgoing, now: Instant) -> Vec<Value> {
+        std::iter::from_fn(|| outgoing.next(now)).collect()
+    }
+
+    #[test]
+    fn an_answer_leaves_a_pause_after_its_ack_and_the_rest_keeps_its_order() {
+        let mut outgoing = Outgoing::new(PAUSE);
+        let start = Instant::now();
+        outgoing.replying();
+        outgoing.push(news("before"));
+        outgoing.push(answer("1"));
+        outgoing.push(news("after"));
+        assert!(leaving(&mut outgoing, start).is_empty());
+        outgoing.replied(true, start);
+        assert_eq!(leaving(&mut outgoing, start), [news("before")]);
+        assert_eq!(outgoing.deadline(), Some(start + PAUSE));
+        outgoing.push(news("later"));
+        // One is enough to wait.
+        assert_eq!(outgoing.deadline(), None);
+        outgoing.woken();
+        let left = leaving(&mut outgoing, start + PAUSE);
+        assert_eq!(left, [answer("1"), news("after"), news("later")]);
+        assert_eq!(outgoing.deadline(), None);
+    }
+
+    #[test]
+    fn only_answers_after_an_ack_wait() {
+        let mut outgoing = Outgoing::new(PAUSE);
+        let start = Instant::now();
+        outgoing.push(answer("0"));
+        assert_eq!(leaving(&mut outgoing, start), [answer("0")]);
+        // A reply that is no ack has said it all.
+        outgoing.replying();
+        outgoing.push(answer("1"));
+        outgoing.replied(false, start);
+        assert_eq!(leaving(&mut outgoing, start), [answer("1")]);
+        outgoing.replying();
+        outgoing.replied(true, start);
+        outgoing.push(news("webrtcup"));
+        assert_eq!(leaving(&mut outgoing, start), [news("webrtcup")]);
+        // One that a plugin gives a little later waits for the rest of the pause.
+        outgoing.push(answer("2"));
+        assert_eq!(outgoing.deadline(), Some(start + PAUSE));
+        outgoing.woken();
+        assert_eq!(leaving(&mut outgoing, start + PAUSE), [answer("2")]);
+        outgoing.push(answer("3"));
+        assert_eq!(leaving(&mut outgoing, start + 2 * PAUSE), [answer("3")]);
+    }
+
+    #[test]
+    fn answers_to_requests_in_a_row_leave_one_after_the_other() {
+        let mut outgoing = Outgoing::new(PAUSE);
+        let start = Instant::now();
+        let half = start + PAUSE / 2;
+        for (transaction, at) in [("1", start), ("2", half)] {
+            outgoing.replying();
+            outgoing.push(answer(transaction));
+            outgoing.replied(true, at);
+        }
+        assert_eq!(leaving(&mut outgoing, half), Vec::<Value>::new());
+        assert_eq!(outgoing.deadline(), Some(start + PAUSE));
+        outgoing.woken();
+        assert_eq!(leaving(&mut outgoing, start + PAUSE), [answer("1")]);
+        assert_eq!(outgoing.deadline(), Some(half + PAUSE));
+        outgoing.woken();
+        assert_eq!(leaving(&mut outgoing, half + PAUSE), [answer("2")]);
+    }
+
+    #[test]
+    fn when_the_handle_ends_what_waits_for_its_pause_leaves() {
+        let mut outgoing = Outgoing::new(PAUSE);
+        outgoing.replying();
+        outgoing.push(answer("1"));
+        outgoing.replied(true, Instant::now());
+        outgoing.replying();
+        outgoing.push(answer("2"));
+        assert_eq!(outgoing.last(), Some(answer("1")));
+        assert_eq!(outgoing.last(), None);
+    }
+
+    #[test]
+    fn without_a_pause_nothing_waits_but_for_its_reply() {
+        let mut outgoing = Outgoing::new(Duration::ZERO);
+        let start = Instant::now();
+        outgoing.replying();
+        outgoing.push(answer("1"));
+        assert_eq!(outgoing.next(start), None);
+        outgoing.replied(true, start);
+        assert_eq!(outgoing.next(start), Some(answer("1")));
+        assert_eq!(outgoing.deadline(), None);
+    }
+}
