@@ -19,6 +19,22 @@ for (const transport of ['http', 'ws'] as const) {
   });
 }
 
+test('sound of six channels comes back', async ({ page, server, clientScript }) => {
+  await blankPage(page, server, clientScript);
+  await client(page, `window.client = await Client.open(${JSON.stringify(server.ws)}), null`);
+  // Chromium offers it to those only who write it into the description. The answer has to say how the channels are packed.
+  const surround = `(jsep) => {
+    const pt = /a=rtpmap:(\\d+) opus/.exec(jsep.sdp)[1];
+    const packing = 'channel_mapping=0,4,1,2,3,5;coupled_streams=2;num_streams=4;useinbandfec=1';
+    jsep.sdp = jsep.sdp
+      .replace('opus/48000/2', 'multiopus/48000/6')
+      .replace(new RegExp('a=fmtp:' + pt + ' .*'), 'a=fmtp:' + pt + ' ' + packing);
+  }`;
+  await client(page, `client.negotiate([${AUDIO}], { audio: true, audiocodec: 'multiopus' }, { customizeSdp: ${surround} })`);
+  await mediaFlows(page, { audio: 'multiopus' });
+  await grows(page, 'inbound-rtp', 'audio', 'totalAudioEnergy', 1e-9);
+});
+
 test('an offer that cannot be parsed is refused, and the next one works', async ({ page, server, clientScript }) => {
   await blankPage(page, server, clientScript);
   await client(page, `window.client = await Client.open(${JSON.stringify(server.ws)}), null`);

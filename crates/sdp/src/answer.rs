@@ -54,7 +54,7 @@ pub struct MediaAnswer {
     pub profile: Option<String>,
     /// Reject the m-line if the profile is not offered, rather than take the codec without it.
     pub profile_required: bool,
-    /// Format parameters to answer; if none, see [`Description::answer`].
+    /// Format parameters to answer, but for multi-channel Opus; if none, see [`Description::answer`].
     pub fmtp: Option<String>,
     /// Accept redundant audio (RFC 2198) for Opus.
     pub red: bool,
@@ -100,8 +100,8 @@ impl OfferedFlags {
 impl Description {
     /// Answers `offer` with one codec for each m-line.
     ///
-    /// Format parameters are, in this order: those of the options; the profile that was asked for; the offered ones
-    /// with video and with multi-channel Opus, whose parameters say what the packets are; none.
+    /// Format parameters are, in this order: with multi-channel Opus the offered ones, which say what the packets are; those of the
+    /// options; the profile that was asked for; the offered ones with video; none.
     pub fn answer(offer: &Description, options: &AnswerOptions) -> Description {
         let mut data_taken = false;
         let media = offer
@@ -285,11 +285,12 @@ fn choose<'a>(
         let codec = candidates()
             .find(preferred)
             .or_else(|| candidates().next())?;
-        let copied = name.kind() == Kind::Video || name == CodecName::MultiOpus;
-        let fmtp = wish
-            .fmtp
-            .clone()
-            .or_else(|| codec.fmtp.clone().filter(|_| copied));
+        let offered = || codec.fmtp.clone();
+        let fmtp = match (name, name.kind()) {
+            (CodecName::MultiOpus, _) => offered(),
+            (_, Kind::Video) => wish.fmtp.clone().or_else(offered),
+            (_, Kind::Audio | Kind::Data) => wish.fmtp.clone(),
+        };
         Some((codec, name, fmtp))
     })
 }

@@ -277,6 +277,8 @@ fn multiopus_copies_the_channel_mapping() {
     let offered = one_line(AUDIO, &["rtpmap:111 multiopus/48000/6", fmtp]);
     let (text, _) = answer_with(&mut session(), &offered, |options| {
         options.audio.only(CodecName::MultiOpus);
+        // What a plugin says of Opus is not for it.
+        options.audio.fmtp = Some("useinbandfec=1".to_owned());
     });
     assert_eq!(
         lines(&text, 1, "a=rtpmap"),

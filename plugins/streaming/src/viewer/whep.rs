@@ -180,6 +180,8 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         media.direction = Direction::SendOnly;
         media.red = red;
     }
+    // Those of redundant audio name payload types.
+    options.audio.fmtp = live.fmtp.clone().filter(|_| !red);
     options.video.profile = match codec {
         CodecName::H264 => spec.parameter("profile-level-id").map(str::to_owned),
         CodecName::Vp9 => spec.parameter("profile-id").map(str::to_owned),
