@@ -35,6 +35,25 @@ test('sound of six channels comes back', async ({ page, server, clientScript }) 
   await grows(page, 'inbound-rtp', 'audio', 'totalAudioEnergy', 1e-9);
 });
 
+for (const [name, track, body, told] of [
+  ['simulcast', 'simulcast: true', { videocodec: 'vp8' }, { substream: 2, tot_temporal_layers: 2 }],
+  ['SVC', `svc: 'L3T3'`, { videocodec: 'vp9' }, { spatial_layer: 2, tot_spatial_layers: 3, tot_temporal_layers: 3 }],
+] as const) {
+  test(`${name}: the client is told how many layers it sends`, async ({ page, server, clientScript }) => {
+    test.skip(isReference, 'the reference is older');
+    await blankPage(page, server, clientScript);
+    await client(page, `window.client = await Client.open(${JSON.stringify(server.ws)}), null`);
+    // Chromium offers the extension that says so with simulcast only.
+    const extension = `(jsep) => {
+      const uri = 'http://www.webrtc.org/experiments/rtp-hdrext/video-layers-allocation00';
+      if (!jsep.sdp.includes(uri)) jsep.sdp += 'a=extmap:9 ' + uri + '\\r\\n';
+    }`;
+    const video = `{ type: 'video', capture: { width: 1280, height: 720 }, recv: true, ${track} }`;
+    await client(page, `client.negotiate([${video}], ${JSON.stringify({ video: true, ...body })}, { customizeSdp: ${extension} })`);
+    await expect.poll(() => client<object[]>(page, 'client.messages')).toContainEqual(expect.objectContaining(told));
+  });
+}
+
 test('an offer that cannot be parsed is refused, and the next one works', async ({ page, server, clientScript }) => {
   await blankPage(page, server, clientScript);
   await client(page, `window.client = await Client.open(${JSON.stringify(server.ws)}), null`);

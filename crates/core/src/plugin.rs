@@ -205,7 +205,7 @@ pub enum HandleEvent {
         /// How much.
         activity: SpeechActivity,
     },
-    /// A route to this handle relays another layer.
+    /// A route to this handle relays another layer, or its sender says that it sends another number of them.
     Layer {
         /// The route.
         route: RouteId,

@@ -85,7 +85,7 @@ pub enum Event {
         /// How much.
         activity: SpeechActivity,
     },
-    /// A route relays another layer than before.
+    /// A route relays another layer than before, or its sender says that it sends another number of them.
     Layer {
         /// The route.
         route: RouteId,
@@ -152,6 +152,17 @@ pub struct Layer {
     pub spatial: Option<u8>,
     /// Temporal layer.
     pub temporal: Option<u8>,
+    /// How many spatial and temporal layers the sender says that it sends, where it says so and there are layers to choose from.
+    pub sent: Option<SentLayers>,
+}
+
+/// How many layers a sender says that it sends (video-layers-allocation).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentLayers {
+    /// Spatial layers of the encoding that has most.
+    pub spatial: u8,
+    /// Temporal layers of the layer that has most.
+    pub temporal: u8,
 }
 
 /// The states of an ICE agent, as the Janus API names them in lower case.

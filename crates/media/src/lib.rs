@@ -23,7 +23,7 @@ pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, Sourc
 pub use config::{AnnouncedAddress, MediaConfig};
 pub use error::MediaError;
 pub use event::{
-    CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent,
+    CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent, SentLayers,
 };
 pub use graph::{LayerReason, SpeechActivity, TalkDetection};
 pub use ingest::{

@@ -258,16 +258,24 @@ impl Echo {
             return;
         }
         self.current = layer;
+        let sent = layer.sent;
+        let of_temporal = ("tot_temporal_layers", sent.map(|sent| sent.temporal));
         match self.layers {
             Layers::None => {}
             Layers::Simulcast => {
-                let layers = [("substream", layer.substream), ("temporal", layer.temporal)];
+                let layers = [
+                    ("substream", layer.substream),
+                    ("temporal", layer.temporal),
+                    of_temporal,
+                ];
                 self.push_layers(layers, Some(reason));
             }
             Layers::Svc => {
                 let layers = [
                     ("spatial_layer", layer.spatial),
                     ("temporal_layer", layer.temporal),
+                    ("tot_spatial_layers", sent.map(|sent| sent.spatial)),
+                    of_temporal,
                 ];
                 self.push_layers(layers, Some(reason));
             }

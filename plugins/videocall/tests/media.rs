@@ -123,8 +123,8 @@ async fn only_the_caller_sends_layers_and_the_callee_is_told_of_them() {
         .unwrap();
     let layer = Layer {
         substream: Some(2),
-        spatial: None,
         temporal: Some(1),
+        ..Layer::default()
     };
     call.server
         .happen(

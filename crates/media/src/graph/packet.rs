@@ -3,12 +3,17 @@
 use std::time::Instant;
 
 use portunus_rtp::codec::{PictureId, Vp8, Vp9};
-use portunus_rtp::extension::{DependencyDescriptor, TargetsPlace, TemplateStructure};
+use portunus_rtp::extension::{
+    DependencyDescriptor, TargetsPlace, TemplateStructure, VideoLayersAllocation,
+};
 use portunus_rtp::header::FIXED_HEADER_LEN;
-use portunus_rtp::{ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, write_header};
+use portunus_rtp::{
+    ExtensionKind, ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, write_header,
+};
 use portunus_sdp::negotiated::Codec;
 
 use super::Inspected;
+use crate::SentLayers;
 
 /// Sizes of buffers, in bytes: audio, audio with redundancy, video, and the largest that are relayed.
 const ROOMS: [usize; 4] = [256, 512, 1_280, 1_856];
@@ -46,6 +51,8 @@ pub(crate) struct Packet {
     pub(crate) frame: Option<u16>,
     /// AV1: the decode targets, if there are several.
     pub(crate) targets: Option<Targets>,
+    /// What its sender says of the layers that it sends.
+    pub(crate) sent_layers: Option<SentLayers>,
 }
 
 /// Where in the layer structure a packet stands.
@@ -184,6 +191,7 @@ impl Packet {
             ids: None,
             frame: None,
             targets: None,
+            sent_layers: None,
         }
     }
 
@@ -244,6 +252,22 @@ impl Packet {
         self.extensions = numbers;
         let kinds = self.header.extensions(&self.data);
         self.carried = kinds.filter_map(|(id, _)| numbers.kind(id)).collect();
+        self.sent_layers = self.read_sent_layers();
+    }
+
+    fn read_sent_layers(&self) -> Option<SentLayers> {
+        let id = self.extensions.id(ExtensionKind::VideoLayersAllocation)?;
+        let value = self.header.extension(&self.data, id)?;
+        let allocation = VideoLayersAllocation::parse(value).ok()?;
+        let layers = allocation.layers();
+        // None of a sender that is paused.
+        let temporal = layers.iter().map(|layer| layer.temporal_layers).max()?;
+        let of_stream = |stream| layers.iter().filter(|layer| layer.stream == stream).count();
+        let spatial = (0..allocation.streams).map(of_stream).max()?;
+        Some(SentLayers {
+            spatial: u8::try_from(spatial).ok()?,
+            temporal,
+        })
     }
 
     /// Whether it can be told that it is not of a keyframe, or that it is.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use portunus_rtc::bandwidth::Reason;
 
 use super::{Packet, Part};
-use crate::{Layer, LayerReason, RouteOptions};
+use crate::{Layer, LayerReason, RouteOptions, SentLayers};
 
 /// Encodings that a source has at most.
 pub(crate) const ENCODINGS: usize = 3;
@@ -53,6 +53,8 @@ pub(crate) struct Selector {
     svc: bool,
     /// The receiver lacks decode targets, or has lacked some since the last keyframe.
     tells_targets: bool,
+    /// What the sender said last of the layers that it sends.
+    sent: Option<SentLayers>,
     announced: Layer,
 }
 
@@ -65,6 +67,7 @@ impl Selector {
         options: &RouteOptions,
     ) -> Selection {
         let now = packet.arrival;
+        self.sent = packet.sent_layers.or(self.sent);
         if encodings > 1 {
             self.note_arrival(packet);
             if !self.choose_encoding(packet, options, now) {
@@ -119,8 +122,13 @@ impl Selector {
                 .temporal
                 .filter(|_| self.seen.1 > 0 && (encodings > 1 || self.svc))
                 .map(|temporal| temporal.min(self.seen.1)),
+            sent: self.sent.filter(|_| encodings > 1 || self.svc),
         };
-        if layer == self.announced || layer == Layer::default() {
+        let nothing = Layer {
+            sent: layer.sent,
+            ..Layer::default()
+        };
+        if layer == self.announced || layer == nothing {
             return None;
         }
         self.announced = layer;
@@ -191,6 +199,7 @@ impl Selector {
     /// The gate was opened, or the sink is another.
     pub(crate) fn restart(&mut self) {
         *self = Self {
+            sent: self.sent,
             announced: self.announced,
             awaits_keyframe: self.awaits_keyframe || self.encoding.is_some(),
             ..Self::default()

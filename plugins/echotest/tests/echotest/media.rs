@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portunus_core::Mid;
 use portunus_core::media::{
-    DataMessage, DataPayload, Event, Layer, LayerReason, Reason, RouteOptions,
+    DataMessage, DataPayload, Event, Layer, LayerReason, Reason, RouteOptions, SentLayers,
 };
 use portunus_core::testing::{Line, jsep};
 use serde_json::json;
@@ -94,8 +94,8 @@ async fn the_client_is_told_which_layers_it_gets() {
     let (peer, routes) = (server.peers()[0], server.requested().routes);
     let layer = Layer {
         substream: Some(1),
-        spatial: None,
         temporal: Some(0),
+        ..Layer::default()
     };
     // Not the audio's.
     server
@@ -120,6 +120,26 @@ async fn the_client_is_told_which_layers_it_gets() {
         .await;
     let told = json!({ "echotest": "event", "videocodec": "vp8", "substream": 1, "temporal": 0,
                        "reason": "client-bound" });
+    assert_eq!(client.event().await, told);
+    let layer = Layer {
+        sent: Some(SentLayers {
+            spatial: 1,
+            temporal: 2,
+        }),
+        ..layer
+    };
+    server
+        .happen(
+            peer,
+            Event::Layer {
+                route: routes[1].id,
+                layer,
+                reason: BOUND,
+            },
+        )
+        .await;
+    let told = json!({ "echotest": "event", "videocodec": "vp8", "substream": 1, "temporal": 0,
+                       "tot_temporal_layers": 2, "reason": "client-bound" });
     assert_eq!(client.event().await, told);
     client
         .message(json!({ "substream": 1, "temporal": 0 }), None)
@@ -153,9 +173,9 @@ async fn svc_layers_have_names_of_their_own() {
         (1, 2)
     );
     let layer = Layer {
-        substream: None,
         spatial: Some(1),
         temporal: Some(2),
+        ..Layer::default()
     };
     server
         .happen(
@@ -171,6 +191,29 @@ async fn svc_layers_have_names_of_their_own() {
         client.event().await,
         json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1, "temporal_layer": 2,
                 "reason": "client-bound" })
+    );
+    // What the client says of its layers is told back when it changes.
+    let layer = Layer {
+        sent: Some(SentLayers {
+            spatial: 2,
+            temporal: 3,
+        }),
+        ..layer
+    };
+    server
+        .happen(
+            server.peers()[0],
+            Event::Layer {
+                route: routes[0].id,
+                layer,
+                reason: BOUND,
+            },
+        )
+        .await;
+    assert_eq!(
+        client.event().await,
+        json!({ "echotest": "event", "videocodec": "vp9", "spatial_layer": 1, "temporal_layer": 2,
+                "tot_spatial_layers": 2, "tot_temporal_layers": 3, "reason": "client-bound" })
     );
     client.message(json!({ "spatial_layer": 1 }), None).await;
     assert_eq!(

@@ -121,6 +121,7 @@ fn in_place(
         substream,
         spatial,
         temporal,
+        sent: _,
     } = subscription.current;
     let (simulcast, svc) = {
         let live = stream.live();

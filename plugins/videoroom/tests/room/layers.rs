@@ -25,9 +25,9 @@ fn picture(world: &World, viewer: &Viewer) -> (RouteOptions, Event) {
     let relayed = Event::Layer {
         route: route.id,
         layer: Layer {
-            substream: None,
             spatial: Some(1),
             temporal: Some(2),
+            ..Layer::default()
         },
         reason: LayerReason::Chosen(Reason::ClientBound),
     };

@@ -263,8 +263,8 @@ async fn layers_are_chosen_and_told() {
     assert_eq!(route.options.fallback.as_millis(), 500);
     let layer = Layer {
         substream: Some(1),
-        spatial: None,
         temporal: Some(2),
+        ..Layer::default()
     };
     let relayed = Event::Layer {
         route: route.id,
@@ -310,8 +310,7 @@ async fn a_layer_that_is_there_already_is_told_with_why_it_stays() {
             route: route.id,
             layer: Layer {
                 substream: Some(substream),
-                spatial: None,
-                temporal: None,
+                ..Layer::default()
             },
             reason: came,
         };

@@ -407,3 +407,29 @@ fn it_says_why_of_svc_too() {
     assert_eq!(why(&selector, &top), "best");
     assert_eq!(why(&selector, &options(2, 2, 1)), "client-bound");
 }
+
+#[test]
+fn what_the_sender_says_of_its_layers_is_told_when_it_changes() {
+    let now = Instant::now();
+    let mut selector = Selector::default();
+    let wanted = options(2, 2, 2);
+    let says = |spatial, temporal| Some(SentLayers { spatial, temporal });
+    let packet = |keyframe, sent_layers| Packet {
+        sent_layers,
+        ..simulcast(0, keyframe, now)
+    };
+    // Before anything is relayed there is nothing to tell.
+    selector.select(&packet(false, says(1, 3)), 3, &wanted);
+    assert_eq!(selector.take_change(3), None);
+    selector.select(&packet(true, None), 3, &wanted);
+    let told = selector.take_change(3).unwrap();
+    assert_eq!((told.substream, told.sent), (Some(0), says(1, 3)));
+    selector.select(&packet(false, says(1, 3)), 3, &wanted);
+    assert_eq!(selector.take_change(3), None);
+    selector.select(&packet(false, says(1, 2)), 3, &wanted);
+    assert_eq!(selector.take_change(3).unwrap().sent, says(1, 2));
+    // Of a stream without layers to choose from nothing is told.
+    let mut plain = Selector::default();
+    plain.select(&packet(true, says(1, 3)), 1, &wanted);
+    assert_eq!(plain.take_change(1), None);
+}
