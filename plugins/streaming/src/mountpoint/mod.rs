@@ -100,6 +100,11 @@ impl Mountpoint {
         self.duration
     }
 
+    /// Whether its media are those of publishers over PeerConnections.
+    pub(crate) fn takes_publishers(&self) -> bool {
+        matches!(self.spec.source, SourceSpec::Whip(_))
+    }
+
     /// Whether viewers may set a playout delay.
     pub(crate) fn has_playout_delay(&self) -> bool {
         match &self.spec.source {

@@ -8,7 +8,7 @@ use portunus_core::{ExtensionKind, Pt};
 use super::Watching;
 use super::subscription::Subscription;
 use crate::mountpoint::Mountpoint;
-use crate::spec::{MediaKind, SourceSpec};
+use crate::spec::MediaKind;
 
 /// The numbers of header extensions that viewers of Janus know.
 const ABS_SEND_TIME: u8 = 2;
@@ -130,8 +130,7 @@ impl Subscription {
             let extension = (ExtensionKind::AbsCaptureTime, ABS_CAPTURE_TIME);
             media.extensions.push(extension);
         }
-        let published = matches!(mountpoint.spec.source, SourceSpec::Whip(_));
-        if self.kind == MediaKind::Video && published {
+        if self.kind == MediaKind::Video && mountpoint.takes_publishers() {
             let extension = (ExtensionKind::VideoOrientation, VIDEO_ORIENTATION);
             media.extensions.push(extension);
         }

@@ -157,18 +157,16 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         extensions: vec![
             ExtensionKind::AbsSendTime,
             ExtensionKind::Mid,
-            ExtensionKind::VideoOrientation,
+            ExtensionKind::AbsCaptureTime,
+            ExtensionKind::PlayoutDelay,
         ],
         ..AnswerOptions::default()
     };
     if live.has_layers() {
         options.extensions.push(ExtensionKind::TransportCc);
     }
-    if mountpoint.abs_capture_time().is_some() {
-        options.extensions.push(ExtensionKind::AbsCaptureTime);
-    }
-    if mountpoint.has_playout_delay() {
-        options.extensions.push(ExtensionKind::PlayoutDelay);
+    if mountpoint.takes_publishers() {
+        options.extensions.push(ExtensionKind::VideoOrientation);
     }
     let (codec, red) = match live.codec? {
         StreamCodec::Plain(codec) => (codec, false),

@@ -83,3 +83,36 @@ async fn an_answer_is_no_way_to_watch() {
     client.message(watch(), Some(answer)).await;
     assert_eq!(client.event().await["error_code"], 461);
 }
+
+/// The header extensions of the answered picture, for an offer that has them all.
+async fn accepted(world: &World, id: u64) -> Vec<String> {
+    let mut client = world.client().await;
+    let mut offer = jsep("offer", "abcd", &[Line::Video]);
+    let extensions = "a=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time\r\n\
+        a=extmap:5 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay\r\n\
+        a=extmap:6 http://www.webrtc.org/experiments/rtp-hdrext/abs-capture-time\r\n\
+        a=extmap:7 urn:3gpp:video-orientation\r\n";
+    offer["sdp"] = format!("{}{extensions}", offer["sdp"].as_str().unwrap()).into();
+    let watch = json!({ "request": "watch", "id": id });
+    client.message(watch, Some(offer)).await;
+    let answer = client.event_with_jsep().await.1.unwrap();
+    let lines = answer["sdp"].as_str().unwrap().lines();
+    let numbers = lines.filter_map(|line| line.strip_prefix("a=extmap:")?.split_once(' '));
+    let mut numbers: Vec<_> = numbers.map(|(number, _)| number.to_owned()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+#[tokio::test]
+async fn a_viewer_who_offers_gets_the_extensions_that_janus_answers() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    // mid, abs-send-time, playout-delay and abs-capture-time, whatever the mountpoint says of them.
+    assert_eq!(accepted(&world, 7).await, ["2", "4", "5", "6"]);
+    let published = json!({ "request": "create", "type": "whip", "id": 8,
+                            "media": [{ "type": "video", "mid": "v", "codec": "vp8" }] });
+    create(&mut client, published).await;
+    // What phones publish is turned by its viewers.
+    assert_eq!(accepted(&world, 8).await, ["2", "4", "5", "6", "7"]);
+}
