@@ -10,6 +10,12 @@ pub trait Broadcast: Send + Sync {
     /// The name in `/whip/NAME/ID` and `/whep/NAME/ID/PART`; lower case, and never `resource`.
     fn name(&self) -> &'static str;
 
+    /// The id of the stream that a path calls `name`: the id itself, or a name that the plugin knows it by. None: there is no such
+    /// stream, or several of that name.
+    fn id_of(&self, name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+
     /// The request that goes with a publisher's offer; none: nothing can be published.
     fn publish(&self, stream: &Stream<'_>) -> Option<Value>;
 
@@ -26,7 +32,7 @@ pub trait Broadcast: Send + Sync {
 /// What a client of WHIP or WHEP asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream<'a> {
-    /// The id in the path, decoded.
+    /// The id, as [`Broadcast::id_of`] gave it.
     pub id: &'a str,
     /// What follows the id in the path, decoded: a part of the stream, where a plugin knows such.
     pub part: Option<&'a str>,

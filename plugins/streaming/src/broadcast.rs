@@ -3,11 +3,32 @@
 use portunus_core::{Broadcast, Object, Refusal, Stream};
 use serde_json::{Value, json};
 
+use crate::id::MountpointId;
 use crate::plugin::Streaming;
+use crate::spec::presentable;
 
 impl Broadcast for Streaming {
     fn name(&self) -> &'static str {
         "streaming"
+    }
+
+    /// An id goes before a name.
+    fn id_of(&self, name: &str) -> Option<String> {
+        let id = match self.has_string_ids() {
+            true => Some(MountpointId::Text(name.to_owned())),
+            false => name.parse().ok().map(MountpointId::Number),
+        };
+        let mountpoints = self.mountpoints();
+        if let Some(id) = id.filter(|id| mountpoints.get(id).is_ok()) {
+            return Some(id.to_string());
+        }
+        let name = presentable(name);
+        let mut named = mountpoints.all();
+        named.retain(|mountpoint| mountpoint.name == name);
+        match named.as_slice() {
+            [only] => Some(only.id.to_string()),
+            _ => None,
+        }
     }
 
     fn publish(&self, stream: &Stream<'_>) -> Option<Value> {

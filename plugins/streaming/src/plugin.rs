@@ -85,6 +85,10 @@ impl Streaming {
         Ok(Streaming { shared })
     }
 
+    pub(crate) fn mountpoints(&self) -> &Registry {
+        &self.shared.mountpoints
+    }
+
     pub(crate) fn has_string_ids(&self) -> bool {
         self.shared.string_ids
     }

@@ -137,28 +137,55 @@ async fn the_bearer_token_opens_the_api_and_the_query_the_mountpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mountpoints_id_that_is_none_is_400() {
-    let server = mountpoints(CoreConfig::default(), false, json!({ "id": 7 })).await;
-    let none = [
-        "/whip/seven",
-        "/whep/seven",
+async fn a_mountpoint_is_found_by_its_id_or_else_by_its_name() {
+    let server = mountpoints(
+        CoreConfig::default(),
+        false,
+        json!({ "id": 7, "name": "stage" }),
+    )
+    .await;
+    let mut admin = server.attach(STREAMING).await;
+    for (id, name) in [
+        (8, "caf\u{e9} / 1"),
+        (9, "2026"),
+        (10, "twin"),
+        (11, "twin"),
+    ] {
+        create(&mut admin, json!({ "id": id, "name": name })).await;
+    }
+    // An id goes before a name.
+    let closed = json!({ "id": 12, "name": "7", "token": "t0k", "pin": "1234" });
+    create(&mut admin, closed).await;
+    let found = [
+        "/whip/stage",
+        "/whip/streaming/stage",
+        "/whip/7",
+        "/whep/7",
+        "/whep/007",
+        "/whip/caf%C3%A9%20%2F%201",
+        "/whip/2026",
+        "/whep/2026",
+    ];
+    asked(&server, 201, None, &found).await;
+    let unknown = [
+        "/whip/twin",
+        "/whep/twin",
+        "/whip/Stage",
         "/whip/0",
+        "/whep/13",
         "/whep/-7",
         "/whip/7.5",
         "/whep/18446744073709551616",
     ];
-    for detail in asked(&server, 400, None, &none).await {
-        assert!(
-            detail.contains("id should be a positive integer"),
-            "{detail}"
-        );
+    for detail in asked(&server, 404, None, &unknown).await {
+        assert!(detail.contains("no stream with the id or name"), "{detail}");
     }
-    asked(&server, 404, None, &["/whip/8", "/whep/8"]).await;
-    asked(&server, 201, None, &["/whip/7", "/whep/007"]).await;
 
-    let server = mountpoints(CoreConfig::default(), true, json!({ "id": "stage" })).await;
+    let stage = json!({ "id": "stage", "name": "main" });
+    let server = mountpoints(CoreConfig::default(), true, stage).await;
     asked(&server, 404, None, &["/whip/0", "/whep/seven"]).await;
-    asked(&server, 201, None, &["/whip/stage", "/whep/stage"]).await;
+    let found = ["/whip/stage", "/whep/stage", "/whep/main"];
+    asked(&server, 201, None, &found).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -73,7 +73,7 @@ impl Whip {
     ) -> Result<Asked<'a>, Problem> {
         let Endpoint {
             plugin: name,
-            id,
+            id: called,
             part,
         } = endpoint;
         let missing = |detail| Problem::new(StatusCode::NOT_FOUND, detail);
@@ -84,13 +84,20 @@ impl Whip {
         })?;
         let package = plugin.info().package;
         self.admit(token, package)?;
+        let broadcast = plugin.broadcast();
+        let id = broadcast.and_then(|broadcast| broadcast.id_of(called));
+        let id = id.ok_or_else(|| {
+            missing(format!(
+                "{name} has no stream with the id or name {called:?}, or several of that name: ask for one by its id"
+            ))
+        })?;
         let stream = Stream {
-            id,
+            id: &id,
             part: part.as_deref(),
             query,
             token,
         };
-        let body = plugin.broadcast().and_then(|broadcast| match kind {
+        let body = broadcast.and_then(|broadcast| match kind {
             Kind::Whip => broadcast.publish(&stream),
             Kind::Whep => broadcast.watch(&stream),
         });

@@ -62,7 +62,7 @@ pub(super) enum Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) plugin: String,
-    /// The stream's id, decoded.
+    /// The stream's id or name, decoded.
     pub(super) id: String,
     /// What follows it, decoded.
     pub(super) part: Option<String>,

@@ -147,8 +147,8 @@ impl MountpointSpec {
     }
 }
 
-/// Names do not start with a digit.
-fn presentable(name: &str) -> String {
+/// A name as its mountpoint has it: it does not start with a digit.
+pub(crate) fn presentable(name: &str) -> String {
     match name.starts_with(|first: char| first.is_ascii_digit()) {
         true => format!("mp-{name}"),
         false => name.to_owned(),

@@ -1,7 +1,7 @@
 //! Offers of clients that are refused, and what else stays as it was.
 
+use portunus_core::Broadcast;
 use portunus_core::testing::{Line, TestClient, jsep};
-use portunus_core::{Broadcast, Refusal, Stream};
 use serde_json::{Value, json};
 
 use crate::world::{World, answer_to, ask, camera, create, refused, result, sections, status};
@@ -205,16 +205,9 @@ async fn nobody_has_the_id_0() {
         let body = json!({ "request": request, "id": 0 });
         assert_eq!(refused(&mut client, body).await, 455, "{request}");
     }
-    // For WHEP it is none.
-    let stream = Stream {
-        id: "0",
-        part: None,
-        query: &[],
-        token: None,
-    };
-    let body = world.plugin.watch(&stream).unwrap();
-    let code = refused(&mut client, body).await.as_u64().unwrap();
-    assert_eq!(world.plugin.refusal(code), Refusal::Parameter);
+    // Nor is it one for WHIP and WHEP.
+    assert_eq!(world.plugin.id_of("0"), None);
+    assert_eq!(world.plugin.id_of("7").as_deref(), Some("7"));
     let (mut viewer, _) = world.viewer(json!({ "id": 7 })).await;
     let switch = |id: u64| json!({ "request": "switch", "id": id });
     assert_eq!(refused(&mut viewer, switch(0)).await, 455);
