@@ -177,10 +177,10 @@ impl Counters {
         self.changed = true;
     }
 
-    /// An event for the control plane found no room.
-    pub(super) fn event_dropped(&mut self) {
-        self.events_dropped += 1;
-        self.changed = true;
+    /// So many events for the control plane have found no room since the start.
+    pub(super) fn events_dropped(&mut self, total: u64) {
+        self.changed |= self.events_dropped != total;
+        self.events_dropped = total;
     }
 
     /// A message was not sent: its receiver does not keep up, or cannot take it.

@@ -18,6 +18,7 @@ mod ingest_receive;
 mod intervals;
 mod limits;
 mod messages;
+mod outbox;
 mod outlets;
 mod peer;
 mod peers;
@@ -32,7 +33,7 @@ mod tcp;
 mod tests;
 mod timers;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -45,15 +46,13 @@ use mio::{Events, Interest, Poll, Token};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 
 use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::{self, MediaSocket, ReceiveBatch, SendBatch, enable_gro};
 use crate::totals::WorkerTotals;
-use crate::waiting::Waiting;
 use crate::worker::talk::Heard;
-use crate::{Event, PeerEvent, SourceRef};
+use crate::{PeerEvent, SourceRef};
 
 use checks::Checks;
 pub(crate) use counters::Counters;
@@ -61,6 +60,7 @@ use forwarding::Forwarding;
 use handshakes::Handshakes;
 use ingest::Ingests;
 use intervals::Intervals;
+use outbox::Outbox;
 use outlets::Outlets;
 use peer::{Peer, Route};
 use relay::Ready;
@@ -76,14 +76,6 @@ pub(crate) const SOCKET: Token = Token(0);
 pub(crate) const INBOX: Token = Token(1);
 /// Poll at least this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
-/// Events kept while the control plane does not take them.
-const BACKLOG: usize = 16_384;
-/// Events that the control plane may have before it from which on it is spared those that only advise: on a core that is
-/// behind they are many, and whoever joins would wait behind them.
-const ADVICE: usize = 1_024;
-/// Bytes of messages of a worker that the control plane has not taken.
-const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
 /// What a worker is made of.
 pub(crate) struct WorkerParts {
@@ -141,10 +133,7 @@ pub(crate) struct Worker {
     limited: Vec<SourceKey>,
     /// Workers that were passed packets this turn.
     to_wake: Vec<u16>,
-    /// Events that found the channel full.
-    backlog: VecDeque<PeerEvent>,
-    /// Messages that the control plane has not taken.
-    messages: Waiting,
+    outbox: Outbox,
     counters: Counters,
     /// Until then it does not sleep.
     awake_until: Instant,
@@ -157,6 +146,7 @@ impl Worker {
         let gso = parts.socket.probe_gso();
         tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
         let counters = Counters::new(Arc::clone(&parts.totals));
+        let outbox = Outbox::new(parts.events.clone());
         let pipes = Pipes::new(parts.listener.take(), parts.most_pipes);
         Self {
             parts,
@@ -183,8 +173,7 @@ impl Worker {
             heard: Vec::new(),
             limited: Vec::new(),
             to_wake: Vec::new(),
-            backlog: VecDeque::new(),
-            messages: Waiting::default(),
+            outbox,
             counters,
             awake_until: Instant::now(),
             running: true,
@@ -202,7 +191,7 @@ impl Worker {
             .register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
         self.listen()?;
         let mut more = true;
-        while self.running {
+        while self.running && !self.outbox.is_closed() {
             self.poll(&mut ready, more)?;
             self.ingests.note_ready(&ready);
             self.pipes.note_ready(&ready);
@@ -233,8 +222,9 @@ impl Worker {
         self.forwarding.flush();
         let broken = self.flush_pipes(now);
         self.wake_workers();
-        self.send_backlog();
+        self.outbox.flush();
         let sending = self.forwarding.counted(self.out.counters());
+        self.counters.events_dropped(self.outbox.dropped());
         self.counters.publish(sending);
         if let Some(counted) = self.pipes.counted() {
             self.parts.totals.publish_tcp(counted);
@@ -251,7 +241,7 @@ impl Worker {
             .timers
             .next()
             .map(|at| at.saturating_duration_since(now));
-        let retry = (!self.backlog.is_empty()).then_some(Duration::from_millis(5));
+        let retry = self.outbox.retry();
         let ingests = self.ingests.timeout();
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
         let reports = self.forwarding.report_at;
@@ -266,54 +256,6 @@ impl Worker {
             .min()
             .unwrap_or(LONGEST_WAIT)
             .min(LONGEST_WAIT)
-    }
-
-    /// Tells the control plane. What the channel does not take is kept, up to [`BACKLOG`] events; of
-    /// further ones only those that end or connect a peer, of which there are few for each peer. Those that only advise are
-    /// left out long before ([`ADVICE`]). Messages are bounded by their bytes, too ([`MAX_MESSAGE_BYTES`]), wherever they
-    /// wait.
-    fn emit(&mut self, peer: PeerId, event: Event) {
-        let channel = &self.parts.events;
-        let waiting = channel.max_capacity() - channel.capacity();
-        let is_unwelcome = match weight(&event) {
-            Weight::Vital => false,
-            Weight::State => self.backlog.len() >= BACKLOG,
-            Weight::Message => self.backlog.len() >= BACKLOG / 2,
-            Weight::Advice => waiting >= ADVICE,
-        };
-        if is_unwelcome {
-            self.counters.event_dropped();
-            return;
-        }
-        let mut event = PeerEvent::new(peer, event);
-        if let Event::Data(message) = &event.event {
-            let Some(held) = self.messages.hold(message.size(), MAX_MESSAGE_BYTES) else {
-                self.counters.event_dropped();
-                return;
-            };
-            event = event.holding(held);
-        }
-        if !self.backlog.is_empty() {
-            self.backlog.push_back(event);
-            return;
-        }
-        match self.parts.events.try_send(event) {
-            Ok(()) => {}
-            Err(TrySendError::Full(event)) => self.backlog.push_back(event),
-            // The control plane is gone: so is everything that could want the event.
-            Err(TrySendError::Closed(_)) => self.running = false,
-        }
-    }
-
-    fn send_backlog(&mut self) {
-        while let Some(event) = self.backlog.pop_front() {
-            if let Err(error) = self.parts.events.try_send(event) {
-                if let TrySendError::Full(event) = error {
-                    self.backlog.push_front(event);
-                }
-                return;
-            }
-        }
     }
 
     fn wake_workers(&mut self) {
@@ -331,32 +273,6 @@ impl Worker {
         {
             self.touched_peers.push(slot);
         }
-    }
-}
-
-/// What becomes of an event while the control plane has too much before it.
-enum Weight {
-    /// The control plane cannot go on without it.
-    Vital,
-    /// It says what has changed.
-    State,
-    /// Somebody says something. It takes no place from what has changed.
-    Message,
-    /// It says how things go, and the next one says it again.
-    Advice,
-}
-
-fn weight(event: &Event) -> Weight {
-    match event {
-        Event::Closed(_) | Event::Connected { .. } | Event::DataChannel { .. } => Weight::Vital,
-        Event::Ice(_)
-        | Event::SelectedPair { .. }
-        | Event::Dtls(_)
-        | Event::Media { .. }
-        | Event::Layer { .. }
-        | Event::Talking { .. } => Weight::State,
-        Event::Data(_) => Weight::Message,
-        Event::SlowLink { .. } | Event::Speech { .. } | Event::Remb { .. } => Weight::Advice,
     }
 }
 

@@ -272,7 +272,7 @@ impl Worker {
                 let state = ice_state(state);
                 if peer.ice != state {
                     peer.ice = state;
-                    self.emit(id, Event::Ice(state));
+                    self.outbox.send(id, Event::Ice(state));
                 }
             }
             TransportEvent::SelectedPair(pair) => {
@@ -280,7 +280,7 @@ impl Worker {
                 if pair.carrier == Carrier::Udp {
                     self.learn_address(now, slot, pair.remote);
                 }
-                self.emit(id, Event::SelectedPair(Path::from(&pair)));
+                self.outbox.send(id, Event::SelectedPair(Path::from(&pair)));
             }
             TransportEvent::RemoteAddress(address) => self.learn_address(now, slot, address),
             TransportEvent::Dtls(state) => {
@@ -290,17 +290,17 @@ impl Worker {
                     RtcDtls::Failed => DtlsState::Failed,
                 };
                 peer.dtls = Some(state);
-                self.emit(id, Event::Dtls(state));
+                self.outbox.send(id, Event::Dtls(state));
             }
             TransportEvent::Connected { profile } => {
                 peer.ice = IceState::Ready;
                 let srtp_profile = profile.map_or("", |profile| profile.name());
-                self.emit(id, Event::Ice(IceState::Ready));
+                self.outbox.send(id, Event::Ice(IceState::Ready));
                 self.prime_peer(slot, now);
-                self.emit(id, Event::Connected { srtp_profile });
+                self.outbox.send(id, Event::Connected { srtp_profile });
             }
             TransportEvent::DataChannelOpen { label, protocol } => {
-                self.emit(id, Event::DataChannel { label, protocol });
+                self.outbox.send(id, Event::DataChannel { label, protocol });
             }
             TransportEvent::Data {
                 label,
@@ -318,7 +318,7 @@ impl Worker {
                 };
                 self.feed_message(slot, &message, now);
                 if !self.take_message(slot, &message, now) {
-                    self.emit(id, Event::Data(message));
+                    self.outbox.send(id, Event::Data(message));
                 }
             }
             TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
@@ -398,7 +398,7 @@ impl Worker {
             }
             Feedback::Remb(bitrate) => {
                 self.note_viewer_bitrate(slot, bitrate, now);
-                self.emit(id, Event::Remb { bitrate });
+                self.outbox.send(id, Event::Remb { bitrate });
             }
             Feedback::SenderReport {
                 media,
@@ -419,7 +419,7 @@ impl Worker {
                 let audio = media.kind == portunus_sdp::negotiated::Kind::Audio;
                 let substream = (media.encodings > 1).then_some(encoding);
                 let mid = media.mid;
-                self.emit(
+                self.outbox.send(
                     id,
                     Event::Media {
                         mid,
@@ -437,7 +437,7 @@ impl Worker {
                 let Some(media) = media(index) else { return };
                 let audio = media.kind == portunus_sdp::negotiated::Kind::Audio;
                 let mid = media.mid;
-                self.emit(
+                self.outbox.send(
                     id,
                     Event::SlowLink {
                         mid,
@@ -490,7 +490,7 @@ impl Worker {
             }
         }
         self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
-        self.emit(peer.id, Event::Closed(reason));
+        self.outbox.send(peer.id, Event::Closed(reason));
     }
 }
 

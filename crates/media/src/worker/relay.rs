@@ -181,7 +181,7 @@ impl Worker {
         if let Some((layer, reason)) = changed {
             self.counters.layer_changed(reason);
             let route = id;
-            self.emit(
+            self.outbox.send(
                 peer_id,
                 Event::Layer {
                     route,

@@ -146,7 +146,7 @@ impl Worker {
                 },
                 Heard::Speech(activity) => Event::Speech { mid, activity },
             };
-            self.emit(id, event);
+            self.outbox.send(id, event);
         }
     }
 }

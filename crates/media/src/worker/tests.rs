@@ -21,8 +21,8 @@ use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
 use crate::ingest::Refused;
 use crate::testing::{Bare, bare};
 use crate::{
-    DataMessage, DataPayload, Event, IceState, IngestFeed, IngestId, IngestOptions, IngestStatus,
-    PeerId, RouteId, RouteOptions, SourceRef, TrackRef, packet_feed,
+    IngestFeed, IngestId, IngestOptions, IngestStatus, PeerId, RouteId, RouteOptions, SourceRef,
+    TrackRef, packet_feed,
 };
 
 fn track(worker: u16, serial: u64) -> TrackRef {
@@ -133,80 +133,6 @@ fn with_a_peer_end_its_sources_and_no_others() {
     inbox.send(Command::ClosePeer { peer });
     worker.take_commands(now);
     assert_eq!((worker.sources.len(), worker.by_source.len()), (0, 0));
-}
-
-#[test]
-fn messages_that_nobody_takes_are_bounded_by_their_bytes() {
-    let Bare {
-        mut worker,
-        mut events,
-        ..
-    } = bare(Instant::now());
-    let peer = track(0, 1).peer;
-    let message = || {
-        Event::Data(DataMessage {
-            label: String::new(),
-            protocol: String::new(),
-            payload: DataPayload::Binary(vec![0; super::MAX_MESSAGE_BYTES / 8]),
-        })
-    };
-    for _ in 0..10 {
-        worker.emit(peer, message());
-    }
-    assert_eq!(events.len(), 8);
-    // Whoever takes one holds it for as long as it is there.
-    let first = events.try_recv().unwrap();
-    worker.emit(peer, message());
-    assert_eq!(events.len(), 7);
-    drop(first);
-    worker.emit(peer, message());
-    worker.emit(peer, Event::Remb { bitrate: 1 });
-    assert_eq!(events.len(), 9);
-}
-
-#[test]
-fn messages_that_nobody_takes_leave_room_for_what_has_changed() {
-    let Bare {
-        mut worker, events, ..
-    } = bare(Instant::now());
-    let peer = track(0, 1).peer;
-    for _ in 0..events.max_capacity() + super::BACKLOG {
-        worker.emit(
-            peer,
-            Event::Data(DataMessage {
-                label: String::new(),
-                protocol: String::new(),
-                payload: DataPayload::Binary(Vec::new()),
-            }),
-        );
-    }
-    let waiting = worker.backlog.len();
-    assert_eq!(waiting, super::BACKLOG / 2);
-    worker.emit(peer, Event::Ice(IceState::Connected));
-    assert_eq!(worker.backlog.len(), waiting + 1);
-}
-
-#[test]
-fn what_only_advises_does_not_hold_up_what_has_changed() {
-    let Bare {
-        mut worker,
-        mut events,
-        ..
-    } = bare(Instant::now());
-    let peer = track(0, 1).peer;
-    for _ in 0..2 * super::ADVICE {
-        worker.emit(peer, Event::Remb { bitrate: 1 });
-    }
-    assert_eq!(events.len(), super::ADVICE);
-    worker.emit(peer, Event::Ice(IceState::Connected));
-    worker.emit(peer, Event::Remb { bitrate: 1 });
-    assert_eq!(events.len(), super::ADVICE + 1);
-    // Once something of it was taken, there is room again.
-    for _ in 0..2 {
-        assert_eq!(events.try_recv().unwrap().event, Event::Remb { bitrate: 1 });
-    }
-    worker.emit(peer, Event::Remb { bitrate: 2 });
-    assert_eq!(events.len(), super::ADVICE);
 }
 
 /// A viewer with a route to its line `0`, which is agreed on by [`Viewer::negotiate`].
