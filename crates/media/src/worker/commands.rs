@@ -22,12 +22,7 @@ const MAX_UFRAGS: usize = 4;
 
 impl Worker {
     pub(crate) fn take_commands(&mut self, now: Instant) {
-        let Some(inbox) = self
-            .parts
-            .inboxes
-            .get(usize::from(self.parts.index))
-            .cloned()
-        else {
+        let Some(inbox) = self.others.own_inbox().cloned() else {
             return;
         };
         while let Some(command) = inbox.commands.pop() {
@@ -335,14 +330,15 @@ impl Worker {
         now: Instant,
     ) {
         // A source that is gone must not come into being again.
-        let gone = from.worker() == self.parts.index && !self.is_here(from);
+        let gone = from.worker() == self.others.index() && !self.is_here(from);
         if gone || self.slot(to.peer).is_none() {
             return;
         }
         let source = self.source_of(from);
-        if from.worker() != self.parts.index {
-            let worker = self.parts.index;
-            self.send_to(from.worker(), Command::Subscribe { from, worker });
+        if from.worker() != self.others.index() {
+            let worker = self.others.index();
+            self.others
+                .send(from.worker(), Command::Subscribe { from, worker });
         }
         let slot = self.routes.insert(Route {
             id,
@@ -501,11 +497,12 @@ impl Worker {
         if !source.is_relayed() {
             source.forget();
         }
-        let elsewhere = route.from.worker() != self.parts.index;
+        let elsewhere = route.from.worker() != self.others.index();
         let unused = source.routes.is_empty();
         if elsewhere {
-            let (from, worker) = (route.from, self.parts.index);
-            self.send_to(from.worker(), Command::Unsubscribe { from, worker });
+            let (from, worker) = (route.from, self.others.index());
+            self.others
+                .send(from.worker(), Command::Unsubscribe { from, worker });
             if unused {
                 self.by_source.remove(&route.from);
                 self.sources.try_remove(route.source.0);
@@ -531,12 +528,6 @@ impl Worker {
             tracing::debug!(%error, label = message.label, "data message not sent");
         }
         self.touch(slot);
-    }
-
-    pub(super) fn send_to(&mut self, worker: u16, command: Command) {
-        if let Some(inbox) = self.parts.inboxes.get(usize::from(worker)) {
-            inbox.send(command);
-        }
     }
 
     fn shut_down(&mut self, now: Instant) {

@@ -236,7 +236,7 @@ impl Worker {
                 }
             }
             IngestFeed::Packets(feed) => {
-                if let Some(inbox) = self.parts.inboxes.get(usize::from(self.parts.index)) {
+                if let Some(inbox) = self.others.own_inbox() {
                     feed.attach(Arc::clone(inbox));
                 }
                 self.ingests.fed.push(slot);
@@ -279,7 +279,7 @@ impl Worker {
         let token = Token(FIRST_TOKEN + index);
         let registry = self.parts.poll.registry();
         if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
-            tracing::error!(worker = self.parts.index, %error, "cannot listen to an ingest's socket");
+            tracing::error!(worker = self.others.index(), %error, "cannot listen to an ingest's socket");
             return;
         }
         entry.insert(Port {

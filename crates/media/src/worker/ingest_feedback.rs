@@ -131,7 +131,8 @@ impl Worker {
             && let Some(bitrate) = source.lowest.take(now)
         {
             let source = source.is;
-            self.send_to(source.worker(), Command::SourceBitrate { source, bitrate });
+            self.others
+                .send(source.worker(), Command::SourceBitrate { source, bitrate });
         }
     }
 }

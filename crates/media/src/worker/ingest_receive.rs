@@ -244,7 +244,7 @@ impl Worker {
         if ingest.refusals.begin(why, now) {
             let port = port.and_then(|port| self.ingests.ports.get(port));
             tracing::warn!(
-                worker = self.parts.index,
+                worker = self.others.index(),
                 port = port.map(|port| port.socket.port()),
                 from = from.map(tracing::field::display),
                 reason = why.name(),

@@ -57,12 +57,12 @@ impl Worker {
         if let Some(source) = self.sources.get_mut(key.0) {
             source.limit = limit;
         }
-        let worker = self.parts.index;
+        let worker = self.others.index();
         if is.worker() == worker {
             return self.take_limit(is, worker, limit, now);
         }
         let source = is;
-        self.send_to(
+        self.others.send(
             is.worker(),
             Command::SourceLimit {
                 source,

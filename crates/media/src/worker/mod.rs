@@ -18,13 +18,13 @@ mod ingest_receive;
 mod intervals;
 mod limits;
 mod messages;
+mod others;
 mod outbox;
 mod outlets;
 mod peer;
 mod peers;
 mod relay;
 mod repair;
-mod ring;
 mod slots;
 mod sources;
 mod talk;
@@ -60,11 +60,12 @@ use forwarding::Forwarding;
 use handshakes::Handshakes;
 use ingest::Ingests;
 use intervals::Intervals;
+use others::OtherWorkers;
+pub(crate) use others::Rings;
 use outbox::Outbox;
 use outlets::Outlets;
 use peer::{Peer, Route};
 use relay::Ready;
-pub(crate) use ring::Rings;
 use slots::Slots;
 use tcp::Pipes;
 pub(crate) use tcp::most_pipes;
@@ -131,9 +132,8 @@ pub(crate) struct Worker {
     heard: Vec<(usize, usize, Heard)>,
     /// Sources of which some viewer can take more or less than before.
     limited: Vec<SourceKey>,
-    /// Workers that were passed packets this turn.
-    to_wake: Vec<u16>,
     outbox: Outbox,
+    others: OtherWorkers,
     counters: Counters,
     /// Until then it does not sleep.
     awake_until: Instant,
@@ -147,6 +147,8 @@ impl Worker {
         tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
         let counters = Counters::new(Arc::clone(&parts.totals));
         let outbox = Outbox::new(parts.events.clone());
+        let rings = mem::take(&mut parts.rings);
+        let others = OtherWorkers::new(parts.index, parts.inboxes.clone(), rings);
         let pipes = Pipes::new(parts.listener.take(), parts.most_pipes);
         Self {
             parts,
@@ -172,8 +174,8 @@ impl Worker {
             touched_peers: Vec::new(),
             heard: Vec::new(),
             limited: Vec::new(),
-            to_wake: Vec::new(),
             outbox,
+            others,
             counters,
             awake_until: Instant::now(),
             running: true,
@@ -221,16 +223,16 @@ impl Worker {
         self.out.flush(&self.parts.socket);
         self.forwarding.flush();
         let broken = self.flush_pipes(now);
-        self.wake_workers();
+        self.others.wake();
         self.outbox.flush();
         let sending = self.forwarding.counted(self.out.counters());
         self.counters.events_dropped(self.outbox.dropped());
         self.counters.publish(sending);
         if let Some(counted) = self.pipes.counted() {
             self.parts.totals.publish_tcp(counted);
-            self.pipes.report(self.parts.index, now);
+            self.pipes.report(self.others.index(), now);
         }
-        self.counters.report(self.parts.index, sending, now);
+        self.counters.report(self.others.index(), sending, now);
         let more = more_passed || more_received || more_by_tcp || more_ingested || more_told;
         Ok(more || holds || broken)
     }
@@ -256,14 +258,6 @@ impl Worker {
             .min()
             .unwrap_or(LONGEST_WAIT)
             .min(LONGEST_WAIT)
-    }
-
-    fn wake_workers(&mut self) {
-        for worker in self.to_wake.drain(..) {
-            if let Some(inbox) = self.parts.inboxes.get(usize::from(worker)) {
-                inbox.wake();
-            }
-        }
     }
 
     /// Notes that a peer may have something to transmit, tell or wait for.

@@ -12,7 +12,6 @@ use std::time::Instant;
 use portunus_rtc::Connection;
 use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
-use rtrb::Consumer;
 use smallvec::SmallVec;
 
 pub(super) use behind::{Behind, Progress};
@@ -32,34 +31,23 @@ impl Worker {
     /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
     /// are taken: what a worker says of a source before it passes packets of it on is known then.
     pub(crate) fn count_passed(&self) -> SmallVec<[usize; 8]> {
-        let rings = self.parts.rings.from.iter();
-        let rings = rings.map(|ring| ring.as_ref().map_or(0, Consumer::slots));
-        rings.collect()
+        self.others.count_passed()
     }
 
     /// Takes what other workers passed on, `counts` from each; says whether there is more.
     pub(crate) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
-        let mut more = false;
-        let rings = self.parts.rings.from.iter_mut().zip(counts);
-        for (ring, count) in rings.filter_map(|(ring, count)| Some((ring.as_mut()?, *count))) {
-            for _ in 0..count {
-                let Ok((source, packet)) = ring.pop() else {
-                    break;
-                };
-                let Some(key) = self.by_source.get(&source).copied() else {
-                    continue;
-                };
-                let Some(source) = self.sources.get_mut(key.0) else {
-                    continue;
-                };
-                if source.fresh.is_empty() {
-                    self.fresh_sources.push(key);
-                }
-                source.push(packet, now);
+        self.others.take_passed(counts, |source, packet| {
+            let Some(key) = self.by_source.get(&source).copied() else {
+                return;
+            };
+            let Some(source) = self.sources.get_mut(key.0) else {
+                return;
+            };
+            if source.fresh.is_empty() {
+                self.fresh_sources.push(key);
             }
-            more |= !ring.is_empty();
-        }
-        more
+            source.push(packet, now);
+        })
     }
 
     /// Relays the packets of this turn; says whether some are held, for the rest of their frame.
@@ -86,17 +74,8 @@ impl Worker {
             return;
         };
         for (worker, _) in &source.watchers {
-            let Some(Some(ring)) = self.parts.rings.to.get_mut(usize::from(*worker)) else {
-                continue;
-            };
-            for packet in &source.fresh {
-                if ring.push((source.is, Arc::clone(packet))).is_err() {
-                    self.counters.ring_full();
-                }
-            }
-            if !self.to_wake.contains(worker) {
-                self.to_wake.push(*worker);
-            }
+            self.others
+                .pass(*worker, source.is, &source.fresh, &mut self.counters);
         }
     }
 
@@ -105,19 +84,13 @@ impl Worker {
         let Some(source) = self.sources.get(key.0) else {
             return;
         };
-        let Some(Some(ring)) = self.parts.rings.to.get_mut(usize::from(worker)) else {
-            return;
-        };
         // What is held is passed on when it is relayed.
         let held = source.fresh.first().map(|packet| packet.seq);
         let cached = source.cached().iter();
-        for packet in cached.take_while(|packet| held.is_none_or(|held| packet.seq < held)) {
-            if ring.push((source.is, Arc::clone(packet))).is_err() {
-                self.counters.ring_full();
-            }
-        }
-        if !source.cached().is_empty() && !self.to_wake.contains(&worker) {
-            self.to_wake.push(worker);
+        let cached = cached.take_while(|packet| held.is_none_or(|held| packet.seq < held));
+        if !source.cached().is_empty() {
+            self.others
+                .pass(worker, source.is, cached, &mut self.counters);
         }
     }
 
@@ -245,10 +218,11 @@ impl Worker {
             return;
         }
         let is = source.is;
-        if is.worker() != self.parts.index {
+        if is.worker() != self.others.index() {
             if source.keyframes.ask(encoding, now) {
                 let source = is;
-                self.send_to(is.worker(), Command::SourceKeyframe { source, encoding });
+                self.others
+                    .send(is.worker(), Command::SourceKeyframe { source, encoding });
             }
             return;
         }

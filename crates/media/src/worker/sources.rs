@@ -22,7 +22,7 @@ impl Worker {
         if let Some(key) = self.by_source.get(&is) {
             return *key;
         }
-        let here = is.worker() == self.parts.index;
+        let here = is.worker() == self.others.index();
         let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
         let mut source = Source::new(is, window);
         if is.track().is_some_and(|track| self.brings_messages(track)) {
@@ -52,7 +52,8 @@ impl Worker {
 
     pub(super) fn subscribe(&mut self, from: SourceRef, worker: u16, now: Instant) {
         if !self.is_here(from) {
-            self.send_to(worker, Command::SourceGone { source: from });
+            self.others
+                .send(worker, Command::SourceGone { source: from });
             return;
         }
         let key = self.source_of(from);
@@ -67,7 +68,7 @@ impl Worker {
         }
         let clocks = source.clocks;
         let format = source.format;
-        self.send_to(
+        self.others.send(
             worker,
             Command::SourceFormat {
                 source: from,
@@ -82,7 +83,7 @@ impl Worker {
                     encoding,
                     clock,
                 };
-                self.send_to(worker, clock);
+                self.others.send(worker, clock);
             }
         }
         if is_new {
@@ -129,7 +130,8 @@ impl Worker {
         let is = source.is;
         let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
         for worker in watchers {
-            self.send_to(worker, Command::SourceFormat { source: is, format });
+            self.others
+                .send(worker, Command::SourceFormat { source: is, format });
         }
     }
 
@@ -170,7 +172,7 @@ impl Worker {
         let watchers: SmallVec<[u16; 4]> =
             source.watchers.iter().map(|(worker, _)| *worker).collect();
         for worker in watchers {
-            self.send_to(
+            self.others.send(
                 worker,
                 Command::SourceClock {
                     source: is,
@@ -196,7 +198,7 @@ impl Worker {
             .filter_map(|slot| Some(self.routes.get(slot)?.id))
             .collect();
         for worker in watchers {
-            self.send_to(worker, Command::SourceGone { source: is });
+            self.others.send(worker, Command::SourceGone { source: is });
         }
         for route in routes {
             self.remove_route(route, now);

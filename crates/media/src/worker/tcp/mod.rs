@@ -184,7 +184,7 @@ impl Worker {
                     // It went away while it waited (accept(2)).
                     Some(libc::ECONNABORTED | libc::EINTR) => {}
                     _ => {
-                        tracing::warn!(worker = self.parts.index, %error, "cannot accept a TCP connection");
+                        tracing::warn!(worker = self.others.index(), %error, "cannot accept a TCP connection");
                         self.pipes.refused(Refused::System);
                         self.pipes.accepts = false;
                         self.pipes.accept_again = Some(now + ACCEPT_PAUSE);
@@ -202,7 +202,7 @@ impl Worker {
             Ok(Some((displaced, why))) => self.refuse_pipe(displaced, why),
             Ok(None) => {}
             Err(error) => {
-                tracing::debug!(worker = self.parts.index, %remote, %error, "cannot use a TCP connection");
+                tracing::debug!(worker = self.others.index(), %remote, %error, "cannot use a TCP connection");
                 self.pipes.refused(Refused::System);
             }
         }
@@ -317,7 +317,7 @@ impl Worker {
             let others = mem::take(&mut peer.pipes).into_iter();
             peer.pipes = others.chain([key]).collect();
         }
-        let worker = self.parts.index;
+        let worker = self.others.index();
         tracing::debug!(worker, remote = %path.remote, local = %path.local, "a peer connected by TCP");
         true
     }
@@ -347,7 +347,7 @@ impl Worker {
             return;
         };
         self.pipes.closed(how);
-        let (worker, remote) = (self.parts.index, pipe.path.remote);
+        let (worker, remote) = (self.others.index(), pipe.path.remote);
         tracing::debug!(worker, %remote, ?how, "a TCP connection of a peer has ended");
         let Some(slot) = self.slot(owner) else { return };
         let Some(peer) = self.peers.get_mut(slot) else {
