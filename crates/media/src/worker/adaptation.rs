@@ -90,7 +90,7 @@ impl Adaptation {
 impl Worker {
     /// A peer was negotiated: its link may tell from now on, or no longer.
     pub(super) fn negotiate_adaptation(&mut self, slot: usize, now: Instant) {
-        let is_on = self.parts.bandwidth_adaptation;
+        let is_on = self.setup.bandwidth_adaptation;
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };

@@ -37,7 +37,7 @@ impl Worker {
     pub(super) fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
         let mut taken = 0;
         while taken < DATAGRAMS_PER_TURN {
-            let received = batch.receive(&self.parts.socket)?;
+            let received = self.network.receive(batch)?;
             if received == 0 {
                 return Ok(false);
             }
@@ -45,10 +45,9 @@ impl Worker {
                 self.fetch_arrivals(batch, received);
             }
             let now = Instant::now();
-            let port = self.parts.socket.local().port();
-            let bound = self.parts.socket.local().ip();
+            let bound = self.network.local();
             for message in batch.iter(received) {
-                let local = SocketAddr::new(message.local.unwrap_or(bound), port);
+                let local = SocketAddr::new(message.local.unwrap_or(bound.ip()), bound.port());
                 let datagrams = message.data.len().div_ceil(message.stride);
                 taken += datagrams.max(1);
                 self.counters.received(datagrams, message.data.len());

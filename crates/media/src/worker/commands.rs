@@ -175,13 +175,13 @@ impl Worker {
         let ufrag = ice.ufrag.clone();
         let transport = TransportConfig {
             local_ice: ice,
-            identity: self.parts.identity.clone(),
+            identity: self.setup.identity.clone(),
             controlling,
-            ice_lite: self.parts.ice_lite,
-            candidates: self.parts.candidates.clone(),
+            ice_lite: self.setup.ice_lite,
+            candidates: self.setup.candidates.clone(),
             tie_breaker: rand::random(),
         };
-        let connection = Connection::new(transport, self.parts.streams, self.parts.clock, now);
+        let connection = Connection::new(transport, self.setup.streams, self.setup.clock, now);
         let slot = self.peers.insert(Peer {
             id,
             connection,
@@ -536,6 +536,6 @@ impl Worker {
         for peer in peers {
             self.close_peer(peer, now);
         }
-        self.out.flush(&self.parts.socket);
+        self.network.flush();
     }
 }

@@ -10,7 +10,7 @@ use portunus_rtc::connection::Refusal;
 use crate::LayerReason;
 use crate::ingest::Refused;
 use crate::sys::SendCounters;
-use crate::totals::WorkerTotals;
+use crate::totals::{TcpTotals, WorkerTotals};
 
 /// How often the log is written at most.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -124,6 +124,11 @@ impl Counters {
         for (total, count) in datagrams.into_iter().chain(by_kind) {
             total.store(count, Relaxed);
         }
+    }
+
+    /// Lets others read what was counted of TCP.
+    pub(super) fn publish_tcp(&self, counted: TcpTotals) {
+        self.totals.publish_tcp(counted);
     }
 
     /// A datagram was refused.

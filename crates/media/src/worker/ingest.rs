@@ -277,7 +277,7 @@ impl Worker {
         let entry = self.ingests.ports.vacant_entry();
         let index = entry.key();
         let token = Token(FIRST_TOKEN + index);
-        let registry = self.parts.poll.registry();
+        let registry = self.poller.registry();
         if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
             tracing::error!(worker = self.others.index(), %error, "cannot listen to an ingest's socket");
             return;
@@ -346,12 +346,12 @@ impl Worker {
             if let Some(port) = self.ingests.ports.try_remove(index) {
                 let fd = port.socket.as_fd().as_raw_fd();
                 // Closing it ends the registration too.
-                let _ = self.parts.poll.registry().deregister(&mut SourceFd(&fd));
+                let _ = self.poller.registry().deregister(&mut SourceFd(&fd));
             }
             self.ingests.ready.retain(|ready| *ready != index);
         }
         self.ingests.fed.retain(|fed| *fed != slot);
         self.end_source(SourceRef::Ingest(id), now);
-        self.parts.ingest_count.fetch_sub(1, Ordering::Relaxed);
+        self.setup.ingest_count.fetch_sub(1, Ordering::Relaxed);
     }
 }

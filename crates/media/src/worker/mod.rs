@@ -11,18 +11,19 @@ mod counters;
 mod figures;
 mod forwarding;
 mod handshakes;
-mod idle;
 mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
 mod intervals;
 mod limits;
 mod messages;
+mod network;
 mod others;
 mod outbox;
 mod outlets;
 mod peer;
 mod peers;
+mod poller;
 mod relay;
 mod repair;
 mod slots;
@@ -41,15 +42,14 @@ use std::time::{Duration, Instant};
 use std::{io, mem};
 
 use mio::net::TcpListener;
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
 use tokio::sync::mpsc;
 
 use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
-use crate::sys::{self, MediaSocket, ReceiveBatch, SendBatch, enable_gro};
+use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
 use crate::worker::talk::Heard;
 use crate::{PeerEvent, SourceRef};
@@ -60,20 +60,19 @@ use forwarding::Forwarding;
 use handshakes::Handshakes;
 use ingest::Ingests;
 use intervals::Intervals;
+use network::Network;
 use others::OtherWorkers;
 pub(crate) use others::Rings;
 use outbox::Outbox;
 use outlets::Outlets;
 use peer::{Peer, Route};
+use poller::Poller;
 use relay::Ready;
 use slots::Slots;
-use tcp::Pipes;
 pub(crate) use tcp::most_pipes;
 use timers::Timers;
 
-/// The poll's token for the socket; the waker has the other.
-pub(crate) const SOCKET: Token = Token(0);
-/// The poll's token for commands and packets of other workers.
+/// The poll's token for commands and packets of other workers; the network has the others.
 pub(crate) const INBOX: Token = Token(1);
 /// Poll at least this often.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -102,9 +101,21 @@ pub(crate) struct WorkerParts {
     pub(crate) ingest_count: Arc<AtomicUsize>,
 }
 
+/// What all peers of a worker are set up with.
+struct PeerSetup {
+    identity: Arc<Identity>,
+    candidates: Vec<LocalCandidate>,
+    ice_lite: bool,
+    bandwidth_adaptation: bool,
+    streams: StreamConfig,
+    clock: NtpClock,
+    peer_count: Arc<AtomicUsize>,
+    ingest_count: Arc<AtomicUsize>,
+}
+
 /// One media worker.
 pub(crate) struct Worker {
-    parts: WorkerParts,
+    setup: PeerSetup,
     peers: Slots<Peer>,
     by_id: HashMap<PeerId, usize>,
     by_address: HashMap<SocketAddr, usize>,
@@ -118,11 +129,10 @@ pub(crate) struct Worker {
     ingests: Ingests,
     outlets: Outlets,
     handshakes: Handshakes,
-    /// Connections of peers.
-    pipes: Pipes,
+    network: Network,
+    poller: Poller,
     forwarding: Forwarding,
     intervals: Intervals,
-    out: SendBatch,
     /// Sources with packets of this turn, and peers with something to poll.
     fresh_sources: Vec<SourceKey>,
     /// Those of them that are relayed now.
@@ -135,23 +145,37 @@ pub(crate) struct Worker {
     outbox: Outbox,
     others: OtherWorkers,
     counters: Counters,
-    /// Until then it does not sleep.
-    awake_until: Instant,
     running: bool,
 }
 
 impl Worker {
-    pub(crate) fn new(mut parts: WorkerParts) -> Self {
-        let gro = enable_gro(&parts.socket);
-        let gso = parts.socket.probe_gso();
-        tracing::debug!(worker = parts.index, gro, gso, local = %parts.socket.local(), "media worker");
-        let counters = Counters::new(Arc::clone(&parts.totals));
-        let outbox = Outbox::new(parts.events.clone());
-        let rings = mem::take(&mut parts.rings);
-        let others = OtherWorkers::new(parts.index, parts.inboxes.clone(), rings);
-        let pipes = Pipes::new(parts.listener.take(), parts.most_pipes);
+    pub(crate) fn new(parts: WorkerParts) -> Self {
+        let WorkerParts {
+            index,
+            inboxes,
+            rings,
+            clock,
+            totals,
+            ..
+        } = parts;
+        let outbox = Outbox::new(parts.events);
+        let others = OtherWorkers::new(index, inboxes, rings);
+        let counters = Counters::new(totals);
+        let (socket, listener) = (parts.socket, parts.listener);
+        let network = Network::new(index, socket, listener, parts.most_pipes, clock);
+        let poller = Poller::new(parts.poll, parts.busy_poll);
+        let setup = PeerSetup {
+            identity: parts.identity,
+            candidates: parts.candidates,
+            ice_lite: parts.ice_lite,
+            bandwidth_adaptation: parts.bandwidth_adaptation,
+            streams: parts.streams,
+            clock,
+            peer_count: parts.peer_count,
+            ingest_count: parts.ingest_count,
+        };
         Self {
-            parts,
+            setup,
             peers: Slots::new(),
             by_id: HashMap::new(),
             by_address: HashMap::new(),
@@ -163,10 +187,10 @@ impl Worker {
             by_route: HashMap::new(),
             timers: Timers::default(),
             ingests: Ingests::default(),
-            out: sys::send_batch(gso),
             outlets: Outlets::default(),
             handshakes: Handshakes::default(),
-            pipes,
+            network,
+            poller,
             forwarding: Forwarding::default(),
             intervals: Intervals::default(),
             fresh_sources: Vec::new(),
@@ -177,7 +201,6 @@ impl Worker {
             outbox,
             others,
             counters,
-            awake_until: Instant::now(),
             running: true,
         }
     }
@@ -186,17 +209,13 @@ impl Worker {
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut batch = sys::receive_batch();
         let mut ready = Events::with_capacity(64);
-        let fd = self.parts.socket.raw_fd();
-        self.parts
-            .poll
-            .registry()
-            .register(&mut SourceFd(&fd), SOCKET, Interest::READABLE)?;
-        self.listen()?;
+        self.network.listen(self.poller.registry())?;
         let mut more = true;
         while self.running && !self.outbox.is_closed() {
-            self.poll(&mut ready, more)?;
+            let idle = (!more).then(|| self.idle());
+            self.poller.wait(&mut ready, idle)?;
             self.ingests.note_ready(&ready);
-            self.pipes.note_ready(&ready);
+            self.network.pipes.note_ready(&ready);
             self.note_forwarding(&ready);
             more = self.turn(&mut batch)?;
         }
@@ -220,24 +239,25 @@ impl Worker {
         self.tell_ingests(now);
         self.report_to_receivers(now);
         // What polling set free (keyframe requests, packets sent again) leaves with the rest.
-        self.out.flush(&self.parts.socket);
+        self.network.flush();
         self.forwarding.flush();
         let broken = self.flush_pipes(now);
         self.others.wake();
         self.outbox.flush();
-        let sending = self.forwarding.counted(self.out.counters());
+        let sending = self.forwarding.counted(self.network.counters());
         self.counters.events_dropped(self.outbox.dropped());
         self.counters.publish(sending);
-        if let Some(counted) = self.pipes.counted() {
-            self.parts.totals.publish_tcp(counted);
-            self.pipes.report(self.others.index(), now);
+        if let Some(counted) = self.network.pipes.counted() {
+            self.counters.publish_tcp(counted);
+            self.network.pipes.report(self.others.index(), now);
         }
         self.counters.report(self.others.index(), sending, now);
         let more = more_passed || more_received || more_by_tcp || more_ingested || more_told;
         Ok(more || holds || broken)
     }
 
-    fn wait(&self) -> Duration {
+    /// How long there is nothing to do.
+    fn idle(&self) -> Duration {
         let now = Instant::now();
         let timers = self
             .timers
@@ -250,7 +270,7 @@ impl Worker {
         let reports = reports.map(|at| at.saturating_duration_since(now));
         let keyframes = self.intervals.timeout();
         let keyframes = keyframes.map(|at| at.saturating_duration_since(now));
-        let pipes = self.pipes.timeout();
+        let pipes = self.network.pipes.timeout();
         let pipes = pipes.map(|at| at.saturating_duration_since(now));
         [timers, retry, ingests, reports, keyframes, pipes]
             .into_iter()
@@ -275,26 +295,22 @@ impl Worker {
 impl Worker {
     /// Keeps datagrams for [`Worker::take_kept`] instead of sending them.
     pub(crate) fn keep_datagrams(&mut self) {
-        self.out.diverted = Some(crate::sys::Diverted::Kept(Vec::new()));
+        self.network.keep();
     }
 
     /// Drops datagrams instead of sending them.
     pub(crate) fn drop_datagrams(&mut self) {
-        self.out.diverted = Some(crate::sys::Diverted::Dropped);
+        self.network.drop();
     }
 
     /// What was kept since the last call.
     pub(crate) fn take_kept(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
-        self.flush();
-        match &mut self.out.diverted {
-            Some(crate::sys::Diverted::Kept(kept)) => mem::take(kept),
-            _ => Vec::new(),
-        }
+        self.network.take_kept()
     }
 
     /// Ends a turn.
     pub(crate) fn flush(&mut self) {
-        self.out.flush(&self.parts.socket);
+        self.network.flush();
     }
 
     /// Whose datagrams come from an address.
@@ -313,6 +329,6 @@ impl Worker {
 
     /// Datagrams that have left so far.
     pub(crate) fn sent(&self) -> u64 {
-        self.out.counters().datagrams
+        self.network.counters().datagrams
     }
 }

@@ -77,7 +77,7 @@ impl Worker {
         });
         self.outlets.by_id.insert(id, slot);
         if let Some(rtcp) = rtcp {
-            let registry = self.parts.poll.registry();
+            let registry = self.poller.registry();
             self.forwarding.join(slot, &rtcp, registry);
             self.forwarding.report_at = Some(now);
         }
@@ -121,7 +121,7 @@ impl Worker {
         let Some(outlet) = self.outlets.slots.try_remove(slot) else {
             return;
         };
-        self.forwarding.leave(slot, self.parts.poll.registry());
+        self.forwarding.leave(slot, self.poller.registry());
         if let Some(source) = self.sources.get_mut(outlet.source.0) {
             source.outlets.retain(|other| *other != slot);
             if !source.is_relayed() {
@@ -139,7 +139,7 @@ impl Worker {
         for slot in slots.unwrap_or_default() {
             if let Some(outlet) = self.outlets.slots.try_remove(slot) {
                 self.outlets.by_id.remove(&outlet.id);
-                self.forwarding.leave(slot, self.parts.poll.registry());
+                self.forwarding.leave(slot, self.poller.registry());
             }
         }
     }

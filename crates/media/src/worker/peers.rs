@@ -15,7 +15,7 @@ use portunus_rtc::{
 
 use smallvec::SmallVec;
 
-use super::tcp::Way;
+use super::network::Way;
 use super::{Worker, handshakes};
 use crate::graph;
 use crate::plane::{PeerId, RouteId};
@@ -237,7 +237,7 @@ impl Worker {
             return;
         };
         loop {
-            let room = self.out.room(&self.parts.socket);
+            let room = self.network.room();
             let Some(transmit) = peer.connection.poll_transmit(now, room) else {
                 break;
             };
@@ -251,13 +251,15 @@ impl Worker {
                     {
                         self.checks.note(now, check, peer.id, to);
                     }
-                    Some(Way::Udp(self.out.destination(from, to)))
+                    Some(self.network.way_by_udp(from, to))
                 }
-                Carrier::Tcp => self.pipes.of(&peer.pipes, transmit.path()).map(Way::Tcp),
+                Carrier::Tcp => {
+                    let pipe = self.network.pipes.of(&peer.pipes, transmit.path());
+                    pipe.map(Way::Tcp)
+                }
             };
             if let Some(way) = way {
-                let out = (&mut self.out, &self.parts.socket);
-                way.commit(transmit.len, out, &mut self.pipes);
+                self.network.commit(transmit.len, &way);
             }
         }
     }
@@ -346,7 +348,7 @@ impl Worker {
     fn learn_address(&mut self, now: Instant, slot: usize, address: SocketAddr) {
         let is_used = |pair: &SelectedPair| pair.carrier == Carrier::Udp && pair.remote == address;
         // A lite agent asks nobody, and takes a forged check's word.
-        let asks = !self.parts.ice_lite;
+        let asks = !self.setup.ice_lite;
         let newcomer = self.peers.get(slot).map(|peer| &peer.connection.transport);
         let answered = newcomer.and_then(|new| new.selected_pair().filter(|_| asks));
         let is_sure = answered.is_some_and(is_used);
@@ -489,7 +491,7 @@ impl Worker {
                 self.end_source(is, now);
             }
         }
-        self.parts.peer_count.fetch_sub(1, Ordering::Relaxed);
+        self.setup.peer_count.fetch_sub(1, Ordering::Relaxed);
         self.outbox.send(peer.id, Event::Closed(reason));
     }
 }

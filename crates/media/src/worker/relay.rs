@@ -20,11 +20,11 @@ pub(super) use together::Ready;
 
 use super::Worker;
 use super::counters::Counters;
+use super::network::{Network, Way};
 use super::peer::{Peer, Route};
-use super::tcp::{Pipes, Way};
+
 use crate::command::Command;
 use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
-use crate::sys::{MediaSocket, SendBatch};
 use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
 
 impl Worker {
@@ -94,11 +94,6 @@ impl Worker {
         }
     }
 
-    /// What abs-send-time says of what leaves now.
-    pub(super) fn send_time(&self, now: Instant) -> AbsSendTime {
-        AbsSendTime::from_duration(self.parts.clock.since_1900(now))
-    }
-
     /// Relays packets of the source to one route.
     fn relay_to(
         &mut self,
@@ -138,9 +133,7 @@ impl Worker {
             route,
             peer,
             media,
-            socket: &self.parts.socket,
-            out: &mut self.out,
-            pipes: &mut self.pipes,
+            network: &mut self.network,
             counters: &mut self.counters,
             send_time,
             now,
@@ -206,7 +199,7 @@ impl Worker {
         if holds {
             return;
         }
-        self.relay_to(slot, key, &[], (now, self.send_time(now)));
+        self.relay_to(slot, key, &[], (now, self.network.send_time(now)));
     }
 
     /// Somebody needs a keyframe of the source's encoding.
@@ -274,9 +267,7 @@ struct Relay<'a> {
     route: &'a mut Route,
     peer: &'a mut Peer,
     media: usize,
-    socket: &'a MediaSocket,
-    out: &'a mut SendBatch,
-    pipes: &'a mut Pipes,
+    network: &'a mut Network,
     counters: &'a mut Counters,
     send_time: AbsSendTime,
     now: Instant,
@@ -341,7 +332,7 @@ impl Relay<'_> {
             return None;
         }
         transport.profile()?;
-        Way::to(pair, self.peer.pipe, self.out)
+        self.network.way(pair, self.peer.pipe)
     }
 
     #[inline]
@@ -356,11 +347,11 @@ impl Relay<'_> {
             transport_seq,
             playout_delay: self.route.options.playout_delay,
         };
-        let room = self.out.room(self.socket);
+        let room = self.network.room();
         let parts = sink.write(packet, &sent, &stamp, room)?;
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
         let sealed = connection.seal_rtp(sent.out, parts, room).ok()?;
-        way.commit(sealed, (&mut *self.out, self.socket), self.pipes);
+        self.network.commit(sealed, way);
         if self.peer.is_recorded && sink.is_numbered {
             connection.record_sent(transport_seq, sealed, self.now);
         }

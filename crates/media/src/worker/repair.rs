@@ -5,7 +5,6 @@ use std::time::Instant;
 use portunus_rtp::SeqNo;
 
 use super::Worker;
-use super::tcp::Way;
 use crate::graph::Stamp;
 
 impl Worker {
@@ -22,7 +21,7 @@ impl Worker {
         seq: SeqNo,
         now: Instant,
     ) -> Option<()> {
-        let send_time = self.send_time(now);
+        let send_time = self.network.send_time(now);
         let peer = self.peers.get_mut(slot)?;
         let sink = peer.tracks.get(media)?.sink.as_ref()?;
         let sent = sink.numbering.sent(seq)?;
@@ -40,7 +39,7 @@ impl Worker {
             playout_delay,
         };
         let pair = *peer.connection.transport.selected_pair()?;
-        let room = self.out.room(&self.parts.socket);
+        let room = self.network.room();
         let (number, lengths) = if sink.has_rtx() {
             let number = peer.connection.next_rtx(media)?;
             (
@@ -55,9 +54,8 @@ impl Worker {
             (seq, (header_len, end))
         };
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
-        let way = Way::to(&pair, peer.pipe, &mut self.out)?;
-        let out = (&mut self.out, &self.parts.socket);
-        way.commit(sealed, out, &mut self.pipes);
+        let way = self.network.way(&pair, peer.pipe)?;
+        self.network.commit(sealed, &way);
         if peer.is_recorded && sink.is_numbered {
             peer.connection.record_sent(transport_seq, sealed, now);
         }

@@ -15,7 +15,6 @@ const RING: usize = DATAGRAMS_PER_TURN;
 pub(crate) type Passed = (SourceRef, Arc<Packet>);
 
 /// One worker's ends of the rings, indexed by the other worker.
-#[derive(Default)]
 pub(crate) struct Rings {
     pub(super) to: Vec<Option<Producer<Passed>>>,
     pub(super) from: Vec<Option<Consumer<Passed>>>,

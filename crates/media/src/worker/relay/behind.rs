@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use super::{Pacing, Relay, Worker};
 use crate::graph::{Cursor, Next, Packet};
+use crate::worker::network::Way;
 use crate::worker::peer::Peer;
-use crate::worker::tcp::Way;
 
 /// Bytes that leave a peer at once in the beginning: a keyframe of usual size, and no more than queues in front of slow links
 /// hold.
@@ -273,7 +273,7 @@ impl Worker {
         let Some(key) = found.map(|route| route.source) else {
             return Turn::Over;
         };
-        let (mut turn, send_time) = (Turn::Over, self.send_time(now));
+        let (mut turn, send_time) = (Turn::Over, self.network.send_time(now));
         let mut gap = !cursor.is_whole();
         self.relay_with(route, key, (now, send_time), |relay| {
             turn = relay.catch_up(cursor, pace);

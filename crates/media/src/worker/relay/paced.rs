@@ -9,7 +9,7 @@ use portunus_rtc::streams::Burst;
 
 use super::{Relay, Route, Worker};
 use crate::graph::{Packet, Selection, Source};
-use crate::worker::tcp::Way;
+use crate::worker::network::Way;
 
 /// The pacer of a peer.
 pub(in crate::worker) type Pacing = Pacer<Queued>;
@@ -31,7 +31,7 @@ impl Worker {
         if !is_paced {
             return;
         }
-        let send_time = self.send_time(now);
+        let send_time = self.network.send_time(now);
         while let Some(peer) = self.peers.get_mut(slot)
             && let Some(pacer) = &mut peer.pacer
         {
@@ -55,9 +55,7 @@ impl Worker {
                 route,
                 peer,
                 media,
-                socket: &self.parts.socket,
-                out: &mut self.out,
-                pipes: &mut self.pipes,
+                network: &mut self.network,
                 counters: &mut self.counters,
                 send_time,
                 now,

@@ -74,7 +74,7 @@ impl Worker {
             }
             fresh.push((*key, mem::take(&mut source.fresh)));
         }
-        let send_time = self.send_time(now);
+        let send_time = self.network.send_time(now);
         let mut index = 0;
         loop {
             let mut any = false;

@@ -13,7 +13,6 @@ use std::mem;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use mio::Interest;
 use mio::net::TcpStream;
 use portunus_rtc::framing::Deframer;
 use portunus_rtc::{Carrier, Path, SelectedPair, stun_username};
@@ -23,13 +22,12 @@ use super::handshakes;
 use super::peer::Peer;
 use super::peers::guarded;
 use crate::CloseReason;
-use crate::sys::{Destination, MediaSocket, SendBatch};
 
 pub(super) use pipe::PipeKey;
 use pipe::{LONGEST, Pipe};
 pub(super) use pipes::Pipes;
 pub(crate) use pipes::most_pipes;
-use pipes::{Closed, LISTENER, Refused};
+use pipes::{Closed, Refused};
 
 /// Connections that are accepted in a turn.
 const ACCEPTS_PER_TURN: usize = 64;
@@ -47,47 +45,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// The one that was silent for the longest time gives way to the next.
 const MOST_OF_PEER: usize = 16;
 
-/// The way to a peer.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
-    /// As datagrams, to be sent with those of others.
-    Udp(Destination),
-    /// In a connection.
-    Tcp(PipeKey),
-}
-
-impl Way {
-    /// The way to a peer whose selected pair this is; the connection is what it uses if the pair is one of TCP.
-    #[inline]
-    pub(super) fn to(
-        pair: &SelectedPair,
-        pipe: Option<PipeKey>,
-        out: &mut SendBatch,
-    ) -> Option<Self> {
-        match pair.carrier {
-            Carrier::Udp => Some(Way::Udp(out.destination(pair.local.ip(), pair.remote))),
-            Carrier::Tcp => pipe.map(Way::Tcp),
-        }
-    }
-
-    /// The first `len` bytes of the room in `out` are a datagram that goes this way.
-    #[inline]
-    pub(super) fn commit(
-        &self,
-        len: usize,
-        (out, socket): (&mut SendBatch, &MediaSocket),
-        pipes: &mut Pipes,
-    ) {
-        match self {
-            Way::Udp(destination) => out.commit(len, destination),
-            Way::Tcp(pipe) => {
-                let room = out.room(socket);
-                pipes.push(*pipe, room.get(..len).unwrap_or_default());
-            }
-        }
-    }
-}
-
 /// What is left to do with a connection.
 enum After {
     /// Nothing: all was read.
@@ -99,53 +56,44 @@ enum After {
 }
 
 impl Worker {
-    /// Has the poll tell of those who connect.
-    pub(super) fn listen(&mut self) -> io::Result<()> {
-        let registry = self.parts.poll.registry();
-        match &mut self.pipes.listener {
-            Some(listener) => registry.register(listener, LISTENER, Interest::READABLE),
-            None => Ok(()),
-        }
-    }
-
     /// Accepts who connects, and takes what comes by connections; says whether there may be more.
     pub(super) fn receive_pipes(&mut self, now: Instant) -> bool {
-        if self.pipes.listener.is_none() {
+        if self.network.pipes.listener.is_none() {
             return false;
         }
-        while let Some(overdue) = self.pipes.overdue(now) {
+        while let Some(overdue) = self.network.pipes.overdue(now) {
             self.refuse_pipe(overdue, Refused::Silent);
         }
-        for silent in self.pipes.silent(now) {
+        for silent in self.network.pipes.silent(now) {
             self.end_pipe(silent, Closed::Silent, now);
         }
-        if self.pipes.accept_again.is_some_and(|at| at <= now) {
-            self.pipes.accept_again = None;
-            self.pipes.accepts = true;
+        if self.network.pipes.accept_again.is_some_and(|at| at <= now) {
+            self.network.pipes.accept_again = None;
+            self.network.pipes.accepts = true;
         }
-        if self.pipes.accepts {
+        if self.network.pipes.accepts {
             self.accept(now);
         }
-        let mut scratch = mem::take(&mut self.pipes.scratch);
-        if !self.pipes.ready.is_empty() && scratch.is_empty() {
+        let mut scratch = mem::take(&mut self.network.pipes.scratch);
+        if !self.network.pipes.ready.is_empty() && scratch.is_empty() {
             scratch = vec![0; READ_BYTES];
         }
         let mut reads = 0;
-        let most = self.pipes.counted.received_frames + FRAMES_PER_TURN;
-        for _ in 0..self.pipes.ready.len() {
-            if reads >= READS_PER_TURN || self.pipes.counted.received_frames >= most {
+        let most = self.network.pipes.counted.received_frames + FRAMES_PER_TURN;
+        for _ in 0..self.network.pipes.ready.len() {
+            if reads >= READS_PER_TURN || self.network.pipes.counted.received_frames >= most {
                 break;
             }
-            let Some(key) = self.pipes.next_ready() else {
+            let Some(key) = self.network.pipes.next_ready() else {
                 break;
             };
             if self.drain_pipe(key, &mut scratch, &mut reads, now) {
                 // After those that have not had their turn.
-                self.pipes.mark_ready(key);
+                self.network.pipes.mark_ready(key);
             }
         }
-        self.pipes.scratch = scratch;
-        self.pipes.accepts || !self.pipes.ready.is_empty()
+        self.network.pipes.scratch = scratch;
+        self.network.pipes.accepts || !self.network.pipes.ready.is_empty()
     }
 
     /// Reads a connection; says whether there may be more.
@@ -156,12 +104,12 @@ impl Worker {
         reads: &mut usize,
         now: Instant,
     ) -> bool {
-        let most = self.pipes.counted.received_frames + FRAMES_PER_PIPE;
+        let most = self.network.pipes.counted.received_frames + FRAMES_PER_PIPE;
         for _ in 0..READS_PER_PIPE {
             *reads += 1;
             match self.read_pipe(key, scratch, now) {
                 After::Drained | After::Closed => return false,
-                After::More if self.pipes.counted.received_frames >= most => break,
+                After::More if self.network.pipes.counted.received_frames >= most => break,
                 After::More => {}
             }
         }
@@ -171,23 +119,23 @@ impl Worker {
     /// Accepts who waits for it.
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(listener) = &self.pipes.listener else {
+            let Some(listener) = &self.network.pipes.listener else {
                 break;
             };
             match listener.accept() {
                 Ok((stream, remote)) => self.take_connection(stream, remote, now),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
-                        self.pipes.accepts = false;
+                        self.network.pipes.accepts = false;
                         return;
                     }
                     // It went away while it waited (accept(2)).
                     Some(libc::ECONNABORTED | libc::EINTR) => {}
                     _ => {
                         tracing::warn!(worker = self.others.index(), %error, "cannot accept a TCP connection");
-                        self.pipes.refused(Refused::System);
-                        self.pipes.accepts = false;
-                        self.pipes.accept_again = Some(now + ACCEPT_PAUSE);
+                        self.network.pipes.refused(Refused::System);
+                        self.network.pipes.accepts = false;
+                        self.network.pipes.accept_again = Some(now + ACCEPT_PAUSE);
                         return;
                     }
                 },
@@ -196,21 +144,21 @@ impl Worker {
     }
 
     fn take_connection(&mut self, stream: TcpStream, remote: SocketAddr, now: Instant) {
-        let registry = self.parts.poll.registry();
+        let registry = self.poller.registry();
         let pipe = Pipe::new(stream, remote, now);
-        match pipe.and_then(|pipe| self.pipes.add(pipe, registry)) {
+        match pipe.and_then(|pipe| self.network.pipes.add(pipe, registry)) {
             Ok(Some((displaced, why))) => self.refuse_pipe(displaced, why),
             Ok(None) => {}
             Err(error) => {
                 tracing::debug!(worker = self.others.index(), %remote, %error, "cannot use a TCP connection");
-                self.pipes.refused(Refused::System);
+                self.network.pipes.refused(Refused::System);
             }
         }
     }
 
     /// Reads once, and takes the frames that have come wholly.
     fn read_pipe(&mut self, key: PipeKey, scratch: &mut [u8], now: Instant) -> After {
-        let Some(pipe) = self.pipes.get_mut(key) else {
+        let Some(pipe) = self.network.pipes.get_mut(key) else {
             return After::Closed;
         };
         let read = match pipe.read(scratch) {
@@ -236,8 +184,8 @@ impl Worker {
             match deframer.next(&mut input, &mut whole) {
                 Ok(None) => break true,
                 Ok(Some(frame)) => {
-                    self.pipes.counted.received_frames += 1;
-                    self.pipes.counted.received_bytes += frame.len() as u64;
+                    self.network.pipes.counted.received_frames += 1;
+                    self.network.pipes.counted.received_bytes += frame.len() as u64;
                     if !self.take_frame(key, path, frame, now) {
                         return After::Closed;
                     }
@@ -254,7 +202,7 @@ impl Worker {
             self.refuse_pipe(key, Refused::NotACheck);
             return After::Closed;
         }
-        if let Some(pipe) = self.pipes.get_mut(key) {
+        if let Some(pipe) = self.network.pipes.get_mut(key) {
             pipe.deframer = deframer;
         }
         After::More
@@ -262,7 +210,7 @@ impl Worker {
 
     /// Takes one datagram of a connection; says whether that is still open.
     fn take_frame(&mut self, key: PipeKey, path: Path, frame: &mut [u8], now: Instant) -> bool {
-        let Some(pipe) = self.pipes.get_mut(key) else {
+        let Some(pipe) = self.network.pipes.get_mut(key) else {
             return false;
         };
         let Some(owner) = pipe.owner else {
@@ -278,7 +226,7 @@ impl Worker {
             }
             None => {}
         }
-        self.pipes.get(key).is_some()
+        self.network.pipes.get(key).is_some()
     }
 
     /// The first frame says whose a connection is.
@@ -308,8 +256,8 @@ impl Worker {
         {
             self.end_pipe(oldest, Closed::Displaced, now);
         }
-        self.pipes.forget_stranger(key);
-        if let Some(pipe) = self.pipes.get_mut(key) {
+        self.network.pipes.forget_stranger(key);
+        if let Some(pipe) = self.network.pipes.get_mut(key) {
             pipe.owner = Some(id);
             pipe.heard = now;
         }
@@ -326,27 +274,27 @@ impl Worker {
     fn least_heard(&self, peer: &Peer) -> Option<PipeKey> {
         let others = peer.pipes.iter().copied();
         let others = others.filter(|key| Some(*key) != peer.pipe);
-        others.min_by_key(|key| self.pipes.get(*key).map(|pipe| pipe.heard))
+        others.min_by_key(|key| self.network.pipes.get(*key).map(|pipe| pipe.heard))
     }
 
     /// Closes a connection that belongs to nobody.
     fn refuse_pipe(&mut self, key: PipeKey, why: Refused) {
-        let registry = self.parts.poll.registry();
-        if self.pipes.close(key, registry).is_some() {
-            self.pipes.refused(why);
+        let registry = self.poller.registry();
+        if self.network.pipes.close(key, registry).is_some() {
+            self.network.pipes.refused(why);
         }
     }
 
     /// Closes a connection, whose ever it is: the peer's pairs on it fail at once.
     fn end_pipe(&mut self, key: PipeKey, how: Closed, now: Instant) {
-        let Some(pipe) = self.pipes.close(key, self.parts.poll.registry()) else {
+        let Some(pipe) = self.network.pipes.close(key, self.poller.registry()) else {
             return;
         };
         let Some(owner) = pipe.owner else {
-            self.pipes.refused(Refused::Left);
+            self.network.pipes.refused(Refused::Left);
             return;
         };
-        self.pipes.closed(how);
+        self.network.pipes.closed(how);
         let (worker, remote) = (self.others.index(), pipe.path.remote);
         tracing::debug!(worker, %remote, ?how, "a TCP connection of a peer has ended");
         let Some(slot) = self.slot(owner) else { return };
@@ -366,8 +314,13 @@ impl Worker {
     /// Closes the connections of a peer that is gone.
     pub(super) fn close_pipes_of(&mut self, peer: &Peer) {
         for key in &peer.pipes {
-            if self.pipes.close(*key, self.parts.poll.registry()).is_some() {
-                self.pipes.closed(Closed::PeerEnded);
+            if self
+                .network
+                .pipes
+                .close(*key, self.poller.registry())
+                .is_some()
+            {
+                self.network.pipes.closed(Closed::PeerEnded);
             }
         }
     }
@@ -375,8 +328,8 @@ impl Worker {
     /// Writes what waits, as far as connections take it; says whether some broke, which their peers have yet to be told.
     pub(super) fn flush_pipes(&mut self, now: Instant) -> bool {
         let mut broken = false;
-        while let Some(key) = self.pipes.unflushed.pop() {
-            let Some(pipe) = self.pipes.get_mut(key) else {
+        while let Some(key) = self.network.pipes.unflushed.pop() {
+            let Some(pipe) = self.network.pipes.get_mut(key) else {
                 continue;
             };
             pipe.is_unflushed = false;
@@ -395,7 +348,7 @@ impl Worker {
         };
         let pipe = match pair.carrier {
             Carrier::Udp => None,
-            Carrier::Tcp => self.pipes.of(&peer.pipes, pair.into()),
+            Carrier::Tcp => self.network.pipes.of(&peer.pipes, pair.into()),
         };
         if let Some(peer) = self.peers.get_mut(slot) {
             peer.pipe = pipe;

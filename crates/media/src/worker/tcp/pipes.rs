@@ -15,7 +15,7 @@ use super::pipe::{Pipe, PipeKey};
 use crate::totals::TcpTotals;
 
 /// The poll's token for the listener.
-pub(super) const LISTENER: Token = Token(2);
+const LISTENER: Token = Token(2);
 /// The poll's tokens from here on are those of connections: no worker has so many forwarders.
 const FIRST_TOKEN: usize = 1 << 28;
 /// Connections that belong to nobody yet: the oldest gives way to the next one.
@@ -119,6 +119,14 @@ impl Pipes {
             listener,
             most,
             ..Self::default()
+        }
+    }
+
+    /// Has the poll tell of those who connect.
+    pub(in crate::worker) fn listen(&mut self, registry: &Registry) -> io::Result<()> {
+        match &mut self.listener {
+            Some(listener) => registry.register(listener, LISTENER, mio::Interest::READABLE),
+            None => Ok(()),
         }
     }
 

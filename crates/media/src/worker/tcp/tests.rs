@@ -31,8 +31,9 @@ impl Stage {
         let mut worker = bare(Instant::now()).worker;
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let server = listener.local_addr().unwrap();
-        worker.pipes = Pipes::new(Some(listener), most);
-        worker.listen().unwrap();
+        worker.network.pipes = Pipes::new(Some(listener), most);
+        let registry = worker.poller.registry();
+        worker.network.pipes.listen(registry).unwrap();
         Self {
             worker,
             server,
@@ -42,9 +43,8 @@ impl Stage {
 
     /// Sees what there is, without reading any.
     fn look(&mut self) {
-        let wait = Some(Duration::ZERO);
-        self.worker.parts.poll.poll(&mut self.ready, wait).unwrap();
-        self.worker.pipes.note_ready(&self.ready);
+        self.worker.poller.wait(&mut self.ready, None).unwrap();
+        self.worker.network.pipes.note_ready(&self.ready);
     }
 
     /// A connection becomes that of a peer.
@@ -54,8 +54,8 @@ impl Stage {
             serial: 77,
         };
         let key = PipeKey::of(place).unwrap();
-        self.worker.pipes.forget_stranger(key);
-        self.worker.pipes.get_mut(key).unwrap().owner = Some(owner);
+        self.worker.network.pipes.forget_stranger(key);
+        self.worker.network.pipes.get_mut(key).unwrap().owner = Some(owner);
     }
 
     /// Somebody connects and is accepted.
@@ -71,7 +71,7 @@ impl Stage {
     }
 
     fn accepted(&self) -> u64 {
-        self.worker.pipes.counted.accepted
+        self.worker.network.pipes.counted.accepted
     }
 
     fn turn(&mut self) -> bool {
@@ -110,7 +110,7 @@ fn who_sends_without_end_keeps_none_from_their_turn() {
             fill(client, &EMPTY);
         }
     }
-    assert_eq!(stage.worker.pipes.counted.refused[not_a_check], 1);
+    assert_eq!(stage.worker.network.pipes.counted.refused[not_a_check], 1);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_turn_takes_so_many_datagrams_however_short_they_are() {
     let mut before = 0;
     for _ in 0..3 {
         assert!(stage.turn());
-        let frames = stage.worker.pipes.counted.received_frames;
+        let frames = stage.worker.network.pipes.counted.received_frames;
         assert!(frames > before);
         let most = FRAMES_PER_TURN + READ_BYTES as u64 / 3;
         assert!(frames - before <= most, "{} in a turn", frames - before);
@@ -137,7 +137,7 @@ fn nothing_is_accepted_before_it_is_time_to_try_again() {
     let mut stage = Stage::new();
     stage.turn();
     let later = Instant::now() + ACCEPT_PAUSE;
-    stage.worker.pipes.accept_again = Some(later);
+    stage.worker.network.pipes.accept_again = Some(later);
     let _client = StdStream::connect(stage.server).unwrap();
     let patience = Instant::now() + Duration::from_secs(10);
     loop {
@@ -162,25 +162,25 @@ fn who_finds_no_room_is_closed_at_once_and_counted() {
     let mut stage = Stage::with(MOST);
     let peers: Vec<StdStream> = (0..MOST).map(|_| stage.connect()).collect();
     (0..MOST).for_each(|place| stage.own(place));
-    let full = |stage: &Stage| stage.worker.pipes.counted.refused[Refused::Full as usize];
+    let full = |stage: &Stage| stage.worker.network.pipes.counted.refused[Refused::Full as usize];
     for times in 1..=5 {
         let mut client = stage.connect();
         assert_eq!(full(&stage), times);
         let patience = Some(Duration::from_secs(10));
         client.set_read_timeout(patience).unwrap();
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
-        assert_eq!(stage.worker.pipes.counted.connections, MOST as u64);
+        assert_eq!(stage.worker.network.pipes.counted.connections, MOST as u64);
     }
     // Room comes back with who leaves.
     drop(peers);
     let patience = Instant::now() + Duration::from_secs(10);
-    while stage.worker.pipes.counted.connections > 0 {
+    while stage.worker.network.pipes.counted.connections > 0 {
         assert!(Instant::now() < patience);
         stage.turn();
     }
     let _client = stage.connect();
     assert_eq!(
-        (full(&stage), stage.worker.pipes.counted.connections),
+        (full(&stage), stage.worker.network.pipes.counted.connections),
         (5, 1)
     );
 }
