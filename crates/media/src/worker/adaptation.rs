@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::limits::{MANY, note_limited};
-use super::peer::{Peer, Route};
+use super::peers::Peer;
+use super::route::Route;
 use crate::graph::{Source, SourceKey};
 use crate::{RouteOptions, SourceRef};
 
@@ -90,7 +91,7 @@ impl Adaptation {
 impl Worker {
     /// A peer was negotiated: its link may tell from now on, or no longer.
     pub(super) fn negotiate_adaptation(&mut self, slot: usize, now: Instant) {
-        let is_on = self.setup.bandwidth_adaptation;
+        let is_on = self.peers.are_adapted();
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -111,7 +112,7 @@ impl Worker {
         let adaptation = self.peers.get_mut(slot).and_then(|p| p.adaptation.as_mut());
         if let Some(adaptation) = adaptation {
             adaptation.look_again(now);
-            self.touch(slot);
+            self.peers.touch(slot);
         }
     }
 

@@ -10,7 +10,7 @@ use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 use super::Worker;
-use super::peer::Peer;
+use super::peers::Peer;
 use crate::graph::{History, Source};
 use crate::sys::{RECEIVED_MESSAGES, ReceiveBatch};
 
@@ -66,11 +66,8 @@ impl Worker {
     /// found by the one before, and far from the cache.
     fn fetch_arrivals(&self, batch: &mut ReceiveBatch, received: usize) {
         let media = batch.iter(received).filter_map(|message| {
-            let slot = self.by_address.get(&message.remote)?;
-            let peer = self.peers.get(*slot)?;
-            peer.connection.fetch_receiver();
-            fetch(&peer.tracks);
-            fetch(&peer.touched);
+            let peer = self.peers.get(self.peers.by_address(message.remote)?)?;
+            peer.fetch_receiver();
             let count = message.count().min(MOST_FETCHED) as u16;
             let header = Header::parse_encrypted(message.data).ok()?;
             Some(Arrival {

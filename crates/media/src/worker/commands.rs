@@ -3,22 +3,18 @@
 use std::time::Instant;
 
 use portunus_rtc::data::{DataOptions, DataPayload as RtcPayload};
-use portunus_rtc::{Connection, TransportConfig};
-use portunus_sdp::negotiated::{IceCredentials, Kind, Negotiated};
+use portunus_sdp::negotiated::{Kind, Negotiated};
 use smallvec::SmallVec;
 
 use super::Worker;
 use super::limits::{MANY, note_limited};
-use super::peer::{Peer, Route, Track};
-use super::peers::guarded;
+use super::polling::guarded;
 use super::relay::Progress;
+use super::route::Route;
 use crate::command::Command;
 use crate::graph::{Messages, Selector, Sink, SourceFormat, SourceKey};
 use crate::plane::{PeerId, RouteId};
-use crate::{CloseReason, DataMessage, DataPayload, IceState, RouteOptions, SourceRef, TrackRef};
-
-/// User fragments by which a peer is found: the present one, and those of the last restarts.
-const MAX_UFRAGS: usize = 4;
+use crate::{CloseReason, DataMessage, DataPayload, RouteOptions, SourceRef, TrackRef};
 
 impl Worker {
     pub(crate) fn take_commands(&mut self, now: Instant) {
@@ -28,7 +24,7 @@ impl Worker {
         while let Some(command) = inbox.commands.pop() {
             let of = command.peer();
             if guarded(|| self.take_command(command, now)).is_none()
-                && let Some(slot) = of.and_then(|peer| self.slot(peer))
+                && let Some(slot) = of.and_then(|peer| self.peers.slot(peer))
             {
                 self.end_peer(slot, CloseReason::Internal, now);
             }
@@ -41,19 +37,17 @@ impl Worker {
                 peer,
                 ice,
                 controlling,
-            } => self.create_peer(peer, ice, controlling, now),
+            } => self.peers.create(peer, ice, controlling, now),
             Command::Negotiate { peer, negotiated } => self.negotiate(peer, &negotiated, now),
             Command::RestartIce { peer, ice } => {
-                let Some(slot) = self.slot(peer) else { return };
-                self.add_ufrag(slot, ice.ufrag.clone());
-                if let Some(peer) = self.peers.get_mut(slot) {
-                    let controlling = peer.controlling;
-                    peer.connection.transport.restart_ice(ice, controlling, now);
+                if let Some(slot) = self.peers.slot(peer) {
+                    self.peers.restart_ice(slot, ice, now);
                 }
-                self.touch(slot);
             }
             Command::AddCandidate { peer, candidate } => {
-                let Some(slot) = self.slot(peer) else { return };
+                let Some(slot) = self.peers.slot(peer) else {
+                    return;
+                };
                 if let Some(peer) = self.peers.get_mut(slot)
                     && let Err(error) = peer
                         .connection
@@ -63,7 +57,7 @@ impl Worker {
                     peer.refused += 1;
                     tracing::debug!(%error, candidate, "candidate refused");
                 }
-                self.touch(slot);
+                self.peers.touch(slot);
             }
             Command::ClosePeer { peer } => self.close_peer(peer, now),
             Command::Subscribe { from, worker } => self.subscribe(from, worker, now),
@@ -77,20 +71,22 @@ impl Worker {
             Command::SetRoute { route, options } => self.set_route(route, options, now),
             Command::RemoveRoute { route } => self.remove_route(route, now),
             Command::SetBitrate { peer, bitrate } => {
-                let Some(slot) = self.slot(peer) else { return };
+                let Some(slot) = self.peers.slot(peer) else {
+                    return;
+                };
                 if let Some(peer) = self.peers.get_mut(slot) {
                     peer.connection.set_bitrate(bitrate, now);
                 }
-                self.touch(slot);
+                self.peers.touch(slot);
             }
             Command::SetOpaque { peer } => {
-                let slot = self.slot(peer);
+                let slot = self.peers.slot(peer);
                 if let Some(peer) = slot.and_then(|slot| self.peers.get_mut(slot)) {
                     peer.is_opaque = true;
                 }
             }
             Command::RequestKeyframe { peer } => {
-                let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) else {
+                let Some(peer) = self.peers.slot(peer).and_then(|slot| self.peers.get(slot)) else {
                     return;
                 };
                 let sources: SmallVec<[SourceKey; 4]> =
@@ -99,11 +95,13 @@ impl Worker {
                     self.want_keyframes(source, now);
                 }
             }
-            Command::DetectTalking { track, detection } => self.detect_talking(track, detection),
-            Command::MeasureSpeech { track, wanted } => self.measure_speech(track, wanted),
+            Command::DetectTalking { track, detection } => {
+                self.peers.detect_talking(track, detection)
+            }
+            Command::MeasureSpeech { track, wanted } => self.peers.measure_speech(track, wanted),
             Command::SendData { peer, message } => self.send_data(peer, &message, now),
             Command::Stats { peer, reply } => {
-                if let Some(peer) = self.slot(peer).and_then(|slot| self.peers.get(slot)) {
+                if let Some(peer) = self.peers.slot(peer).and_then(|slot| self.peers.get(slot)) {
                     // Whoever asked may be gone; then nobody needs the answer.
                     let _ = reply.send(self.figures(peer));
                 }
@@ -167,60 +165,10 @@ impl Worker {
         }
     }
 
-    pub(super) fn slot(&self, peer: PeerId) -> Option<usize> {
-        self.by_id.get(&peer).copied()
-    }
-
-    fn create_peer(&mut self, id: PeerId, ice: IceCredentials, controlling: bool, now: Instant) {
-        let ufrag = ice.ufrag.clone();
-        let transport = TransportConfig {
-            local_ice: ice,
-            identity: self.setup.identity.clone(),
-            controlling,
-            ice_lite: self.setup.ice_lite,
-            candidates: self.setup.candidates.clone(),
-            tie_breaker: rand::random(),
-        };
-        let connection = Connection::new(transport, self.setup.streams, self.setup.clock, now);
-        let slot = self.peers.insert(Peer {
-            id,
-            connection,
-            controlling,
-            tracks: Vec::new(),
-            sources: SmallVec::new(),
-            routes: SmallVec::new(),
-            ufrags: SmallVec::new(),
-            addresses: SmallVec::new(),
-            pipe: None,
-            pipes: Box::default(),
-            timer: None,
-            touched: false,
-            is_recorded: false,
-            pacer: None,
-            behind: None,
-            adaptation: None,
-            ice: IceState::Gathering,
-            dtls: None,
-            refused: 0,
-            is_opaque: false,
-        });
-        self.by_id.insert(id, slot);
-        self.add_ufrag(slot, ufrag);
-        self.touch(slot);
-    }
-
-    fn add_ufrag(&mut self, slot: usize, ufrag: String) {
-        if let Some(peer) = self.peers.get_mut(slot) {
-            if peer.ufrags.len() >= MAX_UFRAGS {
-                self.by_ufrag.remove(&peer.ufrags.remove(0));
-            }
-            peer.ufrags.push(ufrag.clone());
-            self.by_ufrag.insert(ufrag, slot);
-        }
-    }
-
     fn negotiate(&mut self, id: PeerId, negotiated: &Negotiated, now: Instant) {
-        let Some(slot) = self.slot(id) else { return };
+        let Some(slot) = self.peers.slot(id) else {
+            return;
+        };
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -237,7 +185,7 @@ impl Worker {
                 mid: media.mid,
             };
             if media.kind == Kind::Data {
-                self.track(slot, index);
+                self.peers.track(slot, index);
                 self.note_messages(track);
                 continue;
             }
@@ -258,13 +206,13 @@ impl Worker {
             }
             self.set_source_format(key, format);
             // A recycled m-line: what it was is no source any more.
-            let before = self.track(slot, index).and_then(|entry| entry.source);
+            let before = self.peers.track(slot, index).and_then(|entry| entry.source);
             if let Some(old) = before.filter(|old| *old != key)
                 && let Some(old) = self.sources.get(old.0).map(|source| source.is)
             {
                 self.end_source(old, now);
             }
-            if let Some(entry) = self.track(slot, index) {
+            if let Some(entry) = self.peers.track(slot, index) {
                 entry.source = Some(key);
                 match &mut entry.sink {
                     Some(sink) if sink.is_of(media) => {
@@ -283,7 +231,7 @@ impl Worker {
         self.attach_routes(id);
         self.negotiate_adaptation(slot, now);
         self.prime_peer(slot, now);
-        self.touch(slot);
+        self.peers.touch(slot);
     }
 
     /// The sinks of these routes send again, or are others now. As pictures are missing, the routes begin anew.
@@ -313,14 +261,6 @@ impl Worker {
         }
     }
 
-    fn track(&mut self, slot: usize, index: usize) -> Option<&mut Track> {
-        let tracks = &mut self.peers.get_mut(slot)?.tracks;
-        while tracks.len() <= index {
-            tracks.push(Track::default());
-        }
-        tracks.get_mut(index)
-    }
-
     fn add_route(
         &mut self,
         id: RouteId,
@@ -331,7 +271,7 @@ impl Worker {
     ) {
         // A source that is gone must not come into being again.
         let gone = from.worker() == self.others.index() && !self.is_here(from);
-        if gone || self.slot(to.peer).is_none() {
+        if gone || self.peers.slot(to.peer).is_none() {
             return;
         }
         let source = self.source_of(from);
@@ -361,11 +301,15 @@ impl Worker {
                 note_limited(&mut self.limited, source);
             }
         }
-        if let Some(peer) = self.slot(to.peer).and_then(|slot| self.peers.get_mut(slot)) {
+        if let Some(peer) = self
+            .peers
+            .slot(to.peer)
+            .and_then(|slot| self.peers.get_mut(slot))
+        {
             peer.routes.push(slot);
         }
         self.attach_route(slot);
-        if let Some(peer) = self.slot(to.peer) {
+        if let Some(peer) = self.peers.slot(to.peer) {
             self.adapt_soon(peer, now);
         }
         // Asks for a keyframe if it can be relayed now: one that comes before the viewer is connected would only put off
@@ -375,7 +319,7 @@ impl Worker {
 
     /// Connects the routes to a peer with the sinks that it has by now.
     fn attach_routes(&mut self, id: PeerId) {
-        let peer = self.slot(id).and_then(|slot| self.peers.get(slot));
+        let peer = self.peers.slot(id).and_then(|slot| self.peers.get(slot));
         let routes: SmallVec<[usize; 4]> = peer.map(|p| p.routes.clone()).unwrap_or_default();
         for route in routes {
             self.attach_route(route);
@@ -388,7 +332,9 @@ impl Worker {
             return;
         };
         let (id, to) = (route.id, route.to);
-        let Some(of) = self.slot(to.peer) else { return };
+        let Some(of) = self.peers.slot(to.peer) else {
+            return;
+        };
         let Some(peer) = self.peers.get_mut(of) else {
             return;
         };
@@ -429,7 +375,7 @@ impl Worker {
             route.selector.retarget();
         }
         let peer = route.to.peer;
-        if let Some(peer) = self.slot(peer) {
+        if let Some(peer) = self.peers.slot(peer) {
             self.adapt_soon(peer, now);
         }
         let Some(route) = self.routes.get_mut(slot) else {
@@ -465,7 +411,7 @@ impl Worker {
         {
             note_limited(&mut self.limited, route.source);
         }
-        let peer = self.by_id.get(&route.to.peer).copied();
+        let peer = self.peers.slot(route.to.peer);
         if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
             peer.routes.retain(|other| *other != slot);
             // Its slot may be given to another.
@@ -511,7 +457,9 @@ impl Worker {
     }
 
     fn send_data(&mut self, id: PeerId, message: &DataMessage, now: Instant) {
-        let Some(slot) = self.slot(id) else { return };
+        let Some(slot) = self.peers.slot(id) else {
+            return;
+        };
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -527,13 +475,12 @@ impl Worker {
             self.counters.message_dropped();
             tracing::debug!(%error, label = message.label, "data message not sent");
         }
-        self.touch(slot);
+        self.peers.touch(slot);
     }
 
     fn shut_down(&mut self, now: Instant) {
         self.running = false;
-        let peers: Vec<PeerId> = self.by_id.keys().copied().collect();
-        for peer in peers {
+        for peer in self.peers.ids() {
             self.close_peer(peer, now);
         }
         self.network.flush();

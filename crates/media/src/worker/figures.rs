@@ -9,7 +9,7 @@ use portunus_rtc::streams::{ReceiveStream, SendStream};
 use portunus_sdp::negotiated::Kind;
 
 use super::Worker;
-use super::peer::Peer;
+use super::peers::Peer;
 use crate::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 
 impl Worker {

@@ -268,7 +268,7 @@ impl Worker {
             if due.is_some_and(|due| due <= now)
                 && let Some(source) = self.sources.get(outlet.source.0)
             {
-                forwarder.report(&source.format, &source.clocks, &self.setup.clock, now);
+                forwarder.report(&source.format, &source.clocks, &self.clock, now);
             }
             let due = forwarder.poll_timeout(now);
             next = [next, due].into_iter().flatten().min();

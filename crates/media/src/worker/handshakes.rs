@@ -92,7 +92,7 @@ impl Worker {
     pub(crate) fn take_handshakes(&mut self, now: Instant) {
         self.handshakes.begin();
         while let Some(mut next) = self.handshakes.next() {
-            if let Some(slot) = self.slot(next.peer) {
+            if let Some(slot) = self.peers.slot(next.peer) {
                 self.handshake(now, slot, next.path, &mut next.datagram);
             }
         }

@@ -14,12 +14,12 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::ingest_feedback::Telling;
-use super::talk::IngestEars;
+use super::peers::IngestEars;
 use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
-    Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, PacketReceiver, ParameterSets,
-    Protection, Refusals, Remote, SharedSocket, Skew, Upstream,
+    Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, Listening, PacketReceiver,
+    ParameterSets, Protection, Refusals, Remote, SharedSocket, Skew, Upstream,
 };
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
@@ -145,6 +145,19 @@ impl Ingests {
 }
 
 impl Worker {
+    /// Listens to an ingest, or no more.
+    pub(super) fn listen_to_ingest(&mut self, id: IngestId, listening: Option<Listening>) {
+        let Some(ingest) = self.ingests.get_mut(id) else {
+            return;
+        };
+        let Some(listening) = listening else {
+            ingest.ears = None;
+            return;
+        };
+        let ears = || Box::new(IngestEars::new(id, listening.tell.clone()));
+        ingest.ears.get_or_insert_with(ears).listen(listening);
+    }
+
     pub(super) fn add_ingest(&mut self, new: NewIngest) {
         let NewIngest {
             id,
@@ -352,6 +365,6 @@ impl Worker {
         }
         self.ingests.fed.retain(|fed| *fed != slot);
         self.end_source(SourceRef::Ingest(id), now);
-        self.setup.ingest_count.fetch_sub(1, Ordering::Relaxed);
+        self.ingest_count.fetch_sub(1, Ordering::Relaxed);
     }
 }

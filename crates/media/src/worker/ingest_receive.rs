@@ -12,7 +12,7 @@ use portunus_sdp::negotiated::Codec;
 
 use super::Worker;
 use super::ingest::{Ingest, Member, Role};
-use super::peers::guarded;
+use super::polling::guarded;
 use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
     Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, Remote, RtpIngest,

@@ -95,7 +95,7 @@ impl Worker {
                     match asked.source {
                         _ if !is_wanted => {}
                         SourceRef::Ingest(_) => self.want_keyframe(key, encoding, now),
-                        SourceRef::Track(track) => self.ask_peer(track, |peer, media| {
+                        SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
                             peer.request_keyframe_once(media, encoding, now);
                         }),
                     }

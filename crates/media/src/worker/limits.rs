@@ -94,7 +94,7 @@ impl Worker {
     /// A publisher is told one bitrate for all its video, so it is told none unless all of it that is
     /// relayed is to be less.
     fn limit_publisher(&mut self, track: TrackRef, now: Instant) {
-        let slot = self.by_id.get(&track.peer).copied();
+        let slot = self.peers.slot(track.peer);
         let Some((slot, peer)) = slot.and_then(|slot| Some((slot, self.peers.get_mut(slot)?)))
         else {
             return;
@@ -109,6 +109,6 @@ impl Worker {
             .map(|limits| limits.into_iter().sum());
         let limit = limit.map(DataRate::as_bps);
         peer.connection.limit_bitrate(limit, now);
-        self.touch(slot);
+        self.peers.touch(slot);
     }
 }

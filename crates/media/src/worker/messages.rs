@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use portunus_rtc::data::{DataOptions, DataPayload};
 use portunus_rtp::Pt;
-use portunus_sdp::negotiated::Kind;
 
 use super::Worker;
 use crate::graph::{Messages, Packet, SourceKey};
-use crate::{DataMessage, SourceRef, TrackRef};
+use crate::{DataMessage, SourceRef};
 
 impl Worker {
     /// Relays a message of a peer; false if no route begins at its data channels.
@@ -49,20 +48,8 @@ impl Worker {
 
     /// The source that a peer's data channels are, if anybody has asked for it.
     pub(super) fn messages_of(&self, slot: usize) -> Option<SourceKey> {
-        let peer = self.peers.get(slot)?;
-        let mut media = peer.connection.media().iter();
-        let track = TrackRef {
-            peer: peer.id,
-            mid: media.find(|media| media.kind == Kind::Data)?.mid,
-        };
+        let track = self.peers.data_track(slot)?;
         self.by_source.get(&SourceRef::Track(track)).copied()
-    }
-
-    /// Whether a track is the data channels of a peer of this worker.
-    pub(super) fn brings_messages(&self, track: TrackRef) -> bool {
-        let peer = self.slot(track.peer).and_then(|slot| self.peers.get(slot));
-        let mut media = peer.into_iter().flat_map(|peer| peer.connection.media());
-        media.any(|media| media.mid == track.mid && media.kind == Kind::Data)
     }
 
     /// Relays the messages of this turn.
@@ -121,7 +108,7 @@ impl Worker {
                 self.counters.message_dropped();
             }
         }
-        self.touch(slot);
+        self.peers.touch(slot);
     }
 
     /// Closes the channel of a route that ends, if it is the route's own.
@@ -130,6 +117,6 @@ impl Worker {
             // There is none if no message has come.
             let _ = peer.connection.transport.close_data(label, now);
         }
-        self.touch(peer);
+        self.peers.touch(peer);
     }
 }

@@ -5,7 +5,6 @@
 
 mod adaptation;
 mod arrivals;
-mod checks;
 mod commands;
 mod counters;
 mod figures;
@@ -21,25 +20,24 @@ mod network;
 mod others;
 mod outbox;
 mod outlets;
-mod peer;
 mod peers;
 mod poller;
+mod polling;
 mod relay;
 mod repair;
+mod route;
 mod slots;
 mod sources;
-mod talk;
 mod tcp;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
-mod timers;
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
-use std::{io, mem};
 
 use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
@@ -51,10 +49,8 @@ use crate::graph::{Source, SourceKey};
 use crate::plane::{Inbox, PeerId, RouteId};
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
-use crate::worker::talk::Heard;
 use crate::{PeerEvent, SourceRef};
 
-use checks::Checks;
 pub(crate) use counters::Counters;
 use forwarding::Forwarding;
 use handshakes::Handshakes;
@@ -65,12 +61,12 @@ use others::OtherWorkers;
 pub(crate) use others::Rings;
 use outbox::Outbox;
 use outlets::Outlets;
-use peer::{Peer, Route};
+use peers::{PeerSetup, Peers};
 use poller::Poller;
 use relay::Ready;
+use route::Route;
 use slots::Slots;
 pub(crate) use tcp::most_pipes;
-use timers::Timers;
 
 /// The poll's token for commands and packets of other workers; the network has the others.
 pub(crate) const INBOX: Token = Token(1);
@@ -101,45 +97,26 @@ pub(crate) struct WorkerParts {
     pub(crate) ingest_count: Arc<AtomicUsize>,
 }
 
-/// What all peers of a worker are set up with.
-struct PeerSetup {
-    identity: Arc<Identity>,
-    candidates: Vec<LocalCandidate>,
-    ice_lite: bool,
-    bandwidth_adaptation: bool,
-    streams: StreamConfig,
-    clock: NtpClock,
-    peer_count: Arc<AtomicUsize>,
-    ingest_count: Arc<AtomicUsize>,
-}
-
 /// One media worker.
 pub(crate) struct Worker {
-    setup: PeerSetup,
-    peers: Slots<Peer>,
-    by_id: HashMap<PeerId, usize>,
-    by_address: HashMap<SocketAddr, usize>,
-    by_ufrag: HashMap<String, usize>,
-    checks: Checks,
+    peers: Peers,
     sources: Slots<Source>,
     by_source: HashMap<SourceRef, SourceKey>,
     routes: Slots<Route>,
     by_route: HashMap<RouteId, usize>,
-    timers: Timers,
     ingests: Ingests,
+    ingest_count: Arc<AtomicUsize>,
+    clock: NtpClock,
     outlets: Outlets,
     handshakes: Handshakes,
     network: Network,
     poller: Poller,
     forwarding: Forwarding,
     intervals: Intervals,
-    /// Sources with packets of this turn, and peers with something to poll.
+    /// Sources with packets of this turn.
     fresh_sources: Vec<SourceKey>,
     /// Those of them that are relayed now.
     ready: Vec<Ready>,
-    touched_peers: Vec<usize>,
-    /// Who was heard: the peer, the index of its m-line, and what there is to tell of it.
-    heard: Vec<(usize, usize, Heard)>,
     /// Sources of which some viewer can take more or less than before.
     limited: Vec<SourceKey>,
     outbox: Outbox,
@@ -171,22 +148,17 @@ impl Worker {
             bandwidth_adaptation: parts.bandwidth_adaptation,
             streams: parts.streams,
             clock,
-            peer_count: parts.peer_count,
-            ingest_count: parts.ingest_count,
+            count: parts.peer_count,
         };
         Self {
-            setup,
-            peers: Slots::new(),
-            by_id: HashMap::new(),
-            by_address: HashMap::new(),
-            by_ufrag: HashMap::new(),
-            checks: Checks::default(),
+            peers: Peers::new(setup),
             sources: Slots::new(),
             by_source: HashMap::new(),
             routes: Slots::new(),
             by_route: HashMap::new(),
-            timers: Timers::default(),
             ingests: Ingests::default(),
+            ingest_count: parts.ingest_count,
+            clock,
             outlets: Outlets::default(),
             handshakes: Handshakes::default(),
             network,
@@ -195,8 +167,6 @@ impl Worker {
             intervals: Intervals::default(),
             fresh_sources: Vec::new(),
             ready: Vec::new(),
-            touched_peers: Vec::new(),
-            heard: Vec::new(),
             limited: Vec::new(),
             outbox,
             others,
@@ -259,10 +229,8 @@ impl Worker {
     /// How long there is nothing to do.
     fn idle(&self) -> Duration {
         let now = Instant::now();
-        let timers = self
-            .timers
-            .next()
-            .map(|at| at.saturating_duration_since(now));
+        let timers = self.peers.timeout();
+        let timers = timers.map(|at| at.saturating_duration_since(now));
         let retry = self.outbox.retry();
         let ingests = self.ingests.timeout();
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
@@ -278,15 +246,6 @@ impl Worker {
             .min()
             .unwrap_or(LONGEST_WAIT)
             .min(LONGEST_WAIT)
-    }
-
-    /// Notes that a peer may have something to transmit, tell or wait for.
-    fn touch(&mut self, slot: usize) {
-        if let Some(peer) = self.peers.get_mut(slot)
-            && !mem::replace(&mut peer.touched, true)
-        {
-            self.touched_peers.push(slot);
-        }
     }
 }
 
@@ -316,14 +275,12 @@ impl Worker {
     /// Whose datagrams come from an address.
     #[cfg(test)]
     pub(crate) fn owner(&self, address: SocketAddr) -> Option<PeerId> {
-        let slot = self.by_address.get(&address)?;
-        Some(self.peers.get(*slot)?.id)
+        self.peers.owner(address)
     }
 
     /// Packets that wait in the pacer of a peer.
     pub(crate) fn waiting(&self, peer: PeerId) -> Option<usize> {
-        let slot = self.by_id.get(&peer)?;
-        let pacer = self.peers.get(*slot)?.pacer.as_ref()?;
+        let pacer = self.peers.get(self.peers.slot(peer)?)?.pacer.as_ref()?;
         Some(pacer.len())
     }
 

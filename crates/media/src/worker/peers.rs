@@ -1,230 +1,217 @@
-//! Peers: datagrams in, what they transmit and tell, and their end.
+//! Who is there: the peers of a worker, by what they are found, and which of them have something to do.
 
-use std::net::SocketAddr;
-use std::panic::{self, AssertUnwindSafe};
+mod addresses;
+mod checks;
+mod peer;
+mod talk;
+mod timers;
+
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use portunus_rtc::connection::{Incoming, Received, Refusal};
-use portunus_rtc::data::DataMessage as RtcData;
-use portunus_rtc::{
-    Carrier, DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, Path, Protocol,
-    SelectedPair, TransportEvent, stun_answer, stun_check, stun_username,
-};
+use portunus_rtc::streams::NtpClock;
+use portunus_rtc::{Connection, Identity, LocalCandidate, StreamConfig, TransportConfig};
+use portunus_sdp::negotiated::{IceCredentials, Kind};
 
-use smallvec::SmallVec;
+use super::slots::Slots;
+use crate::TrackRef;
+use crate::plane::PeerId;
 
-use super::network::Way;
-use super::{Worker, handshakes};
-use crate::graph;
-use crate::plane::{PeerId, RouteId};
-use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState};
+use addresses::Addresses;
+pub(super) use peer::{Peer, Track};
+pub(super) use talk::IngestEars;
+use timers::Timers;
 
-/// Addresses by which a peer is found.
-const MAX_ADDRESSES: usize = 32;
-/// Bytes of the largest packet that is relayed: with extensions and tag it still fits a datagram of ours.
-const MAX_PACKET: usize = 1_800;
+/// What all peers of a worker are set up with.
+pub(super) struct PeerSetup {
+    pub(super) identity: Arc<Identity>,
+    pub(super) candidates: Vec<LocalCandidate>,
+    pub(super) ice_lite: bool,
+    pub(super) bandwidth_adaptation: bool,
+    pub(super) streams: StreamConfig,
+    pub(super) clock: NtpClock,
+    /// How many peers there are, and are to be, for whoever chooses a worker.
+    pub(super) count: Arc<AtomicUsize>,
+}
 
-impl Worker {
-    /// Takes one datagram.
-    pub(crate) fn take_datagram(
+/// The peers of a worker. What holds:
+///
+/// - A peer has one slot from [`Peers::create`] to [`Peers::remove`], and is found by its id all the time.
+/// - User fragments and addresses lead to peers that are there; each peer knows which of them may lead to it.
+/// - A peer is in the queue of those to be polled once, or not at all ([`Peers::touch`]).
+/// - A peer's deadline has an entry in the timers; entries of other deadlines are skipped.
+pub(super) struct Peers {
+    slots: Slots<Peer>,
+    by_id: HashMap<PeerId, usize>,
+    addresses: Addresses,
+    timers: Timers,
+    /// Those with something to transmit, tell or wait for.
+    touched: Vec<usize>,
+    setup: PeerSetup,
+}
+
+impl Peers {
+    pub(super) fn new(setup: PeerSetup) -> Self {
+        Self {
+            slots: Slots::new(),
+            by_id: HashMap::new(),
+            addresses: Addresses::default(),
+            timers: Timers::default(),
+            touched: Vec::new(),
+            setup,
+        }
+    }
+
+    /// A peer comes.
+    pub(super) fn create(
         &mut self,
+        id: PeerId,
+        ice: IceCredentials,
+        controlling: bool,
         now: Instant,
-        local: SocketAddr,
-        remote: SocketAddr,
-        datagram: &mut [u8],
     ) {
-        let known = self.by_address.get(&remote).copied();
-        let slot = match Protocol::of(datagram) {
-            // What it says is more than an address: a NAT may give one to two peers in turn.
-            Some(Protocol::Stun) => self.named_by_stun(remote, datagram).or(known),
-            _ => known,
+        let ufrag = ice.ufrag.clone();
+        let setup = &self.setup;
+        let transport = TransportConfig {
+            local_ice: ice,
+            identity: setup.identity.clone(),
+            controlling,
+            ice_lite: setup.ice_lite,
+            candidates: setup.candidates.clone(),
+            tie_breaker: rand::random(),
         };
-        match slot {
-            None => self.counters.unknown_peer(),
-            Some(slot) if handshakes::is_handshake(datagram) => {
-                self.take_handshake(now, slot, Path::udp(local, remote), datagram);
-            }
-            Some(slot) => {
-                self.give_datagram(now, slot, Path::udp(local, remote), datagram);
-            }
+        let connection = Connection::new(transport, setup.streams, setup.clock, now);
+        let slot = self.slots.insert(Peer::new(id, connection, controlling));
+        self.by_id.insert(id, slot);
+        if let Some(peer) = self.slots.get_mut(slot) {
+            self.addresses.add_ufrag(peer, slot, ufrag);
         }
-    }
-
-    /// The peer whose user fragment a check has, or whose own check is answered.
-    fn named_by_stun(&self, remote: SocketAddr, datagram: &[u8]) -> Option<usize> {
-        if let Some(ufrag) = stun_username(datagram) {
-            return self.by_ufrag.get(ufrag).copied();
-        }
-        self.slot(self.checks.peer(stun_answer(datagram)?, remote)?)
-    }
-
-    /// Gives a datagram to its peer; says whether that took it.
-    pub(super) fn give_datagram(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        path: Path,
-        datagram: &mut [u8],
-    ) -> bool {
-        let taken = guarded(|| self.take_of_peer(now, slot, path, datagram));
-        let Some(taken) = taken else {
-            self.end_peer(slot, CloseReason::Internal, now);
-            return false;
-        };
-        self.tell_what_was_heard();
         self.touch(slot);
-        taken
     }
 
-    fn take_of_peer(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) -> bool {
-        let Some(peer) = self.peers.get_mut(slot) else {
-            self.counters.unknown_peer();
-            return false;
-        };
-        match peer.connection.receive_by(now, path, datagram) {
-            Received::Consumed => self.learn_again(now, slot, path, datagram),
-            Received::Refused(refusal) => {
-                peer.refused += 1;
-                self.counters.refuse(refusal);
-                return false;
-            }
-            Received::Rtp(incoming) => self.take_packet(now, slot, &incoming, datagram),
+    /// A peer is to be reached anew; it goes on to be found by its last user fragments, too.
+    pub(super) fn restart_ice(&mut self, slot: usize, ice: IceCredentials, now: Instant) {
+        if let Some(peer) = self.slots.get_mut(slot) {
+            self.addresses.add_ufrag(peer, slot, ice.ufrag.clone());
+            let controlling = peer.controlling;
+            peer.connection.transport.restart_ice(ice, controlling, now);
         }
-        true
+        self.touch(slot);
     }
 
-    /// Hands a packet to its source, if anybody relays it.
-    fn take_packet(&mut self, now: Instant, slot: usize, incoming: &Incoming, datagram: &[u8]) {
-        let Some(peer) = self.peers.get_mut(slot) else {
+    /// A peer goes. Nothing leads to it any more.
+    pub(super) fn remove(&mut self, slot: usize) -> Option<Peer> {
+        let peer = self.slots.try_remove(slot)?;
+        self.by_id.remove(&peer.id);
+        self.addresses.forget(&peer, slot);
+        self.setup.count.fetch_sub(1, Ordering::Relaxed);
+        Some(peer)
+    }
+
+    /// The slot of a peer.
+    pub(super) fn slot(&self, peer: PeerId) -> Option<usize> {
+        self.by_id.get(&peer).copied()
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> Option<&Peer> {
+        self.slots.get(slot)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: usize) -> Option<&mut Peer> {
+        self.slots.get_mut(slot)
+    }
+
+    /// A peer by its id, with its slot.
+    pub(super) fn find_mut(&mut self, peer: PeerId) -> Option<(usize, &mut Peer)> {
+        let slot = self.slot(peer)?;
+        Some((slot, self.slots.get_mut(slot)?))
+    }
+
+    /// The place of a peer, of which nothing is read.
+    #[inline]
+    pub(super) fn place(&self, slot: usize) -> Option<&Option<Peer>> {
+        self.slots.place(slot)
+    }
+
+    /// All that are there.
+    pub(super) fn ids(&self) -> Vec<PeerId> {
+        self.by_id.keys().copied().collect()
+    }
+
+    /// Whether layers are chosen by what links carry.
+    pub(super) fn are_adapted(&self) -> bool {
+        self.setup.bandwidth_adaptation
+    }
+
+    /// An m-line of a peer; made if there is none yet.
+    pub(super) fn track(&mut self, slot: usize, index: usize) -> Option<&mut Track> {
+        let tracks = &mut self.slots.get_mut(slot)?.tracks;
+        while tracks.len() <= index {
+            tracks.push(Track::default());
+        }
+        tracks.get_mut(index)
+    }
+
+    /// The data channels of a peer, if it has any.
+    pub(super) fn data_track(&self, slot: usize) -> Option<TrackRef> {
+        let peer = self.slots.get(slot)?;
+        let mut media = peer.connection.media().iter();
+        Some(TrackRef {
+            peer: peer.id,
+            mid: media.find(|media| media.kind == Kind::Data)?.mid,
+        })
+    }
+
+    /// Whether a track is the data channels of a peer.
+    pub(super) fn brings_messages(&self, track: TrackRef) -> bool {
+        let peer = self.slot(track.peer).and_then(|slot| self.slots.get(slot));
+        let mut media = peer.into_iter().flat_map(|peer| peer.connection.media());
+        media.any(|media| media.mid == track.mid && media.kind == Kind::Data)
+    }
+
+    /// Asks something of the peer that sends a track, of which it is given the index.
+    pub(super) fn ask(&mut self, track: TrackRef, ask: impl FnOnce(&mut Connection, usize)) {
+        let Some((slot, peer)) = self.find_mut(track.peer) else {
             return;
         };
-        let extensions = *peer.connection.extensions();
-        let Some(track) = peer.tracks.get_mut(incoming.media) else {
-            return;
-        };
-        let (Some(key), Some(data)) = (track.source, datagram.get(incoming.range.clone())) else {
-            return;
-        };
-        if track.ears.are_open()
-            && let Some(level) = graph::level(&incoming.header, data, &extensions)
+        let media = peer.connection.media().iter();
+        let media = media
+            .map(|media| media.mid)
+            .position(|mid| mid == track.mid);
+        if let Some(media) = media {
+            ask(&mut peer.connection, media);
+        }
+        self.touch(slot);
+    }
+
+    /// Notes that a peer may have something to transmit, tell or wait for.
+    pub(super) fn touch(&mut self, slot: usize) {
+        if let Some(peer) = self.slots.get_mut(slot)
+            && !std::mem::replace(&mut peer.touched, true)
         {
-            let heard = track.ears.hear(level, now);
-            let heard = heard.into_iter();
-            self.heard
-                .extend(heard.map(|heard| (slot, incoming.media, heard)));
+            self.touched.push(slot);
         }
-        if data.len() > MAX_PACKET {
-            peer.refused += 1;
-            self.counters.refuse(Refusal::MalformedRtp);
-            return;
-        }
-        let Some(source) = self
-            .sources
-            .get_mut(key.0)
-            .filter(|source| source.is_wanted())
-        else {
-            return;
-        };
-        let Some(inspector) = track.inspectors.get_mut(usize::from(incoming.encoding)) else {
-            return;
-        };
-        let Some(mut shared) = source.recycle(incoming.encoding, incoming.seq, now) else {
-            return;
-        };
-        let Some(packet) = Arc::get_mut(&mut shared) else {
-            return;
-        };
-        packet.fill(data);
-        packet.header = incoming.header;
-        packet.seq = incoming.seq;
-        packet.encoding = incoming.encoding;
-        packet.generation = incoming.generation;
-        packet.codec = incoming.codec;
-        packet.is_opaque = peer.is_opaque;
-        packet.arrival = now;
-        packet.set_extensions(extensions);
-        packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
-        if packet.layers.keyframe && packet.layers.start && packet.tells_keyframes() {
-            peer.connection
-                .keyframe_came(incoming.media, incoming.encoding);
-        }
-        source.even_out(packet);
-        if source.fresh.is_empty() {
-            self.fresh_sources.push(key);
-        }
-        source.push(shared, now);
     }
 
-    /// Peers whose deadline has come, and sources of which keyframes are due.
-    pub(crate) fn run_timers(&mut self, now: Instant) {
-        self.checks.expire(now);
-        while let Some((at, slot)) = self.timers.pop_due(now) {
-            let Some(peer) = self
-                .peers
-                .get_mut(slot)
-                .filter(|peer| peer.timer == Some(at))
-            else {
-                continue;
-            };
-            peer.timer = None;
-            if guarded(|| peer.connection.handle_timeout(now)).is_none() {
-                self.end_peer(slot, CloseReason::Internal, now);
-                continue;
+    /// The next one to be polled.
+    pub(super) fn next_touched(&mut self) -> Option<usize> {
+        while let Some(slot) = self.touched.pop() {
+            if let Some(peer) = self.slots.get_mut(slot) {
+                peer.touched = false;
+                return Some(slot);
             }
-            self.touch(slot);
         }
-        self.ask_at_intervals(now);
+        None
     }
 
-    /// Lets all touched peers transmit and tell, and sets their timers.
-    pub(crate) fn poll_touched(&mut self, now: Instant) {
-        loop {
-            while let Some(slot) = self.touched_peers.pop() {
-                if let Some(peer) = self.peers.get_mut(slot) {
-                    peer.touched = false;
-                    if guarded(|| self.poll_peer(slot, now)).is_none() {
-                        self.end_peer(slot, CloseReason::Internal, now);
-                    }
-                }
-            }
-            // That touches publishers.
-            let Some(source) = self.limited.pop() else {
-                return;
-            };
-            self.update_limit(source, now);
-        }
-    }
-
-    fn poll_peer(&mut self, slot: usize, now: Instant) {
-        while let Some(peer) = self.peers.get_mut(slot) {
-            let Some(feedback) = peer.connection.poll_feedback() else {
-                break;
-            };
-            self.take_feedback(slot, feedback, now);
-        }
-        self.adapt(slot, now);
-        self.catch_up(slot, now);
-        self.release_paced(slot, now);
-        self.transmit(slot, now);
-        while let Some(peer) = self.peers.get_mut(slot) {
-            let Some(event) = peer.connection.transport.poll_event() else {
-                break;
-            };
-            self.take_event(slot, event, now);
-        }
-        let Some(peer) = self.peers.get_mut(slot) else {
-            return;
-        };
-        let adaptation = peer.adaptation.as_ref().and_then(|a| a.poll_timeout());
-        let pacer = peer.pacer.as_deref();
-        let behind = peer.behind.as_ref().and_then(|b| b.poll_timeout(pacer));
-        let pacer = pacer.and_then(|p| p.poll_timeout());
-        let next = [peer.connection.poll_timeout(), adaptation, pacer, behind];
-        let next = next.into_iter().flatten().min();
+    /// A peer is to be looked at again then.
+    pub(super) fn wake_at(&mut self, slot: usize, at: Instant) {
         // An earlier entry in the timers does no harm: it polls the peer once more.
-        if let Some(at) = next
+        if let Some(peer) = self.slots.get_mut(slot)
             && peer.timer.is_none_or(|timer| at < timer)
         {
             peer.timer = Some(at);
@@ -232,284 +219,38 @@ impl Worker {
         }
     }
 
-    fn transmit(&mut self, slot: usize, now: Instant) {
-        let Some(peer) = self.peers.get_mut(slot) else {
-            return;
-        };
-        loop {
-            let room = self.network.room();
-            let Some(transmit) = peer.connection.poll_transmit(now, room) else {
-                break;
-            };
-            let way = match transmit.carrier {
-                Carrier::Udp => {
-                    let (from, to) = (transmit.source.ip(), transmit.destination);
-                    let check = room.get(..transmit.len).and_then(stun_check);
-                    // What comes from where the peer is known finds it by the address.
-                    if let Some(check) = check
-                        && self.by_address.get(&to) != Some(&slot)
-                    {
-                        self.checks.note(now, check, peer.id, to);
-                    }
-                    Some(self.network.way_by_udp(from, to))
-                }
-                Carrier::Tcp => {
-                    let pipe = self.network.pipes.of(&peer.pipes, transmit.path());
-                    pipe.map(Way::Tcp)
-                }
-            };
-            if let Some(way) = way {
-                self.network.commit(transmit.len, &way);
-            }
-        }
+    /// When the next one has something to do.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.timers.next()
     }
 
-    fn take_event(&mut self, slot: usize, event: TransportEvent, now: Instant) {
-        let Some(peer) = self.peers.get_mut(slot) else {
-            return;
-        };
-        let id = peer.id;
-        match event {
-            TransportEvent::Ice(state) => {
-                let state = ice_state(state);
-                if peer.ice != state {
-                    peer.ice = state;
-                    self.outbox.send(id, Event::Ice(state));
-                }
+    /// The next one whose deadline has come.
+    pub(super) fn next_due(&mut self, now: Instant) -> Option<usize> {
+        while let Some((at, slot)) = self.timers.pop_due(now) {
+            let peer = self.slots.get_mut(slot);
+            if let Some(peer) = peer.filter(|peer| peer.timer == Some(at)) {
+                peer.timer = None;
+                return Some(slot);
             }
-            TransportEvent::SelectedPair(pair) => {
-                self.select_way(slot, &pair);
-                if pair.carrier == Carrier::Udp {
-                    self.learn_address(now, slot, pair.remote);
-                }
-                self.outbox.send(id, Event::SelectedPair(Path::from(&pair)));
-            }
-            TransportEvent::RemoteAddress(address) => self.learn_address(now, slot, address),
-            TransportEvent::Dtls(state) => {
-                let state = match state {
-                    RtcDtls::Trying => DtlsState::Trying,
-                    RtcDtls::Connected => DtlsState::Connected,
-                    RtcDtls::Failed => DtlsState::Failed,
-                };
-                peer.dtls = Some(state);
-                self.outbox.send(id, Event::Dtls(state));
-            }
-            TransportEvent::Connected { profile } => {
-                peer.ice = IceState::Ready;
-                let srtp_profile = profile.map_or("", |profile| profile.name());
-                self.outbox.send(id, Event::Ice(IceState::Ready));
-                self.prime_peer(slot, now);
-                self.outbox.send(id, Event::Connected { srtp_profile });
-            }
-            TransportEvent::DataChannelOpen { label, protocol } => {
-                self.outbox.send(id, Event::DataChannel { label, protocol });
-            }
-            TransportEvent::Data {
-                label,
-                protocol,
-                message,
-            } => {
-                let payload = match message {
-                    RtcData::Text(text) => DataPayload::Text(text),
-                    RtcData::Binary(bytes) => DataPayload::Binary(bytes),
-                };
-                let message = DataMessage {
-                    label,
-                    protocol,
-                    payload,
-                };
-                self.feed_message(slot, &message, now);
-                if !self.take_message(slot, &message, now) {
-                    self.outbox.send(id, Event::Data(message));
-                }
-            }
-            TransportEvent::DataChannelClosed { .. } | TransportEvent::DataWritable => {}
-            TransportEvent::Failed(FailReason::Ice(failure)) => {
-                self.end_peer(slot, CloseReason::IceFailed(failure.to_string()), now);
-            }
-            TransportEvent::Failed(FailReason::Dtls(error)) => {
-                self.end_peer(slot, CloseReason::DtlsFailed(error.to_string()), now);
-            }
-            TransportEvent::Closed => self.end_peer(slot, CloseReason::DtlsAlert, now),
         }
+        None
     }
 
-    /// An authentic check came from an address that was another's when it came first: that one may be gone.
-    fn learn_again(&mut self, now: Instant, slot: usize, path: Path, datagram: &[u8]) {
-        let is_stun = datagram.first().is_some_and(|first| *first < 4);
-        let is_new = is_stun && self.by_address.get(&path.remote) != Some(&slot);
-        if is_new && path.carrier == Carrier::Udp {
-            self.learn_address(now, slot, path.remote);
-        }
+    /// How many there are.
+    #[cfg(all(test, feature = "testing"))]
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
     }
 
-    /// A peer's datagrams may come from `address`. A check may come with a forged one: the address of a peer that is
-    /// connected stays with it, until another has answered from there and it does not.
-    fn learn_address(&mut self, now: Instant, slot: usize, address: SocketAddr) {
-        let is_used = |pair: &SelectedPair| pair.carrier == Carrier::Udp && pair.remote == address;
-        // A lite agent asks nobody, and takes a forged check's word.
-        let asks = !self.setup.ice_lite;
-        let newcomer = self.peers.get(slot).map(|peer| &peer.connection.transport);
-        let answered = newcomer.and_then(|new| new.selected_pair().filter(|_| asks));
-        let is_sure = answered.is_some_and(is_used);
-        let owner = self.by_address.get(&address);
-        let owner = owner.filter(|owner| **owner != slot);
-        let owner = owner.and_then(|owner| self.peers.get(*owner));
-        let is_taken = owner.is_some_and(|owner| {
-            let transport = &owner.connection.transport;
-            let uses = transport.selected_pair().is_some_and(is_used);
-            if is_sure {
-                // Both can be there, on a server that is lite. Only one can be told from the other.
-                uses && transport.is_answered(now)
-            } else {
-                uses || transport.is_connected()
-            }
-        });
-        let Some(peer) = self.peers.get_mut(slot).filter(|_| !is_taken) else {
-            return;
-        };
-        if !peer.addresses.contains(&address) {
-            if peer.addresses.len() >= MAX_ADDRESSES {
-                let selected = peer.connection.transport.selected_pair();
-                let used = selected.map(|pair| pair.remote);
-                let oldest = peer.addresses.iter().position(|at| Some(*at) != used);
-                let oldest = peer.addresses.remove(oldest.unwrap_or_default());
-                if self.by_address.get(&oldest) == Some(&slot) {
-                    self.by_address.remove(&oldest);
-                }
-            }
-            peer.addresses.push(address);
-        }
-        self.by_address.insert(address, slot);
+    /// What leads to them by address, and checks that are under way.
+    #[cfg(all(test, feature = "testing"))]
+    pub(super) fn known(&self) -> (usize, usize) {
+        self.addresses.known()
     }
 
-    fn take_feedback(&mut self, slot: usize, feedback: Feedback, now: Instant) {
-        let Some(peer) = self.peers.get(slot) else {
-            return;
-        };
-        let id = peer.id;
-        let media = |index: usize| peer.connection.media().get(index);
-        match feedback {
-            Feedback::Nack { media, seq } => self.send_again(slot, media, seq, now),
-            Feedback::Keyframe { media } => {
-                let sink = peer.tracks.get(media).and_then(|track| track.sink.as_ref());
-                let route = sink.and_then(|sink| self.routes.get(sink.route?));
-                if let Some((source, encoding)) = route.map(|r| (r.source, r.selector.encoding())) {
-                    self.want_keyframe(source, encoding.unwrap_or(0), now);
-                }
-            }
-            Feedback::Remb(bitrate) => {
-                self.note_viewer_bitrate(slot, bitrate, now);
-                self.outbox.send(id, Event::Remb { bitrate });
-            }
-            Feedback::SenderReport {
-                media,
-                encoding,
-                clock,
-            } => {
-                let source = peer.tracks.get(media).and_then(|track| track.source);
-                if let Some(source) = source {
-                    self.set_source_clock(source, encoding, clock);
-                }
-            }
-            Feedback::Receiving {
-                media: index,
-                encoding,
-                receiving,
-            } => {
-                let Some(media) = media(index) else { return };
-                let audio = media.kind == portunus_sdp::negotiated::Kind::Audio;
-                let substream = (media.encodings > 1).then_some(encoding);
-                let mid = media.mid;
-                self.outbox.send(
-                    id,
-                    Event::Media {
-                        mid,
-                        audio,
-                        receiving,
-                        substream,
-                    },
-                );
-            }
-            Feedback::SlowLink {
-                media: index,
-                uplink,
-                lost,
-            } => {
-                let Some(media) = media(index) else { return };
-                let audio = media.kind == portunus_sdp::negotiated::Kind::Audio;
-                let mid = media.mid;
-                self.outbox.send(
-                    id,
-                    Event::SlowLink {
-                        mid,
-                        audio,
-                        uplink,
-                        lost,
-                    },
-                );
-            }
-        }
-    }
-
-    /// Ends a peer at the control plane's request: it is told.
-    pub(super) fn close_peer(&mut self, peer: PeerId, now: Instant) {
-        let Some(slot) = self.by_id.get(&peer).copied() else {
-            return;
-        };
-        if let Some(peer) = self.peers.get_mut(slot) {
-            peer.connection.transport.close();
-        }
-        self.transmit(slot, now);
-        self.end_peer(slot, CloseReason::Requested, now);
-    }
-
-    /// Forgets a peer with its sources, sinks and routes.
-    pub(super) fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
-        let Some(peer) = self.peers.try_remove(slot) else {
-            return;
-        };
-        self.by_id.remove(&peer.id);
-        self.close_pipes_of(&peer);
-        for ufrag in &peer.ufrags {
-            if self.by_ufrag.get(ufrag) == Some(&slot) {
-                self.by_ufrag.remove(ufrag);
-            }
-        }
-        for address in &peer.addresses {
-            if self.by_address.get(address) == Some(&slot) {
-                self.by_address.remove(address);
-            }
-        }
-        let id = |slot: &usize| Some(self.routes.get(*slot)?.id);
-        let fed: SmallVec<[RouteId; 4]> = peer.routes.iter().filter_map(id).collect();
-        for route in fed {
-            self.remove_route(route, now);
-        }
-        for key in &peer.sources {
-            if let Some(is) = self.sources.get(key.0).map(|source| source.is) {
-                self.end_source(is, now);
-            }
-        }
-        self.setup.peer_count.fetch_sub(1, Ordering::Relaxed);
-        self.outbox.send(peer.id, Event::Closed(reason));
-    }
-}
-
-/// Runs what bytes of one peer led to. A panic in it is a fault of ours that costs this peer only: the
-/// caller ends it, so that nothing goes on with its half-changed state.
-pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
-    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
-    outcome
-        .inspect_err(|_| tracing::error!("a peer is ended: its packets led to a fault"))
-        .ok()
-}
-
-fn ice_state(state: RtcIce) -> IceState {
-    match state {
-        RtcIce::New => IceState::Gathering,
-        RtcIce::Checking => IceState::Connecting,
-        RtcIce::Connected | RtcIce::Completed => IceState::Connected,
-        RtcIce::Disconnected => IceState::Disconnected,
+    /// Whose datagrams come from an address.
+    #[cfg(test)]
+    pub(super) fn owner(&self, address: std::net::SocketAddr) -> Option<PeerId> {
+        Some(self.slots.get(self.by_address(address)?)?.id)
     }
 }

@@ -9,7 +9,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use portunus_rtc::Connection;
 use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
 use smallvec::SmallVec;
@@ -21,11 +20,12 @@ pub(super) use together::Ready;
 use super::Worker;
 use super::counters::Counters;
 use super::network::{Network, Way};
-use super::peer::{Peer, Route};
+use super::peers::Peer;
+use super::route::Route;
 
 use crate::command::Command;
 use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
-use crate::{Event, Layer, LayerReason, SourceRef, TrackRef};
+use crate::{Event, Layer, LayerReason, SourceRef};
 
 impl Worker {
     /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
@@ -142,7 +142,7 @@ impl Worker {
         let (changed, wanted) = relay.finish();
         let (id, peer_id) = (route.id, peer.id);
         if armed {
-            self.touch(peer_slot);
+            self.peers.touch(peer_slot);
         }
         if let Some((layer, reason)) = changed {
             self.counters.layer_changed(reason);
@@ -222,7 +222,7 @@ impl Worker {
         // Both put off what comes too often.
         match is {
             SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
-            SourceRef::Track(track) => self.ask_peer(track, |peer, media| {
+            SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
                 peer.request_keyframe(media, encoding, now);
             }),
         }
@@ -237,24 +237,6 @@ impl Worker {
         for encoding in 0..encodings {
             self.want_keyframe(key, encoding, now);
         }
-    }
-
-    pub(super) fn ask_peer(&mut self, track: TrackRef, ask: impl FnOnce(&mut Connection, usize)) {
-        let Some(slot) = self.by_id.get(&track.peer).copied() else {
-            return;
-        };
-        let Some(peer) = self.peers.get_mut(slot) else {
-            return;
-        };
-        let media = peer
-            .connection
-            .media()
-            .iter()
-            .position(|media| media.mid == track.mid);
-        if let Some(media) = media {
-            ask(&mut peer.connection, media);
-        }
-        self.touch(slot);
     }
 }
 

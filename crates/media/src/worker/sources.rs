@@ -6,7 +6,7 @@ use portunus_rtc::streams::SenderClock;
 use smallvec::SmallVec;
 
 use super::Worker;
-use super::peer::Peer;
+use super::peers::Peer;
 use crate::command::Command;
 use crate::graph::{Messages, Source, SourceFormat, SourceKey};
 use crate::{KeyframeCache, SourceRef};
@@ -25,7 +25,10 @@ impl Worker {
         let here = is.worker() == self.others.index();
         let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
         let mut source = Source::new(is, window);
-        if is.track().is_some_and(|track| self.brings_messages(track)) {
+        if is
+            .track()
+            .is_some_and(|track| self.peers.brings_messages(track))
+        {
             source.format.messages = Some(Messages::OF_PEERS);
         }
         let key = SourceKey(self.sources.insert(source));
@@ -38,14 +41,14 @@ impl Worker {
 
     /// The peer of this worker whose source it is.
     fn peer_of(&mut self, is: SourceRef) -> Option<&mut Peer> {
-        let slot = self.slot(is.track()?.peer)?;
+        let slot = self.peers.slot(is.track()?.peer)?;
         self.peers.get_mut(slot)
     }
 
     /// Whether a source lives on this worker, or can come into being here.
     pub(super) fn is_here(&self, is: SourceRef) -> bool {
         match is {
-            SourceRef::Track(track) => self.slot(track.peer).is_some(),
+            SourceRef::Track(track) => self.peers.slot(track.peer).is_some(),
             SourceRef::Ingest(_) => self.by_source.contains_key(&is),
         }
     }

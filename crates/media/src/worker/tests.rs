@@ -183,7 +183,7 @@ impl Viewer {
     /// Relays the source's packet `seq`; gives its number, and the header and mid that it leaves with.
     fn relay(&mut self, seq: u64) -> (Sent, Header, Vec<u8>) {
         let worker: &mut Worker = &mut self.bare.worker;
-        let slot = worker.slot(self.to.peer).unwrap();
+        let slot = worker.peers.slot(self.to.peer).unwrap();
         let route = worker.by_route.values().next().unwrap();
         let source = worker.routes.get(*route).unwrap().source;
         let peer = worker.peers.get_mut(slot).unwrap();

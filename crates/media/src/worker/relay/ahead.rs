@@ -7,7 +7,8 @@
 use portunus_srtp::fetch_head;
 
 use super::Worker;
-use crate::worker::peer::{Peer, Route};
+use crate::worker::peers::Peer;
+use crate::worker::route::Route;
 
 /// Sinks that are served between two steps for the same sink.
 const APART: usize = 4;

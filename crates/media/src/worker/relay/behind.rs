@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::{Pacing, Relay, Worker};
 use crate::graph::{Cursor, Next, Packet};
 use crate::worker::network::Way;
-use crate::worker::peer::Peer;
+use crate::worker::peers::Peer;
 
 /// Bytes that leave a peer at once in the beginning: a keyframe of usual size, and no more than queues in front of slow links
 /// hold.

@@ -19,8 +19,8 @@ use portunus_rtc::{Carrier, Path, SelectedPair, stun_username};
 
 use super::Worker;
 use super::handshakes;
-use super::peer::Peer;
-use super::peers::guarded;
+use super::peers::Peer;
+use super::polling::guarded;
 use crate::CloseReason;
 
 pub(super) use pipe::PipeKey;
@@ -217,7 +217,7 @@ impl Worker {
             return self.take_first_frame(key, path, frame, now);
         };
         pipe.heard = now;
-        match self.slot(owner) {
+        match self.peers.slot(owner) {
             Some(slot) if handshakes::is_handshake(frame) => {
                 self.take_handshake(now, slot, path, frame);
             }
@@ -241,7 +241,7 @@ impl Worker {
             self.refuse_pipe(key, Refused::NotACheck);
             return false;
         };
-        let Some(slot) = self.by_ufrag.get(ufrag).copied() else {
+        let Some(slot) = self.peers.by_ufrag(ufrag) else {
             self.refuse_pipe(key, Refused::UnknownPeer);
             return false;
         };
@@ -297,7 +297,9 @@ impl Worker {
         self.network.pipes.closed(how);
         let (worker, remote) = (self.others.index(), pipe.path.remote);
         tracing::debug!(worker, %remote, ?how, "a TCP connection of a peer has ended");
-        let Some(slot) = self.slot(owner) else { return };
+        let Some(slot) = self.peers.slot(owner) else {
+            return;
+        };
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
@@ -308,7 +310,7 @@ impl Worker {
         if guarded(|| transport.connection_lost(pipe.path, now)).is_none() {
             return self.end_peer(slot, CloseReason::Internal, now);
         }
-        self.touch(slot);
+        self.peers.touch(slot);
     }
 
     /// Closes the connections of a peer that is gone.

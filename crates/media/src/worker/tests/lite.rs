@@ -113,7 +113,7 @@ impl Stage {
 
     fn is_connected(&self, index: usize) -> bool {
         let worker = &self.bare.worker;
-        let slot = worker.slot(Self::id(index));
+        let slot = worker.peers.slot(Self::id(index));
         let peer = slot.and_then(|slot| worker.peers.get(slot));
         let here = peer.is_some_and(|peer| peer.connection.transport.is_connected());
         here && self.peers[index].0.transport.is_connected()
@@ -138,7 +138,7 @@ fn a_peer_that_only_answers_is_found() {
         stage.run(120 * SECOND);
         assert!(stage.is_connected(0), "{role:?}");
         assert_eq!(stage.bare.worker.owner(address(20_001)), Some(Stage::id(0)));
-        assert_eq!(stage.bare.worker.checks.len(), 0);
+        assert_eq!(stage.bare.worker.peers.known().1, 0);
         // Without an answer it ends as any other does.
         stage.peers[0].2 = false;
         stage.run(45 * SECOND);
@@ -152,7 +152,7 @@ fn what_nobody_asked_for_leaves_nothing_behind() {
     stage.meet(address(20_001), DtlsRole::Client, named(address(20_001)));
     stage.peers[0].2 = false;
     stage.run(SECOND);
-    let checked = stage.bare.worker.checks.len();
+    let checked = stage.bare.worker.peers.known().1;
     assert!(checked > 0);
     let local = stage.bare.local;
     let (_, check) = stage.checks[0].clone();
@@ -168,12 +168,12 @@ fn what_nobody_asked_for_leaves_nothing_behind() {
         worker.poll_touched(stage.now);
     }
     let worker = &stage.bare.worker;
-    assert_eq!((worker.checks.len(), worker.by_address.len()), (checked, 0));
+    assert_eq!(worker.peers.known(), (0, checked));
     stage.peers[0].2 = true;
     stage.run(5 * SECOND);
     assert!(stage.is_connected(0));
     stage.run(20 * SECOND);
-    assert_eq!(stage.bare.worker.checks.len(), 0);
+    assert_eq!(stage.bare.worker.peers.known().1, 0);
 }
 
 #[test]

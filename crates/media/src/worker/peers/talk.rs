@@ -2,25 +2,25 @@
 
 use std::time::Instant;
 
+use portunus_rtp::Mid;
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use super::Worker;
-use super::peer::Track;
+use super::{Peers, Track};
 use crate::graph::{SpeechActivity, SpeechMeter, TalkChange, TalkDetection, TalkDetector};
 use crate::ingest::{self, IngestId, Listening, Sound};
 use crate::{Event, TrackRef};
 
 /// What there is to tell of a packet's level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(in crate::worker) enum Heard {
     Talk(TalkChange),
     Speech(SpeechActivity),
 }
 
 /// Listens to one source of audio.
 #[derive(Default)]
-pub(super) struct Ears {
+pub(in crate::worker) struct Ears {
     /// Listens if anybody wants to know who talks.
     talk: Option<Box<TalkDetector>>,
     /// Listens if anybody wants to know how much is spoken.
@@ -29,12 +29,12 @@ pub(super) struct Ears {
 
 impl Ears {
     /// Whether anybody wants to know how loud the packets are.
-    pub(super) fn are_open(&self) -> bool {
+    pub(in crate::worker) fn are_open(&self) -> bool {
         self.talk.is_some() || self.speech.is_some()
     }
 
     /// Takes a packet's level, in -dBov.
-    pub(super) fn hear(&mut self, level: u8, now: Instant) -> SmallVec<[Heard; 2]> {
+    pub(in crate::worker) fn hear(&mut self, level: u8, now: Instant) -> SmallVec<[Heard; 2]> {
         let talk = self.talk.as_mut().and_then(|talk| talk.hear(level));
         let speech = self.speech.as_mut();
         let speech = speech.and_then(|speech| speech.hear(level, now));
@@ -57,7 +57,7 @@ impl Ears {
 }
 
 /// Listens to an ingest.
-pub(super) struct IngestEars {
+pub(in crate::worker) struct IngestEars {
     ingest: IngestId,
     ears: Ears,
     tell: mpsc::Sender<ingest::Heard>,
@@ -65,7 +65,7 @@ pub(super) struct IngestEars {
 
 impl IngestEars {
     /// Takes a packet's level, in -dBov.
-    pub(super) fn hear(&mut self, level: u8, now: Instant) {
+    pub(in crate::worker) fn hear(&mut self, level: u8, now: Instant) {
         for heard in self.ears.hear(level, now) {
             let sound = match heard {
                 Heard::Talk(TalkChange { talking, average }) => Sound::Talking { talking, average },
@@ -78,75 +78,64 @@ impl IngestEars {
     }
 }
 
-impl Worker {
-    /// Listens to an ingest, or no more.
-    pub(super) fn listen_to_ingest(&mut self, id: IngestId, listening: Option<Listening>) {
-        let Some(ingest) = self.ingests.get_mut(id) else {
-            return;
-        };
-        let Some(Listening {
+impl IngestEars {
+    /// Listens to an ingest, for whoever is told.
+    pub(in crate::worker) fn new(ingest: IngestId, tell: mpsc::Sender<ingest::Heard>) -> Self {
+        let ears = Ears::default();
+        Self { ingest, ears, tell }
+    }
+
+    /// Listens for this from now on.
+    pub(in crate::worker) fn listen(&mut self, listening: Listening) {
+        let Listening {
             talking,
             speech,
             tell,
-        }) = listening
-        else {
-            ingest.ears = None;
-            return;
-        };
-        let known = ingest.ears.get_or_insert_with(|| {
-            Box::new(IngestEars {
-                ingest: id,
-                ears: Ears::default(),
-                tell: tell.clone(),
-            })
-        });
-        known.tell = tell;
-        known.ears.detect_talking(talking);
-        if speech != known.ears.speech.is_some() {
-            known.ears.measure_speech(speech);
+        } = listening;
+        self.tell = tell;
+        self.ears.detect_talking(talking);
+        if speech != self.ears.speech.is_some() {
+            self.ears.measure_speech(speech);
         }
     }
+}
 
+impl Heard {
+    /// What the control plane is told of an m-line.
+    pub(in crate::worker) fn event(self, mid: Mid) -> Event {
+        match self {
+            Heard::Talk(TalkChange { talking, average }) => Event::Talking {
+                mid,
+                talking,
+                average,
+            },
+            Heard::Speech(activity) => Event::Speech { mid, activity },
+        }
+    }
+}
+
+impl Peers {
     /// Tells who begins and ceases to talk on an m-line, or no more.
-    pub(super) fn detect_talking(&mut self, of: TrackRef, detection: Option<TalkDetection>) {
+    pub(in crate::worker) fn detect_talking(
+        &mut self,
+        of: TrackRef,
+        detection: Option<TalkDetection>,
+    ) {
         if let Some(track) = self.heard_track(of) {
             track.ears.detect_talking(detection);
         }
     }
 
     /// Tells how much is spoken on an m-line, or no more.
-    pub(super) fn measure_speech(&mut self, of: TrackRef, wanted: bool) {
+    pub(in crate::worker) fn measure_speech(&mut self, of: TrackRef, wanted: bool) {
         if let Some(track) = self.heard_track(of) {
             track.ears.measure_speech(wanted);
         }
     }
 
     fn heard_track(&mut self, of: TrackRef) -> Option<&mut Track> {
-        let slot = self.by_id.get(&of.peer).copied();
-        let peer = slot.and_then(|slot| self.peers.get_mut(slot))?;
+        let (_, peer) = self.find_mut(of.peer)?;
         let index = peer.connection.media().iter().position(|m| m.mid == of.mid);
         peer.tracks.get_mut(index?)
-    }
-
-    /// Tells what was heard since the last time.
-    pub(super) fn tell_what_was_heard(&mut self) {
-        while let Some((slot, media, heard)) = self.heard.pop() {
-            let Some(peer) = self.peers.get(slot) else {
-                continue;
-            };
-            let Some(media) = peer.connection.media().get(media) else {
-                continue;
-            };
-            let (id, mid) = (peer.id, media.mid);
-            let event = match heard {
-                Heard::Talk(TalkChange { talking, average }) => Event::Talking {
-                    mid,
-                    talking,
-                    average,
-                },
-                Heard::Speech(activity) => Event::Speech { mid, activity },
-            };
-            self.outbox.send(id, event);
-        }
     }
 }

@@ -1,0 +1,146 @@
+//! A peer as its worker has it.
+
+use std::mem;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use portunus_rtc::Connection;
+use portunus_srtp::{fetch, fetch_head};
+use smallvec::SmallVec;
+
+use super::talk::Ears;
+use crate::graph::{ENCODINGS, Inspector, Sink, SourceKey};
+use crate::plane::PeerId;
+use crate::worker::adaptation::Adaptation;
+use crate::worker::relay::{Behind, Pacing};
+use crate::worker::tcp::PipeKey;
+use crate::{DtlsState, IceState};
+
+/// A peer. What each packet needs stands first and begins with a cache line, together with the same of its connection.
+#[repr(C, align(64))]
+pub(in crate::worker) struct Peer {
+    /// An entry an m-line.
+    pub(in crate::worker) tracks: Vec<Track>,
+    pub(in crate::worker) id: PeerId,
+    /// What leaves waits for its time.
+    pub(in crate::worker) pacer: Option<Box<Pacing>>,
+    /// What leaves is recorded, so that feedback tells of the link.
+    pub(in crate::worker) is_recorded: bool,
+    pub(super) touched: bool,
+    /// The TCP connection that it uses, if it does not use UDP.
+    pub(in crate::worker) pipe: Option<PipeKey>,
+    pub(in crate::worker) connection: Connection,
+    /// Its ICE agent is the controlling one.
+    pub(super) controlling: bool,
+    /// What it sends, or is to send, as far as anybody asked for it.
+    pub(in crate::worker) sources: SmallVec<[SourceKey; 2]>,
+    /// Slots of the routes to it.
+    pub(in crate::worker) routes: SmallVec<[usize; 4]>,
+    pub(super) ufrags: SmallVec<[String; 1]>,
+    pub(super) addresses: SmallVec<[SocketAddr; 2]>,
+    /// Its TCP connections.
+    pub(in crate::worker) pipes: Box<[PipeKey]>,
+    /// The deadline that the timers have for it.
+    pub(super) timer: Option<Instant>,
+    /// What it has yet to get of what sources keep for new sinks.
+    pub(in crate::worker) behind: Option<Box<Behind>>,
+    /// Layers are chosen by what the link carries.
+    pub(in crate::worker) adaptation: Option<Box<Adaptation>>,
+    pub(in crate::worker) ice: IceState,
+    pub(in crate::worker) dtls: Option<DtlsState>,
+    pub(in crate::worker) refused: u64,
+    /// What it sends is encrypted end to end.
+    pub(in crate::worker) is_opaque: bool,
+}
+
+/// Both directions of an m-line.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub(in crate::worker) struct Track {
+    pub(in crate::worker) sink: Option<Sink>,
+    pub(in crate::worker) source: Option<SourceKey>,
+    pub(in crate::worker) inspectors: [Inspector; ENCODINGS],
+    /// Listens to what the peer sends.
+    pub(in crate::worker) ears: Ears,
+}
+
+impl Track {
+    /// Fetches what listens to an encoding, ahead.
+    #[inline]
+    pub(in crate::worker) fn fetch_inspector(&self, encoding: u8) {
+        fetch(&self.ears);
+        if let Some(inspector) = self.inspectors.get(usize::from(encoding)) {
+            fetch(inspector);
+        }
+    }
+}
+
+impl Peer {
+    /// One that has just come; its ICE agent is the controlling one, or is not.
+    pub(super) fn new(id: PeerId, connection: Connection, controlling: bool) -> Self {
+        Self {
+            id,
+            connection,
+            controlling,
+            tracks: Vec::new(),
+            sources: SmallVec::new(),
+            routes: SmallVec::new(),
+            ufrags: SmallVec::new(),
+            addresses: SmallVec::new(),
+            pipe: None,
+            pipes: Box::default(),
+            timer: None,
+            touched: false,
+            is_recorded: false,
+            pacer: None,
+            behind: None,
+            adaptation: None,
+            ice: IceState::Gathering,
+            dtls: None,
+            refused: 0,
+            is_opaque: false,
+        }
+    }
+
+    /// Fetches what taking a datagram of it reads first.
+    #[inline]
+    pub(in crate::worker) fn fetch_receiver(&self) {
+        self.connection.fetch_receiver();
+        fetch(&self.tracks);
+        fetch(&self.touched);
+    }
+
+    /// Bytes at its start that sending to it reads.
+    pub(in crate::worker) const HEAD: usize = mem::offset_of!(Self, connection) + Connection::HEAD;
+
+    /// Fetches what sending on an m-line reads, once the peer itself is there.
+    #[inline]
+    pub(in crate::worker) fn fetch_stream(&self, media: usize) {
+        if let Some(track) = self.tracks.get(media) {
+            fetch_head(&track.sink, Sink::HEAD);
+        }
+        self.connection.fetch_stream(media);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::size_of;
+
+    use super::*;
+
+    /// A cache line more is a miss more for each sink of each packet.
+    #[test]
+    fn what_sending_reads_takes_few_cache_lines() {
+        let lines = |bytes: usize| bytes.div_ceil(64);
+        assert_eq!(lines(Peer::HEAD), 5);
+        assert_eq!(lines(Sink::HEAD), 4);
+    }
+
+    /// What is fetched ahead is the start of the place.
+    #[test]
+    fn a_place_begins_with_its_value() {
+        assert_eq!(size_of::<Option<Peer>>(), size_of::<Peer>());
+        assert_eq!(size_of::<Option<Sink>>(), size_of::<Sink>());
+    }
+}
