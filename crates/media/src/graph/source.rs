@@ -301,10 +301,11 @@ impl Source {
     }
 }
 
-/// Keyframe requests to a source of another worker, which itself puts off what comes too often: merged where all viewers
-/// ask at once.
+/// Keyframe requests for a source: those that are to be passed on, and when the last ones were passed to another worker,
+/// which itself puts off what comes too often: merged where all viewers ask at once.
 #[derive(Debug, Default)]
 pub(crate) struct KeyframeRequests {
+    wanted: [bool; ENCODINGS],
     last: [Option<Instant>; ENCODINGS],
 }
 
@@ -312,7 +313,19 @@ impl KeyframeRequests {
     /// Less than a keyframe takes to come.
     const APART: Duration = Duration::from_millis(2);
 
-    /// Somebody wants a keyframe; says whether it is to be asked for now.
+    /// Somebody wants a keyframe; says whether nobody else has wanted it already.
+    pub(crate) fn want(&mut self, encoding: u8) -> bool {
+        let wanted = self.wanted.get_mut(usize::from(encoding));
+        wanted.is_some_and(|wanted| !std::mem::replace(wanted, true))
+    }
+
+    /// It is passed on now; says whether anybody wanted it.
+    pub(crate) fn take(&mut self, encoding: u8) -> bool {
+        let wanted = self.wanted.get_mut(usize::from(encoding));
+        wanted.is_some_and(std::mem::take)
+    }
+
+    /// A keyframe is to be asked for; says whether that is to be now.
     pub(crate) fn ask(&mut self, encoding: u8, now: Instant) -> bool {
         let Some(last) = self.last.get_mut(usize::from(encoding)) else {
             return false;
@@ -360,6 +373,15 @@ mod tests {
         source.fresh.pop();
         source.routes.pop();
         assert!(!source.holds_back(at(245)), "for few it is not worth it");
+    }
+
+    #[test]
+    fn a_keyframe_that_many_want_is_wanted_once() {
+        let mut requests = KeyframeRequests::default();
+        assert!(requests.want(1) && !requests.want(1) && requests.want(0));
+        assert!(!requests.want(9), "there is none");
+        assert!(requests.take(1) && !requests.take(1) && !requests.take(2));
+        assert!(requests.want(1));
     }
 
     #[test]

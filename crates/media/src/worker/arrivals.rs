@@ -99,7 +99,7 @@ impl Worker {
             arrival.peer.connection.fetch_numbers(stream);
             let track = arrival.peer.tracks.get(usize::from(stream.media));
             let key = track.and_then(|track| track.source);
-            arrival.source = key.and_then(|key| self.sources.get(key.0));
+            arrival.source = key.and_then(|key| self.graph.source(key));
             if let Some(source) = arrival.source {
                 source.fetch(stream.encoding);
             }

@@ -210,6 +210,7 @@ impl Worker {
             }
             more |= left;
         }
+        self.ask_for_keyframes(now);
         more
     }
 
@@ -247,8 +248,8 @@ impl Worker {
             let all = !only && forwarder.options().encodings == Encodings::Only(0);
             if (only || forwarder.is_asked(media)) && forwarder.ask(now) {
                 match all {
-                    true => self.want_keyframes(key, now),
-                    false => self.want_outlet_keyframe(*slot, now),
+                    true => self.graph.want_keyframes(key),
+                    false => self.want_outlet_keyframe(*slot),
                 }
             }
         }
@@ -266,7 +267,7 @@ impl Worker {
             };
             let due = forwarder.poll_timeout(now);
             if due.is_some_and(|due| due <= now)
-                && let Some(source) = self.sources.get(outlet.source.0)
+                && let Some(source) = self.graph.source(outlet.source)
             {
                 forwarder.report(&source.format, &source.clocks, &self.clock, now);
             }

@@ -200,10 +200,9 @@ impl Worker {
                 (format.clock_rate, format)
             }
         };
-        let source = self.source_of(SourceRef::Ingest(id));
-        if let Some(source) = self.sources.get_mut(source.0) {
-            source.set_format(format);
-        }
+        let is = SourceRef::Ingest(id);
+        let source = self.graph.source_of(is, &mut self.peers);
+        self.graph.take_format(is, format);
         let skew = matches!(&options.media, IngestMedia::Rtp(rtp) if rtp.skew);
         let stream = || Encoding {
             protection: options.srtp.clone().map(Protection::new),
@@ -270,7 +269,9 @@ impl Worker {
                 max_age: Duration::ZERO,
                 max_bytes: 0,
             };
-            self.keep_keyframe(SourceRef::Ingest(id), Some(last));
+            let others = &self.others;
+            self.graph
+                .keep_keyframe(is, Some(last), &mut self.peers, others);
         }
     }
 
@@ -314,7 +315,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool, now: Instant) {
+    pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool) {
         let Some(ingest) = self.ingests.get_mut(id) else {
             return;
         };
@@ -328,9 +329,9 @@ impl Worker {
             }
         }
         // Once more when it is enabled: other workers may have had some on their way.
-        self.drop_kept(source);
+        self.graph.drop_kept(source, &self.others);
         if enabled {
-            self.want_keyframes(source, now);
+            self.graph.want_keyframes(source);
         }
     }
 

@@ -4,9 +4,6 @@ use std::time::Instant;
 
 use super::Worker;
 use super::ingest::Ingests;
-use crate::SourceRef;
-use crate::command::Command;
-use crate::graph::SourceKey;
 use crate::ingest::{IngestId, Remote};
 
 /// When sources are to be told something.
@@ -90,49 +87,5 @@ impl Worker {
             }
         }
         self.ingests.telling = next.map_or(Telling::Nothing, Telling::At);
-    }
-
-    /// A viewer says what it can take: so do the sources hear that it watches.
-    pub(super) fn note_viewer_bitrate(&mut self, slot: usize, bitrate: u64, now: Instant) {
-        let tracks = self.peers.get(slot).map_or(0, |peer| peer.tracks.len());
-        for track in 0..tracks {
-            let sink = self.peers.get(slot).and_then(|peer| {
-                let sink = peer.tracks.get(track)?.sink.as_ref()?;
-                self.routes.get(sink.route?)
-            });
-            if let Some(route) = sink.filter(|route| route.options.enabled)
-                && let SourceRef::Ingest(_) = route.from
-            {
-                let source = route.source;
-                self.viewer_takes(source, bitrate, now);
-            }
-        }
-    }
-
-    /// Some viewer of a source can take so much.
-    pub(super) fn viewer_takes(&mut self, key: SourceKey, bitrate: u64, now: Instant) {
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        let SourceRef::Ingest(id) = source.is else {
-            return;
-        };
-        if !source.format.is_video {
-            return;
-        }
-        if let Some(ingest) = self.ingests.get_mut(id) {
-            ingest.upstream.viewer_takes(bitrate, now);
-            self.ingests.changed();
-            return;
-        }
-        // It lives elsewhere: its worker is told the lowest, once a second.
-        source.lowest.note(bitrate, now);
-        if source.lowest.due().is_some_and(|due| due <= now)
-            && let Some(bitrate) = source.lowest.take(now)
-        {
-            let source = source.is;
-            self.others
-                .send(source.worker(), Command::SourceBitrate { source, bitrate });
-        }
     }
 }

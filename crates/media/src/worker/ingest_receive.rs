@@ -192,17 +192,17 @@ impl Worker {
             return;
         }
         let key = ingest.source;
-        let Some(source) = self.sources.get_mut(key.0) else {
+        let len = datagram.len();
+        let taken = self.graph.take_in(key, |source| {
+            guarded(|| match ingest.media {
+                _ if len > MAX_PACKET => Err(Refused::TooLong),
+                IngestMedia::Rtp(_) => ingest.take_rtp(source, encoding, datagram, now),
+                IngestMedia::Data(_) => ingest.take_message(source, datagram, now),
+            })
+        });
+        let Some(taken) = taken else {
             return;
         };
-        let first = source.fresh.is_empty();
-        let len = datagram.len();
-        let taken = guarded(|| match ingest.media {
-            _ if len > MAX_PACKET => Err(Refused::TooLong),
-            IngestMedia::Rtp(_) => ingest.take_rtp(source, encoding, datagram, now),
-            IngestMedia::Data(_) => ingest.take_message(source, datagram, now),
-        });
-        let is_fresh = first && !source.fresh.is_empty();
         let has_news = std::mem::take(&mut ingest.upstream_changed);
         // What led to a fault of ours is of no use either.
         match taken.unwrap_or(Err(Refused::Malformed)) {
@@ -217,9 +217,6 @@ impl Worker {
                 let port = own.or(ingest.ports.first()).copied();
                 self.refuse_ingested(slot, (from, port), why, now);
             }
-        }
-        if is_fresh {
-            self.fresh_sources.push(key);
         }
         if has_news {
             self.ingests.changed();
@@ -313,7 +310,8 @@ impl Worker {
             timestamp: stream.continuity.timestamp(timestamp),
             at: now,
         };
-        self.set_source_clock(ingest.source, encoding, clock);
+        self.graph
+            .set_clock(ingest.source, encoding, clock, &self.others);
     }
 }
 

@@ -3,19 +3,15 @@
 //! A turn takes the commands and packets that are there, relays them, does what is due, and flushes
 //! once. Nothing in it blocks, locks or waits but the poll between two of them.
 
-mod adaptation;
 mod arrivals;
 mod commands;
 mod counters;
-mod figures;
 mod forwarding;
+mod graph;
 mod handshakes;
 mod ingest;
 mod ingest_feedback;
 mod ingest_receive;
-mod intervals;
-mod limits;
-mod messages;
 mod network;
 mod others;
 mod outbox;
@@ -24,15 +20,12 @@ mod peers;
 mod poller;
 mod polling;
 mod relay;
-mod repair;
-mod route;
 mod slots;
-mod sources;
 mod tcp;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
+mod upstream;
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,19 +36,19 @@ use mio::net::TcpListener;
 use mio::{Events, Poll, Token};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
+use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use crate::graph::{Source, SourceKey};
-use crate::plane::{Inbox, PeerId, RouteId};
+use crate::PeerEvent;
+use crate::plane::{Inbox, PeerId};
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
-use crate::{PeerEvent, SourceRef};
 
 pub(crate) use counters::Counters;
 use forwarding::Forwarding;
+use graph::Graph;
 use handshakes::Handshakes;
 use ingest::Ingests;
-use intervals::Intervals;
 use network::Network;
 use others::OtherWorkers;
 pub(crate) use others::Rings;
@@ -63,9 +56,7 @@ use outbox::Outbox;
 use outlets::Outlets;
 use peers::{PeerSetup, Peers};
 use poller::Poller;
-use relay::Ready;
-use route::Route;
-use slots::Slots;
+use relay::Relaying;
 pub(crate) use tcp::most_pipes;
 
 /// The poll's token for commands and packets of other workers; the network has the others.
@@ -100,10 +91,7 @@ pub(crate) struct WorkerParts {
 /// One media worker.
 pub(crate) struct Worker {
     peers: Peers,
-    sources: Slots<Source>,
-    by_source: HashMap<SourceRef, SourceKey>,
-    routes: Slots<Route>,
-    by_route: HashMap<RouteId, usize>,
+    graph: Graph,
     ingests: Ingests,
     ingest_count: Arc<AtomicUsize>,
     clock: NtpClock,
@@ -112,13 +100,6 @@ pub(crate) struct Worker {
     network: Network,
     poller: Poller,
     forwarding: Forwarding,
-    intervals: Intervals,
-    /// Sources with packets of this turn.
-    fresh_sources: Vec<SourceKey>,
-    /// Those of them that are relayed now.
-    ready: Vec<Ready>,
-    /// Sources of which some viewer can take more or less than before.
-    limited: Vec<SourceKey>,
     outbox: Outbox,
     others: OtherWorkers,
     counters: Counters,
@@ -152,10 +133,7 @@ impl Worker {
         };
         Self {
             peers: Peers::new(setup),
-            sources: Slots::new(),
-            by_source: HashMap::new(),
-            routes: Slots::new(),
-            by_route: HashMap::new(),
+            graph: Graph::new(index),
             ingests: Ingests::default(),
             ingest_count: parts.ingest_count,
             clock,
@@ -164,10 +142,6 @@ impl Worker {
             network,
             poller,
             forwarding: Forwarding::default(),
-            intervals: Intervals::default(),
-            fresh_sources: Vec::new(),
-            ready: Vec::new(),
-            limited: Vec::new(),
             outbox,
             others,
             counters,
@@ -226,6 +200,53 @@ impl Worker {
         Ok(more || holds || broken)
     }
 
+    /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
+    /// are taken: what a worker says of a source before it passes packets of it on is known then.
+    pub(crate) fn count_passed(&self) -> SmallVec<[usize; 8]> {
+        self.others.count_passed()
+    }
+
+    /// Takes what other workers passed on, `counts` from each; says whether there is more.
+    pub(crate) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
+        let graph = &mut self.graph;
+        self.others.take_passed(counts, |is, packet| {
+            if let Some(key) = graph.key(is) {
+                graph.take_in(key, |source| source.push(packet, now));
+            }
+        })
+    }
+
+    /// Relays the packets of this turn; says whether some are held, for the rest of their frame.
+    pub(crate) fn relay_fresh(&mut self, now: Instant) -> bool {
+        let mut fresh = self.graph.take_fresh();
+        fresh.retain(|key| {
+            let holds = self.graph.holds_back(*key, now);
+            if !holds {
+                self.graph
+                    .pass_on(*key, &mut self.others, &mut self.counters);
+                self.feed_outlets(*key, now);
+                self.graph.make_ready(*key);
+            }
+            holds
+        });
+        self.relaying().relay_all(now);
+        let any = !fresh.is_empty();
+        self.graph.hold(fresh);
+        self.ask_for_keyframes(now);
+        any
+    }
+
+    /// What relaying works with.
+    fn relaying(&mut self) -> Relaying<'_> {
+        Relaying {
+            graph: &mut self.graph,
+            peers: &mut self.peers,
+            network: &mut self.network,
+            outbox: &mut self.outbox,
+            counters: &mut self.counters,
+        }
+    }
+
     /// How long there is nothing to do.
     fn idle(&self) -> Duration {
         let now = Instant::now();
@@ -236,7 +257,7 @@ impl Worker {
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
         let reports = self.forwarding.report_at;
         let reports = reports.map(|at| at.saturating_duration_since(now));
-        let keyframes = self.intervals.timeout();
+        let keyframes = self.graph.timeout();
         let keyframes = keyframes.map(|at| at.saturating_duration_since(now));
         let pipes = self.network.pipes.timeout();
         let pipes = pipes.map(|at| at.saturating_duration_since(now));

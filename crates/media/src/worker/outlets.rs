@@ -60,10 +60,10 @@ impl Worker {
             encodings,
             end,
         } = new;
-        if !self.is_here(from) || !self.can_feed(&end) {
+        if !self.graph.is_here(from, &self.peers) || !self.can_feed(&end) {
             return;
         }
-        let source = self.source_of(from);
+        let source = self.graph.source_of(from, &mut self.peers);
         let open = options.enabled;
         let rtcp = match &end {
             OutletEnd::Forward(forwarder) => forwarder.options().rtcp.clone(),
@@ -81,11 +81,11 @@ impl Worker {
             self.forwarding.join(slot, &rtcp, registry);
             self.forwarding.report_at = Some(now);
         }
-        if let Some(source) = self.sources.get_mut(source.0) {
+        if let Some(source) = self.graph.source_mut(source) {
             source.outlets.push(slot);
         }
         if open {
-            self.want_outlet_keyframe(slot, now);
+            self.want_outlet_keyframe(slot);
         }
     }
 
@@ -102,7 +102,7 @@ impl Worker {
     }
 
     /// Changes how an outlet selects, and its gate.
-    pub(super) fn set_outlet(&mut self, id: RouteId, options: RouteOptions, now: Instant) {
+    pub(super) fn set_outlet(&mut self, id: RouteId, options: RouteOptions) {
         let Some(slot) = self.outlets.by_id.get(&id).copied() else {
             return;
         };
@@ -110,7 +110,7 @@ impl Worker {
             return;
         };
         if outlet.cut.set_options(outlet.source, options) {
-            self.want_outlet_keyframe(slot, now);
+            self.want_outlet_keyframe(slot);
         }
     }
 
@@ -122,7 +122,7 @@ impl Worker {
             return;
         };
         self.forwarding.leave(slot, self.poller.registry());
-        if let Some(source) = self.sources.get_mut(outlet.source.0) {
+        if let Some(source) = self.graph.source_mut(outlet.source) {
             source.outlets.retain(|other| *other != slot);
             if !source.is_relayed() {
                 source.forget();
@@ -132,10 +132,8 @@ impl Worker {
 
     /// Ends all outlets of a source, which ends.
     pub(super) fn end_outlets(&mut self, key: SourceKey) {
-        let slots = self
-            .sources
-            .get_mut(key.0)
-            .map(|s| mem::take(&mut s.outlets));
+        let source = self.graph.source_mut(key);
+        let slots = source.map(|source| mem::take(&mut source.outlets));
         for slot in slots.unwrap_or_default() {
             if let Some(outlet) = self.outlets.slots.try_remove(slot) {
                 self.outlets.by_id.remove(&outlet.id);
@@ -146,7 +144,7 @@ impl Worker {
 
     /// Hands the packets of this turn to the outlets of a source.
     pub(super) fn feed_outlets(&mut self, key: SourceKey, now: Instant) {
-        let Some(source) = self.sources.get_mut(key.0) else {
+        let Some(source) = self.graph.source(key) else {
             return;
         };
         // A peer's messages were handed over when they came, with the labels of their channels.
@@ -154,26 +152,24 @@ impl Worker {
         if source.outlets.is_empty() || came {
             return;
         }
-        let (packets, format) = (mem::take(&mut source.fresh), source.format);
-        let slots = source.outlets.clone();
+        let (slots, format) = (source.outlets.clone(), source.format);
+        let packets = self.graph.take_packets(key);
         for slot in slots {
             let Some(outlet) = self.outlets.slots.get_mut(slot) else {
                 continue;
             };
             let fed = outlet.feed(key, &packets, &format, &mut self.forwarding, now);
             if fed.torn {
-                self.want_outlet_keyframe(slot, now);
+                self.want_outlet_keyframe(slot);
             }
             if let Some(encoding) = fed.wanted {
-                self.want_keyframe(key, encoding, now);
+                self.graph.want_keyframe(key, encoding);
             }
             if fed.ended {
                 self.end_outlet(slot);
             }
         }
-        if let Some(source) = self.sources.get_mut(key.0) {
-            source.fresh = packets;
-        }
+        self.graph.return_packets(key, packets);
     }
 
     /// Hands a message of a peer to the outlets of its data m-line.
@@ -182,7 +178,7 @@ impl Worker {
             return;
         }
         let source = self.messages_of(peer);
-        let source = source.and_then(|key| self.sources.get(key.0));
+        let source = source.and_then(|key| self.graph.source(key));
         let slots: SmallVec<[usize; 2]> = source.map(|s| s.outlets.clone()).unwrap_or_default();
         for slot in slots {
             if let Some(outlet) = self.outlets.slots.get_mut(slot)
@@ -202,14 +198,14 @@ impl Worker {
     }
 
     /// Asks for a keyframe of what an outlet takes.
-    pub(super) fn want_outlet_keyframe(&mut self, slot: usize, now: Instant) {
+    pub(super) fn want_outlet_keyframe(&mut self, slot: usize) {
         let Some(outlet) = self.outlets.slots.get(slot) else {
             return;
         };
         let key = outlet.source;
         match outlet.cut.encoding() {
-            Some(encoding) => self.want_keyframe(key, encoding, now),
-            None => self.want_keyframes(key, now),
+            Some(encoding) => self.graph.want_keyframe(key, encoding),
+            None => self.graph.want_keyframes(key),
         }
     }
 }

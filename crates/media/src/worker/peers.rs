@@ -1,7 +1,9 @@
 //! Who is there: the peers of a worker, by what they are found, and which of them have something to do.
 
+mod adaptation;
 mod addresses;
 mod checks;
+mod figures;
 mod peer;
 mod talk;
 mod timers;
@@ -142,11 +144,6 @@ impl Peers {
         self.by_id.keys().copied().collect()
     }
 
-    /// Whether layers are chosen by what links carry.
-    pub(super) fn are_adapted(&self) -> bool {
-        self.setup.bandwidth_adaptation
-    }
-
     /// An m-line of a peer; made if there is none yet.
     pub(super) fn track(&mut self, slot: usize, index: usize) -> Option<&mut Track> {
         let tracks = &mut self.slots.get_mut(slot)?.tracks;
@@ -173,6 +170,15 @@ impl Peers {
         media.any(|media| media.mid == track.mid && media.kind == Kind::Data)
     }
 
+    /// Closes the channel of a route that ends, if it is the route's own.
+    pub(super) fn close_channel(&mut self, slot: usize, label: &str, now: Instant) {
+        if let Some(peer) = self.slots.get_mut(slot) {
+            // There is none if no message has come.
+            let _ = peer.connection.transport.close_data(label, now);
+        }
+        self.touch(slot);
+    }
+
     /// Asks something of the peer that sends a track, of which it is given the index.
     pub(super) fn ask(&mut self, track: TrackRef, ask: impl FnOnce(&mut Connection, usize)) {
         let Some((slot, peer)) = self.find_mut(track.peer) else {
@@ -195,6 +201,11 @@ impl Peers {
         {
             self.touched.push(slot);
         }
+    }
+
+    /// Whether any are to be polled.
+    pub(super) fn are_touched(&self) -> bool {
+        !self.touched.is_empty()
     }
 
     /// The next one to be polled.

@@ -16,9 +16,11 @@ use smallvec::SmallVec;
 
 use super::network::Way;
 use super::{Worker, handshakes};
-use crate::graph;
+use crate::command::Command;
+use crate::graph::{self, Packet, SourceKey};
 use crate::plane::{PeerId, RouteId};
-use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState};
+use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, SourceRef};
+use portunus_rtp::Pt;
 
 /// Bytes of the largest packet that is relayed: with extensions and tag it still fits a datagram of ours.
 const MAX_PACKET: usize = 1_800;
@@ -105,41 +107,36 @@ impl Worker {
             self.counters.refuse(Refusal::MalformedRtp);
             return;
         }
-        let Some(source) = self
-            .sources
-            .get_mut(key.0)
-            .filter(|source| source.is_wanted())
-        else {
-            return;
-        };
         let Some(inspector) = track.inspectors.get_mut(usize::from(incoming.encoding)) else {
             return;
         };
-        let Some(mut shared) = source.recycle(incoming.encoding, incoming.seq, now) else {
-            return;
-        };
-        let Some(packet) = Arc::get_mut(&mut shared) else {
-            return;
-        };
-        packet.fill(data);
-        packet.header = incoming.header;
-        packet.seq = incoming.seq;
-        packet.encoding = incoming.encoding;
-        packet.generation = incoming.generation;
-        packet.codec = incoming.codec;
-        packet.is_opaque = peer.is_opaque;
-        packet.arrival = now;
-        packet.set_extensions(extensions);
-        packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
-        if packet.layers.keyframe && packet.layers.start && packet.tells_keyframes() {
-            peer.connection
-                .keyframe_came(incoming.media, incoming.encoding);
-        }
-        source.even_out(packet);
-        if source.fresh.is_empty() {
-            self.fresh_sources.push(key);
-        }
-        source.push(shared, now);
+        self.graph.take_in(key, |source| {
+            if !source.is_wanted() {
+                return;
+            }
+            let Some(mut shared) = source.recycle(incoming.encoding, incoming.seq, now) else {
+                return;
+            };
+            let Some(packet) = Arc::get_mut(&mut shared) else {
+                return;
+            };
+            packet.fill(data);
+            packet.header = incoming.header;
+            packet.seq = incoming.seq;
+            packet.encoding = incoming.encoding;
+            packet.generation = incoming.generation;
+            packet.codec = incoming.codec;
+            packet.is_opaque = peer.is_opaque;
+            packet.arrival = now;
+            packet.set_extensions(extensions);
+            packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
+            if packet.layers.keyframe && packet.layers.start && packet.tells_keyframes() {
+                peer.connection
+                    .keyframe_came(incoming.media, incoming.encoding);
+            }
+            source.even_out(packet);
+            source.push(shared, now);
+        });
     }
 
     /// Peers whose deadline has come, and sources of which keyframes are due.
@@ -155,7 +152,8 @@ impl Worker {
             }
             self.peers.touch(slot);
         }
-        self.ask_at_intervals(now);
+        self.graph.ask_at_intervals(&mut self.peers, now);
+        self.ask_for_keyframes(now);
     }
 
     /// Lets all touched peers transmit and tell, and sets their timers.
@@ -166,11 +164,12 @@ impl Worker {
                     self.end_peer(slot, CloseReason::Internal, now);
                 }
             }
-            // That touches publishers.
-            let Some(source) = self.limited.pop() else {
+            // Both touch publishers.
+            self.ask_for_keyframes(now);
+            let (peers, others) = (&mut self.peers, &self.others);
+            if !self.graph.update_next_limit(peers, others, now) && !self.peers.are_touched() {
                 return;
-            };
-            self.update_limit(source, now);
+            }
         }
     }
 
@@ -181,9 +180,9 @@ impl Worker {
             };
             self.take_feedback(slot, feedback, now);
         }
-        self.adapt(slot, now);
-        self.catch_up(slot, now);
-        self.release_paced(slot, now);
+        self.peers.adapt(slot, &mut self.graph, now);
+        self.relaying().catch_up(slot, now);
+        self.relaying().release_paced(slot, now);
         self.transmit(slot, now);
         while let Some(peer) = self.peers.get_mut(slot) {
             let Some(event) = peer.connection.transport.poll_event() else {
@@ -263,7 +262,7 @@ impl Worker {
                 peer.ice = IceState::Ready;
                 let srtp_profile = profile.map_or("", |profile| profile.name());
                 self.outbox.send(id, Event::Ice(IceState::Ready));
-                self.prime_peer(slot, now);
+                self.relaying().prime_peer(slot, now);
                 self.outbox.send(id, Event::Connected { srtp_profile });
             }
             TransportEvent::DataChannelOpen { label, protocol } => {
@@ -306,12 +305,14 @@ impl Worker {
         let id = peer.id;
         let media = |index: usize| peer.connection.media().get(index);
         match feedback {
-            Feedback::Nack { media, seq } => self.send_again(slot, media, seq, now),
+            Feedback::Nack { media, seq } => {
+                self.relaying().send_again(slot, media, seq, now);
+            }
             Feedback::Keyframe { media } => {
                 let sink = peer.tracks.get(media).and_then(|track| track.sink.as_ref());
-                let route = sink.and_then(|sink| self.routes.get(sink.route?));
+                let route = sink.and_then(|sink| self.graph.route(sink.route?));
                 if let Some((source, encoding)) = route.map(|r| (r.source, r.selector.encoding())) {
-                    self.want_keyframe(source, encoding.unwrap_or(0), now);
+                    self.graph.want_keyframe(source, encoding.unwrap_or(0));
                 }
             }
             Feedback::Remb(bitrate) => {
@@ -325,7 +326,7 @@ impl Worker {
             } => {
                 let source = peer.tracks.get(media).and_then(|track| track.source);
                 if let Some(source) = source {
-                    self.set_source_clock(source, encoding, clock);
+                    self.graph.set_clock(source, encoding, clock, &self.others);
                 }
             }
             Feedback::Receiving {
@@ -386,17 +387,78 @@ impl Worker {
             return;
         };
         self.close_pipes_of(&peer);
-        let id = |slot: &usize| Some(self.routes.get(*slot)?.id);
+        let id = |slot: &usize| Some(self.graph.route(*slot)?.id);
         let fed: SmallVec<[RouteId; 4]> = peer.routes.iter().filter_map(id).collect();
         for route in fed {
             self.remove_route(route, now);
         }
         for key in &peer.sources {
-            if let Some(is) = self.sources.get(key.0).map(|source| source.is) {
+            if let Some(is) = self.graph.source(*key).map(|source| source.is) {
                 self.end_source(is, now);
             }
         }
         self.outbox.send(peer.id, Event::Closed(reason));
+    }
+
+    /// Ends a route, or an outlet.
+    pub(super) fn remove_route(&mut self, id: RouteId, now: Instant) {
+        let (peers, others) = (&mut self.peers, &self.others);
+        if !self.graph.remove_route(id, peers, others, now) {
+            self.remove_outlet(id);
+        }
+    }
+
+    /// Ends a source and all its routes, here and on other workers.
+    pub(super) fn end_source(&mut self, is: SourceRef, now: Instant) {
+        let Some(key) = self.graph.key(is) else {
+            return;
+        };
+        let (watchers, routes) = self.graph.take_audience(key);
+        for worker in watchers {
+            self.others.send(worker, Command::SourceGone { source: is });
+        }
+        for route in routes {
+            self.remove_route(route, now);
+        }
+        self.end_outlets(key);
+        self.graph.remove_source(is, &mut self.peers);
+    }
+
+    /// Relays a message of a peer; false if no route begins at its data channels.
+    fn take_message(&mut self, slot: usize, message: &DataMessage, now: Instant) -> bool {
+        let Some(key) = self.messages_of(slot) else {
+            return false;
+        };
+        let Some(source) = self.graph.source_mut(key) else {
+            return false;
+        };
+        let Some(messages) = source.format.messages else {
+            return false;
+        };
+        if source.routes.is_empty() && source.watchers.is_empty() {
+            return false;
+        }
+        let (pt, bytes) = match &message.payload {
+            DataPayload::Text(text) => (Pt(0), text.as_bytes()),
+            DataPayload::Binary(bytes) => (Pt(1), bytes.as_slice()),
+        };
+        // An empty one says nothing: it is not relayed.
+        let packet = Packet::of_message(pt, bytes, now).filter(|_| !bytes.is_empty());
+        let Some(packet) = packet else {
+            self.counters.message_dropped();
+            return true;
+        };
+        source.push(Arc::new(packet), now);
+        self.graph
+            .pass_on(key, &mut self.others, &mut self.counters);
+        self.relaying().relay_messages(key, messages, now);
+        true
+    }
+
+    /// The source that a peer's data channels are, if anybody has asked for it.
+    pub(super) fn messages_of(&self, slot: usize) -> Option<SourceKey> {
+        let track = self.peers.data_track(slot)?;
+        self.graph.key(track.into())
     }
 }
 

@@ -2,10 +2,11 @@
 
 mod ahead;
 mod behind;
+mod messages;
 mod paced;
+mod repair;
 mod together;
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,85 +16,26 @@ use smallvec::SmallVec;
 
 pub(super) use behind::{Behind, Progress};
 pub(super) use paced::Pacing;
-pub(super) use together::Ready;
 
-use super::Worker;
 use super::counters::Counters;
+use super::graph::{Graph, Route};
 use super::network::{Network, Way};
-use super::peers::Peer;
-use super::route::Route;
+use super::outbox::Outbox;
+use super::peers::{Peer, Peers};
 
-use crate::command::Command;
 use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
-use crate::{Event, Layer, LayerReason, SourceRef};
+use crate::{Event, Layer, LayerReason};
 
-impl Worker {
-    /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
-    /// are taken: what a worker says of a source before it passes packets of it on is known then.
-    pub(crate) fn count_passed(&self) -> SmallVec<[usize; 8]> {
-        self.others.count_passed()
-    }
+/// What relaying works with.
+pub(super) struct Relaying<'a> {
+    pub(super) graph: &'a mut Graph,
+    pub(super) peers: &'a mut Peers,
+    pub(super) network: &'a mut Network,
+    pub(super) outbox: &'a mut Outbox,
+    pub(super) counters: &'a mut Counters,
+}
 
-    /// Takes what other workers passed on, `counts` from each; says whether there is more.
-    pub(crate) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
-        self.others.take_passed(counts, |source, packet| {
-            let Some(key) = self.by_source.get(&source).copied() else {
-                return;
-            };
-            let Some(source) = self.sources.get_mut(key.0) else {
-                return;
-            };
-            if source.fresh.is_empty() {
-                self.fresh_sources.push(key);
-            }
-            source.push(packet, now);
-        })
-    }
-
-    /// Relays the packets of this turn; says whether some are held, for the rest of their frame.
-    pub(crate) fn relay_fresh(&mut self, now: Instant) -> bool {
-        let mut keys = mem::take(&mut self.fresh_sources);
-        keys.retain(|key| {
-            let held = self.sources.get(key.0).is_some_and(|s| s.holds_back(now));
-            if !held {
-                self.pass_on(*key);
-                self.feed_outlets(*key, now);
-                self.make_ready(*key);
-            }
-            held
-        });
-        self.relay_all(now);
-        let any = !keys.is_empty();
-        self.fresh_sources = keys;
-        any
-    }
-
-    /// Hands the packets to other workers, each packet once a worker.
-    pub(super) fn pass_on(&mut self, key: SourceKey) {
-        let Some(source) = self.sources.get(key.0) else {
-            return;
-        };
-        for (worker, _) in &source.watchers {
-            self.others
-                .pass(*worker, source.is, &source.fresh, &mut self.counters);
-        }
-    }
-
-    /// Hands what is kept for new sinks to another worker, which is new to the source.
-    pub(super) fn pass_cached(&mut self, key: SourceKey, worker: u16) {
-        let Some(source) = self.sources.get(key.0) else {
-            return;
-        };
-        // What is held is passed on when it is relayed.
-        let held = source.fresh.first().map(|packet| packet.seq);
-        let cached = source.cached().iter();
-        let cached = cached.take_while(|packet| held.is_none_or(|held| packet.seq < held));
-        if !source.cached().is_empty() {
-            self.others
-                .pass(worker, source.is, cached, &mut self.counters);
-        }
-    }
-
+impl Relaying<'_> {
     /// Relays packets of the source to one route.
     fn relay_to(
         &mut self,
@@ -114,10 +56,7 @@ impl Worker {
         (now, send_time): (Instant, AbsSendTime),
         send: impl FnOnce(&mut Relay<'_>) -> bool,
     ) {
-        let Some(source) = self.sources.get(key.0) else {
-            return;
-        };
-        let Some(route) = self.routes.get_mut(slot) else {
+        let Some((route, source)) = self.graph.relayed(slot, key) else {
             return;
         };
         let Some((peer_slot, media)) = route.sink.filter(|_| route.options.enabled) else {
@@ -133,8 +72,8 @@ impl Worker {
             route,
             peer,
             media,
-            network: &mut self.network,
-            counters: &mut self.counters,
+            network: self.network,
+            counters: self.counters,
             send_time,
             now,
         };
@@ -157,7 +96,7 @@ impl Worker {
             );
         }
         if let Some(encoding) = wanted {
-            self.want_keyframe(key, encoding, now);
+            self.graph.want_keyframe(key, encoding);
         }
     }
 
@@ -172,10 +111,10 @@ impl Worker {
     /// If a route can relay from now on, its sink begins to get what its source keeps for new ones, or a keyframe
     /// is asked for.
     pub(super) fn prime_route(&mut self, slot: usize, now: Instant) {
-        let Some(route) = self.routes.get_mut(slot) else {
+        let Some(key) = self.graph.route(slot).map(|route| route.source) else {
             return;
         };
-        let Some(source) = self.sources.get(route.source.0) else {
+        let Some((route, source)) = self.graph.relayed(slot, key) else {
             return;
         };
         let peer = route.sink.and_then(|(peer, _)| self.peers.get(peer));
@@ -183,7 +122,6 @@ impl Worker {
         if route.progress != Progress::New || !route.options.enabled || !is_connected {
             return;
         }
-        let key = route.source;
         if let Some(messages) = source.format.messages {
             route.progress = Progress::Live;
             let last: SmallVec<[Arc<Packet>; 1]> = source.cached().iter().cloned().collect();
@@ -194,49 +132,12 @@ impl Worker {
         // What is held is relayed in a moment, and what is kept before it.
         let holds = !source.fresh.is_empty();
         if !has_picture {
-            self.want_keyframes(key, now);
+            self.graph.want_keyframes(key);
         }
         if holds {
             return;
         }
         self.relay_to(slot, key, &[], (now, self.network.send_time(now)));
-    }
-
-    /// Somebody needs a keyframe of the source's encoding.
-    pub(super) fn want_keyframe(&mut self, key: SourceKey, encoding: u8, now: Instant) {
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return;
-        };
-        if !source.format.is_video {
-            return;
-        }
-        let is = source.is;
-        if is.worker() != self.others.index() {
-            if source.keyframes.ask(encoding, now) {
-                let source = is;
-                self.others
-                    .send(is.worker(), Command::SourceKeyframe { source, encoding });
-            }
-            return;
-        }
-        // Both put off what comes too often.
-        match is {
-            SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
-            SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
-                peer.request_keyframe(media, encoding, now);
-            }),
-        }
-    }
-
-    /// Somebody needs keyframes of whatever the source has.
-    pub(super) fn want_keyframes(&mut self, key: SourceKey, now: Instant) {
-        let encodings = self
-            .sources
-            .get(key.0)
-            .map_or(0, |source| source.format.encodings);
-        for encoding in 0..encodings {
-            self.want_keyframe(key, encoding, now);
-        }
     }
 }
 

@@ -87,9 +87,12 @@ impl<T> Slots<T> {
     }
 
     #[cfg(all(test, feature = "testing"))]
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let pages = self.pages.iter_mut();
-        pages.flat_map(|page| page.iter_mut().flatten())
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
+        let pages = self.pages.iter_mut().enumerate();
+        pages.flat_map(|(page, places)| {
+            let places = places.iter_mut().enumerate();
+            places.filter_map(move |(n, place)| Some((page * PAGE + n, place.as_mut()?)))
+        })
     }
 
     /// The place itself, of which nothing is read.

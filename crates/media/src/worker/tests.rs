@@ -14,7 +14,6 @@ use portunus_rtp::{ExtensionKind, Header, Mid, SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
 use super::Worker;
-use super::limits::note_limited;
 use super::relay::Progress;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
@@ -95,8 +94,7 @@ fn what_is_said_of_a_source_that_is_gone_leaves_nothing_behind() {
     });
     worker.take_commands(now);
     assert_eq!(worker.peers.len(), 1);
-    assert_eq!((worker.sources.len(), worker.routes.len()), (0, 0));
-    assert!(worker.by_source.is_empty() && worker.by_route.is_empty());
+    assert_eq!(worker.graph.len(), (0, 0));
 }
 
 #[test]
@@ -122,17 +120,17 @@ fn with_a_peer_end_its_sources_and_no_others() {
         });
     }
     worker.take_commands(now);
-    assert_eq!((worker.sources.len(), worker.routes.len()), (2, 2));
+    assert_eq!(worker.graph.len(), (2, 2));
     let peer = publisher.peer;
     inbox.send(Command::ClosePeer { peer });
     worker.take_commands(now);
     // The route to it has ended with it, that from it with its source.
-    assert_eq!((worker.sources.len(), worker.routes.len()), (1, 0));
-    assert!(worker.by_source.contains_key(&viewer.into()));
+    assert_eq!(worker.graph.len(), (1, 0));
+    assert!(worker.graph.key(viewer.into()).is_some());
     let peer = viewer.peer;
     inbox.send(Command::ClosePeer { peer });
     worker.take_commands(now);
-    assert_eq!((worker.sources.len(), worker.by_source.len()), (0, 0));
+    assert_eq!(worker.graph.len(), (0, 0));
 }
 
 /// A viewer with a route to its line `0`, which is agreed on by [`Viewer::negotiate`].
@@ -184,8 +182,8 @@ impl Viewer {
     fn relay(&mut self, seq: u64) -> (Sent, Header, Vec<u8>) {
         let worker: &mut Worker = &mut self.bare.worker;
         let slot = worker.peers.slot(self.to.peer).unwrap();
-        let route = worker.by_route.values().next().unwrap();
-        let source = worker.routes.get(*route).unwrap().source;
+        let (_, route) = worker.graph.routes_mut().next().unwrap();
+        let source = route.source;
         let peer = worker.peers.get_mut(slot).unwrap();
         let sink = peer.tracks.first_mut().unwrap().sink.as_mut().unwrap();
         let mut packet = Packet::empty(self.now);
@@ -236,10 +234,10 @@ fn after_a_hold_a_line_goes_on_without_a_gap_as_a_new_one_begins() {
     };
     viewer.negotiate(held(true));
     assert_eq!(viewer.relay(5).0.out, SeqNo(1_001));
-    let route = *viewer.bare.worker.by_route.values().next().unwrap();
-    viewer.bare.worker.routes.get_mut(route).unwrap().progress = Progress::Live;
+    let (route, is) = viewer.bare.worker.graph.routes_mut().next().unwrap();
+    is.progress = Progress::Live;
     viewer.negotiate(held(true));
-    let progress = |viewer: &Viewer| viewer.bare.worker.routes.get(route).unwrap().progress;
+    let progress = |viewer: &Viewer| viewer.bare.worker.graph.route(route).unwrap().progress;
     assert_eq!(progress(&viewer), Progress::Live);
     viewer.negotiate(held(false));
     viewer.negotiate(held(true));
@@ -279,8 +277,8 @@ fn a_publisher_that_many_watch_is_not_asked_for_less() {
     for serial in 2..53 {
         join(&mut worker, serial);
     }
-    let key = worker.by_source[&from.into()];
-    for route in worker.routes.values_mut() {
+    let key = worker.graph.key(from.into()).unwrap();
+    for (_, route) in worker.graph.routes_mut() {
         // As the allocator decides where there are temporal layers.
         route.decision = Some(Decision {
             media: 0,
@@ -293,12 +291,9 @@ fn a_publisher_that_many_watch_is_not_asked_for_less() {
     }
     let limit = |worker: &mut Worker| {
         worker.poll_touched(now);
-        worker.sources.get(key.0).unwrap().limit
+        worker.graph.source(key).unwrap().limit
     };
-    for _ in 0..3 {
-        note_limited(&mut worker.limited, key);
-    }
-    assert_eq!(worker.limited, [key]);
+    worker.graph.note_limited(key);
     assert_eq!(limit(&mut worker), None, "51 watch");
     inbox.send(Command::RemoveRoute { route: route(2) });
     worker.take_commands(now);

@@ -8,10 +8,10 @@ use portunus_rtc::Connection;
 use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
+use super::adaptation::Adaptation;
 use super::talk::Ears;
 use crate::graph::{ENCODINGS, Inspector, Sink, SourceKey};
 use crate::plane::PeerId;
-use crate::worker::adaptation::Adaptation;
 use crate::worker::relay::{Behind, Pacing};
 use crate::worker::tcp::PipeKey;
 use crate::{DtlsState, IceState};

@@ -6,9 +6,9 @@
 
 use portunus_srtp::fetch_head;
 
-use super::Worker;
+use super::Relaying;
+use crate::worker::graph::Route;
 use crate::worker::peers::Peer;
-use crate::worker::route::Route;
 
 /// Sinks that are served between two steps for the same sink.
 const APART: usize = 4;
@@ -30,7 +30,7 @@ const STEPS: [(Step, usize); 4] = [
     (Step::Key, APART),
 ];
 
-impl Worker {
+impl Relaying<'_> {
     /// To be called before each of a source's `routes` is relayed to; `index` is that of the one that is next.
     /// Fetches what those a little further on need.
     pub(super) fn fetch_ahead(&self, routes: &[usize], index: usize) {
@@ -51,12 +51,12 @@ impl Worker {
     #[inline]
     fn fetch_step(&self, step: Step, slot: usize) {
         if let Step::Route = step {
-            if let Some(place) = self.routes.place(slot) {
+            if let Some(place) = self.graph.route_place(slot) {
                 fetch_head(place, Route::HEAD);
             }
             return;
         }
-        let route = self.routes.get(slot).filter(|route| route.options.enabled);
+        let route = self.graph.route(slot).filter(|route| route.options.enabled);
         let Some((slot, media)) = route.and_then(|route| route.sink) else {
             return;
         };

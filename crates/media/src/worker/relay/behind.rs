@@ -9,7 +9,7 @@ use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::Burst;
 use smallvec::SmallVec;
 
-use super::{Pacing, Relay, Worker};
+use super::{Pacing, Relay, Relaying};
 use crate::graph::{Cursor, Next, Packet};
 use crate::worker::network::Way;
 use crate::worker::peers::Peer;
@@ -208,7 +208,7 @@ impl Peer {
     }
 }
 
-impl Worker {
+impl Relaying<'_> {
     /// Sends what is due of what a peer has yet to get.
     pub(in crate::worker) fn catch_up(&mut self, slot: usize, now: Instant) {
         let Some(peer) = self.peers.get_mut(slot) else {
@@ -244,8 +244,8 @@ impl Worker {
     fn set_pace(&mut self, slot: usize, behind: &mut Behind, now: Instant) {
         let mut flows = DataRate::ZERO;
         for (route, cursor) in &behind.routes {
-            let key = self.routes.get(*route).map(|route| route.source);
-            if let Some(source) = key.and_then(|key| self.sources.get_mut(key.0)) {
+            let key = self.graph.route(*route).map(|route| route.source);
+            if let Some(source) = key.and_then(|key| self.graph.source_mut(key)) {
                 if cursor.is_whole() {
                     source.hold(now + HELD);
                 }
@@ -266,7 +266,7 @@ impl Worker {
         pace: &mut Pace,
         now: Instant,
     ) -> Turn {
-        let found = self.routes.get(route).filter(|route| {
+        let found = self.graph.route(route).filter(|route| {
             let to = route.sink.map(|(peer, _)| peer);
             to == Some(slot) && route.progress == Progress::Behind
         });
@@ -282,7 +282,7 @@ impl Worker {
             false
         });
         if turn == Turn::Over && gap {
-            self.want_keyframes(key, now);
+            self.graph.want_keyframes(key);
         }
         turn
     }

@@ -7,8 +7,9 @@ use std::time::Instant;
 use portunus_rtc::bandwidth::{Lane, Pacer};
 use portunus_rtc::streams::Burst;
 
-use super::{Relay, Route, Worker};
+use super::{Relay, Relaying};
 use crate::graph::{Packet, Selection, Source};
+use crate::worker::graph::Route;
 use crate::worker::network::Way;
 
 /// The pacer of a peer.
@@ -24,7 +25,7 @@ pub(in crate::worker) struct Queued {
     selection: Selection,
 }
 
-impl Worker {
+impl Relaying<'_> {
     /// Sends what waited for now.
     pub(in crate::worker) fn release_paced(&mut self, slot: usize, now: Instant) {
         let is_paced = self.peers.get(slot).is_some_and(|p| p.pacer.is_some());
@@ -41,11 +42,13 @@ impl Worker {
                 }
                 return;
             };
-            let Some(route) = self.routes.get_mut(queued.route) else {
+            let Some(key) = self.graph.route(queued.route).map(|route| route.source) else {
                 continue;
             };
-            let (key, sink) = (route.source, route.sink);
-            let Some(((_, media), source)) = sink.zip(self.sources.get(key.0)) else {
+            let Some((route, source)) = self.graph.relayed(queued.route, key) else {
+                continue;
+            };
+            let Some((_, media)) = route.sink else {
                 continue;
             };
             let mut relay = Relay {
@@ -55,8 +58,8 @@ impl Worker {
                 route,
                 peer,
                 media,
-                network: &mut self.network,
-                counters: &mut self.counters,
+                network: self.network,
+                counters: self.counters,
                 send_time,
                 now,
             };

@@ -4,82 +4,48 @@
 //!
 //! Packets of one source keep their order.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::Relaying;
 use crate::graph::{Packet, SourceKey};
-use crate::worker::Worker;
+use crate::worker::graph::Ready;
 
 /// Sources that are relayed together at most.
 const COMPANIONS: usize = 8;
 
-/// A source that is to be relayed in this turn, by its place among the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::worker) struct Ready {
-    /// Slot of the first peer that it goes to: sources with the same one are relayed together.
-    first: Option<usize>,
-    /// Serial of the peer that sends it; 0: none does.
-    publisher: u64,
-    /// Long packets come first.
-    is_audio: bool,
-    key: SourceKey,
-}
-
-impl Worker {
-    /// Relays what is fresh of these sources.
-    pub(super) fn relay_all(&mut self, now: Instant) {
-        let mut ready = mem::take(&mut self.ready);
-        if ready.len() > 1 {
-            ready.sort_unstable();
-        }
-        for audience in ready.chunk_by(|a, b| a.first.is_some() && a.first == b.first) {
+impl Relaying<'_> {
+    /// Relays what is ready in this turn.
+    pub(in crate::worker) fn relay_all(&mut self, now: Instant) {
+        let ready = self.graph.take_ready();
+        for audience in ready.chunk_by(Ready::has_audience_of) {
             for companions in audience.chunks(COMPANIONS) {
                 self.relay_together(companions, now);
             }
         }
-        ready.clear();
-        self.ready = ready;
-    }
-
-    /// Notes that a source is to be relayed.
-    pub(super) fn make_ready(&mut self, key: SourceKey) {
-        let Some(source) = self.sources.get(key.0) else {
-            return;
-        };
-        let route = source
-            .routes
-            .first()
-            .and_then(|slot| self.routes.get(*slot));
-        let first = route.and_then(|route| route.sink).map(|(peer, _)| peer);
-        self.ready.push(Ready {
-            first: first.filter(|_| source.format.messages.is_none()),
-            publisher: source.is.track().map_or(0, |track| track.peer.serial),
-            is_audio: !source.format.is_video,
-            key,
-        });
+        self.graph.relayed_all(ready);
     }
 
     fn relay_together(&mut self, companions: &[Ready], now: Instant) {
         let mut fresh = SmallVec::<[(SourceKey, Vec<Arc<Packet>>); COMPANIONS]>::new();
         for Ready { key, .. } in companions {
-            let Some(source) = self.sources.get_mut(key.0) else {
+            let Some(source) = self.graph.source(*key) else {
                 continue;
             };
             if let Some(messages) = source.format.messages {
                 self.relay_messages(*key, messages, now);
                 continue;
             }
-            fresh.push((*key, mem::take(&mut source.fresh)));
+            fresh.push((*key, self.graph.take_packets(*key)));
         }
         let send_time = self.network.send_time(now);
         let mut index = 0;
         loop {
             let mut any = false;
             for (key, packets) in &fresh {
-                if let Some(source) = self.sources.get(key.0)
+                if let Some(source) = self.graph.source(*key)
                     && let Some(slot) = source.routes.get(index).copied()
                 {
                     any = true;
@@ -92,11 +58,8 @@ impl Worker {
             }
             index += 1;
         }
-        for (key, mut packets) in fresh {
-            packets.clear();
-            if let Some(source) = self.sources.get_mut(key.0) {
-                source.fresh = packets;
-            }
+        for (key, packets) in fresh {
+            self.graph.relayed_packets(key, packets);
         }
     }
 }

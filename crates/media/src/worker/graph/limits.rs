@@ -5,28 +5,49 @@ use std::time::Instant;
 use portunus_rtc::bandwidth::DataRate;
 use smallvec::SmallVec;
 
-use super::Worker;
+use super::Graph;
 use crate::command::Command;
 use crate::graph::SourceKey;
+use crate::worker::others::OtherWorkers;
+use crate::worker::peers::Peers;
 use crate::{SourceRef, TrackRef};
 
 /// Of so many viewers one may take less than the publisher sends: the others are not to suffer from it.
 const ONE_OF: usize = 10;
 /// With more viewers the publisher is not asked for less because of some of them.
-pub(super) const MANY: usize = 50;
+pub(in crate::worker) const MANY: usize = 50;
 /// A lower limit is told if it is lower by this share.
 const LOWER: f64 = 0.97;
 
-/// Notes that what some viewer can take of a source changed.
-pub(super) fn note_limited(limited: &mut Vec<SourceKey>, key: SourceKey) {
-    if !limited.contains(&key) {
-        limited.push(key);
-    }
-}
-
-impl Worker {
+impl Graph {
     /// What some viewer on this worker can take of a source changed.
-    pub(super) fn update_limit(&mut self, key: SourceKey, now: Instant) {
+    pub(in crate::worker) fn note_limited(&mut self, key: SourceKey) {
+        if !self.limited.contains(&key) {
+            self.limited.push(key);
+        }
+    }
+
+    /// Sees whether that changes what viewers on this worker can take; says whether there was a source to see to.
+    pub(in crate::worker) fn update_next_limit(
+        &mut self,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+        now: Instant,
+    ) -> bool {
+        let next = self.limited.pop();
+        if let Some(key) = next {
+            self.update_limit(key, peers, others, now);
+        }
+        next.is_some()
+    }
+
+    fn update_limit(
+        &mut self,
+        key: SourceKey,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+        now: Instant,
+    ) {
         let Some(source) = self.sources.get(key.0) else {
             return;
         };
@@ -57,12 +78,12 @@ impl Worker {
         if let Some(source) = self.sources.get_mut(key.0) {
             source.limit = limit;
         }
-        let worker = self.others.index();
+        let worker = self.worker;
         if is.worker() == worker {
-            return self.take_limit(is, worker, limit, now);
+            return self.take_limit(is, worker, limit, peers, now);
         }
         let source = is;
-        self.others.send(
+        others.send(
             is.worker(),
             Command::SourceLimit {
                 source,
@@ -73,11 +94,12 @@ impl Worker {
     }
 
     /// What the viewers on a worker can take of a source that lives here.
-    pub(super) fn take_limit(
+    pub(in crate::worker) fn take_limit(
         &mut self,
         is: SourceRef,
         worker: u16,
         limit: Option<DataRate>,
+        peers: &mut Peers,
         now: Instant,
     ) {
         let key = self.by_source.get(&is);
@@ -87,16 +109,14 @@ impl Worker {
         source.limits.retain(|(of, _)| *of != worker);
         source.limits.extend(limit.map(|limit| (worker, limit)));
         if let SourceRef::Track(track) = is {
-            self.limit_publisher(track, now);
+            self.limit_publisher(track, peers, now);
         }
     }
 
     /// A publisher is told one bitrate for all its video, so it is told none unless all of it that is
     /// relayed is to be less.
-    fn limit_publisher(&mut self, track: TrackRef, now: Instant) {
-        let slot = self.peers.slot(track.peer);
-        let Some((slot, peer)) = slot.and_then(|slot| Some((slot, self.peers.get_mut(slot)?)))
-        else {
+    fn limit_publisher(&self, track: TrackRef, peers: &mut Peers, now: Instant) {
+        let Some((slot, peer)) = peers.find_mut(track.peer) else {
             return;
         };
         let sources = peer.tracks.iter().filter_map(|track| track.source);
@@ -109,6 +129,20 @@ impl Worker {
             .map(|limits| limits.into_iter().sum());
         let limit = limit.map(DataRate::as_bps);
         peer.connection.limit_bitrate(limit, now);
-        self.peers.touch(slot);
+        peers.touch(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_seen_to_once() {
+        let (mut graph, key) = (Graph::new(0), SourceKey(7));
+        for _ in 0..3 {
+            graph.note_limited(key);
+        }
+        assert_eq!(graph.limited, [key]);
     }
 }

@@ -7,11 +7,9 @@ use portunus_rtc::bandwidth::{
 };
 use smallvec::SmallVec;
 
-use super::Worker;
-use super::limits::{MANY, note_limited};
-use super::peers::Peer;
-use super::route::Route;
+use super::{Peer, Peers};
 use crate::graph::{Source, SourceKey};
+use crate::worker::graph::{Graph, MANY, Route};
 use crate::{RouteOptions, SourceRef};
 
 /// The allocator decides anew so often, if nothing else makes it.
@@ -29,7 +27,7 @@ const ROOM: f64 = 1.25;
 const BEHIND: f64 = 3.0;
 
 /// What is adapted for a viewer that agreed to tell what its link carries.
-pub(super) struct Adaptation {
+pub(in crate::worker) struct Adaptation {
     allocator: Allocator,
     /// Something that is sent to it can be adapted.
     is_active: bool,
@@ -45,7 +43,7 @@ pub(super) struct Adaptation {
 
 impl Adaptation {
     /// The routes of a viewer are to be looked at.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(in crate::worker) fn new(now: Instant) -> Self {
         Self {
             allocator: Allocator::default(),
             is_active: false,
@@ -58,12 +56,12 @@ impl Adaptation {
     }
 
     /// Something of the routes changed.
-    pub(super) fn look_again(&mut self, now: Instant) {
+    pub(in crate::worker) fn look_again(&mut self, now: Instant) {
         self.next = now;
     }
 
     /// When something is to be decided, if nothing happens before.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    pub(in crate::worker) fn poll_timeout(&self) -> Option<Instant> {
         // Without anything to adapt, it is looked at when the peer has something to do anyway.
         let next = self.is_active.then_some(self.next)?;
         let decides = self.allocator.poll_timeout().filter(|_| self.is_heard);
@@ -88,11 +86,16 @@ impl Adaptation {
     }
 }
 
-impl Worker {
+impl Peers {
     /// A peer was negotiated: its link may tell from now on, or no longer.
-    pub(super) fn negotiate_adaptation(&mut self, slot: usize, now: Instant) {
-        let is_on = self.peers.are_adapted();
-        let Some(peer) = self.peers.get_mut(slot) else {
+    pub(in crate::worker) fn negotiate_adaptation(
+        &mut self,
+        slot: usize,
+        graph: &mut Graph,
+        now: Instant,
+    ) {
+        let is_on = self.setup.bandwidth_adaptation;
+        let Some(peer) = self.slots.get_mut(slot) else {
             return;
         };
         let tells = is_on && peer.connection.measure().is_some();
@@ -101,24 +104,24 @@ impl Worker {
             None if tells => peer.adaptation = Some(Box::new(Adaptation::new(now))),
             Some(_) => {
                 (peer.adaptation, peer.is_recorded) = (None, false);
-                self.stop_adapting(slot);
+                self.stop_adapting(slot, graph);
             }
             None => {}
         }
     }
 
     /// The routes to a peer, or what they want, changed.
-    pub(super) fn adapt_soon(&mut self, slot: usize, now: Instant) {
-        let adaptation = self.peers.get_mut(slot).and_then(|p| p.adaptation.as_mut());
+    pub(in crate::worker) fn adapt_soon(&mut self, slot: usize, now: Instant) {
+        let adaptation = self.slots.get_mut(slot).and_then(|p| p.adaptation.as_mut());
         if let Some(adaptation) = adaptation {
             adaptation.look_again(now);
-            self.peers.touch(slot);
+            self.touch(slot);
         }
     }
 
     /// Decides on the layers of a peer's routes, if there is a reason to.
-    pub(super) fn adapt(&mut self, slot: usize, now: Instant) {
-        let Some(peer) = self.peers.get_mut(slot) else {
+    pub(in crate::worker) fn adapt(&mut self, slot: usize, graph: &mut Graph, now: Instant) {
+        let Some(peer) = self.slots.get_mut(slot) else {
             return;
         };
         let Some(adaptation) = &peer.adaptation else {
@@ -130,30 +133,36 @@ impl Worker {
             return;
         }
         if let Some(mut adaptation) = peer.adaptation.take() {
-            self.decide(slot, &mut adaptation, now);
-            if let Some(peer) = self.peers.get_mut(slot) {
+            self.decide(slot, &mut adaptation, graph, now);
+            if let Some(peer) = self.slots.get_mut(slot) {
                 peer.adaptation = Some(adaptation);
             }
         }
     }
 
-    fn decide(&mut self, slot: usize, adaptation: &mut Adaptation, now: Instant) {
-        self.collect_tracks(slot, adaptation, now);
-        let Some(peer) = self.peers.get_mut(slot) else {
+    fn decide(
+        &mut self,
+        slot: usize,
+        adaptation: &mut Adaptation,
+        graph: &mut Graph,
+        now: Instant,
+    ) {
+        self.collect_tracks(slot, adaptation, graph, now);
+        let Some(peer) = self.slots.get_mut(slot) else {
             return;
         };
         peer.is_recorded = adaptation.is_active;
         if !adaptation.is_active {
             adaptation.next = now + LOOK;
             peer.connection.want_bandwidth(DataRate::ZERO, now);
-            return self.stop_adapting(slot);
+            return self.stop_adapting(slot, graph);
         }
         adaptation.next = now + INTERVAL;
         adaptation.is_heard = !adaptation.tells_nothing(peer, now);
         let estimate = peer.connection.bandwidth();
         let Some(estimate) = estimate.filter(|_| adaptation.is_heard) else {
             peer.connection.want_bandwidth(DataRate::ZERO, now);
-            return self.stop_adapting(slot);
+            return self.stop_adapting(slot, graph);
         };
         let Adaptation {
             allocator, tracks, ..
@@ -166,39 +175,50 @@ impl Worker {
         pace(peer, allocator.decisions(), &estimate, now);
         let mut lacking: SmallVec<[SourceKey; 4]> = SmallVec::new();
         for (route, decision) in adaptation.routes.iter().zip(allocator.decisions()) {
-            lacking.extend(self.apply(*route, *decision, now));
+            lacking.extend(self.apply(*route, *decision, graph, now));
         }
         for route in adaptation.routes.iter().filter(|_| !lacking.is_empty()) {
-            self.want_missing_keyframe(*route, now);
+            graph.want_missing_keyframe(*route, now);
         }
     }
 
     /// The tracks that a peer gets, and whether any of them can be adapted.
-    fn collect_tracks(&mut self, slot: usize, adaptation: &mut Adaptation, now: Instant) {
+    fn collect_tracks(
+        &self,
+        slot: usize,
+        adaptation: &mut Adaptation,
+        graph: &mut Graph,
+        now: Instant,
+    ) {
         adaptation.tracks.clear();
         adaptation.routes.clear();
-        let Some(peer) = self.peers.get(slot) else {
+        let Some(peer) = self.slots.get(slot) else {
             return;
         };
         let feeds = |route: &&usize| {
-            let sink = self.routes.get(**route).and_then(|route| route.sink);
+            let sink = graph.route(**route).and_then(|route| route.sink);
             let track = sink.and_then(|(_, media)| peer.tracks.get(media));
             let sink = track.and_then(|track| track.sink.as_ref());
             sink.is_some_and(|sink| sink.sends && sink.route == Some(**route))
         };
         adaptation.routes.extend(peer.routes.iter().filter(feeds));
-        let source = |route: &usize| self.sources.get(self.routes.get(*route)?.source.0);
+        let source = |route: &usize| graph.source(graph.route(*route)?.source);
         adaptation.is_active = adaptation.routes.iter().filter_map(source).any(can_adapt);
         if !adaptation.is_active {
             return;
         }
         let Adaptation { routes, tracks, .. } = adaptation;
         routes.retain(|slot| {
-            let route = self.routes.get(*slot);
-            let source = route.and_then(|route| self.sources.get_mut(route.source.0));
-            let Some(((route, source), (_, media))) =
-                route.zip(source).zip(route.and_then(|route| route.sink))
-            else {
+            let Some(route) = graph.route(*slot) else {
+                return false;
+            };
+            let Some((_, media)) = route.sink else {
+                return false;
+            };
+            let share = route.decision.and_then(|decision| decision.share);
+            let (priority, most) = (route.options.priority as u8, bound(&route.options));
+            let (key, wanted) = (route.source, route.options.enabled);
+            let Some(source) = graph.source_mut(key) else {
                 return false;
             };
             if source.format.messages.is_some() {
@@ -209,16 +229,15 @@ impl Worker {
             } else {
                 TrackKind::Audio
             };
-            let share = route.decision.and_then(|decision| decision.share);
             let is_limited =
                 |share: DataRate| source.limit.is_some_and(|at| at <= share.times(ASKED));
             tracks.push(Track {
                 media,
                 kind,
-                priority: route.options.priority as u8,
+                priority,
                 rates: source.flow.rates(source.format.encodings, now),
-                most: bound(&route.options),
-                wanted: route.options.enabled,
+                most,
+                wanted,
                 asked: share.is_some_and(is_limited),
             });
             true
@@ -226,67 +245,55 @@ impl Worker {
     }
 
     /// A decision becomes what a route relays; returns the source if it may need a keyframe.
-    fn apply(&mut self, slot: usize, decision: Decision, now: Instant) -> Option<SourceKey> {
-        let route = self.routes.get_mut(slot)?;
-        let encodings = self.sources.get(route.source.0)?.format.encodings;
+    fn apply(
+        &mut self,
+        slot: usize,
+        decision: Decision,
+        graph: &mut Graph,
+        now: Instant,
+    ) -> Option<SourceKey> {
+        let key = graph.route(slot)?.source;
+        let encodings = graph.source(key)?.format.encodings;
+        let route = graph.route_mut(slot)?;
         let before = route.decision.replace(decision);
-        let share = before.and_then(|decision| decision.share);
-        if share != decision.share {
-            let source = route.source;
-            note_limited(&mut self.limited, source);
+        if before.and_then(|decision| decision.share) != decision.share {
+            graph.note_limited(key);
         }
+        let route = graph.route_mut(slot)?;
         let wanted = route.bounded();
         if decision.cut && route.selector.cut(encodings, &wanted, now) {
-            let source = route.source;
             let (peer, media) = route.sink?;
-            let peer = self.peers.get_mut(peer)?;
+            let peer = self.slots.get_mut(peer)?;
             if let Some(pacer) = &mut peer.pacer {
                 pacer.retain(|queued| queued.route != slot);
             }
             // What follows is as after a switch: without a gap.
             let sink = peer.tracks.get_mut(media)?.sink.as_mut()?;
-            sink.numbering.forget(source);
+            sink.numbering.forget(key);
         }
         if route.wanted == wanted {
             return None;
         }
         route.wanted = wanted;
         route.selector.retarget();
-        Some(route.source)
-    }
-
-    /// A route wants other layers: if that takes a keyframe it is asked for at once.
-    fn want_missing_keyframe(&mut self, slot: usize, now: Instant) {
-        let Some(route) = self.routes.get_mut(slot).filter(|r| r.options.enabled) else {
-            return;
-        };
-        let key = route.source;
-        let Some(source) = self.sources.get(key.0) else {
-            return;
-        };
-        let encodings = source.format.encodings;
-        let wanted = route
-            .selector
-            .keyframe_wanted(encodings, &route.wanted, now);
-        if let Some(encoding) = wanted {
-            self.want_keyframe(key, encoding, now);
-        }
+        Some(key)
     }
 
     /// What the client asks for is all that bounds the routes to a peer, and nothing is paced.
-    fn stop_adapting(&mut self, slot: usize) {
-        let Some(peer) = self.peers.get_mut(slot) else {
+    fn stop_adapting(&mut self, slot: usize, graph: &mut Graph) {
+        let Some(peer) = self.slots.get_mut(slot) else {
             return;
         };
-        for route in &peer.routes {
-            if let Some(route) = self.routes.get_mut(*route)
+        for slot in &peer.routes {
+            if let Some(route) = graph.route_mut(*slot)
                 && let Some(decision) = route.decision.take()
             {
-                if decision.share.is_some() {
-                    note_limited(&mut self.limited, route.source);
-                }
                 route.wanted = route.options.clone();
                 route.selector.retarget();
+                let key = route.source;
+                if decision.share.is_some() {
+                    graph.note_limited(key);
+                }
             }
         }
         if let Some(pacer) = &mut peer.pacer {
@@ -296,9 +303,32 @@ impl Worker {
     }
 }
 
+impl Graph {
+    /// A route wants other layers: if that takes a keyframe it is asked for at once.
+    fn want_missing_keyframe(&mut self, slot: usize, now: Instant) {
+        let Some(route) = self.route(slot).filter(|r| r.options.enabled) else {
+            return;
+        };
+        let key = route.source;
+        let Some((route, source)) = self.relayed(slot, key) else {
+            return;
+        };
+        let encodings = source.format.encodings;
+        let wanted = route
+            .selector
+            .keyframe_wanted(encodings, &route.wanted, now);
+        if let Some(encoding) = wanted {
+            self.want_keyframe(key, encoding);
+        }
+    }
+}
+
 impl Peer {
     /// What the link has for these routes, by their slots; none if that is not known.
-    pub(super) fn spare_bandwidth(&self, is_one: impl Fn(usize) -> bool) -> Option<DataRate> {
+    pub(in crate::worker) fn spare_bandwidth(
+        &self,
+        is_one: impl Fn(usize) -> bool,
+    ) -> Option<DataRate> {
         self.pacer.as_ref()?.limit()?;
         let adaptation = self.adaptation.as_ref()?;
         let budget = self.connection.bandwidth()?.budget;
@@ -312,7 +342,7 @@ impl Peer {
 
 impl Route {
     /// What the client asks for, as far as the link carries it.
-    pub(super) fn bounded(&self) -> RouteOptions {
+    pub(in crate::worker) fn bounded(&self) -> RouteOptions {
         let mut wanted = self.options.clone();
         if let Some(target) = self.decision.and_then(|decision| decision.target) {
             wanted.substream = wanted.substream.min(target.encoding);

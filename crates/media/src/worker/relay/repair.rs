@@ -4,12 +4,18 @@ use std::time::Instant;
 
 use portunus_rtp::SeqNo;
 
-use super::Worker;
+use super::Relaying;
 use crate::graph::Stamp;
 
-impl Worker {
+impl Relaying<'_> {
     /// Sends a packet again that a sink lost.
-    pub(super) fn send_again(&mut self, slot: usize, media: usize, seq: SeqNo, now: Instant) {
+    pub(in crate::worker) fn send_again(
+        &mut self,
+        slot: usize,
+        media: usize,
+        seq: SeqNo,
+        now: Instant,
+    ) {
         // What is no longer remembered cannot be helped; the receiver asks for a keyframe in time.
         let _ = self.try_send_again(slot, media, seq, now);
     }
@@ -26,12 +32,12 @@ impl Worker {
         let sink = peer.tracks.get(media)?.sink.as_ref()?;
         let sent = sink.numbering.sent(seq)?;
         let packet = self
-            .sources
-            .get(sent.source.0)?
+            .graph
+            .source(sent.source)?
             .remembered(sent.encoding, sent.seq)?;
         let playout_delay = sink
             .route
-            .and_then(|slot| self.routes.get(slot)?.options.playout_delay);
+            .and_then(|slot| self.graph.route(slot)?.options.playout_delay);
         let transport_seq = peer.connection.next_transport_seq();
         let stamp = Stamp {
             send_time,

@@ -4,38 +4,38 @@ use std::mem;
 
 use portunus_rtc::bandwidth::Decision;
 
-use super::relay::Progress;
 use crate::graph::{Selector, SourceKey};
 use crate::plane::RouteId;
+use crate::worker::relay::Progress;
 use crate::{RouteOptions, SourceRef, TrackRef};
 
 /// A route; it lives on its sink's worker. What each packet needs stands first and begins with a cache line.
 #[repr(C, align(64))]
-pub(super) struct Route {
+pub(in crate::worker) struct Route {
     /// Slot of the peer and index of its m-line, once both are there.
-    pub(super) sink: Option<(usize, usize)>,
-    pub(super) id: RouteId,
+    pub(in crate::worker) sink: Option<(usize, usize)>,
+    pub(in crate::worker) id: RouteId,
     /// Whether it relays already.
-    pub(super) progress: Progress,
+    pub(in crate::worker) progress: Progress,
     /// The numbering that the sink's sender reports stand for.
-    pub(super) clock_of: Option<(u8, u32)>,
-    pub(super) selector: Selector,
+    pub(in crate::worker) clock_of: Option<(u8, u32)>,
+    pub(in crate::worker) selector: Selector,
     /// What the client asks for, as far as the link carries it.
-    pub(super) wanted: RouteOptions,
-    pub(super) source: SourceKey,
+    pub(in crate::worker) wanted: RouteOptions,
+    pub(in crate::worker) source: SourceKey,
     /// The last frame, by encoding and timestamp, that was left out because too many packets waited.
-    pub(super) spared: Option<(u8, u32)>,
+    pub(in crate::worker) spared: Option<(u8, u32)>,
     /// What the client asks for.
-    pub(super) options: RouteOptions,
+    pub(in crate::worker) options: RouteOptions,
     /// What was decided for the link.
-    pub(super) decision: Option<Decision>,
-    pub(super) from: SourceRef,
-    pub(super) to: TrackRef,
+    pub(in crate::worker) decision: Option<Decision>,
+    pub(in crate::worker) from: SourceRef,
+    pub(in crate::worker) to: TrackRef,
 }
 
 impl Route {
     /// Bytes at its start that relaying reads.
-    pub(super) const HEAD: usize = mem::offset_of!(Self, decision);
+    pub(in crate::worker) const HEAD: usize = mem::offset_of!(Self, decision);
 }
 
 #[cfg(test)]

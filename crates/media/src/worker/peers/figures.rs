@@ -1,4 +1,4 @@
-//! The figures of a peer.
+//! The figures of a self.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use portunus_rtc::connection::Media;
 use portunus_rtc::streams::{ReceiveStream, SendStream};
 use portunus_sdp::negotiated::Kind;
 
-use super::Worker;
-use super::peers::Peer;
+use super::Peer;
+use crate::worker::graph::Graph;
 use crate::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
 
-impl Worker {
+impl Peer {
     /// The figures of a peer at present.
-    pub(super) fn figures(&self, peer: &Peer) -> PeerStats {
-        let transport = &peer.connection.transport;
-        let lines = peer.connection.media().iter().enumerate();
+    pub(in crate::worker) fn figures(&self, graph: &Graph) -> PeerStats {
+        let transport = &self.connection.transport;
+        let lines = self.connection.media().iter().enumerate();
         let lines = lines.filter(|(_, media)| media.kind != Kind::Data);
-        let estimate = peer.connection.bandwidth();
+        let estimate = self.connection.bandwidth();
         PeerStats {
-            ice: Some(peer.ice),
+            ice: Some(self.ice),
             selected_pair: transport.selected_pair().map(Path::from),
-            dtls: peer.dtls,
+            dtls: self.dtls,
             srtp_profile: transport.profile().map(|profile| profile.name()),
             rtt: transport.rtt(),
             media: lines
@@ -35,18 +35,18 @@ impl Worker {
                     sent: media
                         .sent()
                         .map_or_else(StreamStats::default, |stream| sent(stream, media)),
-                    layers: self.layers(peer, index),
+                    layers: self.layers(index, graph),
                 })
                 .collect(),
-            bandwidth: estimate.filter(|_| peer.is_recorded).map(bandwidth),
-            refused: peer.refused,
+            bandwidth: estimate.filter(|_| self.is_recorded).map(bandwidth),
+            refused: self.refused,
         }
     }
 
     /// What was decided for an outgoing m-line.
-    fn layers(&self, peer: &Peer, index: usize) -> Option<LayerStats> {
-        let sink = peer.tracks.get(index)?.sink.as_ref()?;
-        let decision = self.routes.get(sink.route?)?.decision?;
+    fn layers(&self, index: usize, graph: &Graph) -> Option<LayerStats> {
+        let sink = self.tracks.get(index)?.sink.as_ref()?;
+        let decision = graph.route(sink.route?)?.decision?;
         let target = decision.target;
         Some(LayerStats {
             substream: target.map(|target| target.encoding),

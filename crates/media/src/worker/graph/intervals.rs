@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::Worker;
+use super::Graph;
 use crate::graph::{ENCODINGS, Source};
+use crate::worker::peers::Peers;
 use crate::{KeyframeInterval, SourceRef};
 
 /// The sources are looked at no more often than this.
@@ -25,11 +26,6 @@ struct Asked {
 }
 
 impl Intervals {
-    /// When the next source may have to be asked.
-    pub(super) fn timeout(&self) -> Option<Instant> {
-        self.next
-    }
-
     /// A source is not asked any more.
     pub(super) fn forget(&mut self, source: SourceRef) {
         self.asked.retain(|asked| asked.source != source);
@@ -47,20 +43,26 @@ impl Asked {
     }
 }
 
-impl Worker {
+impl Graph {
+    /// When the next source may have to be asked for a keyframe.
+    pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
+        self.intervals.next
+    }
+
     /// Asks a source for keyframes when none has come for a time, from now on; none: no longer.
-    pub(super) fn set_keyframe_interval(
+    pub(in crate::worker) fn set_keyframe_interval(
         &mut self,
         is: SourceRef,
         interval: Option<KeyframeInterval>,
+        peers: &mut Peers,
         now: Instant,
     ) {
         self.intervals.forget(is);
-        let Some(interval) = interval.filter(|_| self.is_here(is)) else {
+        let Some(interval) = interval.filter(|_| self.is_here(is, peers)) else {
             return;
         };
         // So that its end is the end of this, too.
-        self.source_of(is);
+        self.source_of(is, peers);
         self.intervals.asked.push(Asked {
             source: is,
             interval,
@@ -70,7 +72,7 @@ impl Worker {
     }
 
     /// Asks the sources of which keyframes are due. One that nobody receives is not asked.
-    pub(super) fn ask_at_intervals(&mut self, now: Instant) {
+    pub(in crate::worker) fn ask_at_intervals(&mut self, peers: &mut Peers, now: Instant) {
         if self.intervals.next.is_none_or(|next| next > now) {
             return;
         }
@@ -94,8 +96,8 @@ impl Worker {
                     }
                     match asked.source {
                         _ if !is_wanted => {}
-                        SourceRef::Ingest(_) => self.want_keyframe(key, encoding, now),
-                        SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
+                        SourceRef::Ingest(_) => self.want_keyframe(key, encoding),
+                        SourceRef::Track(track) => peers.ask(track, |peer, media| {
                             peer.request_keyframe_once(media, encoding, now);
                         }),
                     }

@@ -1,0 +1,231 @@
+//! Routes: how they come, find their sinks, change and go.
+
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::{Graph, MANY, Route};
+use crate::command::Command;
+use crate::graph::Selector;
+use crate::plane::{PeerId, RouteId};
+use crate::worker::others::OtherWorkers;
+use crate::worker::peers::Peers;
+use crate::worker::relay::Progress;
+use crate::{RouteOptions, SourceRef, TrackRef};
+
+impl Graph {
+    /// The sinks of these routes send again, or are others now. As pictures are missing, the routes begin anew.
+    pub(in crate::worker) fn resume_routes(
+        &mut self,
+        slot: usize,
+        resumed: &[usize],
+        peers: &mut Peers,
+    ) {
+        for route in resumed {
+            if let Some(peer) = peers.get_mut(slot) {
+                peer.forget_waiting(*route);
+            }
+            if let Some(route) = self.routes.get_mut(*route) {
+                route.selector.restart();
+                route.progress = Progress::New;
+            }
+        }
+    }
+
+    /// Makes a route; gives its slot, if source and sink are there or can be.
+    pub(in crate::worker) fn add_route(
+        &mut self,
+        id: RouteId,
+        (from, to): (SourceRef, TrackRef),
+        options: RouteOptions,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+        now: Instant,
+    ) -> Option<usize> {
+        // A source that is gone must not come into being again.
+        let gone = from.worker() == self.worker && !self.is_here(from, peers);
+        if gone || peers.slot(to.peer).is_none() {
+            return None;
+        }
+        let source = self.source_of(from, peers);
+        if from.worker() != self.worker {
+            let worker = self.worker;
+            others.send(from.worker(), Command::Subscribe { from, worker });
+        }
+        let slot = self.routes.insert(Route {
+            id,
+            from,
+            to,
+            wanted: options.clone(),
+            options,
+            decision: None,
+            selector: Selector::default(),
+            source,
+            sink: None,
+            clock_of: None,
+            spared: None,
+            progress: Progress::New,
+        });
+        self.by_route.insert(id, slot);
+        if let Some(of) = self.sources.get_mut(source.0) {
+            of.routes.push(slot);
+            if of.routes.len() > MANY && of.limit.is_some() {
+                self.note_limited(source);
+            }
+        }
+        if let Some(peer) = peers.slot(to.peer).and_then(|slot| peers.get_mut(slot)) {
+            peer.routes.push(slot);
+        }
+        self.attach_route(slot, peers);
+        if let Some(peer) = peers.slot(to.peer) {
+            peers.adapt_soon(peer, now);
+        }
+        Some(slot)
+    }
+
+    /// Connects the routes to a peer with the sinks that it has by now.
+    pub(in crate::worker) fn attach_routes(&mut self, id: PeerId, peers: &mut Peers) {
+        let peer = peers.slot(id).and_then(|slot| peers.get(slot));
+        let routes: SmallVec<[usize; 4]> = peer.map(|p| p.routes.clone()).unwrap_or_default();
+        for route in routes {
+            self.attach_route(route, peers);
+        }
+    }
+
+    /// Connects a route with its sink, if there is one by now. Of several routes to one sink the newest feeds it.
+    fn attach_route(&mut self, slot: usize, peers: &mut Peers) {
+        let Some(route) = self.routes.get(slot) else {
+            return;
+        };
+        let (id, to) = (route.id, route.to);
+        let Some(of) = peers.slot(to.peer) else {
+            return;
+        };
+        let Some(peer) = peers.get_mut(of) else {
+            return;
+        };
+        let mut media = peer.connection.media().iter();
+        let index = media.position(|media| media.mid == to.mid);
+        let track = index.and_then(|index| peer.tracks.get_mut(index));
+        let mut follows = false;
+        if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
+            let fed = sink.route.and_then(|other| self.routes.get(other));
+            if fed.is_none_or(|other| other.id <= id || other.to != to) {
+                follows = sink.route.replace(slot) != Some(slot) && sink.numbering.has_begun();
+                if follows && route.progress != Progress::New {
+                    sink.numbering.forget(route.source);
+                }
+            }
+        }
+        if let Some(route) = self.routes.get_mut(slot) {
+            route.sink = index.map(|index| (of, index));
+            if follows {
+                route.selector.await_keyframe();
+                route.progress = Progress::New;
+            }
+        }
+    }
+
+    /// Changes a route; says whether it is open again, and begins anew.
+    pub(in crate::worker) fn set_route(
+        &mut self,
+        slot: usize,
+        options: RouteOptions,
+        peers: &mut Peers,
+        now: Instant,
+    ) -> bool {
+        let Some(route) = self.routes.get_mut(slot) else {
+            return false;
+        };
+        let opened = options.enabled && !route.options.enabled;
+        route.options = options;
+        let wanted = route.bounded();
+        if route.wanted != wanted {
+            route.wanted = wanted;
+            route.selector.retarget();
+        }
+        if let Some(peer) = peers.slot(route.to.peer) {
+            peers.adapt_soon(peer, now);
+        }
+        if opened {
+            route.selector.restart();
+            route.progress = Progress::New;
+            let (source, sink) = (route.source, route.sink);
+            let sink = sink.and_then(|(peer, index)| {
+                let peer = peers.get_mut(peer)?;
+                peer.forget_waiting(slot);
+                peer.tracks.get_mut(index)?.sink.as_mut()
+            });
+            // What was not relayed meanwhile leaves no gap.
+            if let Some(sink) = sink {
+                sink.numbering.forget(source);
+            }
+        }
+        opened
+    }
+
+    /// Ends a route; says whether there was one.
+    pub(in crate::worker) fn remove_route(
+        &mut self,
+        id: RouteId,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+        now: Instant,
+    ) -> bool {
+        let Some(slot) = self.by_route.remove(&id) else {
+            return false;
+        };
+        let Some(route) = self.routes.try_remove(slot) else {
+            return true;
+        };
+        if route
+            .decision
+            .is_some_and(|decision| decision.share.is_some())
+        {
+            self.note_limited(route.source);
+        }
+        let peer = peers.slot(route.to.peer);
+        if let Some(peer) = peer.and_then(|peer| peers.get_mut(peer)) {
+            peer.routes.retain(|other| *other != slot);
+            // Its slot may be given to another.
+            peer.forget_waiting(slot);
+        }
+        if let Some((peer, index)) = route.sink
+            && let Some(track) = peers
+                .get_mut(peer)
+                .and_then(|peer| peer.tracks.get_mut(index))
+            && let Some(sink) = &mut track.sink
+        {
+            sink.numbering.forget(route.source);
+            if sink.route == Some(slot) {
+                sink.route = None;
+            }
+        }
+        if let (Some(label), Some((peer, _))) = (&route.options.label, route.sink) {
+            peers.close_channel(peer, label, now);
+        }
+        let key = route.source;
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return true;
+        };
+        source.routes.retain(|other| *other != slot);
+        let are_many = source.routes.len() == MANY;
+        if !source.is_relayed() {
+            source.forget();
+        }
+        let unused = source.routes.is_empty();
+        if are_many {
+            self.note_limited(key);
+        }
+        let elsewhere = route.from.worker() != self.worker;
+        if elsewhere {
+            let (from, worker) = (route.from, self.worker);
+            others.send(from.worker(), Command::Unsubscribe { from, worker });
+            if unused {
+                self.by_source.remove(&route.from);
+                self.sources.try_remove(route.source.0);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,279 @@
+//! Sources: their state, who relays them, and their end.
+
+use std::time::{Duration, Instant};
+
+use portunus_rtc::streams::SenderClock;
+use smallvec::SmallVec;
+
+use super::Graph;
+use crate::command::Command;
+use crate::graph::{Messages, Source, SourceFormat, SourceKey};
+use crate::plane::RouteId;
+use crate::worker::counters::Counters;
+use crate::worker::others::OtherWorkers;
+use crate::worker::peers::Peers;
+use crate::{KeyframeCache, SourceRef, TrackRef};
+
+/// What a source's history spans; that of another worker's source is shorter, so that the owner can
+/// use its buffers again.
+const HISTORY: Duration = Duration::from_millis(1_000);
+const HISTORY_ELSEWHERE: Duration = Duration::from_millis(600);
+
+impl Graph {
+    /// The state of a source; made if there is none yet.
+    pub(in crate::worker) fn source_of(&mut self, is: SourceRef, peers: &mut Peers) -> SourceKey {
+        if let Some(key) = self.by_source.get(&is) {
+            return *key;
+        }
+        let here = is.worker() == self.worker;
+        let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
+        let mut source = Source::new(is, window);
+        if is.track().is_some_and(|track| peers.brings_messages(track)) {
+            source.format.messages = Some(Messages::OF_PEERS);
+        }
+        let key = SourceKey(self.sources.insert(source));
+        self.by_source.insert(is, key);
+        if let Some((_, peer)) = is.track().and_then(|track| peers.find_mut(track.peer)) {
+            peer.sources.push(key);
+        }
+        key
+    }
+
+    /// Whether a source lives on this worker, or can come into being here.
+    pub(in crate::worker) fn is_here(&self, is: SourceRef, peers: &Peers) -> bool {
+        match is {
+            SourceRef::Track(track) => peers.slot(track.peer).is_some(),
+            SourceRef::Ingest(_) => self.by_source.contains_key(&is),
+        }
+    }
+
+    /// Another worker has one more route from a source of this one.
+    pub(in crate::worker) fn subscribe(
+        &mut self,
+        from: SourceRef,
+        worker: u16,
+        peers: &mut Peers,
+        (others, counters): (&mut OtherWorkers, &mut Counters),
+        now: Instant,
+    ) {
+        if !self.is_here(from, peers) {
+            others.send(worker, Command::SourceGone { source: from });
+            return;
+        }
+        let key = self.source_of(from, peers);
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let watcher = source.watchers.iter_mut().find(|(w, _)| *w == worker);
+        let is_new = watcher.is_none();
+        match watcher {
+            Some((_, routes)) => *routes += 1,
+            None => source.watchers.push((worker, 1)),
+        }
+        let clocks = source.clocks;
+        let format = source.format;
+        others.send(
+            worker,
+            Command::SourceFormat {
+                source: from,
+                format,
+            },
+        );
+        for (encoding, clock) in clocks.into_iter().enumerate() {
+            if let Some(clock) = clock {
+                let encoding = encoding as u8;
+                let clock = Command::SourceClock {
+                    source: from,
+                    encoding,
+                    clock,
+                };
+                others.send(worker, clock);
+            }
+        }
+        if is_new {
+            self.pass_cached(key, worker, others, counters);
+        }
+        // The other worker could not ask: it learns only now that this is video.
+        let source = self.sources.get(key.0);
+        if !source.is_some_and(|source| source.has_picture(now)) {
+            self.want_keyframes(key);
+        }
+    }
+
+    /// Keeps keyframes of a source from now on, or no longer, here and where it is relayed to.
+    pub(in crate::worker) fn keep_keyframe(
+        &mut self,
+        is: SourceRef,
+        keep: Option<KeyframeCache>,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+    ) {
+        if !self.is_here(is, peers) {
+            return;
+        }
+        let key = self.source_of(is, peers);
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        let mut format = source.format;
+        format.keep = keep;
+        self.set_format(key, format, others);
+    }
+
+    /// What is kept of the pictures of a source goes on no longer, here and where it is relayed to. A message stays the last
+    /// one.
+    pub(in crate::worker) fn drop_kept(&mut self, key: SourceKey, others: &OtherWorkers) {
+        let format = self.sources.get(key.0).map(|source| source.format);
+        if let Some(format) = format.filter(|it| it.keep.is_some() && it.messages.is_none()) {
+            let keep = None;
+            self.set_format(key, SourceFormat { keep, ..format }, others);
+            self.set_format(key, format, others);
+        }
+    }
+
+    /// Says what a source is like, here and where it is relayed to.
+    pub(in crate::worker) fn set_format(
+        &mut self,
+        key: SourceKey,
+        format: SourceFormat,
+        others: &OtherWorkers,
+    ) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        source.set_format(format);
+        let is = source.is;
+        let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
+        for worker in watchers {
+            others.send(worker, Command::SourceFormat { source: is, format });
+        }
+    }
+
+    /// Another worker has one route less from a source of this one.
+    pub(in crate::worker) fn unsubscribe(
+        &mut self,
+        from: SourceRef,
+        worker: u16,
+        peers: &mut Peers,
+        now: Instant,
+    ) {
+        let Some(key) = self.by_source.get(&from).copied() else {
+            return;
+        };
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        if let Some((_, routes)) = source.watchers.iter_mut().find(|(w, _)| *w == worker) {
+            *routes = routes.saturating_sub(1);
+        }
+        source.watchers.retain(|(_, routes)| *routes > 0);
+        let is_gone = !source.watchers.iter().any(|(w, _)| *w == worker);
+        if !source.is_relayed() {
+            source.forget();
+        }
+        if is_gone {
+            self.take_limit(from, worker, None, peers, now);
+        }
+    }
+
+    /// Keeps what a sender report says, here and where the source is relayed to.
+    pub(in crate::worker) fn set_clock(
+        &mut self,
+        key: SourceKey,
+        encoding: u8,
+        clock: SenderClock,
+        others: &OtherWorkers,
+    ) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        if let Some(slot) = source.clocks.get_mut(usize::from(encoding)) {
+            *slot = Some(clock);
+        }
+        for slot in &source.routes {
+            if let Some(route) = self.routes.get_mut(*slot) {
+                route.clock_of = None;
+            }
+        }
+        let is = source.is;
+        let watchers: SmallVec<[u16; 4]> =
+            source.watchers.iter().map(|(worker, _)| *worker).collect();
+        for worker in watchers {
+            others.send(
+                worker,
+                Command::SourceClock {
+                    source: is,
+                    encoding,
+                    clock,
+                },
+            );
+        }
+    }
+
+    /// What a peer's data channels are as a source, if anybody has asked for it. Routes from them may have been there
+    /// before them.
+    pub(in crate::worker) fn note_messages(&mut self, track: TrackRef, others: &OtherWorkers) {
+        if let Some(key) = self.key(SourceRef::Track(track))
+            && let Some(source) = self.sources.get(key.0)
+        {
+            let messages = Some(Messages::OF_PEERS);
+            let format = SourceFormat {
+                messages,
+                ..source.format
+            };
+            self.set_format(key, format, others);
+        }
+    }
+
+    /// Another worker says what a source of its own is like. The last route from it may have ended meanwhile.
+    pub(in crate::worker) fn take_format(&mut self, is: SourceRef, format: SourceFormat) {
+        let key = self.key(is);
+        if let Some(source) = key.and_then(|key| self.sources.get_mut(key.0)) {
+            source.set_format(format);
+        }
+    }
+
+    /// Hands what is kept for new sinks to another worker, which is new to the source.
+    fn pass_cached(
+        &self,
+        key: SourceKey,
+        worker: u16,
+        others: &mut OtherWorkers,
+        counters: &mut Counters,
+    ) {
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        // What is held is passed on when it is relayed.
+        let held = source.fresh.first().map(|packet| packet.seq);
+        let cached = source.cached().iter();
+        let cached = cached.take_while(|packet| held.is_none_or(|held| packet.seq < held));
+        if !source.cached().is_empty() {
+            others.pass(worker, source.is, cached, counters);
+        }
+    }
+
+    /// A source ends: who relays it on other workers, and its routes on this one, which end, too. It no longer knows of them,
+    /// for each would be looked for among all others.
+    pub(in crate::worker) fn take_audience(&mut self, key: SourceKey) -> (Vec<u16>, Vec<RouteId>) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return (Vec::new(), Vec::new());
+        };
+        let watchers = source.watchers.iter().map(|(worker, _)| *worker).collect();
+        let routes = std::mem::take(&mut source.routes).into_iter();
+        let ids = routes.filter_map(|slot| Some(self.routes.get(slot)?.id));
+        (watchers, ids.collect())
+    }
+
+    /// A source is gone.
+    pub(in crate::worker) fn remove_source(&mut self, is: SourceRef, peers: &mut Peers) {
+        let Some(key) = self.by_source.remove(&is) else {
+            return;
+        };
+        if let Some((_, peer)) = is.track().and_then(|track| peers.find_mut(track.peer)) {
+            peer.sources.retain(|known| *known != key);
+        }
+        self.intervals.forget(is);
+        self.sources.try_remove(key.0);
+    }
+}

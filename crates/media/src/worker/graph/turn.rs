@@ -1,0 +1,136 @@
+//! What of the graph is new in a turn, and the order in which it is relayed.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Graph;
+use crate::graph::{Packet, Source, SourceKey};
+use crate::worker::counters::Counters;
+use crate::worker::others::OtherWorkers;
+
+/// A source that is to be relayed in this turn, by its place among the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::worker) struct Ready {
+    /// Slot of the first peer that it goes to: sources with the same one are relayed together.
+    first: Option<usize>,
+    /// Serial of the peer that sends it; 0: none does.
+    publisher: u64,
+    /// Long packets come first.
+    is_audio: bool,
+    pub(in crate::worker) key: SourceKey,
+}
+
+impl Ready {
+    /// Whether two of them go to the same peers, probably.
+    pub(in crate::worker) fn has_audience_of(&self, other: &Self) -> bool {
+        self.first.is_some() && self.first == other.first
+    }
+}
+
+impl Graph {
+    /// Has packets pushed to a source; they are relayed at the end of the turn.
+    #[inline]
+    pub(in crate::worker) fn take_in<T>(
+        &mut self,
+        key: SourceKey,
+        take: impl FnOnce(&mut Source) -> T,
+    ) -> Option<T> {
+        let source = self.sources.get_mut(key.0)?;
+        let was_empty = source.fresh.is_empty();
+        let taken = take(source);
+        if was_empty && !source.fresh.is_empty() {
+            self.fresh.push(key);
+        }
+        Some(taken)
+    }
+
+    /// The sources with packets that are not yet relayed; those that go on to be held are given back.
+    pub(in crate::worker) fn take_fresh(&mut self) -> Vec<SourceKey> {
+        mem::take(&mut self.fresh)
+    }
+
+    /// The packets of these sources are held.
+    pub(in crate::worker) fn hold(&mut self, fresh: Vec<SourceKey>) {
+        self.fresh = fresh;
+    }
+
+    /// Whether the packets of a source had better wait for the rest of their frame.
+    pub(in crate::worker) fn holds_back(&self, key: SourceKey, now: Instant) -> bool {
+        let source = self.sources.get(key.0);
+        source.is_some_and(|source| source.holds_back(now))
+    }
+
+    /// Hands the packets of a source to other workers, each packet once a worker.
+    pub(in crate::worker) fn pass_on(
+        &self,
+        key: SourceKey,
+        others: &mut OtherWorkers,
+        counters: &mut Counters,
+    ) {
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        for (worker, _) in &source.watchers {
+            others.pass(*worker, source.is, &source.fresh, counters);
+        }
+    }
+
+    /// Notes that a source is to be relayed.
+    pub(in crate::worker) fn make_ready(&mut self, key: SourceKey) {
+        let Some(source) = self.sources.get(key.0) else {
+            return;
+        };
+        let route = source
+            .routes
+            .first()
+            .and_then(|slot| self.routes.get(*slot));
+        let first = route.and_then(|route| route.sink).map(|(peer, _)| peer);
+        self.ready.push(Ready {
+            first: first.filter(|_| source.format.messages.is_none()),
+            publisher: source.is.track().map_or(0, |track| track.peer.serial),
+            is_audio: !source.format.is_video,
+            key,
+        });
+    }
+
+    /// What is to be relayed, in its order. The room that it takes is to be given back.
+    pub(in crate::worker) fn take_ready(&mut self) -> Vec<Ready> {
+        let mut ready = mem::take(&mut self.ready);
+        if ready.len() > 1 {
+            ready.sort_unstable();
+        }
+        ready
+    }
+
+    /// All of it was relayed.
+    pub(in crate::worker) fn relayed_all(&mut self, mut ready: Vec<Ready>) {
+        ready.clear();
+        self.ready = ready;
+    }
+
+    /// The packets of a source, to be relayed. The room that they take is to be given back.
+    #[inline]
+    pub(in crate::worker) fn take_packets(&mut self, key: SourceKey) -> Vec<Arc<Packet>> {
+        let source = self.sources.get_mut(key.0);
+        source.map_or_else(Vec::new, |source| mem::take(&mut source.fresh))
+    }
+
+    /// They were relayed.
+    #[inline]
+    pub(in crate::worker) fn relayed_packets(
+        &mut self,
+        key: SourceKey,
+        mut packets: Vec<Arc<Packet>>,
+    ) {
+        packets.clear();
+        self.return_packets(key, packets);
+    }
+
+    /// They have yet to be relayed.
+    pub(in crate::worker) fn return_packets(&mut self, key: SourceKey, packets: Vec<Arc<Packet>>) {
+        if let Some(source) = self.sources.get_mut(key.0) {
+            source.fresh = packets;
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! From viewers back to those who send: keyframe requests and bitrates.
+
+use std::time::Instant;
+
+use super::Worker;
+use crate::SourceRef;
+use crate::command::Command;
+use crate::graph::SourceKey;
+
+impl Worker {
+    /// Asks for the keyframes that are needed.
+    pub(super) fn ask_for_keyframes(&mut self, now: Instant) {
+        while let Some((key, encoding)) = self.graph.next_keyframe() {
+            let here = self.others.index();
+            let Some(source) = self.graph.source_mut(key) else {
+                continue;
+            };
+            // All put off what comes too often.
+            match source.is {
+                is if is.worker() != here => {
+                    if source.keyframes.ask(encoding, now) {
+                        let (worker, source) = (is.worker(), is);
+                        let request = Command::SourceKeyframe { source, encoding };
+                        self.others.send(worker, request);
+                    }
+                }
+                SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
+                SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
+                    peer.request_keyframe(media, encoding, now);
+                }),
+            }
+        }
+    }
+
+    /// A viewer says what it can take: so do the sources hear that it watches.
+    pub(super) fn note_viewer_bitrate(&mut self, slot: usize, bitrate: u64, now: Instant) {
+        let tracks = self.peers.get(slot).map_or(0, |peer| peer.tracks.len());
+        for track in 0..tracks {
+            let sink = self.peers.get(slot).and_then(|peer| {
+                let sink = peer.tracks.get(track)?.sink.as_ref()?;
+                self.graph.route(sink.route?)
+            });
+            if let Some(route) = sink.filter(|route| route.options.enabled)
+                && let SourceRef::Ingest(_) = route.from
+            {
+                let source = route.source;
+                self.viewer_takes(source, bitrate, now);
+            }
+        }
+    }
+
+    /// Some viewer of a source can take so much.
+    pub(super) fn viewer_takes(&mut self, key: SourceKey, bitrate: u64, now: Instant) {
+        let Some(source) = self.graph.source_mut(key) else {
+            return;
+        };
+        let SourceRef::Ingest(id) = source.is else {
+            return;
+        };
+        if !source.format.is_video {
+            return;
+        }
+        if let Some(ingest) = self.ingests.get_mut(id) {
+            ingest.upstream.viewer_takes(bitrate, now);
+            self.ingests.changed();
+            return;
+        }
+        // It lives elsewhere: its worker is told the lowest, once a second.
+        source.lowest.note(bitrate, now);
+        if source.lowest.due().is_some_and(|due| due <= now)
+            && let Some(bitrate) = source.lowest.take(now)
+        {
+            let source = source.is;
+            self.others
+                .send(source.worker(), Command::SourceBitrate { source, bitrate });
+        }
+    }
+}
