@@ -146,7 +146,7 @@ impl FanOut {
     /// Takes a datagram that came by a socket of ingests.
     pub(crate) fn take_by_port(&mut self, port: usize, from: SocketAddr, datagram: &mut [u8]) {
         self.now += FRAME;
-        self.worker.take_by_port(port, from, datagram, self.now);
+        self.worker.take_by_port(port, (from, datagram), self.now);
         self.worker.relay_fresh(self.now);
         self.worker.flush();
     }
@@ -244,8 +244,7 @@ impl FanOut {
     pub fn take_in_encoding(&mut self, encoding: u8, datagrams: &mut [Vec<u8>]) {
         self.now += FRAME;
         for datagram in datagrams {
-            self.worker
-                .take_ingested(0, encoding, (None, datagram), self.now);
+            self.worker.take_ingested(0, encoding, datagram, self.now);
         }
         self.worker.relay_fresh(self.now);
         self.worker.flush();
@@ -254,7 +253,7 @@ impl FanOut {
     /// Takes a datagram of an ingest's RTCP port in.
     pub fn take_in_rtcp(&mut self, datagram: &[u8]) {
         let from = client(0);
-        self.worker.take_ingest_rtcp(0, from, datagram, self.now);
+        self.worker.take_ingest_rtcp(0, (from, datagram), self.now);
     }
 
     /// The datagrams of one frame, as the publisher sends them: `packets` of `bytes` payload bytes.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::Worker;
 use super::polling::guarded;
-use crate::command::Command;
+use crate::command::{Command, NewIngest};
 use crate::graph::{Sink, SourceFormat, SourceKey};
 use crate::plane::PeerId;
 use crate::{CloseReason, DataMessage, DataPayload, SourceRef, TrackRef};
@@ -88,7 +88,7 @@ impl Worker {
                         self.relaying().prime_route(slot, now);
                     }
                 }
-                None => self.set_outlet(route, options),
+                None => self.outlets.set(route, options, &mut self.graph),
             },
             Command::RemoveRoute { route } => self.remove_route(route, now),
             Command::SetBitrate { peer, bitrate } => {
@@ -143,19 +143,27 @@ impl Worker {
             }
             Command::SourceFormat { source, format } => self.graph.take_format(source, format),
             Command::SourceGone { source } => self.end_source(source, now),
-            Command::AddOutlet(outlet) => self.add_outlet(*outlet, now),
+            Command::AddOutlet(outlet) => {
+                let graph = (&mut self.graph, &mut self.peers);
+                self.outlets
+                    .add(*outlet, graph, self.poller.registry(), now);
+            }
             Command::AddIngest(ingest) => self.add_ingest(*ingest),
             Command::SetIngestEnabled { ingest, enabled } => {
-                self.set_ingest_enabled(ingest, enabled);
+                let graph = &mut self.graph;
+                self.ingests
+                    .set_enabled(ingest, enabled, graph, &self.others);
             }
             Command::SetIngestParameterSets { ingest, sets } => {
-                self.set_ingest_parameter_sets(ingest, sets);
+                self.ingests.set_parameter_sets(ingest, sets);
             }
             Command::RemoveIngest { ingest, done } => {
-                self.remove_ingest(ingest, now);
+                if self.ingests.remove(ingest, self.poller.registry()) {
+                    self.end_source(ingest.into(), now);
+                }
                 drop(done);
             }
-            Command::Listen { ingest, listening } => self.listen_to_ingest(ingest, listening),
+            Command::Listen { ingest, listening } => self.ingests.listen(ingest, listening),
             Command::KeepKeyframe { source, keep } => {
                 let (peers, others) = (&mut self.peers, &self.others);
                 self.graph.keep_keyframe(source, keep, peers, others);
@@ -185,6 +193,12 @@ impl Worker {
             }
             Command::Shutdown => self.shut_down(now),
         }
+    }
+
+    pub(super) fn add_ingest(&mut self, new: NewIngest) {
+        let graph = (&mut self.graph, &mut self.peers);
+        self.ingests
+            .add(new, graph, &self.others, self.poller.registry());
     }
 
     fn negotiate(&mut self, id: PeerId, negotiated: &Negotiated, now: Instant) {

@@ -6,12 +6,9 @@
 mod arrivals;
 mod commands;
 mod counters;
-mod forwarding;
 mod graph;
 mod handshakes;
-mod ingest;
-mod ingest_feedback;
-mod ingest_receive;
+mod ingests;
 mod network;
 mod others;
 mod outbox;
@@ -45,10 +42,9 @@ use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
 
 pub(crate) use counters::Counters;
-use forwarding::Forwarding;
 use graph::Graph;
 use handshakes::Handshakes;
-use ingest::Ingests;
+use ingests::{Ingests, Intake};
 use network::Network;
 use others::OtherWorkers;
 pub(crate) use others::Rings;
@@ -93,13 +89,10 @@ pub(crate) struct Worker {
     peers: Peers,
     graph: Graph,
     ingests: Ingests,
-    ingest_count: Arc<AtomicUsize>,
-    clock: NtpClock,
     outlets: Outlets,
     handshakes: Handshakes,
     network: Network,
     poller: Poller,
-    forwarding: Forwarding,
     outbox: Outbox,
     others: OtherWorkers,
     counters: Counters,
@@ -134,14 +127,11 @@ impl Worker {
         Self {
             peers: Peers::new(setup),
             graph: Graph::new(index),
-            ingests: Ingests::default(),
-            ingest_count: parts.ingest_count,
-            clock,
-            outlets: Outlets::default(),
+            ingests: Ingests::new(index, parts.ingest_count),
+            outlets: Outlets::new(clock),
             handshakes: Handshakes::default(),
             network,
             poller,
-            forwarding: Forwarding::default(),
             outbox,
             others,
             counters,
@@ -160,7 +150,7 @@ impl Worker {
             self.poller.wait(&mut ready, idle)?;
             self.ingests.note_ready(&ready);
             self.network.pipes.note_ready(&ready);
-            self.note_forwarding(&ready);
+            self.outlets.note_ready(&ready);
             more = self.turn(&mut batch)?;
         }
         Ok(())
@@ -176,19 +166,20 @@ impl Worker {
         let more_received = self.receive(batch)? || self.handshakes.are_waiting();
         let more_by_tcp = self.receive_pipes(now);
         let more_ingested = self.receive_ingests(batch, now);
-        let more_told = self.receive_forwarding(batch, now);
+        let more_told = self.outlets.receive(batch, &mut self.graph, now);
+        self.ask_for_keyframes(now);
         let holds = self.relay_fresh(Instant::now());
         self.run_timers(now);
         self.poll_touched(now);
-        self.tell_ingests(now);
-        self.report_to_receivers(now);
+        self.ingests.tell(now);
+        self.outlets.report(&self.graph, now);
         // What polling set free (keyframe requests, packets sent again) leaves with the rest.
         self.network.flush();
-        self.forwarding.flush();
+        self.outlets.flush();
         let broken = self.flush_pipes(now);
         self.others.wake();
         self.outbox.flush();
-        let sending = self.forwarding.counted(self.network.counters());
+        let sending = self.outlets.counted(self.network.counters());
         self.counters.events_dropped(self.outbox.dropped());
         self.counters.publish(sending);
         if let Some(counted) = self.network.pipes.counted() {
@@ -224,7 +215,8 @@ impl Worker {
             if !holds {
                 self.graph
                     .pass_on(*key, &mut self.others, &mut self.counters);
-                self.feed_outlets(*key, now);
+                let registry = self.poller.registry();
+                self.outlets.feed(*key, &mut self.graph, registry, now);
                 self.graph.make_ready(*key);
             }
             holds
@@ -234,6 +226,22 @@ impl Worker {
         self.graph.hold(fresh);
         self.ask_for_keyframes(now);
         any
+    }
+
+    /// Takes what has come for ingests; says whether there is more.
+    fn receive_ingests(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
+        let (ingests, mut into) = self.intake();
+        ingests.receive(batch, &mut into, now)
+    }
+
+    /// The ingests, and where goes what comes for them.
+    fn intake(&mut self) -> (&mut Ingests, Intake<'_>) {
+        let into = Intake {
+            graph: &mut self.graph,
+            others: &self.others,
+            counters: &mut self.counters,
+        };
+        (&mut self.ingests, into)
     }
 
     /// What relaying works with.
@@ -255,7 +263,7 @@ impl Worker {
         let retry = self.outbox.retry();
         let ingests = self.ingests.timeout();
         let ingests = ingests.map(|at| at.saturating_duration_since(now));
-        let reports = self.forwarding.report_at;
+        let reports = self.outlets.timeout();
         let reports = reports.map(|at| at.saturating_duration_since(now));
         let keyframes = self.graph.timeout();
         let keyframes = keyframes.map(|at| at.saturating_duration_since(now));
@@ -286,6 +294,47 @@ impl Worker {
     /// What was kept since the last call.
     pub(crate) fn take_kept(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         self.network.take_kept()
+    }
+
+    /// Takes a datagram of an ingest.
+    pub(crate) fn take_ingested(
+        &mut self,
+        slot: usize,
+        encoding: u8,
+        datagram: &mut [u8],
+        now: Instant,
+    ) {
+        let (ingests, mut into) = self.intake();
+        ingests.take(slot, encoding, (None, datagram), &mut into, now);
+    }
+
+    /// Takes a datagram of an ingest's RTCP port.
+    pub(crate) fn take_ingest_rtcp(
+        &mut self,
+        slot: usize,
+        (remote, datagram): (SocketAddr, &[u8]),
+        now: Instant,
+    ) {
+        let (ingests, mut into) = self.intake();
+        ingests.take_rtcp(slot, (remote, datagram), &mut into, now);
+    }
+
+    /// Takes a datagram as if it had come by the socket `index` of ingests.
+    pub(crate) fn take_by_port(
+        &mut self,
+        index: usize,
+        (remote, datagram): (SocketAddr, &mut [u8]),
+        now: Instant,
+    ) {
+        let (ingests, mut into) = self.intake();
+        ingests.take_by_port(index, (remote, datagram), &mut into, now);
+    }
+
+    /// Takes what feeds have.
+    #[cfg(test)]
+    pub(crate) fn receive_fed(&mut self, now: Instant) {
+        let (ingests, mut into) = self.intake();
+        ingests.receive_fed(&mut into, now);
     }
 
     /// Ends a turn.

@@ -1,43 +1,43 @@
 //! The outlets of a worker's sources: which there are, and what they are fed.
 
+mod forwarding;
+
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
+use mio::Registry;
+use portunus_rtc::streams::NtpClock;
 use slab::Slab;
 use smallvec::SmallVec;
 
-use super::Worker;
-use super::forwarding::{ForwardOut, Forwarding};
+use super::graph::Graph;
+use super::peers::Peers;
 use crate::graph::{Packet, SourceFormat, SourceKey};
 use crate::outlet::{Cut, Handed, NewOutlet, OutletEnd};
 use crate::plane::RouteId;
 use crate::{DataMessage, DataPayload, RouteOptions, Tapped, TappedMessage, TappedPacket};
 
-/// All outlets of a worker.
-#[derive(Default)]
+use forwarding::{ForwardOut, Forwarding};
+
+/// All outlets of a worker, and how forwarders reach the network. What holds:
+///
+/// - An outlet has a slot for as long as it is there, is found by its id all the time, and is among those of its source.
+/// - While there are forwarders, there is a socket that they send by; the RTCP of a forwarder is listened to as long as it
+///   is there.
 pub(super) struct Outlets {
     slots: Slab<Outlet>,
     by_id: HashMap<RouteId, usize>,
+    forwarding: Forwarding,
 }
 
 /// An outlet.
-pub(super) struct Outlet {
+struct Outlet {
     id: RouteId,
-    pub(super) source: SourceKey,
+    source: SourceKey,
     cut: Cut,
-    pub(super) end: OutletEnd,
-}
-
-impl Outlets {
-    pub(super) fn get_mut(&mut self, slot: usize) -> Option<&mut Outlet> {
-        self.slots.get_mut(slot)
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Outlet> {
-        self.slots.iter_mut().map(|(_, outlet)| outlet)
-    }
+    end: OutletEnd,
 }
 
 /// What feeding an outlet led to.
@@ -51,8 +51,24 @@ struct Fed {
     wanted: Option<u8>,
 }
 
-impl Worker {
-    pub(super) fn add_outlet(&mut self, new: NewOutlet, now: Instant) {
+impl Outlets {
+    /// None yet; reports are of this clock.
+    pub(super) fn new(clock: NtpClock) -> Self {
+        Self {
+            slots: Slab::new(),
+            by_id: HashMap::new(),
+            forwarding: Forwarding::new(clock),
+        }
+    }
+
+    /// An outlet comes, if its source is here.
+    pub(super) fn add(
+        &mut self,
+        new: NewOutlet,
+        (graph, peers): (&mut Graph, &mut Peers),
+        registry: &Registry,
+        now: Instant,
+    ) {
         let NewOutlet {
             id,
             from,
@@ -60,32 +76,31 @@ impl Worker {
             encodings,
             end,
         } = new;
-        if !self.graph.is_here(from, &self.peers) || !self.can_feed(&end) {
+        if !graph.is_here(from, peers) || !self.can_feed(&end) {
             return;
         }
-        let source = self.graph.source_of(from, &mut self.peers);
+        let source = graph.source_of(from, peers);
         let open = options.enabled;
         let rtcp = match &end {
             OutletEnd::Forward(forwarder) => forwarder.options().rtcp.clone(),
             OutletEnd::Tap(_) => None,
         };
-        let slot = self.outlets.slots.insert(Outlet {
+        let slot = self.slots.insert(Outlet {
             id,
             source,
             cut: Cut::new(options, encodings),
             end,
         });
-        self.outlets.by_id.insert(id, slot);
+        self.by_id.insert(id, slot);
         if let Some(rtcp) = rtcp {
-            let registry = self.poller.registry();
             self.forwarding.join(slot, &rtcp, registry);
             self.forwarding.report_at = Some(now);
         }
-        if let Some(source) = self.graph.source_mut(source) {
+        if let Some(source) = graph.source_mut(source) {
             source.outlets.push(slot);
         }
         if open {
-            self.want_outlet_keyframe(slot);
+            self.want_keyframe(slot, graph);
         }
     }
 
@@ -102,27 +117,28 @@ impl Worker {
     }
 
     /// Changes how an outlet selects, and its gate.
-    pub(super) fn set_outlet(&mut self, id: RouteId, options: RouteOptions) {
-        let Some(slot) = self.outlets.by_id.get(&id).copied() else {
+    pub(super) fn set(&mut self, id: RouteId, options: RouteOptions, graph: &mut Graph) {
+        let Some(slot) = self.by_id.get(&id).copied() else {
             return;
         };
-        let Some(outlet) = self.outlets.slots.get_mut(slot) else {
+        let Some(outlet) = self.slots.get_mut(slot) else {
             return;
         };
         if outlet.cut.set_options(outlet.source, options) {
-            self.want_outlet_keyframe(slot);
+            self.want_keyframe(slot, graph);
         }
     }
 
-    pub(super) fn remove_outlet(&mut self, id: RouteId) {
-        let Some(slot) = self.outlets.by_id.remove(&id) else {
+    /// Ends an outlet.
+    pub(super) fn remove(&mut self, id: RouteId, graph: &mut Graph, registry: &Registry) {
+        let Some(slot) = self.by_id.remove(&id) else {
             return;
         };
-        let Some(outlet) = self.outlets.slots.try_remove(slot) else {
+        let Some(outlet) = self.slots.try_remove(slot) else {
             return;
         };
-        self.forwarding.leave(slot, self.poller.registry());
-        if let Some(source) = self.graph.source_mut(outlet.source) {
+        self.forwarding.leave(slot, registry);
+        if let Some(source) = graph.source_mut(outlet.source) {
             source.outlets.retain(|other| *other != slot);
             if !source.is_relayed() {
                 source.forget();
@@ -131,20 +147,26 @@ impl Worker {
     }
 
     /// Ends all outlets of a source, which ends.
-    pub(super) fn end_outlets(&mut self, key: SourceKey) {
-        let source = self.graph.source_mut(key);
+    pub(super) fn end_all(&mut self, key: SourceKey, graph: &mut Graph, registry: &Registry) {
+        let source = graph.source_mut(key);
         let slots = source.map(|source| mem::take(&mut source.outlets));
         for slot in slots.unwrap_or_default() {
-            if let Some(outlet) = self.outlets.slots.try_remove(slot) {
-                self.outlets.by_id.remove(&outlet.id);
-                self.forwarding.leave(slot, self.poller.registry());
+            if let Some(outlet) = self.slots.try_remove(slot) {
+                self.by_id.remove(&outlet.id);
+                self.forwarding.leave(slot, registry);
             }
         }
     }
 
     /// Hands the packets of this turn to the outlets of a source.
-    pub(super) fn feed_outlets(&mut self, key: SourceKey, now: Instant) {
-        let Some(source) = self.graph.source(key) else {
+    pub(super) fn feed(
+        &mut self,
+        key: SourceKey,
+        graph: &mut Graph,
+        registry: &Registry,
+        now: Instant,
+    ) {
+        let Some(source) = graph.source(key) else {
             return;
         };
         // A peer's messages were handed over when they came, with the labels of their channels.
@@ -153,59 +175,66 @@ impl Worker {
             return;
         }
         let (slots, format) = (source.outlets.clone(), source.format);
-        let packets = self.graph.take_packets(key);
+        let packets = graph.take_packets(key);
         for slot in slots {
-            let Some(outlet) = self.outlets.slots.get_mut(slot) else {
+            let Some(outlet) = self.slots.get_mut(slot) else {
                 continue;
             };
             let fed = outlet.feed(key, &packets, &format, &mut self.forwarding, now);
             if fed.torn {
-                self.want_outlet_keyframe(slot);
+                self.want_keyframe(slot, graph);
             }
             if let Some(encoding) = fed.wanted {
-                self.graph.want_keyframe(key, encoding);
+                graph.want_keyframe(key, encoding);
             }
             if fed.ended {
-                self.end_outlet(slot);
+                self.end(slot, graph, registry);
             }
         }
-        self.graph.return_packets(key, packets);
+        graph.return_packets(key, packets);
     }
 
-    /// Hands a message of a peer to the outlets of its data m-line.
-    pub(super) fn feed_message(&mut self, peer: usize, message: &DataMessage, now: Instant) {
-        if self.outlets.slots.is_empty() {
-            return;
-        }
-        let source = self.messages_of(peer);
-        let source = source.and_then(|key| self.graph.source(key));
+    /// Whether there are none.
+    pub(super) fn are_none(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Hands a message of a peer to the outlets of its data channels.
+    pub(super) fn feed_message(
+        &mut self,
+        key: SourceKey,
+        message: &DataMessage,
+        (graph, registry): (&mut Graph, &Registry),
+        now: Instant,
+    ) {
+        let source = graph.source(key);
         let slots: SmallVec<[usize; 2]> = source.map(|s| s.outlets.clone()).unwrap_or_default();
         for slot in slots {
-            if let Some(outlet) = self.outlets.slots.get_mut(slot)
+            if let Some(outlet) = self.slots.get_mut(slot)
                 && outlet
                     .feed_message(&message.label, &message.payload, &mut self.forwarding, now)
                     .ended
             {
-                self.end_outlet(slot);
+                self.end(slot, graph, registry);
             }
         }
     }
 
-    fn end_outlet(&mut self, slot: usize) {
-        if let Some(id) = self.outlets.slots.get(slot).map(|outlet| outlet.id) {
-            self.remove_outlet(id);
+    fn end(&mut self, slot: usize, graph: &mut Graph, registry: &Registry) {
+        if let Some(id) = self.slots.get(slot).map(|outlet| outlet.id) {
+            self.remove(id, graph, registry);
         }
     }
 
     /// Asks for a keyframe of what an outlet takes.
-    pub(super) fn want_outlet_keyframe(&mut self, slot: usize) {
-        let Some(outlet) = self.outlets.slots.get(slot) else {
+    fn want_keyframe(&self, slot: usize, graph: &mut Graph) {
+        let Some(outlet) = self.slots.get(slot) else {
             return;
         };
         let key = outlet.source;
         match outlet.cut.encoding() {
-            Some(encoding) => self.graph.want_keyframe(key, encoding),
-            None => self.graph.want_keyframes(key),
+            Some(encoding) => graph.want_keyframe(key, encoding),
+            None => graph.want_keyframes(key),
         }
     }
 }

@@ -282,7 +282,12 @@ impl Worker {
                     protocol,
                     payload,
                 };
-                self.feed_message(slot, &message, now);
+                if !self.outlets.are_none()
+                    && let Some(key) = self.messages_of(slot)
+                {
+                    let graph = (&mut self.graph, self.poller.registry());
+                    self.outlets.feed_message(key, &message, graph, now);
+                }
                 if !self.take_message(slot, &message, now) {
                     self.outbox.send(id, Event::Data(message));
                 }
@@ -404,7 +409,8 @@ impl Worker {
     pub(super) fn remove_route(&mut self, id: RouteId, now: Instant) {
         let (peers, others) = (&mut self.peers, &self.others);
         if !self.graph.remove_route(id, peers, others, now) {
-            self.remove_outlet(id);
+            let registry = self.poller.registry();
+            self.outlets.remove(id, &mut self.graph, registry);
         }
     }
 
@@ -420,7 +426,8 @@ impl Worker {
         for route in routes {
             self.remove_route(route, now);
         }
-        self.end_outlets(key);
+        let registry = self.poller.registry();
+        self.outlets.end_all(key, &mut self.graph, registry);
         self.graph.remove_source(is, &mut self.peers);
     }
 

@@ -24,7 +24,7 @@ impl Worker {
                         self.others.send(worker, request);
                     }
                 }
-                SourceRef::Ingest(ingest) => self.ask_ingest(ingest, encoding),
+                SourceRef::Ingest(ingest) => self.ingests.want_keyframe(ingest, encoding),
                 SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
                     peer.request_keyframe(media, encoding, now);
                 }),
@@ -60,9 +60,7 @@ impl Worker {
         if !source.format.is_video {
             return;
         }
-        if let Some(ingest) = self.ingests.get_mut(id) {
-            ingest.upstream.viewer_takes(bitrate, now);
-            self.ingests.changed();
+        if self.ingests.viewer_takes(id, bitrate, now) {
             return;
         }
         // It lives elsewhere: its worker is told the lowest, once a second.

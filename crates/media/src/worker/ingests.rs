@@ -1,20 +1,23 @@
 //! The ingests of a worker: which there are, and how they come and go.
 
+mod feedback;
+mod receive;
+
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use mio::unix::SourceFd;
-use mio::{Events, Interest, Token};
+use mio::{Events, Interest, Registry, Token};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Ssrc};
 use slab::Slab;
 use smallvec::SmallVec;
 
-use super::Worker;
-use super::ingest_feedback::Telling;
-use super::peers::IngestEars;
+use super::graph::Graph;
+use super::others::OtherWorkers;
+use super::peers::{IngestEars, Peers};
 use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
@@ -24,42 +27,52 @@ use crate::ingest::{
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
 
+use feedback::Telling;
+pub(super) use receive::Intake;
+
 /// The poll's tokens from here on are those of ingest sockets.
 const FIRST_TOKEN: usize = 16;
 
-/// All ingests of a worker.
-#[derive(Default)]
+/// All ingests of a worker. What holds:
+///
+/// - An ingest has a slot for as long as it is there, and is found by its id all the time.
+/// - A socket is listened to by the poll for as long as ingests are its members, and an ingest knows its sockets.
+/// - A socket that may have something is in the queue once.
 pub(super) struct Ingests {
-    pub(super) slots: Slab<Ingest>,
-    pub(super) by_id: HashMap<IngestId, usize>,
-    pub(super) ports: Slab<Port>,
+    /// The number of the worker.
+    worker: u16,
+    slots: Slab<Ingest>,
+    by_id: HashMap<IngestId, usize>,
+    ports: Slab<Port>,
     /// Ports that may have something.
-    pub(super) ready: VecDeque<usize>,
+    ready: VecDeque<usize>,
     /// Slots of the ingests that are fed by the control plane.
-    pub(super) fed: Vec<usize>,
-    pub(super) telling: Telling,
+    fed: Vec<usize>,
+    telling: Telling,
+    /// How many there are, and are to be, for whoever chooses a worker.
+    count: Arc<AtomicUsize>,
 }
 
 /// A socket of an ingest.
-pub(super) struct Port {
-    pub(super) socket: SharedSocket,
-    pub(super) members: SmallVec<[Member; 1]>,
-    pub(super) role: Role,
-    pub(super) is_ready: bool,
+struct Port {
+    socket: SharedSocket,
+    members: SmallVec<[Member; 1]>,
+    role: Role,
+    is_ready: bool,
 }
 
 /// What a socket is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+enum Role {
     Rtp,
     Rtcp,
 }
 
 /// An ingest that a socket is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
+struct Member {
     /// Its slot.
-    pub(super) ingest: usize,
+    ingest: usize,
     takes: Takes,
 }
 
@@ -74,7 +87,7 @@ enum Takes {
 
 impl Member {
     /// The ingest and encoding of a packet, if it is for it.
-    pub(super) fn encoding(&self, datagram: &[u8]) -> Option<(usize, u8)> {
+    fn encoding(&self, datagram: &[u8]) -> Option<(usize, u8)> {
         let encoding = match self.takes {
             Takes::All(encoding) => encoding,
             Takes::Ssrcs(first, count) => {
@@ -88,39 +101,53 @@ impl Member {
 }
 
 /// An ingest.
-pub(super) struct Ingest {
-    pub(super) source: SourceKey,
-    pub(super) media: IngestMedia,
-    pub(super) status: Arc<IngestStatus>,
+struct Ingest {
+    source: SourceKey,
+    media: IngestMedia,
+    status: Arc<IngestStatus>,
     /// What it did not take lately.
-    pub(super) refusals: Refusals,
-    pub(super) enabled: bool,
-    pub(super) extensions: ExtensionMap,
-    pub(super) encodings: [Encoding; ENCODINGS],
-    pub(super) upstream: Upstream,
+    refusals: Refusals,
+    enabled: bool,
+    extensions: ExtensionMap,
+    encodings: [Encoding; ENCODINGS],
+    upstream: Upstream,
     /// There may be something new to tell.
-    pub(super) upstream_changed: bool,
+    upstream_changed: bool,
     /// Listens to what it brings, if anybody wants to know who talks.
-    pub(super) ears: Option<Box<IngestEars>>,
-    pub(super) feed: Option<PacketReceiver>,
-    pub(super) ports: SmallVec<[usize; 4]>,
+    ears: Option<Box<IngestEars>>,
+    feed: Option<PacketReceiver>,
+    ports: SmallVec<[usize; 4]>,
     /// The port that reports go out by.
-    pub(super) rtcp: Option<usize>,
+    rtcp: Option<usize>,
 }
 
 /// One stream of an ingest.
-pub(super) struct Encoding {
-    pub(super) protection: Option<Protection>,
-    pub(super) continuity: Continuity,
-    pub(super) inspector: Inspector,
+struct Encoding {
+    protection: Option<Protection>,
+    continuity: Continuity,
+    inspector: Inspector,
     /// Changes where a sender begins anew.
-    pub(super) stretch: u8,
-    pub(super) skew: Option<Skew>,
+    stretch: u8,
+    skew: Option<Skew>,
     /// The picture that parameter sets were sent before last.
-    pub(super) introduced: Option<u32>,
+    introduced: Option<u32>,
 }
 
 impl Ingests {
+    /// Those of the worker with this number.
+    pub(super) fn new(worker: u16, count: Arc<AtomicUsize>) -> Self {
+        Self {
+            worker,
+            slots: Slab::new(),
+            by_id: HashMap::new(),
+            ports: Slab::new(),
+            ready: VecDeque::new(),
+            fed: Vec::new(),
+            telling: Telling::default(),
+            count,
+        }
+    }
+
     /// Notes which sockets the poll found readable.
     pub(super) fn note_ready(&mut self, events: &Events) {
         for event in events {
@@ -138,16 +165,14 @@ impl Ingests {
         }
     }
 
-    pub(super) fn get_mut(&mut self, id: IngestId) -> Option<&mut Ingest> {
+    fn get_mut(&mut self, id: IngestId) -> Option<&mut Ingest> {
         let slot = self.by_id.get(&id)?;
         self.slots.get_mut(*slot)
     }
-}
 
-impl Worker {
     /// Listens to an ingest, or no more.
-    pub(super) fn listen_to_ingest(&mut self, id: IngestId, listening: Option<Listening>) {
-        let Some(ingest) = self.ingests.get_mut(id) else {
+    pub(super) fn listen(&mut self, id: IngestId, listening: Option<Listening>) {
+        let Some(ingest) = self.get_mut(id) else {
             return;
         };
         let Some(listening) = listening else {
@@ -158,7 +183,14 @@ impl Worker {
         ingest.ears.get_or_insert_with(ears).listen(listening);
     }
 
-    pub(super) fn add_ingest(&mut self, new: NewIngest) {
+    /// An ingest comes, and the source that it is.
+    pub(super) fn add(
+        &mut self,
+        new: NewIngest,
+        (graph, peers): (&mut Graph, &mut Peers),
+        others: &OtherWorkers,
+        registry: &Registry,
+    ) {
         let NewIngest {
             id,
             options,
@@ -201,8 +233,8 @@ impl Worker {
             }
         };
         let is = SourceRef::Ingest(id);
-        let source = self.graph.source_of(is, &mut self.peers);
-        self.graph.take_format(is, format);
+        let source = graph.source_of(is, peers);
+        graph.take_format(is, format);
         let skew = matches!(&options.media, IngestMedia::Rtp(rtp) if rtp.skew);
         let stream = || Encoding {
             protection: options.srtp.clone().map(Protection::new),
@@ -212,7 +244,7 @@ impl Worker {
             skew: skew.then(|| Skew::new(clock_rate, format.is_video)),
             introduced: None,
         };
-        let slot = self.ingests.slots.insert(Ingest {
+        let slot = self.slots.insert(Ingest {
             source,
             media: options.media.clone(),
             status,
@@ -227,32 +259,32 @@ impl Worker {
             ports: SmallVec::new(),
             rtcp: None,
         });
-        self.ingests.by_id.insert(id, slot);
+        self.by_id.insert(id, slot);
         match options.feed {
             IngestFeed::Sockets { rtp, rtcp } => {
                 for (encoding, socket) in rtp.into_iter().take(ENCODINGS).enumerate() {
                     let takes = Takes::All(encoding as u8);
-                    self.open_port(slot, socket.into(), Role::Rtp, takes);
+                    self.open_port(slot, socket.into(), (Role::Rtp, takes), registry);
                 }
                 if let Some(socket) = rtcp {
-                    self.open_port(slot, socket.into(), Role::Rtcp, Takes::All(0));
+                    self.open_port(slot, socket.into(), (Role::Rtcp, Takes::All(0)), registry);
                 }
             }
             IngestFeed::Shared {
                 rtp, rtcp, ssrc, ..
             } => {
                 let takes = Takes::Ssrcs(ssrc, encodings);
-                self.open_port(slot, rtp, Role::Rtp, takes);
+                self.open_port(slot, rtp, (Role::Rtp, takes), registry);
                 if let Some(rtcp) = rtcp {
-                    self.open_port(slot, rtcp, Role::Rtcp, takes);
+                    self.open_port(slot, rtcp, (Role::Rtcp, takes), registry);
                 }
             }
             IngestFeed::Packets(feed) => {
-                if let Some(inbox) = self.others.own_inbox() {
+                if let Some(inbox) = others.own_inbox() {
                     feed.attach(Arc::clone(inbox));
                 }
-                self.ingests.fed.push(slot);
-                if let Some(ingest) = self.ingests.slots.get_mut(slot) {
+                self.fed.push(slot);
+                if let Some(ingest) = self.slots.get_mut(slot) {
                     if feed.can_tell() {
                         ingest.upstream.latch(Remote::Feed);
                         ingest.status.latch();
@@ -269,18 +301,22 @@ impl Worker {
                 max_age: Duration::ZERO,
                 max_bytes: 0,
             };
-            let others = &self.others;
-            self.graph
-                .keep_keyframe(is, Some(last), &mut self.peers, others);
+            graph.keep_keyframe(is, Some(last), peers, others);
         }
     }
 
-    fn open_port(&mut self, slot: usize, socket: SharedSocket, role: Role, takes: Takes) {
+    fn open_port(
+        &mut self,
+        slot: usize,
+        socket: SharedSocket,
+        (role, takes): (Role, Takes),
+        registry: &Registry,
+    ) {
         let member = Member {
             ingest: slot,
             takes,
         };
-        let mut known = self.ingests.ports.iter_mut();
+        let mut known = self.ports.iter_mut();
         if let Some((index, port)) = known.find(|(_, port)| port.socket.is(&socket)) {
             port.members.push(member);
             self.has_port(slot, index, role);
@@ -288,12 +324,11 @@ impl Worker {
         }
         enable_gro(&socket);
         let fd = socket.as_fd().as_raw_fd();
-        let entry = self.ingests.ports.vacant_entry();
+        let entry = self.ports.vacant_entry();
         let index = entry.key();
         let token = Token(FIRST_TOKEN + index);
-        let registry = self.poller.registry();
         if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
-            tracing::error!(worker = self.others.index(), %error, "cannot listen to an ingest's socket");
+            tracing::error!(worker = self.worker, %error, "cannot listen to an ingest's socket");
             return;
         }
         entry.insert(Port {
@@ -303,11 +338,11 @@ impl Worker {
             is_ready: false,
         });
         self.has_port(slot, index, role);
-        self.ingests.mark_ready(index);
+        self.mark_ready(index);
     }
 
     fn has_port(&mut self, slot: usize, port: usize, role: Role) {
-        if let Some(ingest) = self.ingests.slots.get_mut(slot) {
+        if let Some(ingest) = self.slots.get_mut(slot) {
             ingest.ports.push(port);
             if role == Role::Rtcp {
                 ingest.rtcp = Some(port);
@@ -315,8 +350,15 @@ impl Worker {
         }
     }
 
-    pub(super) fn set_ingest_enabled(&mut self, id: IngestId, enabled: bool) {
-        let Some(ingest) = self.ingests.get_mut(id) else {
+    /// Opens or closes the gate of an ingest.
+    pub(super) fn set_enabled(
+        &mut self,
+        id: IngestId,
+        enabled: bool,
+        graph: &mut Graph,
+        others: &OtherWorkers,
+    ) {
+        let Some(ingest) = self.get_mut(id) else {
             return;
         };
         if std::mem::replace(&mut ingest.enabled, enabled) == enabled {
@@ -329,43 +371,44 @@ impl Worker {
             }
         }
         // Once more when it is enabled: other workers may have had some on their way.
-        self.graph.drop_kept(source, &self.others);
+        graph.drop_kept(source, others);
         if enabled {
-            self.graph.want_keyframes(source);
+            graph.want_keyframes(source);
         }
     }
 
-    pub(super) fn set_ingest_parameter_sets(&mut self, id: IngestId, sets: Option<ParameterSets>) {
-        if let Some(ingest) = self.ingests.get_mut(id)
+    /// Replaces the parameter sets that are put before pictures.
+    pub(super) fn set_parameter_sets(&mut self, id: IngestId, sets: Option<ParameterSets>) {
+        if let Some(ingest) = self.get_mut(id)
             && let IngestMedia::Rtp(media) = &mut ingest.media
         {
             media.h264_parameter_sets = sets;
         }
     }
 
-    pub(super) fn remove_ingest(&mut self, id: IngestId, now: Instant) {
-        let Some(slot) = self.ingests.by_id.remove(&id) else {
-            return;
-        };
-        let Some(ingest) = self.ingests.slots.try_remove(slot) else {
-            return;
+    /// An ingest goes; says whether it was there. The source that it was is to be ended.
+    pub(super) fn remove(&mut self, id: IngestId, registry: &Registry) -> bool {
+        let slot = self.by_id.remove(&id);
+        let removed = slot.and_then(|slot| Some((slot, self.slots.try_remove(slot)?)));
+        let Some((slot, ingest)) = removed else {
+            return false;
         };
         for index in ingest.ports {
-            if let Some(port) = self.ingests.ports.get_mut(index) {
+            if let Some(port) = self.ports.get_mut(index) {
                 port.members.retain(|member| member.ingest != slot);
                 if !port.members.is_empty() {
                     continue;
                 }
             }
-            if let Some(port) = self.ingests.ports.try_remove(index) {
+            if let Some(port) = self.ports.try_remove(index) {
                 let fd = port.socket.as_fd().as_raw_fd();
                 // Closing it ends the registration too.
-                let _ = self.poller.registry().deregister(&mut SourceFd(&fd));
+                let _ = registry.deregister(&mut SourceFd(&fd));
             }
-            self.ingests.ready.retain(|ready| *ready != index);
+            self.ready.retain(|ready| *ready != index);
         }
-        self.ingests.fed.retain(|fed| *fed != slot);
-        self.end_source(SourceRef::Ingest(id), now);
-        self.ingest_count.fetch_sub(1, Ordering::Relaxed);
+        self.fed.retain(|fed| *fed != slot);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        true
     }
 }

@@ -7,17 +7,19 @@ use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Token};
+use portunus_rtc::streams::NtpClock;
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
 use slab::Slab;
 use smallvec::SmallVec;
 use socket2::SockRef;
 
-use super::Worker;
+use super::Outlets;
 use crate::Encodings;
 use crate::ingest::SharedSocket;
 use crate::outlet::{ForwardRtcp, OutletEnd};
 use crate::sys::{MediaSocket, ReceiveBatch, SendBatch, SendCounters, forward_batch};
+use crate::worker::graph::Graph;
 
 /// The poll's tokens from here on are those of forwarders' RTCP: no worker has so many ingests.
 const FIRST_TOKEN: usize = 1 << 24;
@@ -79,7 +81,6 @@ impl ForwardOut {
 }
 
 /// The network side of all forwarders of a worker.
-#[derive(Default)]
 pub(super) struct Forwarding {
     /// Opened with the first forwarder.
     pub(super) out: Option<ForwardOut>,
@@ -87,6 +88,7 @@ pub(super) struct Forwarding {
     ready: Vec<usize>,
     /// When a report is due; none: not before something changes.
     pub(super) report_at: Option<Instant>,
+    clock: NtpClock,
 }
 
 /// A socket for RTCP with a receiver.
@@ -98,23 +100,13 @@ struct Port {
 }
 
 impl Forwarding {
-    /// Sends what waits.
-    pub(super) fn flush(&mut self) {
-        if let Some(out) = &mut self.out {
-            out.batch.flush(&out.socket);
-        }
-    }
-
-    /// What was sent, with `others`.
-    pub(super) fn counted(&self, others: SendCounters) -> SendCounters {
-        let Some(out) = &self.out else { return others };
-        let own = out.counters();
-        SendCounters {
-            datagrams: others.datagrams + own.datagrams,
-            bytes: others.bytes + own.bytes,
-            calls: others.calls + own.calls,
-            dropped: others.dropped + own.dropped,
-            refused: others.refused + own.refused,
+    pub(super) fn new(clock: NtpClock) -> Self {
+        Self {
+            out: None,
+            ports: Slab::new(),
+            ready: Vec::new(),
+            report_at: None,
+            clock,
         }
     }
 
@@ -170,9 +162,36 @@ impl Forwarding {
     }
 }
 
-impl Worker {
+impl Outlets {
+    /// Sends what forwarders have to send.
+    pub(in crate::worker) fn flush(&mut self) {
+        if let Some(out) = &mut self.forwarding.out {
+            out.batch.flush(&out.socket);
+        }
+    }
+
+    /// What forwarders have sent, with `others`.
+    pub(in crate::worker) fn counted(&self, others: SendCounters) -> SendCounters {
+        let Some(out) = &self.forwarding.out else {
+            return others;
+        };
+        let own = out.counters();
+        SendCounters {
+            datagrams: others.datagrams + own.datagrams,
+            bytes: others.bytes + own.bytes,
+            calls: others.calls + own.calls,
+            dropped: others.dropped + own.dropped,
+            refused: others.refused + own.refused,
+        }
+    }
+
+    /// When reports to receivers are due.
+    pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
+        self.forwarding.report_at
+    }
+
     /// Notes which sockets of forwarders the poll found readable.
-    pub(super) fn note_forwarding(&mut self, events: &Events) {
+    pub(in crate::worker) fn note_ready(&mut self, events: &Events) {
         for event in events {
             if let Some(port) = event.token().0.checked_sub(FIRST_TOKEN) {
                 self.forwarding.mark_ready(port);
@@ -181,7 +200,12 @@ impl Worker {
     }
 
     /// Takes what receivers of forwarders say; tells whether there is more.
-    pub(super) fn receive_forwarding(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
+    pub(in crate::worker) fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        graph: &mut Graph,
+        now: Instant,
+    ) -> bool {
         let mut more = false;
         for index in std::mem::take(&mut self.forwarding.ready) {
             let mut left = true;
@@ -194,7 +218,7 @@ impl Worker {
                 let received = batch.receive_up_to(&socket, MESSAGES).unwrap_or(0);
                 for message in batch.iter(received) {
                     for datagram in message.data.chunks(message.stride) {
-                        self.take_receiver_rtcp(index, datagram, now);
+                        self.take_rtcp(index, datagram, graph, now);
                     }
                 }
                 left = received == MESSAGES;
@@ -210,18 +234,17 @@ impl Worker {
             }
             more |= left;
         }
-        self.ask_for_keyframes(now);
         more
     }
 
     /// Takes a datagram of a receiver: only keyframe requests concern us.
-    fn take_receiver_rtcp(&mut self, port: usize, datagram: &[u8], now: Instant) {
+    fn take_rtcp(&mut self, port: usize, datagram: &[u8], graph: &mut Graph, now: Instant) {
         for packet in Compound::new(datagram) {
             match packet {
-                Ok(Rtcp::Pli(pli)) => self.receiver_asks(port, pli.media, now),
+                Ok(Rtcp::Pli(pli)) => self.receiver_asks(port, pli.media, graph, now),
                 Ok(Rtcp::Fir(fir)) => {
                     for entry in fir.entries() {
-                        self.receiver_asks(port, entry.ssrc, now);
+                        self.receiver_asks(port, entry.ssrc, graph, now);
                     }
                 }
                 Ok(_) => {}
@@ -231,13 +254,13 @@ impl Worker {
     }
 
     /// A receiver asks for a keyframe of the stream with this SSRC, which the only one of a port need not know.
-    fn receiver_asks(&mut self, port: usize, media: Ssrc, now: Instant) {
+    fn receiver_asks(&mut self, port: usize, media: Ssrc, graph: &mut Graph, now: Instant) {
         let Some(port) = self.forwarding.ports.get(port) else {
             return;
         };
         let members = port.members.clone();
         for slot in &members {
-            let Some(outlet) = self.outlets.get_mut(*slot) else {
+            let Some(outlet) = self.slots.get_mut(*slot) else {
                 continue;
             };
             let OutletEnd::Forward(forwarder) = &mut outlet.end else {
@@ -248,28 +271,28 @@ impl Worker {
             let all = !only && forwarder.options().encodings == Encodings::Only(0);
             if (only || forwarder.is_asked(media)) && forwarder.ask(now) {
                 match all {
-                    true => self.graph.want_keyframes(key),
-                    false => self.want_outlet_keyframe(*slot),
+                    true => graph.want_keyframes(key),
+                    false => self.want_keyframe(*slot, graph),
                 }
             }
         }
     }
 
     /// Sends the reports that are due.
-    pub(super) fn report_to_receivers(&mut self, now: Instant) {
+    pub(in crate::worker) fn report(&mut self, graph: &Graph, now: Instant) {
         if self.forwarding.report_at.is_none_or(|at| at > now) {
             return;
         }
         let mut next: Option<Instant> = None;
-        for outlet in self.outlets.iter_mut() {
+        for (_, outlet) in &mut self.slots {
             let OutletEnd::Forward(forwarder) = &mut outlet.end else {
                 continue;
             };
             let due = forwarder.poll_timeout(now);
             if due.is_some_and(|due| due <= now)
-                && let Some(source) = self.graph.source(outlet.source)
+                && let Some(source) = graph.source(outlet.source)
             {
-                forwarder.report(&source.format, &source.clocks, &self.clock, now);
+                forwarder.report(&source.format, &source.clocks, &self.forwarding.clock, now);
             }
             let due = forwarder.poll_timeout(now);
             next = [next, due].into_iter().flatten().min();

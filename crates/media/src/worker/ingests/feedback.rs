@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use super::Worker;
-use super::ingest::Ingests;
+use super::Ingests;
 use crate::ingest::{IngestId, Remote};
 
 /// When sources are to be told something.
@@ -22,7 +21,7 @@ const DATAGRAM: usize = 256;
 
 impl Ingests {
     /// When there is something to tell a source.
-    pub(super) fn timeout(&self) -> Option<Instant> {
+    pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
         match self.telling {
             Telling::Changed | Telling::Nothing => None,
             Telling::At(at) => Some(at),
@@ -33,26 +32,24 @@ impl Ingests {
     pub(super) fn changed(&mut self) {
         self.telling = Telling::Changed;
     }
-}
 
-impl Worker {
     /// Somebody needs a keyframe of an ingest.
-    pub(super) fn ask_ingest(&mut self, id: IngestId, encoding: u8) {
-        if let Some(ingest) = self.ingests.get_mut(id) {
+    pub(in crate::worker) fn want_keyframe(&mut self, id: IngestId, encoding: u8) {
+        if let Some(ingest) = self.get_mut(id) {
             ingest.upstream.want_keyframe(encoding);
-            self.ingests.changed();
+            self.changed();
         }
     }
 
     /// Tells sources what is due.
-    pub(super) fn tell_ingests(&mut self, now: Instant) {
-        match self.ingests.telling {
+    pub(in crate::worker) fn tell(&mut self, now: Instant) {
+        match self.telling {
             Telling::Nothing => return,
             Telling::At(at) if at > now => return,
             Telling::At(_) | Telling::Changed => {}
         }
         let mut next: Option<Instant> = None;
-        for (_, ingest) in &mut self.ingests.slots {
+        for (_, ingest) in &mut self.slots {
             let Some(due) = ingest.upstream.poll_timeout(now) else {
                 continue;
             };
@@ -68,7 +65,7 @@ impl Worker {
                 ingest.status.asked_for_keyframe();
             }
             let out = datagram.get(..told.len).unwrap_or_default();
-            let port = ingest.rtcp.and_then(|port| self.ingests.ports.get(port));
+            let port = ingest.rtcp.and_then(|port| self.ports.get(port));
             match (told.to, port, &ingest.feed) {
                 (Remote::Address(to), Some(port), _) => {
                     if let Err(error) = port.socket.send(out, to) {
@@ -86,6 +83,21 @@ impl Worker {
                 next = Some(next.map_or(due, |next| next.min(due)));
             }
         }
-        self.ingests.telling = next.map_or(Telling::Nothing, Telling::At);
+        self.telling = next.map_or(Telling::Nothing, Telling::At);
+    }
+
+    /// Some viewer of an ingest can take so much; says whether the ingest is here.
+    pub(in crate::worker) fn viewer_takes(
+        &mut self,
+        id: IngestId,
+        bitrate: u64,
+        now: Instant,
+    ) -> bool {
+        let Some(ingest) = self.get_mut(id) else {
+            return false;
+        };
+        ingest.upstream.viewer_takes(bitrate, now);
+        self.changed();
+        true
     }
 }

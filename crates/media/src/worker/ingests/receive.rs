@@ -10,15 +10,17 @@ use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
 use portunus_rtp::{ExtensionMap, Fields, Header, Pt, SeqNo, header, write_header};
 use portunus_sdp::negotiated::Codec;
 
-use super::Worker;
-use super::ingest::{Ingest, Member, Role};
-use super::polling::guarded;
+use super::{Ingest, Ingests, Member, Role};
 use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
     Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, Remote, RtpIngest,
     Skew,
 };
 use crate::sys::ReceiveBatch;
+use crate::worker::counters::Counters;
+use crate::worker::graph::Graph;
+use crate::worker::others::OtherWorkers;
+use crate::worker::polling::guarded;
 
 /// Messages a recvmmsg call: the kernel may have joined up to 64 datagrams in each.
 const MESSAGES: usize = 8;
@@ -27,36 +29,48 @@ const MESSAGES: usize = 8;
 /// anybody else.
 const DATAGRAMS_PER_TURN: usize = 64;
 
-impl Worker {
+/// Where what comes for ingests goes.
+pub(in crate::worker) struct Intake<'a> {
+    pub(in crate::worker) graph: &'a mut Graph,
+    pub(in crate::worker) others: &'a OtherWorkers,
+    pub(in crate::worker) counters: &'a mut Counters,
+}
+
+impl Ingests {
     /// Takes what has come for ingests; says whether there is more.
-    pub(super) fn receive_ingests(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
+    pub(in crate::worker) fn receive(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        into: &mut Intake<'_>,
+        now: Instant,
+    ) -> bool {
         let mut budget = DATAGRAMS_PER_TURN;
-        for _ in 0..self.ingests.ready.len() {
+        for _ in 0..self.ready.len() {
             if budget == 0 {
                 break;
             }
-            let Some(index) = self.ingests.ready.pop_front() else {
+            let Some(index) = self.ready.pop_front() else {
                 break;
             };
-            if self.receive_port(index, batch, &mut budget, now) {
-                self.ingests.ready.push_back(index);
-            } else if let Some(port) = self.ingests.ports.get_mut(index) {
+            if self.receive_port(index, (batch, &mut budget), into, now) {
+                self.ready.push_back(index);
+            } else if let Some(port) = self.ports.get_mut(index) {
                 port.is_ready = false;
             }
         }
-        let more = !self.ingests.ready.is_empty();
-        more | self.receive_fed(now)
+        let more = !self.ready.is_empty();
+        more | self.receive_fed(into, now)
     }
 
     /// Takes what a socket has, up to the budget; says whether it may have more.
     fn receive_port(
         &mut self,
         index: usize,
-        batch: &mut ReceiveBatch,
-        budget: &mut usize,
+        (batch, budget): (&mut ReceiveBatch, &mut usize),
+        into: &mut Intake<'_>,
         now: Instant,
     ) -> bool {
-        while let Some(port) = self.ingests.ports.get(index) {
+        while let Some(port) = self.ports.get(index) {
             let (members, role) = (port.members.clone(), port.role);
             let Ok(received) = batch.receive_up_to(&port.socket, MESSAGES) else {
                 return false;
@@ -64,7 +78,7 @@ impl Worker {
             for message in batch.iter(received) {
                 for datagram in message.data.chunks_mut(message.stride) {
                     *budget = budget.saturating_sub(1);
-                    self.take_of_port(&members, role, (message.remote, datagram), now);
+                    self.take_of_port((&members, role), (message.remote, datagram), into, now);
                 }
             }
             if received < MESSAGES {
@@ -80,21 +94,21 @@ impl Worker {
     /// Takes a datagram of a socket: of RTP, for the ingest that it is for; of RTCP, for all.
     fn take_of_port(
         &mut self,
-        members: &[Member],
-        role: Role,
+        (members, role): (&[Member], Role),
         (remote, datagram): (SocketAddr, &mut [u8]),
+        into: &mut Intake<'_>,
         now: Instant,
     ) {
         match role {
             Role::Rtp => {
                 let found = members.iter().find_map(|member| member.encoding(datagram));
                 if let Some((ingest, encoding)) = found {
-                    self.take_ingested(ingest, encoding, (Some(remote), datagram), now);
+                    self.take(ingest, encoding, (Some(remote), datagram), into, now);
                 }
             }
             Role::Rtcp => {
                 for member in members {
-                    self.take_ingest_rtcp(member.ingest, remote, datagram, now);
+                    self.take_rtcp(member.ingest, (remote, datagram), into, now);
                 }
             }
         }
@@ -102,31 +116,31 @@ impl Worker {
 
     /// Takes a datagram as if it had come by the socket `index`.
     #[cfg(feature = "testing")]
-    pub(crate) fn take_by_port(
+    pub(in crate::worker) fn take_by_port(
         &mut self,
         index: usize,
-        remote: SocketAddr,
-        datagram: &mut [u8],
+        (remote, datagram): (SocketAddr, &mut [u8]),
+        into: &mut Intake<'_>,
         now: Instant,
     ) {
-        if let Some(port) = self.ingests.ports.get(index) {
+        if let Some(port) = self.ports.get(index) {
             let (members, role) = (port.members.clone(), port.role);
-            self.take_of_port(&members, role, (remote, datagram), now);
+            self.take_of_port((&members, role), (remote, datagram), into, now);
         }
     }
 
-    pub(super) fn receive_fed(&mut self, now: Instant) -> bool {
+    pub(in crate::worker) fn receive_fed(&mut self, into: &mut Intake<'_>, now: Instant) -> bool {
         let mut more = false;
-        for n in 0..self.ingests.fed.len() {
-            let Some(slot) = self.ingests.fed.get(n).copied() else {
+        for n in 0..self.fed.len() {
+            let Some(slot) = self.fed.get(n).copied() else {
                 break;
             };
-            let feed = |worker: &Self| worker.ingests.slots.get(slot)?.feed.as_ref()?.pop();
-            let ingest = self.ingests.slots.get(slot);
+            let feed = |ingests: &Self| ingests.slots.get(slot)?.feed.as_ref()?.pop();
+            let ingest = self.slots.get(slot);
             if !ingest.is_some_and(|ingest| ingest.feed.as_ref().is_some_and(|feed| feed.begin())) {
                 continue;
             }
-            self.count_refused_by_feed(slot, now);
+            self.count_refused_by_feed(slot, into, now);
             let mut budget = DATAGRAMS_PER_TURN;
             while budget > 0
                 && let Some(fed) = feed(self)
@@ -137,8 +151,8 @@ impl Worker {
                         encoding,
                         mut bytes,
                     } => {
-                        self.take_ingested(slot, encoding, (None, &mut bytes), now);
-                        let ingest = self.ingests.slots.get(slot);
+                        self.take(slot, encoding, (None, &mut bytes), into, now);
+                        let ingest = self.slots.get(slot);
                         if let Some(feed) = ingest.and_then(|ingest| ingest.feed.as_ref()) {
                             feed.recycle(bytes);
                         }
@@ -147,10 +161,10 @@ impl Worker {
                         encoding,
                         ntp,
                         timestamp,
-                    } => self.take_ingest_report(slot, encoding, ntp, timestamp, now),
+                    } => self.take_report((slot, encoding), (ntp, timestamp), into, now),
                 }
             }
-            let ingest = self.ingests.slots.get(slot);
+            let ingest = self.slots.get(slot);
             if budget == 0
                 && let Some(feed) = ingest.and_then(|ingest| ingest.feed.as_ref())
             {
@@ -162,38 +176,39 @@ impl Worker {
     }
 
     /// Counts what the feed of an ingest did not take. Whoever feeds it knows, and says so.
-    fn count_refused_by_feed(&mut self, slot: usize, now: Instant) {
-        let ingest = self.ingests.slots.get(slot);
+    fn count_refused_by_feed(&self, slot: usize, into: &mut Intake<'_>, now: Instant) {
+        let ingest = self.slots.get(slot);
         let Some((ingest, feed)) = ingest.and_then(|it| Some((it, it.feed.as_ref()?))) else {
             return;
         };
         for (why, count) in feed.take_refused() {
             if count > 0 && ingest.enabled {
                 ingest.status.refuse(why, count, now);
-                self.counters.ingest_refused(why, count);
+                into.counters.ingest_refused(why, count);
             }
         }
     }
 
     /// Takes a packet or message of an ingest, and who sent it, if that is known.
-    pub(crate) fn take_ingested(
+    pub(in crate::worker) fn take(
         &mut self,
         slot: usize,
         encoding: u8,
         (from, datagram): (Option<SocketAddr>, &mut [u8]),
+        into: &mut Intake<'_>,
         now: Instant,
     ) {
-        let Some(ingest) = self.ingests.slots.get_mut(slot) else {
+        let Some(ingest) = self.slots.get_mut(slot) else {
             return;
         };
         if !ingest.enabled {
             ingest.status.ignore(now);
-            self.counters.ingest_ignored();
+            into.counters.ingest_ignored();
             return;
         }
         let key = ingest.source;
         let len = datagram.len();
-        let taken = self.graph.take_in(key, |source| {
+        let taken = into.graph.take_in(key, |source| {
             guarded(|| match ingest.media {
                 _ if len > MAX_PACKET => Err(Refused::TooLong),
                 IngestMedia::Rtp(_) => ingest.take_rtp(source, encoding, datagram, now),
@@ -208,40 +223,41 @@ impl Worker {
         match taken.unwrap_or(Err(Refused::Malformed)) {
             Ok(()) => {
                 ingest.status.accepted(len, now);
-                self.counters.ingested(len);
+                into.counters.ingested(len);
             }
             Err(why) => {
                 // Simulcast has a port for each encoding, or one for all.
                 let own = ingest.ports.get(usize::from(encoding));
                 let own = own.filter(|port| ingest.rtcp != Some(**port));
                 let port = own.or(ingest.ports.first()).copied();
-                self.refuse_ingested(slot, (from, port), why, now);
+                self.refuse((slot, port), from, why, into.counters, now);
             }
         }
         if has_news {
-            self.ingests.changed();
+            self.changed();
         }
     }
 
     /// Counts what an ingest does not take, and says so once. It came from an address and by a port, if these
     /// are known.
     #[cold]
-    fn refuse_ingested(
+    fn refuse(
         &mut self,
-        slot: usize,
-        (from, port): (Option<SocketAddr>, Option<usize>),
+        (slot, port): (usize, Option<usize>),
+        from: Option<SocketAddr>,
         why: Refused,
+        counters: &mut Counters,
         now: Instant,
     ) {
-        self.counters.ingest_refused(why, 1);
-        let Some(ingest) = self.ingests.slots.get_mut(slot) else {
+        counters.ingest_refused(why, 1);
+        let Some(ingest) = self.slots.get_mut(slot) else {
             return;
         };
         ingest.status.refuse(why, 1, now);
         if ingest.refusals.begin(why, now) {
-            let port = port.and_then(|port| self.ingests.ports.get(port));
+            let port = port.and_then(|port| self.ports.get(port));
             tracing::warn!(
-                worker = self.others.index(),
+                worker = self.worker,
                 port = port.map(|port| port.socket.port()),
                 from = from.map(tracing::field::display),
                 reason = why.name(),
@@ -252,14 +268,14 @@ impl Worker {
     }
 
     /// Takes a datagram of an ingest's RTCP port: whoever sends it is who to answer.
-    pub(crate) fn take_ingest_rtcp(
+    pub(in crate::worker) fn take_rtcp(
         &mut self,
         slot: usize,
-        remote: SocketAddr,
-        datagram: &[u8],
+        (remote, datagram): (SocketAddr, &[u8]),
+        into: &mut Intake<'_>,
         now: Instant,
     ) {
-        let Some(ingest) = self.ingests.slots.get_mut(slot) else {
+        let Some(ingest) = self.slots.get_mut(slot) else {
             return;
         };
         if !ingest.enabled {
@@ -268,38 +284,43 @@ impl Worker {
         // RTP is as good as RTCP to learn the address by.
         if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
             let port = ingest.rtcp;
-            self.refuse_ingested(slot, (Some(remote), port), Refused::Malformed, now);
+            self.refuse(
+                (slot, port),
+                Some(remote),
+                Refused::Malformed,
+                into.counters,
+                now,
+            );
             return;
         }
         ingest.upstream.latch(Remote::Address(remote));
         ingest.status.latch();
-        self.ingests.changed();
+        self.changed();
         for packet in Compound::new(datagram) {
             let Ok(Rtcp::SenderReport(report)) = packet else {
                 continue;
             };
-            let ingest = self.ingests.slots.get(slot);
+            let ingest = self.slots.get(slot);
             let of = ingest.and_then(|ingest| {
-                let of = |e: &super::ingest::Encoding| e.continuity.ssrc() == Some(report.ssrc);
+                let of = |e: &super::Encoding| e.continuity.ssrc() == Some(report.ssrc);
                 ingest.encodings.iter().position(of)
             });
             if let Some(encoding) = of {
                 let (ntp, rtp) = (report.info.ntp, report.info.rtp);
-                self.take_ingest_report(slot, encoding as u8, ntp, rtp, now);
+                self.take_report((slot, encoding as u8), (ntp, rtp), into, now);
             }
         }
     }
 
     /// What a sender report says sets the source's clock.
-    fn take_ingest_report(
-        &mut self,
-        slot: usize,
-        encoding: u8,
-        ntp: u64,
-        timestamp: u32,
+    fn take_report(
+        &self,
+        (slot, encoding): (usize, u8),
+        (ntp, timestamp): (u64, u32),
+        into: &mut Intake<'_>,
         now: Instant,
     ) {
-        let Some(ingest) = self.ingests.slots.get(slot) else {
+        let Some(ingest) = self.slots.get(slot) else {
             return;
         };
         let Some(stream) = ingest.encodings.get(usize::from(encoding)) else {
@@ -310,8 +331,8 @@ impl Worker {
             timestamp: stream.continuity.timestamp(timestamp),
             at: now,
         };
-        self.graph
-            .set_clock(ingest.source, encoding, clock, &self.others);
+        into.graph
+            .set_clock(ingest.source, encoding, clock, into.others);
     }
 }
 
