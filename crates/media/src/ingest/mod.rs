@@ -1,7 +1,7 @@
 //! Ingests: sources whose packets come without a PeerConnection, from UDP sockets or from the control plane.
 //!
 //! What is public is asked for through [`crate::MediaPlane`]. The rest is state without sockets and
-//! clocks, which `worker/ingest` drives.
+//! clocks, which `worker/ingests` drives.
 
 mod continuity;
 mod feed;

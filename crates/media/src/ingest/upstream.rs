@@ -21,9 +21,9 @@ pub(crate) enum Remote {
     Feed,
 }
 
-/// What a datagram has.
+/// RTCP for a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Feedback {
     /// Its length.
     pub(crate) len: usize,
     /// Where it goes.
@@ -99,7 +99,7 @@ impl Upstream {
     }
 
     /// Writes what is due.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Told> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Feedback> {
         let to = self.remote?;
         let mut writer = CompoundWriter::new(out);
         let own = self.own;
@@ -138,7 +138,7 @@ impl Upstream {
             writer.push(&remb).ok()?;
         }
         let len = writer.len();
-        (len > 0).then_some(Told { len, to, keyframes })
+        (len > 0).then_some(Feedback { len, to, keyframes })
     }
 }
 

@@ -7,13 +7,14 @@ use portunus_sdp::negotiated::{Kind, Negotiated};
 use smallvec::SmallVec;
 
 use super::Worker;
-use super::polling::guarded;
+use super::ends::guarded;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Sink, SourceFormat, SourceKey};
 use crate::plane::PeerId;
 use crate::{CloseReason, DataMessage, DataPayload, SourceRef, TrackRef};
 
 impl Worker {
+    /// Carries out what is asked for.
     pub(crate) fn take_commands(&mut self, now: Instant) {
         let Some(inbox) = self.others.own_inbox().cloned() else {
             return;
@@ -42,21 +43,13 @@ impl Worker {
                     self.peers.restart_ice(slot, ice, now);
                 }
             }
-            Command::AddCandidate { peer, candidate } => {
-                let Some(slot) = self.peers.slot(peer) else {
-                    return;
-                };
-                if let Some(peer) = self.peers.get_mut(slot)
-                    && let Err(error) = peer
-                        .connection
-                        .transport
-                        .add_remote_candidate(&candidate, now)
-                {
+            Command::AddCandidate { peer, candidate } => self.peers.change(peer, |peer| {
+                let transport = &mut peer.connection.transport;
+                if let Err(error) = transport.add_remote_candidate(&candidate, now) {
                     peer.refused += 1;
                     tracing::debug!(%error, candidate, "candidate refused");
                 }
-                self.peers.touch(slot);
-            }
+            }),
             Command::ClosePeer { peer } => self.close_peer(peer, now),
             Command::Subscribe { from, worker } => {
                 let to = (&mut self.others, &mut self.counters);
@@ -91,21 +84,10 @@ impl Worker {
                 None => self.outlets.set(route, options, &mut self.graph),
             },
             Command::RemoveRoute { route } => self.remove_route(route, now),
-            Command::SetBitrate { peer, bitrate } => {
-                let Some(slot) = self.peers.slot(peer) else {
-                    return;
-                };
-                if let Some(peer) = self.peers.get_mut(slot) {
-                    peer.connection.set_bitrate(bitrate, now);
-                }
-                self.peers.touch(slot);
-            }
-            Command::SetOpaque { peer } => {
-                let slot = self.peers.slot(peer);
-                if let Some(peer) = slot.and_then(|slot| self.peers.get_mut(slot)) {
-                    peer.is_opaque = true;
-                }
-            }
+            Command::SetBitrate { peer, bitrate } => self.peers.change(peer, |peer| {
+                peer.connection.set_bitrate(bitrate, now);
+            }),
+            Command::SetOpaque { peer } => self.peers.change(peer, |peer| peer.is_opaque = true),
             Command::RequestKeyframe { peer } => {
                 let Some(peer) = self.peers.slot(peer).and_then(|slot| self.peers.get(slot)) else {
                     return;

@@ -16,7 +16,7 @@ use crate::plane::RouteId;
 
 use intervals::Intervals;
 pub(super) use limits::MANY;
-pub(super) use route::Route;
+pub(super) use route::{Route, RouteState};
 pub(super) use turn::Ready;
 
 /// The sources and routes of a worker. What holds:

@@ -3,11 +3,10 @@
 //! those who are there.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portunus_rtc::Path;
 
-use super::Worker;
 use crate::plane::PeerId;
 
 /// What a turn spends on handshakes before it leaves them for the next one.
@@ -36,37 +35,49 @@ impl Default for Handshakes {
     }
 }
 
+/// A datagram that waits.
 #[derive(Debug)]
-struct Waiting {
-    peer: PeerId,
-    path: Path,
-    datagram: Vec<u8>,
+pub(super) struct Waiting {
+    pub(super) peer: PeerId,
+    pub(super) path: Path,
+    pub(super) datagram: Vec<u8>,
 }
 
 impl Handshakes {
+    /// This turn spent so much time on one.
+    pub(super) fn spend(&mut self, time: Duration) {
+        self.spent += time;
+    }
+
     /// Whether some wait for the next turn.
     pub(super) fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
+    /// Takes as much time as they take: what the clock says of it differs from run to run.
+    #[cfg(feature = "testing")]
+    pub(super) fn take_time(&mut self) {
+        self.per_turn = Duration::MAX;
+    }
+
     /// A turn begins.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.spent = Duration::ZERO;
     }
 
     /// The one that waited longest, if this turn has time for it.
-    fn next(&mut self) -> Option<Waiting> {
+    pub(super) fn next(&mut self) -> Option<Waiting> {
         let has_time = self.spent < self.per_turn;
         has_time.then(|| self.waiting.pop_front())?
     }
 
     /// Whether one that comes now has to wait: the turn's time is spent, or others came before.
-    fn has_to_wait(&self) -> bool {
+    pub(super) fn has_to_wait(&self) -> bool {
         self.are_waiting() || self.spent >= self.per_turn
     }
 
     /// Lets one wait; says whether there was room.
-    fn put_off(&mut self, next: Waiting) -> bool {
+    pub(super) fn put_off(&mut self, next: Waiting) -> bool {
         let has_room = self.waiting.len() < WAITING && next.datagram.len() <= LONGEST;
         if has_room {
             self.waiting.push_back(next);
@@ -79,54 +90,6 @@ impl Handshakes {
 /// 6.2.1): not application data.
 pub(super) fn is_handshake(datagram: &[u8]) -> bool {
     matches!(datagram.first(), Some(20..=22))
-}
-
-impl Worker {
-    /// Handshakes take as long as they take: what the clock says of it differs from run to run.
-    #[cfg(feature = "testing")]
-    pub(crate) fn take_time_for_handshakes(&mut self) {
-        self.handshakes.per_turn = Duration::MAX;
-    }
-
-    /// Begins a turn: takes what waited longest.
-    pub(crate) fn take_handshakes(&mut self, now: Instant) {
-        self.handshakes.begin();
-        while let Some(mut next) = self.handshakes.next() {
-            if let Some(slot) = self.peers.slot(next.peer) {
-                self.handshake(now, slot, next.path, &mut next.datagram);
-            }
-        }
-    }
-
-    /// Takes a datagram of a handshake, or lets it wait.
-    pub(super) fn take_handshake(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        path: Path,
-        datagram: &mut [u8],
-    ) {
-        if !self.handshakes.has_to_wait() {
-            return self.handshake(now, slot, path, datagram);
-        }
-        let Some(peer) = self.peers.get(slot).map(|peer| peer.id) else {
-            return;
-        };
-        let waiting = Waiting {
-            peer,
-            path,
-            datagram: datagram.to_vec(),
-        };
-        if !self.handshakes.put_off(waiting) {
-            self.counters.handshake_dropped();
-        }
-    }
-
-    fn handshake(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) {
-        let began = Instant::now();
-        self.give_datagram(now, slot, path, datagram);
-        self.handshakes.spent += began.elapsed();
-    }
 }
 
 #[cfg(test)]

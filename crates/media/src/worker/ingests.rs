@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::graph::Graph;
 use super::others::OtherWorkers;
-use super::peers::{IngestEars, Peers};
+use super::peers::{IngestLevels, Peers};
 use crate::command::NewIngest;
 use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
@@ -27,7 +27,7 @@ use crate::ingest::{
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
 
-use feedback::Telling;
+use feedback::FeedbackDue;
 pub(super) use receive::Intake;
 
 /// The poll's tokens from here on are those of ingest sockets.
@@ -48,7 +48,7 @@ pub(super) struct Ingests {
     ready: VecDeque<usize>,
     /// Slots of the ingests that are fed by the control plane.
     fed: Vec<usize>,
-    telling: Telling,
+    feedback_due: FeedbackDue,
     /// How many there are, and are to be, for whoever chooses a worker.
     count: Arc<AtomicUsize>,
 }
@@ -111,10 +111,10 @@ struct Ingest {
     extensions: ExtensionMap,
     encodings: [Encoding; ENCODINGS],
     upstream: Upstream,
-    /// There may be something new to tell.
+    /// There may be new feedback.
     upstream_changed: bool,
     /// Listens to what it brings, if anybody wants to know who talks.
-    ears: Option<Box<IngestEars>>,
+    levels: Option<Box<IngestLevels>>,
     feed: Option<PacketReceiver>,
     ports: SmallVec<[usize; 4]>,
     /// The port that reports go out by.
@@ -143,7 +143,7 @@ impl Ingests {
             ports: Slab::new(),
             ready: VecDeque::new(),
             fed: Vec::new(),
-            telling: Telling::default(),
+            feedback_due: FeedbackDue::default(),
             count,
         }
     }
@@ -176,11 +176,11 @@ impl Ingests {
             return;
         };
         let Some(listening) = listening else {
-            ingest.ears = None;
+            ingest.levels = None;
             return;
         };
-        let ears = || Box::new(IngestEars::new(id, listening.tell.clone()));
-        ingest.ears.get_or_insert_with(ears).listen(listening);
+        let levels = || Box::new(IngestLevels::new(id, listening.tell.clone()));
+        ingest.levels.get_or_insert_with(levels).listen(listening);
     }
 
     /// An ingest comes, and the source that it is.
@@ -254,7 +254,7 @@ impl Ingests {
             encodings: [stream(), stream(), stream()],
             upstream: Upstream::new(Ssrc(rand::random())),
             upstream_changed: false,
-            ears: None,
+            levels: None,
             feed: None,
             ports: SmallVec::new(),
             rtcp: None,

@@ -3,9 +3,12 @@
 //! A turn takes the commands and packets that are there, relays them, does what is due, and flushes
 //! once. Nothing in it blocks, locks or waits but the poll between two of them.
 
-mod arrivals;
+#[cfg(feature = "testing")]
+mod by_hand;
 mod commands;
 mod counters;
+mod datagrams;
+mod ends;
 mod graph;
 mod handshakes;
 mod ingests;
@@ -24,7 +27,6 @@ mod tests;
 mod upstream;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
@@ -37,7 +39,7 @@ use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
 use crate::PeerEvent;
-use crate::plane::{Inbox, PeerId};
+use crate::plane::Inbox;
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
 
@@ -84,15 +86,25 @@ pub(crate) struct WorkerParts {
     pub(crate) ingest_count: Arc<AtomicUsize>,
 }
 
-/// One media worker.
+/// One media worker: parts that own their state, and the loop that has them work together. A part is given the others that it
+/// needs. What takes most of them is the worker's: what a command, a datagram or a peer's event leads to, and what ends with
+/// what.
 pub(crate) struct Worker {
+    /// Who is there.
     peers: Peers,
+    /// What is relayed from whom to whom.
     graph: Graph,
+    /// Sources without a peer.
     ingests: Ingests,
+    /// Where packets end that are not for a peer.
     outlets: Outlets,
+    /// What of handshakes waits for the next turn.
     handshakes: Handshakes,
+    /// The way in and out.
     network: Network,
+    /// Where it sleeps.
     poller: Poller,
+    /// What the control plane is told.
     outbox: Outbox,
     others: OtherWorkers,
     counters: Counters,
@@ -159,36 +171,31 @@ impl Worker {
     /// One turn; says whether more is waiting already.
     fn turn(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
         let now = Instant::now();
+        // What is asked for, and what comes.
         let passed = self.count_passed();
         self.take_commands(now);
-        let more_passed = self.take_passed(&passed, now);
+        let mut more = self.take_passed(&passed, now);
         self.take_handshakes(now);
-        let more_received = self.receive(batch)? || self.handshakes.are_waiting();
-        let more_by_tcp = self.receive_pipes(now);
-        let more_ingested = self.receive_ingests(batch, now);
-        let more_told = self.outlets.receive(batch, &mut self.graph, now);
+        more |= self.receive(batch)? || self.handshakes.are_waiting();
+        more |= self.receive_pipes(now);
+        more |= self.receive_ingests(batch, now);
+        more |= self.outlets.receive(batch, &mut self.graph, now);
         self.ask_for_keyframes(now);
-        let holds = self.relay_fresh(Instant::now());
+        // What goes on to others.
+        more |= self.relay_fresh(Instant::now());
+        // What is due, and what peers have to say.
         self.run_timers(now);
         self.poll_touched(now);
-        self.ingests.tell(now);
+        self.ingests.send_feedback(now);
         self.outlets.report(&self.graph, now);
-        // What polling set free (keyframe requests, packets sent again) leaves with the rest.
+        // All of it leaves.
         self.network.flush();
         self.outlets.flush();
-        let broken = self.flush_pipes(now);
+        more |= self.flush_pipes(now);
         self.others.wake();
         self.outbox.flush();
-        let sending = self.outlets.counted(self.network.counters());
-        self.counters.events_dropped(self.outbox.dropped());
-        self.counters.publish(sending);
-        if let Some(counted) = self.network.pipes.counted() {
-            self.counters.publish_tcp(counted);
-            self.network.pipes.report(self.others.index(), now);
-        }
-        self.counters.report(self.others.index(), sending, now);
-        let more = more_passed || more_received || more_by_tcp || more_ingested || more_told;
-        Ok(more || holds || broken)
+        self.publish_counters(now);
+        Ok(more)
     }
 
     /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
@@ -255,107 +262,32 @@ impl Worker {
         }
     }
 
+    /// Lets others read what was counted.
+    fn publish_counters(&mut self, now: Instant) {
+        let worker = self.others.index();
+        let sending = self.outlets.counted(self.network.counters());
+        self.counters.events_dropped(self.outbox.dropped());
+        self.counters.publish(sending);
+        if let Some(counted) = self.network.pipes.counted() {
+            self.counters.publish_tcp(counted);
+            self.network.pipes.report(worker, now);
+        }
+        self.counters.report(worker, sending, now);
+    }
+
     /// How long there is nothing to do.
     fn idle(&self) -> Duration {
         let now = Instant::now();
-        let timers = self.peers.timeout();
-        let timers = timers.map(|at| at.saturating_duration_since(now));
-        let retry = self.outbox.retry();
-        let ingests = self.ingests.timeout();
-        let ingests = ingests.map(|at| at.saturating_duration_since(now));
-        let reports = self.outlets.timeout();
-        let reports = reports.map(|at| at.saturating_duration_since(now));
-        let keyframes = self.graph.timeout();
-        let keyframes = keyframes.map(|at| at.saturating_duration_since(now));
-        let pipes = self.network.pipes.timeout();
-        let pipes = pipes.map(|at| at.saturating_duration_since(now));
-        [timers, retry, ingests, reports, keyframes, pipes]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(LONGEST_WAIT)
-            .min(LONGEST_WAIT)
-    }
-}
-
-/// A worker without a network, turned by hand.
-#[cfg(feature = "testing")]
-impl Worker {
-    /// Keeps datagrams for [`Worker::take_kept`] instead of sending them.
-    pub(crate) fn keep_datagrams(&mut self) {
-        self.network.keep();
-    }
-
-    /// Drops datagrams instead of sending them.
-    pub(crate) fn drop_datagrams(&mut self) {
-        self.network.drop();
-    }
-
-    /// What was kept since the last call.
-    pub(crate) fn take_kept(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
-        self.network.take_kept()
-    }
-
-    /// Takes a datagram of an ingest.
-    pub(crate) fn take_ingested(
-        &mut self,
-        slot: usize,
-        encoding: u8,
-        datagram: &mut [u8],
-        now: Instant,
-    ) {
-        let (ingests, mut into) = self.intake();
-        ingests.take(slot, encoding, (None, datagram), &mut into, now);
-    }
-
-    /// Takes a datagram of an ingest's RTCP port.
-    pub(crate) fn take_ingest_rtcp(
-        &mut self,
-        slot: usize,
-        (remote, datagram): (SocketAddr, &[u8]),
-        now: Instant,
-    ) {
-        let (ingests, mut into) = self.intake();
-        ingests.take_rtcp(slot, (remote, datagram), &mut into, now);
-    }
-
-    /// Takes a datagram as if it had come by the socket `index` of ingests.
-    pub(crate) fn take_by_port(
-        &mut self,
-        index: usize,
-        (remote, datagram): (SocketAddr, &mut [u8]),
-        now: Instant,
-    ) {
-        let (ingests, mut into) = self.intake();
-        ingests.take_by_port(index, (remote, datagram), &mut into, now);
-    }
-
-    /// Takes what feeds have.
-    #[cfg(test)]
-    pub(crate) fn receive_fed(&mut self, now: Instant) {
-        let (ingests, mut into) = self.intake();
-        ingests.receive_fed(&mut into, now);
-    }
-
-    /// Ends a turn.
-    pub(crate) fn flush(&mut self) {
-        self.network.flush();
-    }
-
-    /// Whose datagrams come from an address.
-    #[cfg(test)]
-    pub(crate) fn owner(&self, address: SocketAddr) -> Option<PeerId> {
-        self.peers.owner(address)
-    }
-
-    /// Packets that wait in the pacer of a peer.
-    pub(crate) fn waiting(&self, peer: PeerId) -> Option<usize> {
-        let pacer = self.peers.get(self.peers.slot(peer)?)?.pacer.as_ref()?;
-        Some(pacer.len())
-    }
-
-    /// Datagrams that have left so far.
-    pub(crate) fn sent(&self) -> u64 {
-        self.network.counters().datagrams
+        let due = [
+            self.peers.timeout(),
+            self.graph.timeout(),
+            self.ingests.timeout(),
+            self.outlets.timeout(),
+            self.network.pipes.timeout(),
+        ];
+        let due = due.into_iter().flatten().min();
+        let due = due.map(|at| at.saturating_duration_since(now));
+        let all = [due, self.outbox.retry(), Some(LONGEST_WAIT)];
+        all.into_iter().flatten().min().unwrap_or(LONGEST_WAIT)
     }
 }

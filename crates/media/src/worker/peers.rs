@@ -23,7 +23,7 @@ use crate::plane::PeerId;
 
 use addresses::Addresses;
 pub(super) use peer::{Peer, Track};
-pub(super) use talk::IngestEars;
+pub(super) use talk::IngestLevels;
 use timers::Timers;
 
 /// What all peers of a worker are set up with.
@@ -177,6 +177,14 @@ impl Peers {
             let _ = peer.connection.transport.close_data(label, now);
         }
         self.touch(slot);
+    }
+
+    /// Changes a peer, if it is there; it may have something to transmit then.
+    pub(super) fn change(&mut self, peer: PeerId, change: impl FnOnce(&mut Peer)) {
+        if let Some((slot, peer)) = self.find_mut(peer) {
+            change(peer);
+            self.touch(slot);
+        }
     }
 
     /// Asks something of the peer that sends a track, of which it is given the index.

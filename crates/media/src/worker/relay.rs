@@ -1,7 +1,7 @@
 //! The fan-out: from the packets of a source to the datagrams of its sinks.
 
 mod ahead;
-mod behind;
+mod catch_up;
 mod messages;
 mod paced;
 mod repair;
@@ -14,15 +14,14 @@ use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
 use smallvec::SmallVec;
 
-pub(super) use behind::{Behind, Progress};
+pub(super) use catch_up::CatchUp;
 pub(super) use paced::Pacing;
 
 use super::counters::Counters;
-use super::graph::{Graph, Route};
+use super::graph::{Graph, Route, RouteState};
 use super::network::{Network, Way};
 use super::outbox::Outbox;
 use super::peers::{Peer, Peers};
-
 use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
 use crate::{Event, Layer, LayerReason};
 
@@ -119,11 +118,11 @@ impl Relaying<'_> {
         };
         let peer = route.sink.and_then(|(peer, _)| self.peers.get(peer));
         let is_connected = peer.is_some_and(|peer| peer.connection.transport.is_connected());
-        if route.progress != Progress::New || !route.options.enabled || !is_connected {
+        if route.state != RouteState::New || !route.options.enabled || !is_connected {
             return;
         }
         if let Some(messages) = source.format.messages {
-            route.progress = Progress::Live;
+            route.state = RouteState::Live;
             let last: SmallVec<[Arc<Packet>; 1]> = source.cached().iter().cloned().collect();
             self.send_messages(slot, messages, &last, now);
             return;
@@ -157,13 +156,13 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Relays what the route selects, unless it is behind; says whether the peer has something to wait for now: its next
+    /// Relays what the route selects, unless it catches up; says whether the peer has something to wait for now: its next
     /// report, or the time of a packet.
     fn send_all(&mut self, mut packets: &[Arc<Packet>]) -> bool {
         let way = self.way();
         let mut burst = Burst::default();
         let mut waits = false;
-        if self.route.progress != Progress::Live {
+        if self.route.state != RouteState::Live {
             (packets, waits) = self.keep_back(packets, way.as_ref(), &mut burst);
         }
         self.send_each(packets, way.as_ref(), &mut burst);

@@ -14,7 +14,7 @@ use portunus_rtp::{ExtensionKind, Header, Mid, SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
 use super::Worker;
-use super::relay::Progress;
+use super::graph::RouteState;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
 use crate::ingest::Refused;
@@ -235,14 +235,14 @@ fn after_a_hold_a_line_goes_on_without_a_gap_as_a_new_one_begins() {
     viewer.negotiate(held(true));
     assert_eq!(viewer.relay(5).0.out, SeqNo(1_001));
     let (route, is) = viewer.bare.worker.graph.routes_mut().next().unwrap();
-    is.progress = Progress::Live;
+    is.state = RouteState::Live;
     viewer.negotiate(held(true));
-    let progress = |viewer: &Viewer| viewer.bare.worker.graph.route(route).unwrap().progress;
-    assert_eq!(progress(&viewer), Progress::Live);
+    let state = |viewer: &Viewer| viewer.bare.worker.graph.route(route).unwrap().state;
+    assert_eq!(state(&viewer), RouteState::Live);
     viewer.negotiate(held(false));
     viewer.negotiate(held(true));
     assert_eq!(viewer.relay(50_000).0.out, SeqNo(1_002));
-    assert_eq!(progress(&viewer), Progress::New);
+    assert_eq!(state(&viewer), RouteState::New);
 }
 
 #[test]

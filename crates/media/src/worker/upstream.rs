@@ -2,10 +2,13 @@
 
 use std::time::Instant;
 
+use portunus_rtc::Connection;
+
 use super::Worker;
-use crate::SourceRef;
+use super::ends::guarded;
 use crate::command::Command;
 use crate::graph::SourceKey;
+use crate::{CloseReason, SourceRef, TrackRef};
 
 impl Worker {
     /// Asks for the keyframes that are needed.
@@ -25,10 +28,18 @@ impl Worker {
                     }
                 }
                 SourceRef::Ingest(ingest) => self.ingests.want_keyframe(ingest, encoding),
-                SourceRef::Track(track) => self.peers.ask(track, |peer, media| {
-                    peer.request_keyframe(media, encoding, now);
-                }),
+                SourceRef::Track(track) => self.ask_publisher(track, encoding, now),
             }
+        }
+    }
+
+    fn ask_publisher(&mut self, track: TrackRef, encoding: u8, now: Instant) {
+        let ask = |peer: &mut Connection, media| peer.request_keyframe(media, encoding, now);
+        let asked = guarded(|| self.peers.ask(track, ask));
+        if asked.is_none()
+            && let Some(slot) = self.peers.slot(track.peer)
+        {
+            self.end_peer(slot, CloseReason::Internal, now);
         }
     }
 

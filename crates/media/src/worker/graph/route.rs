@@ -6,7 +6,6 @@ use portunus_rtc::bandwidth::Decision;
 
 use crate::graph::{Selector, SourceKey};
 use crate::plane::RouteId;
-use crate::worker::relay::Progress;
 use crate::{RouteOptions, SourceRef, TrackRef};
 
 /// A route; it lives on its sink's worker. What each packet needs stands first and begins with a cache line.
@@ -15,8 +14,8 @@ pub(in crate::worker) struct Route {
     /// Slot of the peer and index of its m-line, once both are there.
     pub(in crate::worker) sink: Option<(usize, usize)>,
     pub(in crate::worker) id: RouteId,
-    /// Whether it relays already.
-    pub(in crate::worker) progress: Progress,
+    /// How far it is.
+    pub(in crate::worker) state: RouteState,
     /// The numbering that the sink's sender reports stand for.
     pub(in crate::worker) clock_of: Option<(u8, u32)>,
     pub(in crate::worker) selector: Selector,
@@ -31,6 +30,17 @@ pub(in crate::worker) struct Route {
     pub(in crate::worker) decision: Option<Decision>,
     pub(in crate::worker) from: SourceRef,
     pub(in crate::worker) to: TrackRef,
+}
+
+/// How far a route is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::worker) enum RouteState {
+    /// It has not relayed anything.
+    New,
+    /// Its place in what the source keeps is that of its peer's `CatchUp`.
+    CatchingUp,
+    /// It relays what comes.
+    Live,
 }
 
 impl Route {

@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::{Graph, MANY, Route};
+use super::{Graph, MANY, Route, RouteState};
 use crate::command::Command;
 use crate::graph::Selector;
 use crate::plane::{PeerId, RouteId};
 use crate::worker::others::OtherWorkers;
 use crate::worker::peers::Peers;
-use crate::worker::relay::Progress;
 use crate::{RouteOptions, SourceRef, TrackRef};
 
 impl Graph {
@@ -27,7 +26,7 @@ impl Graph {
             }
             if let Some(route) = self.routes.get_mut(*route) {
                 route.selector.restart();
-                route.progress = Progress::New;
+                route.state = RouteState::New;
             }
         }
     }
@@ -64,7 +63,7 @@ impl Graph {
             sink: None,
             clock_of: None,
             spared: None,
-            progress: Progress::New,
+            state: RouteState::New,
         });
         self.by_route.insert(id, slot);
         if let Some(of) = self.sources.get_mut(source.0) {
@@ -112,7 +111,7 @@ impl Graph {
             let fed = sink.route.and_then(|other| self.routes.get(other));
             if fed.is_none_or(|other| other.id <= id || other.to != to) {
                 follows = sink.route.replace(slot) != Some(slot) && sink.numbering.has_begun();
-                if follows && route.progress != Progress::New {
+                if follows && route.state != RouteState::New {
                     sink.numbering.forget(route.source);
                 }
             }
@@ -121,7 +120,7 @@ impl Graph {
             route.sink = index.map(|index| (of, index));
             if follows {
                 route.selector.await_keyframe();
-                route.progress = Progress::New;
+                route.state = RouteState::New;
             }
         }
     }
@@ -149,7 +148,7 @@ impl Graph {
         }
         if opened {
             route.selector.restart();
-            route.progress = Progress::New;
+            route.state = RouteState::New;
             let (source, sink) = (route.source, route.sink);
             let sink = sink.and_then(|(peer, index)| {
                 let peer = peers.get_mut(peer)?;

@@ -1,36 +1,36 @@
-//! From the viewers back to the source of an ingest: keyframe requests and bitrates.
+//! RTCP to the senders of ingests: keyframe requests and bitrates.
 
 use std::time::Instant;
 
 use super::Ingests;
 use crate::ingest::{IngestId, Remote};
 
-/// When sources are to be told something.
+/// When there is feedback for senders.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) enum Telling {
+pub(super) enum FeedbackDue {
     /// That is to be found out.
     #[default]
-    Changed,
+    Unknown,
     /// Not before something changes.
-    Nothing,
+    Never,
     At(Instant),
 }
 
-/// Room for all that a source is told at a time.
+/// Room for the feedback that a sender gets at a time.
 const DATAGRAM: usize = 256;
 
 impl Ingests {
-    /// When there is something to tell a source.
+    /// When there is feedback for a sender.
     pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
-        match self.telling {
-            Telling::Changed | Telling::Nothing => None,
-            Telling::At(at) => Some(at),
+        match self.feedback_due {
+            FeedbackDue::Unknown | FeedbackDue::Never => None,
+            FeedbackDue::At(at) => Some(at),
         }
     }
 
-    /// A source may be to be told something new.
+    /// There may be new feedback for a sender.
     pub(super) fn changed(&mut self) {
-        self.telling = Telling::Changed;
+        self.feedback_due = FeedbackDue::Unknown;
     }
 
     /// Somebody needs a keyframe of an ingest.
@@ -41,12 +41,12 @@ impl Ingests {
         }
     }
 
-    /// Tells sources what is due.
-    pub(in crate::worker) fn tell(&mut self, now: Instant) {
-        match self.telling {
-            Telling::Nothing => return,
-            Telling::At(at) if at > now => return,
-            Telling::At(_) | Telling::Changed => {}
+    /// Sends the feedback that is due.
+    pub(in crate::worker) fn send_feedback(&mut self, now: Instant) {
+        match self.feedback_due {
+            FeedbackDue::Never => return,
+            FeedbackDue::At(at) if at > now => return,
+            FeedbackDue::At(_) | FeedbackDue::Unknown => {}
         }
         let mut next: Option<Instant> = None;
         for (_, ingest) in &mut self.slots {
@@ -58,23 +58,23 @@ impl Ingests {
                 continue;
             }
             let mut datagram = [0; DATAGRAM];
-            let Some(told) = ingest.upstream.poll_transmit(now, &mut datagram) else {
+            let Some(feedback) = ingest.upstream.poll_transmit(now, &mut datagram) else {
                 continue;
             };
-            for _ in 0..told.keyframes {
+            for _ in 0..feedback.keyframes {
                 ingest.status.asked_for_keyframe();
             }
-            let out = datagram.get(..told.len).unwrap_or_default();
+            let out = datagram.get(..feedback.len).unwrap_or_default();
             let port = ingest.rtcp.and_then(|port| self.ports.get(port));
-            match (told.to, port, &ingest.feed) {
+            match (feedback.to, port, &ingest.feed) {
                 (Remote::Address(to), Some(port), _) => {
                     if let Err(error) = port.socket.send(out, to) {
-                        tracing::debug!(%error, %to, "an ingest's source cannot be told");
+                        tracing::debug!(%error, %to, "feedback cannot be sent to an ingest's sender");
                     }
                 }
                 (Remote::Feed, _, Some(feed)) => {
                     if !feed.tell(out) {
-                        tracing::debug!("an ingest's source cannot be told");
+                        tracing::debug!("feedback cannot be sent to an ingest's sender");
                     }
                 }
                 (Remote::Address(_) | Remote::Feed, ..) => {}
@@ -83,7 +83,7 @@ impl Ingests {
                 next = Some(next.map_or(due, |next| next.min(due)));
             }
         }
-        self.telling = next.map_or(Telling::Nothing, Telling::At);
+        self.feedback_due = next.map_or(FeedbackDue::Never, FeedbackDue::At);
     }
 
     /// Some viewer of an ingest can take so much; says whether the ingest is here.

@@ -18,9 +18,9 @@ use crate::ingest::{
 };
 use crate::sys::ReceiveBatch;
 use crate::worker::counters::Counters;
+use crate::worker::ends::guarded;
 use crate::worker::graph::Graph;
 use crate::worker::others::OtherWorkers;
-use crate::worker::polling::guarded;
 
 /// Messages a recvmmsg call: the kernel may have joined up to 64 datagrams in each.
 const MESSAGES: usize = 8;
@@ -377,11 +377,11 @@ impl Ingest {
         {
             return Ok(());
         }
-        if let Some(ears) = &mut self.ears
+        if let Some(levels) = &mut self.levels
             && place.newest
             && let Some(level) = graph::level(&header, datagram, &self.extensions)
         {
-            ears.hear(level, now);
+            levels.take(level, now);
         }
         if !source.is_wanted() {
             return Ok(());

@@ -6,7 +6,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::SourceRef;
 use crate::graph::Packet;
-use crate::worker::arrivals::DATAGRAMS_PER_TURN;
+use crate::worker::datagrams::DATAGRAMS_PER_TURN;
 
 /// Packets on their way between two workers: as many as one takes in a turn, 80 ms of 1 Gbit/s.
 const RING: usize = DATAGRAMS_PER_TURN;

@@ -24,7 +24,7 @@ const ASKED: f64 = 1.1;
 /// The pacer leaves so much room above what flows.
 const ROOM: f64 = 1.25;
 /// Who has yet to get what sources have kept could use so many times what flows.
-const BEHIND: f64 = 3.0;
+const CATCHING_UP: f64 = 3.0;
 
 /// What is adapted for a viewer that agreed to tell what its link carries.
 pub(in crate::worker) struct Adaptation {
@@ -169,7 +169,11 @@ impl Peers {
         } = adaptation;
         allocator.update(&estimate, tracks, now);
         peer.connection.set_follows_bandwidth(allocator.follows());
-        let more = if peer.behind.is_some() { BEHIND } else { 1.0 };
+        let more = if peer.catch_up.is_some() {
+            CATCHING_UP
+        } else {
+            1.0
+        };
         let wanted = allocator.wanted().times(more);
         peer.connection.want_bandwidth(wanted, now);
         pace(peer, allocator.decisions(), &estimate, now);

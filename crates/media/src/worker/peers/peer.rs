@@ -9,10 +9,10 @@ use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
-use super::talk::Ears;
+use super::talk::AudioLevels;
 use crate::graph::{ENCODINGS, Inspector, Sink, SourceKey};
 use crate::plane::PeerId;
-use crate::worker::relay::{Behind, Pacing};
+use crate::worker::relay::{CatchUp, Pacing};
 use crate::worker::tcp::PipeKey;
 use crate::{DtlsState, IceState};
 
@@ -43,7 +43,7 @@ pub(in crate::worker) struct Peer {
     /// The deadline that the timers have for it.
     pub(super) timer: Option<Instant>,
     /// What it has yet to get of what sources keep for new sinks.
-    pub(in crate::worker) behind: Option<Box<Behind>>,
+    pub(in crate::worker) catch_up: Option<Box<CatchUp>>,
     /// Layers are chosen by what the link carries.
     pub(in crate::worker) adaptation: Option<Box<Adaptation>>,
     pub(in crate::worker) ice: IceState,
@@ -61,14 +61,14 @@ pub(in crate::worker) struct Track {
     pub(in crate::worker) source: Option<SourceKey>,
     pub(in crate::worker) inspectors: [Inspector; ENCODINGS],
     /// Listens to what the peer sends.
-    pub(in crate::worker) ears: Ears,
+    pub(in crate::worker) levels: AudioLevels,
 }
 
 impl Track {
     /// Fetches what listens to an encoding, ahead.
     #[inline]
     pub(in crate::worker) fn fetch_inspector(&self, encoding: u8) {
-        fetch(&self.ears);
+        fetch(&self.levels);
         if let Some(inspector) = self.inspectors.get(usize::from(encoding)) {
             fetch(inspector);
         }
@@ -93,7 +93,7 @@ impl Peer {
             touched: false,
             is_recorded: false,
             pacer: None,
-            behind: None,
+            catch_up: None,
             adaptation: None,
             ice: IceState::Gathering,
             dtls: None,

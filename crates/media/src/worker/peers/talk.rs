@@ -13,33 +13,39 @@ use crate::{Event, TrackRef};
 
 /// What there is to tell of a packet's level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::worker) enum Heard {
+pub(in crate::worker) enum VoiceActivity {
     Talk(TalkChange),
     Speech(SpeechActivity),
 }
 
 /// Listens to one source of audio.
 #[derive(Default)]
-pub(in crate::worker) struct Ears {
+pub(in crate::worker) struct AudioLevels {
     /// Listens if anybody wants to know who talks.
     talk: Option<Box<TalkDetector>>,
     /// Listens if anybody wants to know how much is spoken.
     speech: Option<Box<SpeechMeter>>,
 }
 
-impl Ears {
+impl AudioLevels {
     /// Whether anybody wants to know how loud the packets are.
-    pub(in crate::worker) fn are_open(&self) -> bool {
+    pub(in crate::worker) fn are_wanted(&self) -> bool {
         self.talk.is_some() || self.speech.is_some()
     }
 
     /// Takes a packet's level, in -dBov.
-    pub(in crate::worker) fn hear(&mut self, level: u8, now: Instant) -> SmallVec<[Heard; 2]> {
+    pub(in crate::worker) fn take(
+        &mut self,
+        level: u8,
+        now: Instant,
+    ) -> SmallVec<[VoiceActivity; 2]> {
         let talk = self.talk.as_mut().and_then(|talk| talk.hear(level));
         let speech = self.speech.as_mut();
         let speech = speech.and_then(|speech| speech.hear(level, now));
-        let talk = talk.map(Heard::Talk);
-        talk.into_iter().chain(speech.map(Heard::Speech)).collect()
+        let talk = talk.map(VoiceActivity::Talk);
+        talk.into_iter()
+            .chain(speech.map(VoiceActivity::Speech))
+            .collect()
     }
 
     fn detect_talking(&mut self, detection: Option<TalkDetection>) {
@@ -57,19 +63,21 @@ impl Ears {
 }
 
 /// Listens to an ingest.
-pub(in crate::worker) struct IngestEars {
+pub(in crate::worker) struct IngestLevels {
     ingest: IngestId,
-    ears: Ears,
+    levels: AudioLevels,
     tell: mpsc::Sender<ingest::Heard>,
 }
 
-impl IngestEars {
+impl IngestLevels {
     /// Takes a packet's level, in -dBov.
-    pub(in crate::worker) fn hear(&mut self, level: u8, now: Instant) {
-        for heard in self.ears.hear(level, now) {
-            let sound = match heard {
-                Heard::Talk(TalkChange { talking, average }) => Sound::Talking { talking, average },
-                Heard::Speech(activity) => Sound::Speech(activity),
+    pub(in crate::worker) fn take(&mut self, level: u8, now: Instant) {
+        for activity in self.levels.take(level, now) {
+            let sound = match activity {
+                VoiceActivity::Talk(TalkChange { talking, average }) => {
+                    Sound::Talking { talking, average }
+                }
+                VoiceActivity::Speech(speech) => Sound::Speech(speech),
             };
             let ingest = self.ingest;
             // Who does not keep up hears the next one.
@@ -78,11 +86,15 @@ impl IngestEars {
     }
 }
 
-impl IngestEars {
+impl IngestLevels {
     /// Listens to an ingest, for whoever is told.
     pub(in crate::worker) fn new(ingest: IngestId, tell: mpsc::Sender<ingest::Heard>) -> Self {
-        let ears = Ears::default();
-        Self { ingest, ears, tell }
+        let levels = AudioLevels::default();
+        Self {
+            ingest,
+            levels,
+            tell,
+        }
     }
 
     /// Listens for this from now on.
@@ -93,23 +105,23 @@ impl IngestEars {
             tell,
         } = listening;
         self.tell = tell;
-        self.ears.detect_talking(talking);
-        if speech != self.ears.speech.is_some() {
-            self.ears.measure_speech(speech);
+        self.levels.detect_talking(talking);
+        if speech != self.levels.speech.is_some() {
+            self.levels.measure_speech(speech);
         }
     }
 }
 
-impl Heard {
+impl VoiceActivity {
     /// What the control plane is told of an m-line.
     pub(in crate::worker) fn event(self, mid: Mid) -> Event {
         match self {
-            Heard::Talk(TalkChange { talking, average }) => Event::Talking {
+            VoiceActivity::Talk(TalkChange { talking, average }) => Event::Talking {
                 mid,
                 talking,
                 average,
             },
-            Heard::Speech(activity) => Event::Speech { mid, activity },
+            VoiceActivity::Speech(activity) => Event::Speech { mid, activity },
         }
     }
 }
@@ -121,19 +133,19 @@ impl Peers {
         of: TrackRef,
         detection: Option<TalkDetection>,
     ) {
-        if let Some(track) = self.heard_track(of) {
-            track.ears.detect_talking(detection);
+        if let Some(track) = self.track_of(of) {
+            track.levels.detect_talking(detection);
         }
     }
 
     /// Tells how much is spoken on an m-line, or no more.
     pub(in crate::worker) fn measure_speech(&mut self, of: TrackRef, wanted: bool) {
-        if let Some(track) = self.heard_track(of) {
-            track.ears.measure_speech(wanted);
+        if let Some(track) = self.track_of(of) {
+            track.levels.measure_speech(wanted);
         }
     }
 
-    fn heard_track(&mut self, of: TrackRef) -> Option<&mut Track> {
+    fn track_of(&mut self, of: TrackRef) -> Option<&mut Track> {
         let (_, peer) = self.find_mut(of.peer)?;
         let index = peer.connection.media().iter().position(|m| m.mid == of.mid);
         peer.tracks.get_mut(index?)

@@ -69,8 +69,8 @@ impl Relaying<'_> {
         if let Some(pacer) = &mut peer.pacer {
             pacer.spent(sealed, now);
         }
-        if let Some(behind) = &mut peer.behind {
-            behind.missed(sealed, now);
+        if let Some(catch_up) = &mut peer.catch_up {
+            catch_up.missed(sealed, now);
         }
         Some(())
     }

@@ -18,9 +18,9 @@ use portunus_rtc::framing::Deframer;
 use portunus_rtc::{Carrier, Path, SelectedPair, stun_username};
 
 use super::Worker;
+use super::ends::guarded;
 use super::handshakes;
 use super::peers::Peer;
-use super::polling::guarded;
 use crate::CloseReason;
 
 pub(super) use pipe::PipeKey;

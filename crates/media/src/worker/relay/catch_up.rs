@@ -1,4 +1,4 @@
-//! New sinks are behind: what their sources have kept since the last keyframe leaves paced, and what comes meanwhile has
+//! New sinks catch up: what their sources have kept since the last keyframe leaves paced, and what comes meanwhile has
 //! its turn after it. A sink is a place in what the source keeps for all of them; nothing is copied or queued for it.
 
 use std::slice;
@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::{Pacing, Relay, Relaying};
 use crate::graph::{Cursor, Next, Packet};
+use crate::worker::graph::RouteState;
 use crate::worker::network::Way;
 use crate::worker::peers::Peer;
 
@@ -19,8 +20,8 @@ use crate::worker::peers::Peer;
 const BURST: usize = 64 * 1_024;
 /// A larger keyframe leaves in this time.
 const PICTURE: Duration = Duration::from_millis(200);
-/// So much more than what comes leaves, where nothing is known of the link: whoever is behind has to catch up, but a link that
-/// carries what comes need not carry much more.
+/// So much more than what comes leaves, where nothing is known of the link: a link that carries what comes need not carry much
+/// more.
 const SURPLUS: f64 = 0.33;
 /// The same once the peer has missed packets, at least.
 const LEAST_SURPLUS: f64 = 0.1;
@@ -54,20 +55,9 @@ const AHEAD_OF_KEYFRAME: usize = 512;
 /// Packets of a route before it is the turn of the next one of the peer.
 const TURN: usize = 8;
 
-/// How far a route is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::worker) enum Progress {
-    /// It has not relayed anything.
-    New,
-    /// Its place in what the source keeps is that of its peer's [`Behind`].
-    Behind,
-    /// It relays what comes.
-    Live,
-}
-
 /// What a peer has yet to get of what sources have kept.
 #[derive(Debug)]
-pub(in crate::worker) struct Behind {
+pub(in crate::worker) struct CatchUp {
     /// The routes, by their slots, and where each is.
     routes: SmallVec<[(usize, Cursor); 1]>,
     /// Counts whose turn it is.
@@ -75,7 +65,7 @@ pub(in crate::worker) struct Behind {
     pace: Pace,
 }
 
-impl Behind {
+impl CatchUp {
     fn new(now: Instant) -> Self {
         Self {
             routes: SmallVec::new(),
@@ -192,7 +182,7 @@ enum Turn {
     More,
     /// It has to wait for others.
     Waits,
-    /// It is not behind any more.
+    /// It has caught up.
     Over,
 }
 
@@ -202,8 +192,8 @@ impl Peer {
         if let Some(pacer) = &mut self.pacer {
             pacer.retain(|queued| queued.route != route);
         }
-        if let Some(behind) = &mut self.behind {
-            behind.forget(route);
+        if let Some(catch_up) = &mut self.catch_up {
+            catch_up.forget(route);
         }
     }
 }
@@ -214,36 +204,36 @@ impl Relaying<'_> {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let is_due = |behind: &mut Box<Behind>| behind.pace.is_due(now);
-        let Some(mut behind) = peer.behind.take_if(is_due) else {
+        let is_due = |catch_up: &mut Box<CatchUp>| catch_up.pace.is_due(now);
+        let Some(mut catch_up) = peer.catch_up.take_if(is_due) else {
             return;
         };
-        self.set_pace(slot, &mut behind, now);
+        self.set_pace(slot, &mut catch_up, now);
         let mut waiting = 0;
-        while waiting < behind.routes.len() && behind.pace.has_room(now) {
-            let index = behind.turn % behind.routes.len();
-            let Some((route, cursor)) = behind.routes.get_mut(index) else {
+        while waiting < catch_up.routes.len() && catch_up.pace.has_room(now) {
+            let index = catch_up.turn % catch_up.routes.len();
+            let Some((route, cursor)) = catch_up.routes.get_mut(index) else {
                 break;
             };
-            match self.take_turn(slot, *route, cursor, &mut behind.pace, now) {
+            match self.take_turn(slot, *route, cursor, &mut catch_up.pace, now) {
                 Turn::Over => {
-                    behind.routes.remove(index);
+                    catch_up.routes.remove(index);
                 }
-                Turn::Waits => (waiting, behind.turn) = (waiting + 1, index + 1),
-                Turn::More => (waiting, behind.turn) = (0, index + 1),
+                Turn::Waits => (waiting, catch_up.turn) = (waiting + 1, index + 1),
+                Turn::More => (waiting, catch_up.turn) = (0, index + 1),
             }
         }
         if let Some(peer) = self.peers.get_mut(slot)
-            && !behind.routes.is_empty()
+            && !catch_up.routes.is_empty()
         {
-            peer.behind = Some(behind);
+            peer.catch_up = Some(catch_up);
         }
     }
 
     /// Sets the pace by what comes, and has that kept.
-    fn set_pace(&mut self, slot: usize, behind: &mut Behind, now: Instant) {
+    fn set_pace(&mut self, slot: usize, catch_up: &mut CatchUp, now: Instant) {
         let mut flows = DataRate::ZERO;
-        for (route, cursor) in &behind.routes {
+        for (route, cursor) in &catch_up.routes {
             let key = self.graph.route(*route).map(|route| route.source);
             if let Some(source) = key.and_then(|key| self.graph.source_mut(key)) {
                 if cursor.is_whole() {
@@ -252,10 +242,10 @@ impl Relaying<'_> {
                 flows = flows + source.rate();
             }
         }
-        let is_behind = |route| behind.cursor(route).is_some();
+        let is_one = |route| catch_up.cursor(route).is_some();
         let peer = self.peers.get(slot);
-        let spare = peer.and_then(|peer| peer.spare_bandwidth(is_behind));
-        behind.pace.set_rate(flows, spare);
+        let spare = peer.and_then(|peer| peer.spare_bandwidth(is_one));
+        catch_up.pace.set_rate(flows, spare);
     }
 
     fn take_turn(
@@ -268,7 +258,7 @@ impl Relaying<'_> {
     ) -> Turn {
         let found = self.graph.route(route).filter(|route| {
             let to = route.sink.map(|(peer, _)| peer);
-            to == Some(slot) && route.progress == Progress::Behind
+            to == Some(slot) && route.state == RouteState::CatchingUp
         });
         let Some(key) = found.map(|route| route.source) else {
             return Turn::Over;
@@ -298,15 +288,15 @@ impl Relay<'_> {
         way: Option<&Way>,
         burst: &mut Burst,
     ) -> (&'p [Arc<Packet>], bool) {
-        let place = self.peer.behind.as_ref();
-        let place = place.and_then(|behind| behind.cursor(self.slot).copied());
-        if let Some(cursor) = place.filter(|_| self.route.progress == Progress::Behind) {
+        let place = self.peer.catch_up.as_ref();
+        let place = place.and_then(|catch_up| catch_up.cursor(self.slot).copied());
+        if let Some(cursor) = place.filter(|_| self.route.state == RouteState::CatchingUp) {
             for packet in packets.iter().filter(|packet| cursor.has_passed(packet)) {
                 self.send_each(slice::from_ref(packet), way, burst);
             }
             return (&[], true);
         }
-        if self.route.progress == Progress::Behind {
+        if self.route.state == RouteState::CatchingUp {
             self.start_over();
         }
         if way.is_none() {
@@ -315,7 +305,7 @@ impl Relay<'_> {
         let Some((first, cursor)) = self.source.cached().first().zip(Cursor::new(self.source))
         else {
             if !packets.is_empty() {
-                self.route.progress = Progress::Live;
+                self.route.state = RouteState::Live;
             }
             return (packets, false);
         };
@@ -323,21 +313,21 @@ impl Relay<'_> {
         let age = self.now.saturating_duration_since(first.arrival);
         let at = packets.iter().position(|packet| packet.seq == first.seq);
         if let Some(at) = at.filter(|_| age < COMES) {
-            self.route.progress = Progress::Live;
+            self.route.state = RouteState::Live;
             return (packets.get(at..).unwrap_or_default(), false);
         }
-        self.route.progress = Progress::Behind;
+        self.route.state = RouteState::CatchingUp;
         let now = self.now;
-        let behind = &mut self.peer.behind;
-        let behind = behind.get_or_insert_with(|| Box::new(Behind::new(now)));
-        behind.forget(self.slot);
-        behind.routes.push((self.slot, cursor));
+        let catch_up = &mut self.peer.catch_up;
+        let catch_up = catch_up.get_or_insert_with(|| Box::new(CatchUp::new(now)));
+        catch_up.forget(self.slot);
+        catch_up.routes.push((self.slot, cursor));
         (&[], true)
     }
 
     /// The route begins anew. No number may be used twice.
     fn start_over(&mut self) {
-        self.route.progress = Progress::New;
+        self.route.state = RouteState::New;
         self.peer.forget_waiting(self.slot);
         let track = self.peer.tracks.get_mut(self.media);
         if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
@@ -364,7 +354,7 @@ impl Relay<'_> {
                     break;
                 }
                 Next::Live => {
-                    self.route.progress = Progress::Live;
+                    self.route.state = RouteState::Live;
                     if cursor.leaves_gap(source) {
                         // What lies between was not kept.
                         self.route.selector.await_keyframe();

@@ -1,0 +1,79 @@
+//! How peers, routes and sources end, and what ends with them.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::Worker;
+use crate::command::Command;
+use crate::plane::{PeerId, RouteId};
+use crate::{CloseReason, Event, SourceRef};
+
+impl Worker {
+    /// Ends a peer at the control plane's request: it is told.
+    pub(super) fn close_peer(&mut self, peer: PeerId, now: Instant) {
+        let Some(slot) = self.peers.slot(peer) else {
+            return;
+        };
+        if let Some(peer) = self.peers.get_mut(slot) {
+            peer.connection.transport.close();
+        }
+        self.transmit(slot, now);
+        self.end_peer(slot, CloseReason::Requested, now);
+    }
+
+    /// Forgets a peer with its sources, sinks and routes.
+    pub(super) fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
+        let Some(peer) = self.peers.remove(slot) else {
+            return;
+        };
+        self.close_pipes_of(&peer);
+        let id = |slot: &usize| Some(self.graph.route(*slot)?.id);
+        let fed: SmallVec<[RouteId; 4]> = peer.routes.iter().filter_map(id).collect();
+        for route in fed {
+            self.remove_route(route, now);
+        }
+        for key in &peer.sources {
+            if let Some(is) = self.graph.source(*key).map(|source| source.is) {
+                self.end_source(is, now);
+            }
+        }
+        self.outbox.send(peer.id, Event::Closed(reason));
+    }
+
+    /// Ends a route, or an outlet.
+    pub(super) fn remove_route(&mut self, id: RouteId, now: Instant) {
+        let (peers, others) = (&mut self.peers, &self.others);
+        if !self.graph.remove_route(id, peers, others, now) {
+            let registry = self.poller.registry();
+            self.outlets.remove(id, &mut self.graph, registry);
+        }
+    }
+
+    /// Ends a source and all its routes, here and on other workers.
+    pub(super) fn end_source(&mut self, is: SourceRef, now: Instant) {
+        let Some(key) = self.graph.key(is) else {
+            return;
+        };
+        let (watchers, routes) = self.graph.take_audience(key);
+        for worker in watchers {
+            self.others.send(worker, Command::SourceGone { source: is });
+        }
+        for route in routes {
+            self.remove_route(route, now);
+        }
+        let registry = self.poller.registry();
+        self.outlets.end_all(key, &mut self.graph, registry);
+        self.graph.remove_source(is, &mut self.peers);
+    }
+}
+
+/// Runs what bytes of one peer led to. A panic in it is a fault of ours that costs this peer only: the
+/// caller ends it, so that nothing goes on with its half-changed state.
+pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
+    outcome
+        .inspect_err(|_| tracing::error!("a peer is ended: its packets led to a fault"))
+        .ok()
+}
