@@ -104,11 +104,14 @@ impl Network {
     pub(super) fn commit(&mut self, len: usize, way: &Way) {
         match way {
             Way::Udp(destination) => self.out.commit(len, destination),
-            Way::Tcp(pipe) => {
-                let room = self.out.room(&self.socket);
-                self.pipes.push(*pipe, room.get(..len).unwrap_or_default());
-            }
+            Way::Tcp(pipe) => self.push(len, *pipe),
         }
+    }
+
+    #[inline(never)]
+    fn push(&mut self, len: usize, pipe: PipeKey) {
+        let room = self.out.room(&self.socket);
+        self.pipes.push(pipe, room.get(..len).unwrap_or_default());
     }
 
     /// Sends what was committed to UDP.
