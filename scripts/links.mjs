@@ -1,4 +1,5 @@
-// Checks what the documentation points to: links to files and headings, and paths of the repository in `code`.
+// Checks what the documentation points to: links to files and headings, and paths of the repository in `code`; and that each
+// page that sources name is there.
 // Writes each that leads nowhere; the exit status says whether there is any.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -6,6 +7,10 @@ import { dirname, join, normalize } from 'node:path';
 
 /** A path that begins with a folder of the repository, as in `crates/rtp/src/header`. */
 const PATH = /^(?:crates|plugins|examples|web|tests|fuzz|packaging|scripts|docs)\/[\w./*-]+$/;
+
+/** What may name a page in a comment or a message, and how. */
+const SOURCE = /\.(?:rs|toml|ts|mjs|html|py)$/;
+const PAGE = /(?<![\w./])docs\/[\w./-]+\.md/g;
 
 const tracked = execFileSync('git', ['ls-files'], { encoding: 'utf8' }).split('\n').filter(existsSync);
 const folders = new Set(tracked.flatMap((file) => file.split('/').map((_, index, parts) => parts.slice(0, index).join('/'))));
@@ -24,6 +29,11 @@ for (const file of tracked.filter((name) => name.endsWith('.md'))) {
   for (const [, code] of prose.matchAll(/`([^`\n]+)`/g)) {
     const path = code.replace(/\/$/, '');
     if (PATH.test(code) && !isThere(path) && !isMade(path)) report(file, code, 'there is no such path');
+  }
+}
+for (const file of tracked.filter((name) => SOURCE.test(name))) {
+  for (const [page] of readFileSync(file, 'utf8').matchAll(PAGE)) {
+    if (!existsSync(page)) report(file, page, 'there is no such page');
   }
 }
 process.exit(wrong > 0 ? 1 : 0);
