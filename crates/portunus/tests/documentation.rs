@@ -1,0 +1,40 @@
+//! What the documentation shows as a configuration is one.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn configurations_in_the_documentation_are_accepted() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("shown.toml");
+    let mut checked = 0;
+    for pages in [docs.join("guides"), docs] {
+        for page in fs::read_dir(pages).unwrap() {
+            let page = page.unwrap().path();
+            if page.extension().is_none_or(|extension| extension != "md") {
+                continue;
+            }
+            let text = fs::read_to_string(&page).unwrap();
+            for block in text.split("```toml\n").skip(1) {
+                let shown = block.split("```").next().unwrap();
+                fs::write(&config, shown).unwrap();
+                let output = Command::new(env!("CARGO_BIN_EXE_portunus"))
+                    .args(["--check-config", "--config"])
+                    .arg(&config)
+                    .output()
+                    .unwrap();
+                let mistakes = String::from_utf8_lossy(&output.stderr);
+                assert!(
+                    output.status.success(),
+                    "{}: {mistakes}\n{shown}",
+                    page.display()
+                );
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 5, "only {checked} were found");
+}
