@@ -23,7 +23,13 @@ pub enum FieldError {
     /// It names a layer that there cannot be.
     #[error("Invalid value ({0} should be 0, 1 or 2)")]
     Layer(String),
+    /// It is a list with nothing in it.
+    #[error("Invalid value ({0}: the array is empty)")]
+    Empty(String),
 }
+
+/// The longest list of objects: each costs work.
+const MAX_OBJECTS: usize = 2_000;
 
 impl<'a> Fields<'a> {
     /// Whether the member is there.
@@ -42,10 +48,44 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| FieldError::Missing(name.to_owned()))
     }
 
+    /// A string; an empty one is none.
+    pub fn text(self, name: &str) -> Result<Option<&'a str>, FieldError> {
+        let text = self.string(name)?;
+        Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    /// A list of strings.
+    pub fn strings(self, name: &str) -> Result<Option<Vec<&'a str>>, FieldError> {
+        self.list(name, "an array of strings", Value::as_str)
+    }
+
+    /// An object.
+    pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, FieldError> {
+        self.read(name, "an object", Value::as_object)
+    }
+
     /// An object that has to be there.
     pub fn required_object(self, name: &str) -> Result<&'a Map<String, Value>, FieldError> {
-        self.read(name, "an object", Value::as_object)?
+        self.object(name)?
             .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
+    /// A list of at most 2,000 objects.
+    pub fn objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
+        let list = self.0.get(name).and_then(Value::as_array);
+        if list.is_some_and(|list| list.len() > MAX_OBJECTS) {
+            return Err(wrong(name, "an array of at most 2000 objects"));
+        }
+        let object = |value: &'a Value| value.as_object().map(Fields);
+        self.list(name, "an array of objects", object)
+    }
+
+    /// The same, with at least one in it.
+    pub fn some_objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
+        match self.objects(name)? {
+            Some(list) if list.is_empty() => Err(FieldError::Empty(name.to_owned())),
+            list => Ok(list),
+        }
     }
 
     /// A boolean.
@@ -86,11 +126,28 @@ impl<'a> Fields<'a> {
         let Some(value) = self.0.get(name) else {
             return Ok(None);
         };
-        let wrong = || FieldError::Type {
-            name: name.to_owned(),
-            wanted,
+        convert(value).map(Some).ok_or_else(|| wrong(name, wanted))
+    }
+
+    /// A list of what `convert` makes of its entries.
+    fn list<T>(
+        self,
+        name: &str,
+        wanted: &'static str,
+        convert: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Option<Vec<T>>, FieldError> {
+        let Some(list) = self.read(name, "an array", Value::as_array)? else {
+            return Ok(None);
         };
-        convert(value).map(Some).ok_or_else(wrong)
+        let list: Option<Vec<T>> = list.iter().map(convert).collect();
+        list.map(Some).ok_or_else(|| wrong(name, wanted))
+    }
+}
+
+fn wrong(name: &str, wanted: &'static str) -> FieldError {
+    FieldError::Type {
+        name: name.to_owned(),
+        wanted,
     }
 }
 
@@ -138,5 +195,41 @@ mod tests {
         assert_eq!(fields.number("count"), Ok(Some(-1.0)));
         assert_eq!(fields.positive("none"), Ok(None));
         assert_eq!(fields.integer("count"), Ok(Some(-1)));
+    }
+
+    #[test]
+    fn lists_say_what_should_be_in_them() {
+        let many: Vec<_> = (0..=MAX_OBJECTS).map(|_| json!({})).collect();
+        let object = json!({
+            "empty": [], "texts": ["a", "b"], "mixed": ["a", 1], "objects": [{ "a": 1 }],
+            "many": many, "none": null, "blank": "",
+        });
+        let fields = Fields(object.as_object().unwrap());
+        assert_eq!(fields.strings("texts"), Ok(Some(vec!["a", "b"])));
+        assert_eq!(fields.strings("absent"), Ok(None));
+        assert_eq!(fields.text("blank"), Ok(None));
+        assert_eq!(fields.objects("objects").unwrap().unwrap().len(), 1);
+        assert!(fields.objects("empty").unwrap().unwrap().is_empty());
+        let text = |error: FieldError| error.to_string();
+        assert_eq!(
+            text(fields.some_objects("empty").unwrap_err()),
+            "Invalid value (empty: the array is empty)"
+        );
+        assert_eq!(
+            text(fields.strings("mixed").unwrap_err()),
+            "Invalid element type (mixed should be an array of strings)"
+        );
+        assert_eq!(
+            text(fields.objects("none").unwrap_err()),
+            "Invalid element type (none should be an array)"
+        );
+        assert_eq!(
+            text(fields.objects("many").unwrap_err()),
+            "Invalid element type (many should be an array of at most 2000 objects)"
+        );
+        assert_eq!(
+            text(fields.object("texts").unwrap_err()),
+            "Invalid element type (texts should be an object)"
+        );
     }
 }

@@ -3,7 +3,6 @@
 use portunus_core::{Broadcast, Object, Refusal, Stream};
 use serde_json::{Value, json};
 
-use crate::id::MountpointId;
 use crate::plugin::Streaming;
 use crate::spec::presentable;
 
@@ -14,11 +13,8 @@ impl Broadcast for Streaming {
 
     /// An id goes before a name.
     fn id_of(&self, name: &str) -> Option<String> {
-        let id = match self.has_string_ids() {
-            true => Some(MountpointId::Text(name.to_owned())),
-            false => name.parse().ok().map(MountpointId::Number),
-        };
-        let mountpoints = self.mountpoints();
+        let mountpoints = &self.shared.mountpoints;
+        let id = mountpoints.ids().parse(name);
         if let Some(id) = id.filter(|id| mountpoints.get(id).is_ok()) {
             return Some(id.to_string());
         }
@@ -69,12 +65,7 @@ impl Streaming {
         if stream.part.is_some() {
             return None;
         }
-        let number = stream.id.parse::<u64>().ok();
-        // What is no id, as 0 is none, is left for the request to refuse.
-        let id = match number.filter(|number| *number > 0 && !self.has_string_ids()) {
-            Some(number) => Value::from(number),
-            None => Value::from(stream.id),
-        };
+        let id = self.shared.mountpoints.ids().of_path(stream.id);
         Some(Object::new().with("request", request).with("id", id))
     }
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use portunus_core::Networks;
 use portunus_core::configuration::{self, Configuration, Entry, Section};
+use portunus_resources::{Id, Ids};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::id::MountpointId;
 use crate::spec::{MountpointSpec, Origin, SpecProblem};
 
 /// What the plugin can be told.
@@ -145,7 +145,8 @@ pub struct ConfiguredMountpoint(MountpointSpec);
 impl ConfiguredMountpoint {
     /// Reads a section; with `string_ids` its id is text.
     pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, SpecProblem> {
-        MountpointSpec::read(members, string_ids, Origin::Configuration).map(Self)
+        let ids = Ids::of(string_ids);
+        MountpointSpec::read(members, ids, Origin::Configuration).map(Self)
     }
 
     /// The section that it is read from.
@@ -159,7 +160,7 @@ impl ConfiguredMountpoint {
     }
 
     /// Its id, if it has one of its own.
-    pub fn id(&self) -> Option<&MountpointId> {
+    pub fn id(&self) -> Option<&Id> {
         self.0.id.as_ref()
     }
 
@@ -172,6 +173,11 @@ impl Serialize for ConfiguredMountpoint {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.to_members().serialize(to)
     }
+}
+
+/// Reads the text of a file of saved mountpoints and writes it again.
+pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
+    portunus_resources::rewrite_saved::<MountpointSpec>(text, Ids::of(string_ids))
 }
 
 #[cfg(test)]

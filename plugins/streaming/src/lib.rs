@@ -7,20 +7,15 @@
 
 mod broadcast;
 mod config;
-mod id;
 mod manage;
 mod mountpoint;
 mod player;
 mod plugin;
 mod refusal;
-mod registry;
-mod saved;
-mod secret;
 mod spec;
 mod viewer;
 
-pub use config::{ConfiguredMountpoint, PortRange, StreamingConfig};
-pub use id::MountpointId;
+pub use config::{ConfiguredMountpoint, PortRange, StreamingConfig, rewrite_saved};
 pub use plugin::Streaming;
-pub use saved::{SavedError, rewrite_saved};
+pub use portunus_resources::{Id, SavedError};
 pub use spec::SpecProblem;

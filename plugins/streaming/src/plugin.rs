@@ -9,13 +9,13 @@ use portunus_core::{
     Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginHandle,
     PluginInfo, Reply,
 };
+use portunus_resources::{Ids, Resources, SavedError};
 use serde_json::Value;
 
 use crate::config::{PortRange, StreamingConfig};
 use crate::manage;
+use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
-use crate::registry::Registry;
-use crate::saved::{Saved, SavedError};
 use crate::viewer::{Attached, ViewerId};
 
 /// The plugin, with its mountpoints.
@@ -25,22 +25,15 @@ pub struct Streaming {
 
 /// What all handles share.
 pub(crate) struct Shared {
-    pub(crate) admin_key: Option<String>,
     pub(crate) ports: PortRange,
     pub(crate) outgoing: Networks,
-    string_ids: bool,
-    pub(crate) saved: Option<Arc<Saved>>,
     pub(crate) media: MediaPlane,
     pub(crate) recorder: Recorder,
-    pub(crate) mountpoints: Arc<Registry>,
+    pub(crate) mountpoints: Resources<Mountpoint>,
     next_viewer: AtomicU64,
 }
 
 impl Shared {
-    pub(crate) fn string_ids(&self) -> bool {
-        self.string_ids
-    }
-
     pub(crate) fn next_viewer(&self) -> ViewerId {
         ViewerId(self.next_viewer.fetch_add(1, Ordering::Relaxed))
     }
@@ -62,35 +55,19 @@ impl Streaming {
             save,
             mountpoints,
         } = config;
-        let saved = match save {
-            Some(path) => Some(Arc::new(Saved::open(path, string_ids, &mountpoints)?)),
-            None => None,
-        };
-        let specs = match &saved {
-            Some(saved) => saved.with(mountpoints),
-            None => mountpoints.into_iter().map(|m| m.into_spec()).collect(),
-        };
+        let ids = Ids::of(string_ids);
+        let configured = mountpoints.into_iter().map(|m| m.into_spec()).collect();
+        let (mountpoints, first) = Resources::open(ids, admin_key, save, configured)?;
         let shared = Arc::new(Shared {
-            admin_key,
             ports: rtp_port_range,
             outgoing,
-            string_ids,
-            saved,
             media,
             recorder,
-            mountpoints: Arc::default(),
+            mountpoints,
             next_viewer: AtomicU64::new(1),
         });
-        manage::create_all(&shared, specs).await;
+        manage::create_all(&shared, first).await;
         Ok(Streaming { shared })
-    }
-
-    pub(crate) fn mountpoints(&self) -> &Registry {
-        &self.shared.mountpoints
-    }
-
-    pub(crate) fn has_string_ids(&self) -> bool {
-        self.shared.string_ids
     }
 }
 

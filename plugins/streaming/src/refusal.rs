@@ -1,9 +1,8 @@
 //! Why a request is refused: codes and texts.
 
 use portunus_core::{FieldError, JsepError};
+use portunus_resources::{self as resources, Id, SavedError};
 use serde_json::{Value, json};
-
-use crate::id::MountpointId;
 
 /// Why a request is refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +20,7 @@ pub(crate) enum Refusal {
     #[error("Invalid element ({name}: {reason})")]
     Element { name: String, reason: String },
     #[error("No such mountpoint ({0})")]
-    NoSuchMountpoint(MountpointId),
+    NoSuchMountpoint(Id),
     #[error("Not watching any mountpoint")]
     NotWatching,
     #[error("Cannot create the mountpoint: {0}")]
@@ -54,7 +53,9 @@ impl Refusal {
             Refusal::NotAnObject => 451,
             Refusal::UnknownRequest(_) | Refusal::Invalid(_) => 452,
             Refusal::Field(FieldError::Missing(_)) => 453,
-            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
+            Refusal::Field(
+                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
+            )
             | Refusal::Element { .. } => 454,
             Refusal::NoSuchMountpoint(_) | Refusal::NotWatching => 455,
             Refusal::CannotCreate(_) => 456,
@@ -70,6 +71,31 @@ impl Refusal {
     /// The event that tells it.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "streaming": "event", "error_code": self.code(), "error": self.to_string() })
+    }
+}
+
+/// What all plugins refuse alike, as this one's clients know it.
+impl From<resources::Refusal> for Refusal {
+    fn from(refusal: resources::Refusal) -> Self {
+        match refusal {
+            resources::Refusal::Field(error) => Refusal::Field(error),
+            resources::Refusal::Value(name, reason) => Refusal::element(name, reason),
+            resources::Refusal::Wrong(name) => Refusal::Unauthorized(name),
+            resources::Refusal::TokenNeeded => Refusal::Unauthorized("token"),
+            resources::Refusal::NoSuch(id) => Refusal::NoSuchMountpoint(id),
+            resources::Refusal::Exists(id) => {
+                Refusal::CannotCreate(format!("there is a mountpoint {id} already"))
+            }
+            resources::Refusal::NoFile => Refusal::Unknown(
+                "Nothing can be permanent: streaming.save is not configured".to_owned(),
+            ),
+        }
+    }
+}
+
+impl From<SavedError> for Refusal {
+    fn from(error: SavedError) -> Self {
+        Refusal::Unknown(error.to_string())
     }
 }
 

@@ -69,7 +69,9 @@ impl Refusal {
         match self {
             Refusal::Unknown(_) => 472,
             Refusal::NotRegistered => 473,
-            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
+            Refusal::Field(
+                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
+            )
             | Refusal::Recording(_) => 474,
             Refusal::Field(FieldError::Missing(_)) => 475,
             Refusal::Taken(_) => 476,

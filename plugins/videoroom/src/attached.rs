@@ -78,20 +78,20 @@ impl Attached {
 
     fn join(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
-        let ids = self.shared.ids;
-        let room = self.shared.rooms.get(&ids.required(fields, "room")?)?;
+        let ids = self.shared.rooms.ids();
+        let room = self.shared.rooms.named(fields)?;
         let mut state = room.lock();
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
-        let by_secret = state.options.shows_secret(fields);
+        let by_secret = state.options.access.shows_secret(fields);
         if !by_secret {
             state
                 .options
                 .check_signed_token(&room.id, &self.handle, fields)?;
         }
         if !by_secret {
-            state.options.check_pin(fields)?;
+            state.options.access.check_pin(fields)?;
         }
         if name == "watch" {
             let watch = Watch::read(fields, ids)?;
@@ -205,7 +205,7 @@ impl Attached {
             state.accept(key, answer)?;
         }
         let fields = Fields(&message.body);
-        let ids = self.shared.ids;
+        let ids = self.shared.rooms.ids();
         let transaction = Some(message.transaction.as_str());
         let outcome = match name {
             "start" | "pause" => {

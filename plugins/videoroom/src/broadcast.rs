@@ -5,7 +5,6 @@ use portunus_core::{Broadcast, Object, Refusal, Stream};
 use serde_json::{Value, json};
 
 use crate::VideoRoom;
-use crate::id::Ids;
 
 impl Broadcast for VideoRoom {
     fn name(&self) -> &'static str {
@@ -64,12 +63,8 @@ impl VideoRoom {
             .with_some("secret", shown("secret"))
     }
 
-    /// An id of the path; what is none, as 0 is none, is left for the request to refuse.
     fn id(&self, id: &str) -> Value {
-        match (self.shared.ids, id.parse::<u64>()) {
-            (Ids::Numbers, Ok(number @ 1..)) => number.into(),
-            (Ids::Numbers, Ok(0) | Err(_)) | (Ids::Texts, _) => id.into(),
-        }
+        self.shared.rooms.ids().of_path(id)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use portunus_core::configuration::{Configuration, Entry, Section};
 use portunus_core::{FieldError, Fields, Networks};
+use portunus_resources::Written;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -102,6 +103,33 @@ impl Serialize for ConfiguredRoom {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.to_members().serialize(to)
     }
+}
+
+impl Written for ConfiguredRoom {
+    const ONE: &'static str = "room";
+    const MANY: &'static str = "rooms";
+
+    fn key(&self) -> Id {
+        self.id.clone()
+    }
+
+    fn id(&self) -> Option<&Id> {
+        Some(&self.id)
+    }
+
+    fn read(members: &Map<String, Value>, ids: Ids) -> Result<Self, String> {
+        let room = ConfiguredRoom::read(members, ids == Ids::Texts);
+        room.map_err(|problem| format!("{}: {problem}", problem.key))
+    }
+
+    fn to_members(&self) -> Map<String, Value> {
+        ConfiguredRoom::to_members(self)
+    }
+}
+
+/// Reads the text of a file of saved rooms and writes it again.
+pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
+    portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
 }
 
 /// What is wrong with a section of the configuration.

@@ -5,7 +5,6 @@ use portunus_core::sdp::CodecName;
 use portunus_core::{Fields, Object};
 use serde_json::Value;
 
-use crate::members;
 use crate::refusal::Refusal;
 
 /// What a room says of its dummy publisher.
@@ -31,7 +30,7 @@ impl Dummy {
     /// Reads what `create` and the configuration say of it; none if there is none.
     pub(crate) fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
         let wanted = fields.boolean("dummy_publisher")?.unwrap_or(false);
-        let entries = members::objects(fields, "dummy_streams")?;
+        let entries = fields.objects("dummy_streams")?;
         let entries = entries.into_iter().flatten().map(DummyStream::read);
         let dummy = Dummy {
             streams: entries.collect::<Result<_, _>>()?,

@@ -9,15 +9,12 @@ mod delay;
 mod dummy;
 mod id;
 mod manage;
-mod members;
 mod news;
 mod options;
 mod publication;
 mod refusal;
-mod registry;
 mod room;
 mod roster;
-mod saved;
 mod speakers;
 mod subscription;
 
@@ -29,16 +26,14 @@ use portunus_core::{
     Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginHandle,
     PluginInfo, Reply,
 };
+use portunus_resources::{AllowedTokens, Ids, Resources};
 use serde_json::Value;
 
-pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig};
-pub use id::Id;
-pub use saved::{SavedError, rewrite_saved};
+pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig, rewrite_saved};
+pub use portunus_resources::{Id, SavedError};
 
-use crate::id::Ids;
 use crate::refusal::Refusal;
-use crate::registry::Registry;
-use crate::saved::Saved;
+use crate::room::Room;
 
 /// The plugin, with its rooms.
 #[derive(Debug)]
@@ -49,15 +44,13 @@ pub struct VideoRoom {
 /// What all handles of the plugin share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    ids: Ids,
-    admin_key: Option<String>,
     /// Forwarding needs the admin key.
     lock_rtp_forward: bool,
     /// The networks that media may be forwarded to.
     outgoing: Arc<Networks>,
     media: MediaPlane,
-    rooms: Registry,
-    saved: Option<Arc<Saved>>,
+    recorder: Recorder,
+    rooms: Resources<Room>,
 }
 
 impl VideoRoom {
@@ -76,30 +69,20 @@ impl VideoRoom {
             save,
             rooms: configured,
         } = config;
-        let ids = Ids::of(string_ids);
-        let saved = match save {
-            Some(path) => Some(Saved::open(path, string_ids, &configured)?),
-            None => None,
+        let (rooms, first) = Resources::open(Ids::of(string_ids), admin_key, save, configured)?;
+        let shared = Shared {
+            lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
+            outgoing: Arc::new(outgoing),
+            media,
+            recorder,
+            rooms,
         };
-        let configured = match &saved {
-            Some(saved) => saved.with(configured),
-            None => configured,
-        };
-        let rooms = Registry::new(media.clone(), recorder);
-        for room in configured {
-            if let Err(error) = rooms.create(Some(room.id), ids, room.options, None) {
+        for room in first {
+            let made = shared.make(Some(room.id), room.options, AllowedTokens::default());
+            if let Err(error) = made {
                 tracing::warn!("a configured room is left out: {error}");
             }
         }
-        let shared = Shared {
-            ids,
-            lock_rtp_forward: lock_rtp_forward && admin_key.is_some(),
-            admin_key,
-            outgoing: Arc::new(outgoing),
-            media,
-            rooms,
-            saved: saved.map(Arc::new),
-        };
         Ok(VideoRoom {
             shared: Arc::new(shared),
         })

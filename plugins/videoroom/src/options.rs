@@ -1,12 +1,12 @@
 //! What a room can be told, when it is made and later.
 
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{Fields, Handle, Object, equal_in_constant_time};
+use portunus_core::{Fields, Handle, Object};
+use portunus_resources::Access;
 use serde_json::{Map, Value};
 
 use crate::dummy::{Dummy, DummyStream};
 use crate::id::Id;
-use crate::members::check_secret;
 use crate::refusal::Refusal;
 
 /// The most codecs of a kind.
@@ -20,9 +20,8 @@ const MIN_BITRATE: u64 = 64_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoomOptions {
     pub(crate) description: String,
-    pub(crate) is_private: bool,
-    pub(crate) secret: Option<String>,
-    pub(crate) pin: Option<String>,
+    /// Who may manage it, and who may join.
+    pub(crate) access: Access,
     pub(crate) require_pvtid: bool,
     pub(crate) signed_tokens: bool,
     pub(crate) require_e2ee: bool,
@@ -63,9 +62,7 @@ impl Default for RoomOptions {
     fn default() -> Self {
         RoomOptions {
             description: String::new(),
-            is_private: false,
-            secret: None,
-            pin: None,
+            access: Access::default(),
             require_pvtid: false,
             signed_tokens: false,
             require_e2ee: false,
@@ -116,9 +113,7 @@ impl RoomOptions {
         };
         Ok(RoomOptions {
             description: text(fields, "description")?.unwrap_or_default(),
-            is_private: flag("is_private", defaults.is_private)?,
-            secret: text(fields, "secret")?,
-            pin: text(fields, "pin")?,
+            access: Access::read(fields)?,
             require_pvtid: flag("require_pvtid", defaults.require_pvtid)?,
             signed_tokens: flag("signed_tokens", defaults.signed_tokens)?,
             require_e2ee: flag("require_e2ee", defaults.require_e2ee)?,
@@ -166,10 +161,8 @@ impl RoomOptions {
         if let Some(description) = text(fields, "new_description")? {
             options.description = description;
         }
-        options.secret = text(fields, "new_secret")?.or(options.secret);
-        options.pin = text(fields, "new_pin")?.or(options.pin);
+        options.access = options.access.edited(fields)?;
         options.rec_dir = text(fields, "new_rec_dir")?.or(options.rec_dir);
-        set(&mut options.is_private, "new_is_private")?;
         set(&mut options.require_pvtid, "new_require_pvtid")?;
         set(&mut options.lock_record, "new_lock_record")?;
         options.bitrate = match fields.positive("new_bitrate")? {
@@ -181,18 +174,6 @@ impl RoomOptions {
             .positive("new_publishers")?
             .unwrap_or(options.publishers);
         Ok(options)
-    }
-
-    /// Checks that a request may manage the room.
-    pub(crate) fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        check_secret(fields, "secret", self.secret.as_deref())
-    }
-
-    /// Whether a request shows the room's secret.
-    pub(crate) fn shows_secret(&self, fields: Fields<'_>) -> bool {
-        let shown = fields.string("secret").ok().flatten();
-        let pair = self.secret.as_deref().zip(shown);
-        pair.is_some_and(|(secret, shown)| equal_in_constant_time(secret, shown))
     }
 
     /// Checks that a request shows a token that is signed for `room`, where these are asked for.
@@ -207,14 +188,9 @@ impl RoomOptions {
         }
         let token = fields.string("token")?;
         match client.signed_token_opens(token, &format!("room={room}")) {
-            Some(false) => Err(Refusal::Unauthorized("wrong token")),
+            Some(false) => Err(Refusal::Wrong("token")),
             Some(true) | None => Ok(()),
         }
-    }
-
-    /// Checks that a request may join the room.
-    pub(crate) fn check_pin(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        check_secret(fields, "pin", self.pin.as_deref())
     }
 
     /// The members of a `list` entry, but for those of the room itself.
@@ -222,8 +198,8 @@ impl RoomOptions {
         let levels = self.audiolevel_event;
         Object::new()
             .with("description", self.description.as_str())
-            .with("pin_required", self.pin.is_some())
-            .with("is_private", self.is_private)
+            .with("pin_required", self.access.pin.is_some())
+            .with("is_private", self.access.is_private)
             .with("max_publishers", self.publishers)
             .with("bitrate", self.bitrate)
             .with_some("bitrate_cap", self.bitrate_cap.then_some(true))
@@ -262,9 +238,9 @@ impl RoomOptions {
         let members = |options: &RoomOptions| {
             [
                 ("description", Value::from(options.description.as_str())),
-                ("is_private", options.is_private.into()),
-                ("secret", text(&options.secret)),
-                ("pin", text(&options.pin)),
+                ("is_private", options.access.is_private.into()),
+                ("secret", text(&options.access.secret)),
+                ("pin", text(&options.access.pin)),
                 ("require_pvtid", options.require_pvtid.into()),
                 ("signed_tokens", options.signed_tokens.into()),
                 ("require_e2ee", options.require_e2ee.into()),
@@ -309,8 +285,7 @@ impl RoomOptions {
 
 /// A text; an empty one is none.
 fn text(fields: Fields<'_>, name: &str) -> Result<Option<String>, Refusal> {
-    let text = fields.string(name)?;
-    Ok(text.filter(|text| !text.is_empty()).map(str::to_owned))
+    Ok(fields.text(name)?.map(str::to_owned))
 }
 
 fn dummy_e2ee(options: &RoomOptions) -> bool {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{FieldError, JsepError, Object};
+use portunus_resources as resources;
 use serde_json::Value;
 
 use crate::id::Id;
@@ -42,6 +43,9 @@ pub(crate) enum Refusal {
     PublishersFull(u64),
     #[error("Unauthorized ({0})")]
     Unauthorized(&'static str),
+    /// A secret that is not the one that is asked for: the member that shows it.
+    #[error("Unauthorized (wrong {0})")]
+    Wrong(&'static str),
     #[error("Unauthorized (nothing may be sent to {0})")]
     Destination(IpAddr),
     #[error("Already published")]
@@ -86,12 +90,14 @@ impl Refusal {
             Refusal::RoomExists(_) => 427,
             Refusal::NoSuchFeed(_) => 428,
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
-            Refusal::Field(FieldError::Type { .. } | FieldError::Layer(_))
+            Refusal::Field(
+                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
+            )
             | Refusal::Value { .. }
             | Refusal::Recording(_) => 430,
             Refusal::WrongSdpType(_) => 431,
             Refusal::PublishersFull(_) => 432,
-            Refusal::Unauthorized(_) | Refusal::Destination(_) => 433,
+            Refusal::Unauthorized(_) | Refusal::Wrong(_) | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
             Refusal::NotPublished => 435,
             Refusal::IdExists(_) => 436,
@@ -108,6 +114,23 @@ impl Refusal {
             .with("error_code", self.code())
             .with("error", self.to_string())
             .into()
+    }
+}
+
+/// What all plugins refuse alike, as this one's clients know it.
+impl From<resources::Refusal> for Refusal {
+    fn from(refusal: resources::Refusal) -> Self {
+        match refusal {
+            resources::Refusal::Field(error) => Refusal::Field(error),
+            resources::Refusal::Value(name, reason) => Refusal::value(name, reason),
+            resources::Refusal::Wrong(name) => Refusal::Wrong(name),
+            resources::Refusal::TokenNeeded => Refusal::Unauthorized("a token is needed"),
+            resources::Refusal::NoSuch(id) => Refusal::NoSuchRoom(id),
+            resources::Refusal::Exists(id) => Refusal::RoomExists(id),
+            resources::Refusal::NoFile => {
+                Refusal::Unknown("No file is configured for permanent rooms")
+            }
+        }
     }
 }
 

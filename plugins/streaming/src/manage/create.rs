@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Object};
+use portunus_resources::{Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
-use super::{saved, write};
 use crate::mountpoint::{self, Mountpoint};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::registry::Reservation;
-use crate::secret;
 use crate::spec::{MountpointSpec, Origin, SourceSpec};
 
 pub(super) async fn create(
@@ -18,29 +16,27 @@ pub(super) async fn create(
     body: &Map<String, Value>,
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
-    secret::check(fields, "admin_key", shared.admin_key.as_deref())?;
-    let permanent = fields.boolean("permanent")?.unwrap_or(false);
-    let spec = MountpointSpec::read(body, shared.string_ids(), Origin::Request)
+    let mountpoints = &shared.mountpoints;
+    mountpoints.check_admin_key(fields)?;
+    let saved = mountpoints.permanent(fields)?.cloned();
+    let permanent = saved.is_some();
+    let spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)
         .map_err(|problem| problem.refusal)?;
-    let saved = saved(shared, permanent)?;
     let flat = matches!(&spec.source, SourceSpec::Rtp(rtp) if rtp.flat);
-    let registry = &shared.mountpoints;
-    let reservation = registry.reserve(spec.id.clone(), shared.string_ids())?;
-    if let (Some(saved), Some(name)) = (&saved, &spec.name)
-        && saved.is_taken(name, reservation.id())
-    {
-        let reason = format!("another permanent mountpoint has the name {name}");
-        return Err(Refusal::CannotCreate(reason));
+    let reservation = mountpoints.reserve(spec.id.clone())?;
+    if let Some(saved) = saved.as_ref().filter(|_| spec.name.is_some()) {
+        let free = saved.check_free(&spec.key(), reservation.id());
+        free.map_err(|error| Refusal::CannotCreate(error.to_string()))?;
     }
     let mountpoint = make(shared, spec, reservation).await?;
     if let Some(saved) = saved {
         let made = mountpoint.clone();
         let spec = move || Some(made.to_spec(&made.details()));
-        if let Err(refusal) = write(move || saved.keep(spec, || ())).await {
+        if let Err(error) = off_thread(move || saved.keep(spec, || ())).await {
             // What was asked for is a mountpoint that stays: without that there is none.
-            let _ = shared.mountpoints.remove(&mountpoint);
+            let _ = mountpoints.remove(&mountpoint);
             mountpoint.close().await;
-            return Err(refusal);
+            return Err(error.into());
         }
     }
     let created = Object::new()
@@ -59,16 +55,16 @@ pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>)
     let (known, unknown): (Vec<_>, Vec<_>) = specs.into_iter().partition(|s| s.id.is_some());
     for spec in known.into_iter().chain(unknown) {
         let name = spec.name.clone().unwrap_or_default();
-        let registry = &shared.mountpoints;
-        let reservation = match registry.reserve(spec.id.clone(), shared.string_ids()) {
+        let reservation = match shared.mountpoints.reserve(spec.id.clone()) {
             Ok(reservation) => reservation,
             Err(refusal) => {
+                let refusal = Refusal::from(refusal);
                 tracing::error!(name, "mountpoint left out: {refusal}");
                 continue;
             }
         };
-        if let (Some(saved), None) = (&shared.saved, &spec.id) {
-            saved.learn(&name, reservation.id());
+        if let (Some(saved), None) = (shared.mountpoints.saved(), &spec.id) {
+            saved.learn(&spec.key(), reservation.id());
         }
         let later = matches!(spec.source, SourceSpec::Rtsp(_));
         let shared = shared.clone();
@@ -87,7 +83,7 @@ pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>)
 async fn make(
     shared: &Arc<Shared>,
     spec: MountpointSpec,
-    reservation: Reservation,
+    reservation: Reservation<Mountpoint>,
 ) -> Result<Arc<Mountpoint>, Refusal> {
     let mountpoint = mountpoint::open(shared, spec, reservation.id().clone()).await?;
     let mountpoint = Arc::new(mountpoint);

@@ -3,44 +3,40 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Object};
+use portunus_resources::{check_secret, off_thread};
 use serde_json::{Value, json};
 
-use super::{managed, saved, write};
+use super::managed;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::secret;
 use crate::spec::SourceSpec;
 
 pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     let description = fields.string("new_description")?;
     let metadata = fields.string("new_metadata")?;
-    let new_secret = fields.string("new_secret")?;
-    let pin = fields.string("new_pin")?;
-    let is_private = fields.boolean("new_is_private")?;
-    let permanent = fields.boolean("permanent")?.unwrap_or(false);
+    let saved = shared.mountpoints.permanent(fields)?.cloned();
+    let permanent = saved.is_some();
     let edited_event = fields.boolean("edited_event")?.unwrap_or(false);
-    let saved = saved(shared, permanent)?;
     let owned = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
 
     // Another edit may be waiting for the disk.
     let turn = mountpoint.editing.clone().lock_owned().await;
     let before = mountpoint.details().clone();
     // Once more: another may have changed the secret just now.
-    secret::check(fields, "secret", before.secret.as_deref())?;
-    let secret = new_secret.and_then(owned);
-    if secret.is_some() && before.secret.is_none() {
+    before.access.check_secret(fields)?;
+    let mut details = before.clone();
+    details.access = before.access.edited(fields)?;
+    // Here an empty pin is none.
+    if fields.string("new_pin")? == Some("") {
+        details.access.pin = None;
+    }
+    if details.access.secret.is_some() && before.access.secret.is_none() {
         check_first_secret(&mountpoint.spec.source, fields)?;
     }
-    let mut details = before.clone();
-    details.secret = secret.or(details.secret);
     if let Some(description) = description.and_then(owned) {
         details.description = description;
     }
-    if let Some(pin) = pin {
-        details.pin = owned(pin);
-    }
-    details.is_private = is_private.unwrap_or(details.is_private);
     if let Some(metadata) = metadata {
         details.metadata = owned(metadata);
     }
@@ -56,15 +52,14 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
             let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
             let edited = move || {
                 let spec = || {
-                    let there = shared.mountpoints.get(&mountpoint.id).ok();
-                    let is_it = there.is_some_and(|there| Arc::ptr_eq(&there, &mountpoint));
-                    is_it.then(|| mountpoint.to_spec(&details))
+                    let is_there = shared.mountpoints.has(&mountpoint);
+                    is_there.then(|| mountpoint.to_spec(&details))
                 };
                 // It goes on where nobody waits for the answer any more; so does the turn.
                 let _turn = turn;
                 saved.keep(spec, || *mountpoint.details() = details.clone())
             };
-            write(edited).await?;
+            off_thread(edited).await?;
         }
         None => *mountpoint.details() = details,
     }
@@ -78,7 +73,7 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
 /// which anybody may edit, has to know the token.
 fn check_first_secret(source: &SourceSpec, fields: Fields<'_>) -> Result<(), Refusal> {
     match source {
-        SourceSpec::Whip(whip) => secret::check(fields, "token", whip.token.as_deref()),
+        SourceSpec::Whip(whip) => Ok(check_secret(fields, "token", whip.token.as_deref())?),
         _ => Ok(()),
     }
 }

@@ -7,14 +7,12 @@ mod recording;
 use std::sync::Arc;
 
 use portunus_core::{Fields, Later, Reply};
+use portunus_resources::{Id, off_thread};
 use serde_json::{Map, Value, json};
 
-use crate::id::MountpointId;
 use crate::mountpoint::Mountpoint;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::saved::{Saved, SavedError};
-use crate::secret;
 
 pub(crate) use create::create_all;
 
@@ -68,44 +66,33 @@ async fn answer(
 }
 
 fn list(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
-    let all = match &shared.admin_key {
-        Some(key) if fields.string("admin_key")?.is_some() => {
-            secret::check(fields, "admin_key", Some(key))?;
-            true
-        }
-        Some(_) | None => false,
-    };
-    let mountpoints = shared.mountpoints.all();
-    let listed = mountpoints
-        .iter()
-        .filter(|mountpoint| all || !mountpoint.details().is_private)
-        .map(|mountpoint| mountpoint.listed())
-        .collect::<Vec<_>>();
+    let mountpoints = shared.mountpoints.listed(fields)?;
+    let listed: Vec<_> = mountpoints.iter().map(|it| it.listed()).collect();
     Ok(json!({ "streaming": "list", "list": listed }))
 }
 
 fn info(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
-    let mountpoint = named(shared, fields)?;
-    let secret = mountpoint.details().secret.clone();
-    if secret.is_some() {
+    let mountpoint = shared.mountpoints.named(fields)?;
+    let access = mountpoint.details().access.clone();
+    if access.secret.is_some() {
         fields.string("secret")?;
     }
-    let admin = secret::check(fields, "secret", secret.as_deref()).is_ok();
+    let admin = access.check_secret(fields).is_ok();
     Ok(json!({ "streaming": "info", "info": mountpoint.info(admin) }))
 }
 
 async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
-    let permanent = fields.boolean("permanent")?.unwrap_or(false);
-    match saved(shared, permanent)? {
+    match shared.mountpoints.permanent(fields)?.cloned() {
         // What cannot be removed for good stays.
         Some(saved) => {
             let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
             let forget = move || {
-                let Mountpoint { name, id, .. } = &*mountpoint;
-                saved.remove(name, id, || shared.mountpoints.remove(&mountpoint))
+                let key = Id::Text(mountpoint.name.clone());
+                let forget = || shared.mountpoints.remove(&mountpoint);
+                saved.remove(key, mountpoint.id.clone(), forget)
             };
-            write(forget).await??;
+            off_thread(forget).await??;
         }
         None => shared.mountpoints.remove(&mountpoint)?,
     }
@@ -126,39 +113,9 @@ fn switch(shared: &Shared, fields: Fields<'_>, enabled: bool) -> Result<Value, R
     Ok(json!({ "streaming": "ok" }))
 }
 
-/// The mountpoint that the request names.
-fn named(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
-    let id = MountpointId::of_request(fields, shared.string_ids())?;
-    shared.mountpoints.get(&id)
-}
-
-/// The same, if the request has its secret.
+/// The mountpoint that the request names, if the request has its secret.
 fn managed(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
-    let mountpoint = named(shared, fields)?;
-    let secret = mountpoint.details().secret.clone();
-    secret::check(fields, "secret", secret.as_deref())?;
+    let mountpoint = shared.mountpoints.named(fields)?;
+    mountpoint.details().access.check_secret(fields)?;
     Ok(mountpoint)
-}
-
-/// The file to write to, if something is to be permanent.
-fn saved(shared: &Shared, permanent: bool) -> Result<Option<Arc<Saved>>, Refusal> {
-    match (permanent, &shared.saved) {
-        (false, _) => Ok(None),
-        (true, Some(saved)) => Ok(Some(saved.clone())),
-        (true, None) => Err(Refusal::Unknown(
-            "Nothing can be permanent: streaming.save is not configured".to_owned(),
-        )),
-    }
-}
-
-/// Writes to the file beside what else the server does.
-async fn write<T: Send + 'static>(
-    change: impl FnOnce() -> Result<T, SavedError> + Send + 'static,
-) -> Result<T, Refusal> {
-    let written = tokio::task::spawn_blocking(change).await;
-    let written = written.map_err(|error| Refusal::Unknown(error.to_string()))?;
-    written.map_err(|error| {
-        tracing::error!("{error}");
-        Refusal::Unknown(error.to_string())
-    })
 }

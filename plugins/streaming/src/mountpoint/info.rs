@@ -63,7 +63,8 @@ impl Mountpoint {
     /// The object `info`; what is secret only for `admin`, who is everybody where there is no secret.
     pub(crate) fn info(&self, admin: bool) -> Value {
         let details = self.details().clone();
-        let has_secret = details.secret.is_some();
+        let access = details.access;
+        let has_secret = access.secret.is_some();
         let whip = matches!(self.spec.source, SourceSpec::Whip(_));
         let media: Vec<Value> = self
             .streams
@@ -80,9 +81,9 @@ impl Mountpoint {
             .with("description", details.description)
             .with_some("metadata", details.metadata)
             .with_some("secret_required", on(has_secret))
-            .with_some("secret", details.secret.filter(|_| admin))
-            .with_some("pin", details.pin.filter(|_| admin))
-            .with_some("is_private", on(admin && details.is_private))
+            .with_some("secret", access.secret.filter(|_| admin))
+            .with_some("pin", access.pin.filter(|_| admin))
+            .with_some("is_private", on(admin && access.is_private))
             .with_some("viewers", admin.then(|| self.viewer_count()))
             .with("enabled", self.is_enabled())
             .with("type", self.type_name());
@@ -124,7 +125,7 @@ impl Mountpoint {
             .with("id", self.id.to_json())
             .with("type", self.type_name())
             .with("description", details.description)
-            .with("is_private", details.is_private);
+            .with("is_private", details.access.is_private);
         match &self.spec.source {
             SourceSpec::Rtp(rtp) if rtp.flat => self
                 .streams

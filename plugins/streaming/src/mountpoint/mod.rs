@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_core::media::MediaPlane;
+use portunus_resources::{Access, Id, Resource};
 use serde_json::Value;
 
-use crate::id::MountpointId;
 use crate::spec::{MediaKind, MountpointSpec, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
 
@@ -33,7 +33,7 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// A mountpoint.
 pub(crate) struct Mountpoint {
-    pub(crate) id: MountpointId,
+    pub(crate) id: Id,
     pub(crate) name: String,
     /// As it was asked for, with the ports that it has.
     pub(crate) spec: MountpointSpec,
@@ -60,9 +60,7 @@ pub(crate) struct Mountpoint {
 pub(crate) struct Details {
     pub(crate) description: String,
     pub(crate) metadata: Option<String>,
-    pub(crate) is_private: bool,
-    pub(crate) secret: Option<String>,
-    pub(crate) pin: Option<String>,
+    pub(crate) access: Access,
 }
 
 /// Who watches.
@@ -71,6 +69,20 @@ struct Watched {
     /// Destroyed: nobody can watch any more.
     over: bool,
     viewers: HashMap<ViewerId, Arc<Viewer>>,
+}
+
+impl Resource for Mountpoint {
+    type Written = MountpointSpec;
+
+    const MEMBER: &'static str = "id";
+
+    fn id(&self) -> &Id {
+        &self.id
+    }
+
+    fn is_private(&self) -> bool {
+        self.details().access.is_private
+    }
 }
 
 impl Mountpoint {

@@ -9,12 +9,12 @@ use portunus_core::media::ingest::{
     IngestSocket, IngestSrtp, ParameterSets, SrtpSuite,
 };
 use portunus_core::media::{KeyframeCache, MediaPlane};
+use portunus_resources::Id;
 use tokio::sync::oneshot;
 
 use super::pulled::Pulling;
 use super::{Details, Mountpoint, Ports, Stream, Watched, lock, played, pulled};
 use crate::config::PortRange;
-use crate::id::MountpointId;
 use crate::player::Player;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -100,7 +100,7 @@ impl Feeding {
 pub(crate) async fn open(
     shared: &Shared,
     mut spec: MountpointSpec,
-    id: MountpointId,
+    id: Id,
 ) -> Result<Mountpoint, Refusal> {
     let mut duration = None;
     let (streams, feeding) = match &mut spec.source {
@@ -125,9 +125,7 @@ pub(crate) async fn open(
     let details = Details {
         description: spec.description.take().unwrap_or_else(|| name.clone()),
         metadata: spec.metadata.take(),
-        is_private: spec.is_private,
-        secret: spec.secret.take(),
-        pin: spec.pin.take(),
+        access: std::mem::take(&mut spec.access),
     };
     Ok(Mountpoint {
         id,
@@ -146,9 +144,9 @@ pub(crate) async fn open(
     })
 }
 
-fn default_name(id: &MountpointId, source: &SourceSpec) -> String {
+fn default_name(id: &Id, source: &SourceSpec) -> String {
     match (source, id) {
-        (SourceSpec::Rtsp(_), MountpointId::Text(id))
+        (SourceSpec::Rtsp(_), Id::Text(id))
             if !id.starts_with(|first: char| first.is_ascii_digit()) =>
         {
             id.clone()
@@ -166,9 +164,7 @@ impl Mountpoint {
             id: Some(self.id.clone()),
             description: Some(details.description),
             metadata: details.metadata,
-            is_private: details.is_private,
-            secret: details.secret,
-            pin: details.pin,
+            access: details.access,
             source: self.spec.source.clone(),
         }
     }

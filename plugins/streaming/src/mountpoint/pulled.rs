@@ -410,6 +410,7 @@ mod tests {
 
     use portunus_core::media::MediaPlane;
     use portunus_core::record::Recorder;
+    use portunus_resources::Ids;
     use serde_json::json;
 
     use super::*;
@@ -438,10 +439,10 @@ mod tests {
             "type": "rtsp", "url": "rtsp://127.0.0.1:1/", "video": true, "rtsp_failcheck": false,
         });
         let body = body.as_object().unwrap();
-        let Ok(spec) = MountpointSpec::read(body, false, Origin::Request) else {
+        let Ok(spec) = MountpointSpec::read(body, Ids::Numbers, Origin::Request) else {
             unreachable!("a mountpoint");
         };
-        let reservation = shared.mountpoints.reserve(None, false).unwrap();
+        let reservation = shared.mountpoints.reserve(None).unwrap();
         let id = reservation.id().clone();
         let mountpoint = crate::mountpoint::open(&shared, spec, id).await.unwrap();
         let mountpoint = Arc::new(mountpoint);

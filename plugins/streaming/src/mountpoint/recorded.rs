@@ -4,9 +4,9 @@ use portunus_core::Ssrc;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::{Outcome, RecordedMedia, Recorder, Recording, RecordingSpec};
 use portunus_core::sdp::CodecName;
+use portunus_resources::Id;
 
 use super::{Mountpoint, Stream, lock};
-use crate::id::MountpointId;
 use crate::refusal::Refusal;
 use crate::spec::{DataType, MediaKind, StreamCodec};
 
@@ -23,8 +23,8 @@ impl Mountpoint {
         };
         // As Janus has it, files of a mountpoint tell whose they are; an id that is text has no number.
         let ssrc = match self.id {
-            MountpointId::Number(id) => Some(Ssrc(id as u32)),
-            MountpointId::Text(_) => None,
+            Id::Number(id) => Some(Ssrc(id as u32)),
+            Id::Text(_) => None,
         };
         let marked = |media: RecordedMedia| media.with_encryption(self.is_e2ee()).with_ssrc(ssrc);
         stream.record(recorder, &self.media, name, marked)

@@ -314,8 +314,8 @@ impl MediaSpec {
 }
 
 pub(super) fn optional_text(fields: Fields<'_>, name: &str) -> Result<Option<String>, SpecProblem> {
-    let text = fields.string(name).map_err(SpecProblem::field)?;
-    Ok(text.filter(|text| !text.is_empty()).map(str::to_owned))
+    let text = fields.text(name).map_err(SpecProblem::field)?;
+    Ok(text.map(str::to_owned))
 }
 
 pub(super) fn port(fields: Fields<'_>, name: &str) -> Result<Option<u16>, SpecProblem> {

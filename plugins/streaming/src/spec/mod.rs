@@ -12,9 +12,9 @@ mod show;
 mod whip;
 
 use portunus_core::Fields;
+use portunus_resources::{Access, Id, Ids, Written};
 use serde_json::{Map, Value};
 
-use crate::id::MountpointId;
 use crate::refusal::Refusal;
 
 pub use codec::StreamCodec;
@@ -31,17 +31,13 @@ pub struct MountpointSpec {
     /// Its name; made of its id if none.
     pub name: Option<String>,
     /// Its id; random if none.
-    pub id: Option<MountpointId>,
+    pub id: Option<Id>,
     /// For people; the name if none.
     pub description: Option<String>,
     /// Opaque text for clients.
     pub metadata: Option<String>,
-    /// Not in the list, but for administrators.
-    pub is_private: bool,
-    /// Needed to manage it.
-    pub secret: Option<String>,
-    /// Needed to watch it.
-    pub pin: Option<String>,
+    /// Who may manage it, and who may watch it.
+    pub access: Access,
     /// Where its media comes from.
     pub source: SourceSpec,
 }
@@ -85,14 +81,11 @@ impl MountpointSpec {
     /// Reads the members of a request or of a section of the configuration.
     pub(crate) fn read(
         members: &Map<String, Value>,
-        string_ids: bool,
+        ids: Ids,
         origin: Origin,
     ) -> Result<Self, SpecProblem> {
         let fields = Fields(members);
-        let text = |name: &str| -> Result<Option<String>, SpecProblem> {
-            let text = fields.string(name).map_err(SpecProblem::field)?;
-            Ok(text.filter(|text| !text.is_empty()).map(str::to_owned))
-        };
+        let text = |name| media::optional_text(fields, name);
         let kind = fields
             .required_string("type")
             .map_err(SpecProblem::field)?
@@ -101,8 +94,8 @@ impl MountpointSpec {
         if origin == Origin::Configuration && name.is_none() {
             return Err(SpecProblem::missing("name"));
         }
-        let id = MountpointId::read(fields, "id", string_ids).map_err(SpecProblem::field)?;
-        let is_private = fields.boolean("is_private").map_err(SpecProblem::field)?;
+        let id = ids.wanted(fields, "id").map_err(SpecProblem::field)?;
+        let access = Access::read(fields).map_err(SpecProblem::field)?;
         let (source, known) = match kind.as_str() {
             "rtp" => {
                 let flat = !members.contains_key("media");
@@ -139,11 +132,34 @@ impl MountpointSpec {
             id,
             description: text("description")?,
             metadata: text("metadata")?,
-            is_private: is_private.unwrap_or(false),
-            secret: text("secret")?,
-            pin: text("pin")?,
+            access,
             source,
         })
+    }
+}
+
+/// Mountpoints are known by their names: those of the configuration may have no ids of their own.
+impl Written for MountpointSpec {
+    const ONE: &'static str = "mountpoint";
+    const MANY: &'static str = "mountpoints";
+
+    fn key(&self) -> Id {
+        Id::Text(self.name.clone().unwrap_or_default())
+    }
+
+    fn id(&self) -> Option<&Id> {
+        self.id.as_ref()
+    }
+
+    fn read(members: &Map<String, Value>, ids: Ids) -> Result<Self, String> {
+        MountpointSpec::read(members, ids, Origin::Configuration).map_err(|problem| {
+            let name = members.get("name").and_then(Value::as_str).unwrap_or("?");
+            format!("mountpoint {name}: {}: {problem}", problem.key)
+        })
+    }
+
+    fn to_members(&self) -> Map<String, Value> {
+        MountpointSpec::to_members(self)
     }
 }
 

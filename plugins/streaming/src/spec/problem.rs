@@ -40,7 +40,7 @@ impl SpecProblem {
 
     pub(crate) fn field(error: FieldError) -> Self {
         let key = match &error {
-            FieldError::Missing(name) | FieldError::Layer(name) => name,
+            FieldError::Missing(name) | FieldError::Layer(name) | FieldError::Empty(name) => name,
             FieldError::Type { name, .. } => name,
         };
         SpecProblem {

@@ -2,13 +2,13 @@
 //! default.
 
 use portunus_core::Object;
+use portunus_resources::Id;
 use serde_json::{Map, Value};
 
 use super::{
     DataType, FileOffer, FileSpec, KeyframeSpec, MediaKind, MediaSpec, MountpointSpec, RtpSpec,
     RtspSpec, RtspTransport, SourceSpec, StreamCodec, WhipSpec,
 };
-use crate::id::MountpointId;
 
 impl MountpointSpec {
     /// The members that [`MountpointSpec::read`] makes the same of.
@@ -23,12 +23,10 @@ impl MountpointSpec {
         let shown = Object::new()
             .with_some("name", self.name.as_deref())
             .with("type", kind)
-            .with_some("id", self.id.as_ref().map(MountpointId::to_json))
+            .with_some("id", self.id.as_ref().map(Id::to_json))
             .with_some("description", self.description.as_deref())
             .with_some("metadata", self.metadata.as_deref())
-            .with_some("is_private", on(self.is_private))
-            .with_some("secret", self.secret.as_deref())
-            .with_some("pin", self.pin.as_deref())
+            .with_all(self.access.to_members())
             .with_all(source);
         match shown.into() {
             Value::Object(members) => members,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn read(description: Value, origin: Origin) -> Result<MountpointSpec, SpecProblem> {
-    MountpointSpec::read(description.as_object().unwrap(), false, origin)
+    MountpointSpec::read(description.as_object().unwrap(), Ids::Numbers, origin)
 }
 
 fn rtp(description: Value) -> RtpSpec {

@@ -13,7 +13,6 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Answered, Session, Viewer};
-use crate::id::MountpointId;
 use crate::mountpoint::{Age, Mountpoint, Published, Stream};
 use crate::refusal::Refusal;
 use crate::spec::{SourceSpec, StreamCodec};
@@ -62,8 +61,7 @@ impl Publishing {
 impl Viewer {
     pub(super) fn publish(self: &Arc<Self>, message: &Message) -> Answered {
         let fields = Fields(&message.body);
-        let id = MountpointId::of_request(fields, self.shared.string_ids())?;
-        let mountpoint = self.shared.mountpoints.get(&id)?;
+        let mountpoint = self.shared.mountpoints.named(fields)?;
         check_publisher(fields, &mountpoint)?;
         let jsep = message.jsep.as_ref().filter(|j| j.kind == JsepKind::Offer);
         let jsep = jsep.ok_or_else(|| Refusal::Sdp("A publish goes with an offer".to_owned()))?;
@@ -81,7 +79,7 @@ impl Viewer {
         // The place first: who comes too late has no PeerConnection yet, whose end it would hear of before the refusal.
         if !mountpoint.take_publisher(self) {
             return Err(match mountpoint.is_over() {
-                true => Refusal::NoSuchMountpoint(id),
+                true => Refusal::NoSuchMountpoint(mountpoint.id.clone()),
                 false => ANOTHER_PUBLISHES,
             });
         }
@@ -175,7 +173,7 @@ fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Re
         let reason = format!("The mountpoint {} is not of type whip", mountpoint.id);
         return Err(Refusal::Invalid(reason));
     };
-    let secret = mountpoint.details().secret.clone();
+    let secret = mountpoint.details().access.secret.clone();
     let shown = (fields.string("token")?, fields.string("secret")?);
     if whip.token.is_none() && secret.is_none() {
         return Ok(());
@@ -290,6 +288,7 @@ mod tests {
     use portunus_core::record::Recorder;
     use portunus_core::testing::{Line, TestClient, TestServer, jsep};
     use portunus_core::{CoreConfig, Handle, Plugin, PluginHandle, PluginInfo};
+    use portunus_resources::Id;
 
     use super::*;
     use crate::viewer::Attached;
@@ -322,7 +321,7 @@ mod tests {
         client: TestClient,
     }
 
-    const ID: MountpointId = MountpointId::Number(7);
+    const ID: Id = Id::Number(7);
 
     impl World {
         async fn new() -> Self {
@@ -455,12 +454,7 @@ mod tests {
         let mut world = World::new().await;
         world.destroy().await;
         // It was found before.
-        let found = world
-            .open
-            .plugin
-            .shared
-            .mountpoints
-            .reserve(Some(ID), false);
+        let found = world.open.plugin.shared.mountpoints.reserve(Some(ID));
         found.unwrap().keep(world.mountpoint.clone());
         let publish = json!({ "request": "publish", "id": 7 });
         let offer = jsep("offer", "abcd", &[Line::Audio]);

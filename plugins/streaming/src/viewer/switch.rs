@@ -7,10 +7,8 @@ use serde_json::json;
 
 use super::subscription::Subscription;
 use super::{Answered, Session, Viewer, Watching};
-use crate::id::MountpointId;
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
-use crate::secret;
 
 impl Viewer {
     pub(super) fn switch(self: &Arc<Self>, message: &Message) -> Answered {
@@ -19,17 +17,15 @@ impl Viewer {
             return Err(Refusal::NotWatching);
         };
         let fields = Fields(&message.body);
-        let id = MountpointId::of_request(fields, self.shared.string_ids())?;
-        let target = self.shared.mountpoints.get(&id)?;
-        let pin = target.details().pin.clone();
-        secret::check(fields, "pin", pin.as_deref())?;
-        let result = json!({ "switched": "ok", "id": id.to_json() });
+        let target = self.shared.mountpoints.named(fields)?;
+        target.details().access.check_pin(fields)?;
+        let result = json!({ "switched": "ok", "id": target.id.to_json() });
         if Arc::ptr_eq(&watching.mountpoint, &target) {
             return Ok((result, None));
         }
         watching.fits(&target)?;
         if !target.add_viewer(self) {
-            return Err(Refusal::NoSuchMountpoint(id));
+            return Err(Refusal::NoSuchMountpoint(target.id.clone()));
         }
         watching.mountpoint.remove_viewer(self.id);
         for subscription in &mut watching.subscriptions {

@@ -9,10 +9,8 @@ use serde_json::{Value, json};
 
 use super::subscription::{LayerRequest, Subscription};
 use super::{Answered, Offering, Phase, Session, Viewer, Watching};
-use crate::id::MountpointId;
 use crate::mountpoint::{Mountpoint, Stream};
 use crate::refusal::Refusal;
-use crate::secret;
 use crate::spec::MediaKind;
 
 /// The members of `watch`, but for the id and the pin.
@@ -142,11 +140,10 @@ fn nothing_left() -> Refusal {
 impl Viewer {
     pub(super) fn watch(self: &Arc<Self>, message: &Message) -> Answered {
         let fields = Fields(&message.body);
-        let id = MountpointId::of_request(fields, self.shared.string_ids())?;
+        let id = self.shared.mountpoints.ids().required(fields, "id")?;
         let watch = Watch::read(fields)?;
         let mountpoint = self.shared.mountpoints.get(&id)?;
-        let pin = mountpoint.details().pin.clone();
-        secret::check(fields, "pin", pin.as_deref())?;
+        mountpoint.details().access.check_pin(fields)?;
         match &message.jsep {
             Some(jsep) if jsep.kind == JsepKind::Offer => {
                 self.watch_by_offer(mountpoint, jsep, watch.layers)

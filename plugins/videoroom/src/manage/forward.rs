@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use crate::Shared;
 use crate::id::Id;
-use crate::members;
 use crate::publication::{
     ForwardRequest, Forwarder, Host, PATIENCE, Stream, address, medium, port, required_port, srtp,
 };
@@ -69,7 +68,7 @@ impl Request {
             entries: Vec::new(),
             is_old: false,
         };
-        match members::objects(fields, "streams")? {
+        match fields.objects("streams")? {
             Some(streams) => {
                 for stream in streams {
                     request.read_stream(stream)?;
@@ -238,7 +237,7 @@ impl Shared {
     pub(super) fn rtp_forward(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
-        let publisher = self.ids.required(fields, "publisher_id")?;
+        let publisher = self.rooms.ids().required(fields, "publisher_id")?;
         let request = Request::read(fields, publisher)?;
         room.lock().forwardable(&request.publisher)?;
         let hosts = request.hosts.clone();
@@ -248,7 +247,7 @@ impl Shared {
     pub(super) fn stop_rtp_forward(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
             self.check_forwarding(fields)?;
-            let publisher = self.ids.required(fields, "publisher_id")?;
+            let publisher = self.rooms.ids().required(fields, "publisher_id")?;
             let number = fields.positive("stream_id")?;
             let number = number.ok_or_else(|| FieldError::Missing("stream_id".to_owned()))?;
             room.end_forwarder(&publisher, number)?;
@@ -295,14 +294,14 @@ impl Shared {
     /// Checks that a request may forward, where that is locked.
     pub(super) fn check_forwarding(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         match self.lock_rtp_forward {
-            true => self.check_admin_key(fields),
+            true => Ok(self.rooms.check_admin_key(fields)?),
             false => Ok(()),
         }
     }
 
     /// The room that a request names and may manage.
     pub(super) fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Room>, Refusal> {
-        let room = self.rooms.get(&self.ids.required(fields, "room")?)?;
+        let room = self.rooms.named(fields)?;
         room.lock().check_secret(fields)?;
         Ok(room)
     }

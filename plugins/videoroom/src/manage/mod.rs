@@ -8,13 +8,12 @@ mod remotize;
 mod rooms;
 
 use portunus_core::{Fields, Handle, Later, Object, Reply};
+use portunus_resources::Writing;
 use serde_json::Value;
 
 use crate::Shared;
-use crate::members::check_secret;
 use crate::refusal::Refusal;
 use crate::room::RoomState;
-use crate::saved::{SavedError, Turn};
 
 impl Shared {
     /// Answers a request of a client, or of an administrator; none if it is no such request.
@@ -49,61 +48,28 @@ impl Shared {
         Some(result.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
     }
 
-    fn check_admin_key(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        check_secret(fields, "admin_key", self.admin_key.as_deref())
-    }
-
     /// Does something with the room that a request names and may manage.
     fn managed<T>(
         &self,
         fields: Fields<'_>,
         act: impl FnOnce(&mut RoomState) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let room = self.rooms.get(&self.ids.required(fields, "room")?)?;
+        let room = self.rooms.named(fields)?;
         let mut room = room.lock();
         room.check_secret(fields)?;
         act(&mut room)
     }
+}
 
-    /// Whether a request asks for a change for good; an error if there is no file to write it to.
-    fn permanent(&self, fields: Fields<'_>) -> Result<bool, Refusal> {
-        let permanent = fields.boolean("permanent")?.unwrap_or(false);
-        if permanent && self.saved.is_none() {
-            let reason = "No file is configured for permanent rooms";
-            return Err(Refusal::Unknown(reason));
-        }
-        Ok(permanent)
-    }
-
-    /// The place of a change of a room that is locked, if it is for good.
-    fn turn(&self, permanent: bool) -> Option<Turn> {
-        let saved = self.saved.as_ref().filter(|_| permanent)?;
-        Some(saved.turn())
-    }
-
-    /// The reply, once the change is written if it is for good; `permanent` says whether that went well.
-    fn saving(
-        &self,
-        turn: Option<Turn>,
-        reply: Object,
-        save: impl FnOnce(&Turn) -> Result<(), SavedError> + Send + 'static,
-    ) -> Reply {
-        let Some(turn) = turn else {
-            return Reply::Success(reply.with("permanent", false).into());
-        };
-        Reply::Later(Later::new(async move {
-            let written = tokio::task::spawn_blocking(move || save(&turn)).await;
-            let problem = match written {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(error.to_string()),
-                Err(error) => Some(error.to_string()),
-            };
-            if let Some(problem) = &problem {
-                tracing::error!("{problem}");
-            }
-            Value::from(reply.with("permanent", problem.is_none()))
-        }))
-    }
+/// The reply, once the change is written if it is for good; `permanent` says whether that went well.
+fn saving(writing: Option<Writing>, reply: Object) -> Reply {
+    let Some(writing) = writing else {
+        return Reply::Success(reply.with("permanent", false).into());
+    };
+    Reply::Later(Later::new(async move {
+        let is_written = writing.done().await.is_ok();
+        Value::from(reply.with("permanent", is_written))
+    }))
 }
 
 /// The reply to requests that have nothing to tell.

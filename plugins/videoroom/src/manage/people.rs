@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 
 impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let room = self.rooms.get(&self.ids.required(fields, "room")?)?;
+        let room = self.rooms.named(fields)?;
         let room = room.lock();
         let reply = Object::new()
             .with("videoroom", "participants")
@@ -20,7 +20,7 @@ impl Shared {
 
     pub(super) fn kick(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let id = self.ids.required(fields, "id")?;
+            let id = self.rooms.ids().required(fields, "id")?;
             room.kick(&id)?;
             tracing::info!(room = %room.id, %id, "participant kicked");
             Ok(success().into())
@@ -29,7 +29,7 @@ impl Shared {
 
     pub(super) fn moderate(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let id = self.ids.required(fields, "id")?;
+            let id = self.rooms.ids().required(fields, "id")?;
             let mid = fields.required_string("mid")?;
             let mute = fields.boolean("mute")?;
             let mute = mute.ok_or_else(|| FieldError::Missing("mute".to_owned()))?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::success;
 use crate::Shared;
-use crate::members;
+use crate::id::new_participant;
 use crate::options::RoomOptions;
 use crate::publication::{
     ExtensionIds, MAX_STREAMS, Place, Remote, Stream, StreamUpdate, port, srtp,
@@ -21,11 +21,11 @@ use crate::roster::Profile;
 impl Shared {
     pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
-        let wanted = self.ids.new_participant(fields)?;
+        let wanted = new_participant(self.rooms.ids(), fields)?;
         let profile = Profile::read(fields)?;
         let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);
-        let entries = members::some_objects(fields, "streams")?;
+        let entries = fields.some_objects("streams")?;
         let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
         if entries.len() > MAX_STREAMS {
             return Err(Refusal::value("streams", "too many"));
@@ -38,7 +38,7 @@ impl Shared {
         let entries = entries.into_iter().enumerate();
         let streams = entries.map(|(index, entry)| read(entry, &state.options, index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
-        let id = state.admit_remote(wanted, self.ids)?;
+        let id = state.admit_remote(wanted, self.rooms.ids())?;
         let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
         for stream in &streams {
             remote.take_in(stream, e2ee);
@@ -67,11 +67,11 @@ impl Shared {
 
     pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
-        let id = self.ids.required(fields, "id")?;
+        let id = self.rooms.ids().required(fields, "id")?;
         room.lock().remote_streams(&id)?;
         let profile = Profile::read(fields)?;
         let e2ee = fields.boolean("e2ee")?;
-        let entries = members::objects(fields, "streams")?;
+        let entries = fields.objects("streams")?;
         let entries = entries.ok_or_else(|| FieldError::Missing("streams".to_owned()))?;
         let mut state = room.lock();
         let streams = state.remote_streams(&id)?;
@@ -93,7 +93,7 @@ impl Shared {
 
     pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let id = self.ids.required(fields, "id")?;
+            let id = self.rooms.ids().required(fields, "id")?;
             room.remote_streams(&id)?;
             room.remove_remote(&id);
             tracing::info!(room = %room.id, %id, "remote publisher removed");

@@ -15,7 +15,7 @@ impl Shared {
     pub(super) fn publish_remotely(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
-        let publisher = self.ids.required(fields, "publisher_id")?;
+        let publisher = self.rooms.ids().required(fields, "publisher_id")?;
         let remote_id = fields.required_string("remote_id")?.to_owned();
         let host = Host::required(fields)?;
         let to = required_port(fields, "port")?;
@@ -43,7 +43,7 @@ impl Shared {
 
     pub(super) fn unpublish_remotely(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let publisher = self.ids.required(fields, "publisher_id")?;
+            let publisher = self.rooms.ids().required(fields, "publisher_id")?;
             let remote_id = fields.required_string("remote_id")?;
             room.unpublish_remotely(&publisher, remote_id)?;
             Ok(reply(room, &publisher).into())
@@ -52,7 +52,7 @@ impl Shared {
 
     pub(super) fn list_remotes(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
-            let publisher = self.ids.required(fields, "publisher_id")?;
+            let publisher = self.rooms.ids().required(fields, "publisher_id")?;
             let remotes = room.remotes(&publisher)?.iter();
             let list: Vec<Value> = remotes.map(RemotePublication::to_json).collect();
             Ok(reply(room, &publisher).with("list", list).into())

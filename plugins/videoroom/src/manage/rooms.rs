@@ -1,32 +1,52 @@
 //! Making, changing, ending and listing rooms.
 
-use portunus_core::{Fields, Handle, Object, Reply, equal_in_constant_time};
+use std::sync::Arc;
+
+use portunus_core::{Fields, Handle, Object, Reply};
+use portunus_resources::AllowedTokens;
 use serde_json::Value;
 
-use super::success;
+use super::{saving, success};
 use crate::Shared;
+use crate::config::ConfiguredRoom;
 use crate::id::Id;
-use crate::members;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
+use crate::room::Room;
 
 impl Shared {
     pub(super) fn create(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        self.check_admin_key(fields)?;
-        let permanent = self.permanent(fields)?;
+        self.rooms.check_admin_key(fields)?;
+        let saved = self.rooms.permanent(fields)?;
         let options = RoomOptions::read(fields)?;
-        let tokens = members::texts(fields, "allowed")?;
-        let wanted = self.ids.wanted(fields, "room")?;
-        let room = self.rooms.create(wanted, self.ids, options, tokens)?;
+        let allowed = AllowedTokens::read(fields)?;
+        let wanted = self.rooms.ids().wanted(fields, "room")?;
+        let room = self.make(wanted, options, allowed)?;
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
-        let options = state.options.clone();
         // Whoever has destroyed it since then has the last word.
-        let turn = self.turn(permanent && !state.destroyed);
-        drop(state);
-        let reply = told("created", &room.id);
-        let id = room.id.clone();
-        Ok(self.saving(turn, reply, move |turn| turn.keep(&id, &options)))
+        let saved = saved.filter(|_| !state.destroyed);
+        let writing = saved.map(|saved| saved.keep_soon(written(&room, state.options.clone())));
+        Ok(saving(writing, told("created", &room.id)))
+    }
+
+    /// Makes a room with the id `wanted`, or with a free one if none is wanted.
+    pub(crate) fn make(
+        &self,
+        wanted: Option<Id>,
+        mut options: RoomOptions,
+        allowed: AllowedTokens,
+    ) -> Result<Arc<Room>, Refusal> {
+        let reservation = self.rooms.reserve(wanted)?;
+        let id = reservation.id().clone();
+        if options.description.is_empty() {
+            options.description = format!("Room {id}");
+        }
+        let media = (self.media.clone(), self.recorder.clone());
+        let room = Room::new(id, self.rooms.ids(), options, allowed, media);
+        let room = Arc::new(room);
+        reservation.keep(room.clone());
+        Ok(room)
     }
 
     pub(super) fn edit(
@@ -34,16 +54,17 @@ impl Shared {
         fields: Fields<'_>,
         client: Option<&Handle>,
     ) -> Result<Reply, Refusal> {
-        let room = self.rooms.get(&self.ids.required(fields, "room")?)?;
+        let room = self.rooms.named(fields)?;
         let mut state = room.lock();
         state.check_secret(fields)?;
-        let permanent = self.permanent(fields)?;
+        let saved = self.rooms.permanent(fields)?;
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
         let options = state.options.edited(fields)?;
+        let (before, after) = (&state.options.access.secret, &options.access.secret);
         // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
-        if let (None, Some(_), Some(client)) = (&state.options.secret, &options.secret, client) {
+        if let (None, Some(_), Some(client)) = (before, after, client) {
             options.check_signed_token(&room.id, client, fields)?;
         }
         let asks = options.fir_freq != state.options.fir_freq;
@@ -51,63 +72,52 @@ impl Shared {
         if asks {
             state.keyframes_changed();
         }
-        let turn = self.turn(permanent);
-        drop(state);
-        let reply = told("edited", &room.id);
-        let id = room.id.clone();
-        Ok(self.saving(turn, reply, move |turn| turn.keep(&id, &options)))
+        let writing = saved.map(|saved| saved.keep_soon(written(&room, options)));
+        Ok(saving(writing, told("edited", &room.id)))
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        let room = self.rooms.get(&self.ids.required(fields, "room")?)?;
+        let room = self.rooms.named(fields)?;
         let mut state = room.lock();
         state.check_secret(fields)?;
-        let permanent = self.permanent(fields)?;
+        let saved = self.rooms.permanent(fields)?;
         if state.destroyed {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
         // Before somebody may make another of its id.
-        let turn = self.turn(permanent);
-        self.rooms.remove(&room.id);
+        let id = || room.id.clone();
+        let writing = saved.map(|saved| saved.remove_soon(id(), id()));
+        self.rooms.remove(&room)?;
         state.destroy();
         tracing::info!(room = %room.id, "room destroyed");
-        let reply = told("destroyed", &room.id);
-        let id = room.id.clone();
-        Ok(self.saving(turn, reply, move |turn| turn.remove(&id)))
+        Ok(saving(writing, told("destroyed", &room.id)))
     }
 
     pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let id = self.ids.required(fields, "room")?;
+        let id = self.rooms.ids().required(fields, "room")?;
         let reply = success()
             .with("room", id.to_json())
-            .with("exists", self.rooms.has(&id));
+            .with("exists", self.rooms.get(&id).is_ok());
         Ok(reply.into())
     }
 
     pub(super) fn list(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let known = self.admin_key.as_deref();
-        let shown = known.map(|known| Ok::<_, Refusal>((known, fields.string("admin_key")?)));
-        let see_all = match shown.transpose()? {
-            Some((known, Some(shown))) => {
-                if !equal_in_constant_time(known, shown) {
-                    return Err(Refusal::Unauthorized("wrong admin_key"));
-                }
-                true
-            }
-            Some((_, None)) | None => false,
-        };
-        let mut list = Vec::new();
-        for room in self.rooms.all() {
+        let list = self.rooms.listed(fields)?.into_iter().map(|room| {
             let state = room.lock();
-            if state.options.is_private && !see_all {
-                continue;
-            }
             let entry = Object::new()
                 .with("room", room.id.to_json())
                 .with_all(state.options.listed(state.count()));
-            list.push(Value::from(entry));
-        }
-        Ok(success().with("list", list).into())
+            Value::from(entry)
+        });
+        Ok(success().with("list", list.collect::<Vec<_>>()).into())
+    }
+}
+
+/// A room as it is saved.
+fn written(room: &Room, options: RoomOptions) -> ConfiguredRoom {
+    ConfiguredRoom {
+        id: room.id.clone(),
+        options,
     }
 }
 

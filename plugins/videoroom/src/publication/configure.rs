@@ -6,7 +6,6 @@ use portunus_core::{FieldError, Fields, Jsep, equal_in_constant_time};
 use super::answer::Forced;
 use super::{Forwarder, Publication, Publications, Stream};
 use crate::id::Id;
-use crate::members;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::roster::{MediaSettings, Profile, TalkSettings};
@@ -72,7 +71,7 @@ impl Configure {
         let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
         fields.boolean("update")?;
         fields.boolean("restart")?;
-        let settings = match members::objects(fields, "streams")? {
+        let settings = match fields.objects("streams")? {
             Some(entries) => entries.into_iter().map(Setting::read).collect(),
             None => Setting::read(fields).map(|setting| vec![setting]),
         };
@@ -84,10 +83,7 @@ impl Configure {
             ));
         }
         let mut descriptions = Vec::new();
-        for entry in members::objects(fields, "descriptions")?
-            .into_iter()
-            .flatten()
-        {
+        for entry in fields.objects("descriptions")?.into_iter().flatten() {
             let mid = entry.required_string("mid")?.to_owned();
             let description = entry.required_string("description")?.to_owned();
             descriptions.push((mid, description));
@@ -138,7 +134,7 @@ impl Configure {
 
     /// Whether it may change what is recorded.
     fn may_record(&self, options: &RoomOptions) -> bool {
-        match &options.secret {
+        match &options.access.secret {
             Some(secret) if options.lock_record => {
                 let shown = self.secret.as_deref().unwrap_or_default();
                 equal_in_constant_time(secret, shown)

@@ -4,7 +4,7 @@ use portunus_core::{Fields, Handle, Object};
 use serde_json::{Value, json};
 
 use super::RoomState;
-use crate::id::{Id, Ids};
+use crate::id::{Id, Ids, new_participant};
 use crate::refusal::Refusal;
 use crate::roster::{MediaSettings, Participant, Party, Profile, RecordSettings, TalkSettings};
 
@@ -22,7 +22,7 @@ pub(crate) struct Join {
 impl Join {
     pub(crate) fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, Refusal> {
         Ok(Join {
-            id: ids.new_participant(fields)?,
+            id: new_participant(ids, fields)?,
             profile: Profile::read(fields)?,
             token: fields.string("token")?.map(str::to_owned),
             by_secret: false,
@@ -37,7 +37,7 @@ impl RoomState {
         // Whoever comes now reads of those in the answer.
         self.tell_news();
         if !join.by_secret {
-            self.access.check(join.token.as_deref())?;
+            self.allowed.check(join.token.as_deref())?;
         }
         let id = self.roster.free_id(join.id, ids)?;
         let settings = MediaSettings {

@@ -14,13 +14,14 @@ mod speech;
 mod subscribe;
 mod telling;
 
-use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portunus_core::Fields;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
+use portunus_resources::{AllowedTokens, Resource};
 
+use crate::config::ConfiguredRoom;
 use crate::dummy::Dummy;
 use crate::id::{Id, Ids};
 use crate::news::News;
@@ -46,7 +47,8 @@ pub(crate) struct Room {
 pub(crate) struct RoomState {
     pub(crate) id: Id,
     pub(crate) options: RoomOptions,
-    pub(crate) access: Access,
+    /// The tokens with which one may join.
+    pub(crate) allowed: AllowedTokens,
     pub(crate) destroyed: bool,
     roster: Roster,
     publications: Publications,
@@ -55,22 +57,17 @@ pub(crate) struct RoomState {
     news: News,
 }
 
-/// Who may join.
-#[derive(Debug, Default)]
-pub(crate) struct Access {
-    pub(crate) checked: bool,
-    pub(crate) tokens: HashSet<String>,
-}
+impl Resource for Room {
+    type Written = ConfiguredRoom;
 
-impl Access {
-    /// Checks the token of somebody who wants to join.
-    fn check(&self, token: Option<&str>) -> Result<(), Refusal> {
-        match token {
-            _ if !self.checked => Ok(()),
-            None => Err(Refusal::Unauthorized("a token is needed")),
-            Some(token) if self.tokens.contains(token) => Ok(()),
-            Some(_) => Err(Refusal::Unauthorized("wrong token")),
-        }
+    const MEMBER: &'static str = "room";
+
+    fn id(&self) -> &Id {
+        &self.id
+    }
+
+    fn is_private(&self) -> bool {
+        self.lock().options.access.is_private
     }
 }
 
@@ -79,17 +76,13 @@ impl Room {
         id: Id,
         ids: Ids,
         options: RoomOptions,
-        tokens: Option<Vec<String>>,
+        allowed: AllowedTokens,
         (media, recorder): (MediaPlane, Recorder),
     ) -> Self {
-        let access = Access {
-            checked: tokens.is_some(),
-            tokens: tokens.into_iter().flatten().collect(),
-        };
         let mut state = RoomState {
             id: id.clone(),
             options,
-            access,
+            allowed,
             destroyed: false,
             roster: Roster::default(),
             publications: Publications::new(media, recorder),
@@ -116,7 +109,7 @@ impl Room {
 impl RoomState {
     /// Checks that a request may manage the room.
     pub(crate) fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        self.options.check_secret(fields)
+        Ok(self.options.access.check_secret(fields)?)
     }
 
     /// Adds the room's dummy publisher, of which nobody is told.
@@ -134,21 +127,5 @@ impl RoomState {
         let streams = dummy_streams(dummy, &self.options);
         self.publications.start(&id, Origin::Dummy, e2ee, streams);
         self.media_up(&id);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_of_tokens_is_for_those_who_have_one() {
-        let mut access = Access::default();
-        assert!(access.check(None).is_ok());
-        access.checked = true;
-        access.tokens.insert("open".to_owned());
-        assert!(access.check(Some("open")).is_ok());
-        assert!(access.check(Some("shut")).is_err());
-        assert!(access.check(None).is_err());
     }
 }

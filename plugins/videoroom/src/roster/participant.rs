@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use super::MediaSettings;
 use crate::id::Id;
-use crate::members;
 use crate::refusal::Refusal;
 
 /// Someone who has joined a room, publishing or not.
@@ -40,7 +39,7 @@ impl Profile {
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         Ok(Profile {
             display: fields.string("display")?.map(str::to_owned),
-            metadata: members::object(fields, "metadata")?.cloned(),
+            metadata: fields.object("metadata")?.cloned(),
         })
     }
 }

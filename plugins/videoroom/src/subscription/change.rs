@@ -9,7 +9,6 @@ use super::layers::LayerRequest;
 use super::line::Line;
 use super::{MAX_LINES, Subscriber, TOO_MANY};
 use crate::id::{Id, Ids};
-use crate::members;
 use crate::publication::Publications;
 use crate::refusal::Refusal;
 
@@ -99,7 +98,7 @@ impl Subscribe {
         name: &str,
         ids: Ids,
     ) -> Result<Option<Vec<Self>>, Refusal> {
-        let Some(entries) = members::some_objects(fields, name)? else {
+        let Some(entries) = fields.some_objects(name)? else {
             return Ok(None);
         };
         let requests = entries.into_iter().map(|entry| Subscribe::read(entry, ids));
@@ -127,7 +126,7 @@ impl Unsubscribe {
         name: &str,
         ids: Ids,
     ) -> Result<Option<Vec<Self>>, Refusal> {
-        let Some(entries) = members::some_objects(fields, name)? else {
+        let Some(entries) = fields.some_objects(name)? else {
             return Ok(None);
         };
         let requests = entries

@@ -7,7 +7,6 @@ use portunus_core::{FieldError, Fields, Mid};
 use super::Subscriber;
 use super::layers::LayerRequest;
 use super::watch::last_n;
-use crate::members;
 use crate::publication::Publications;
 use crate::refusal::Refusal;
 
@@ -48,7 +47,7 @@ impl Setting {
 
 impl SubscriberConfigure {
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
-        let settings = match members::objects(fields, "streams")? {
+        let settings = match fields.objects("streams")? {
             Some(entries) => entries.into_iter().map(Setting::read).collect(),
             None => Setting::read(fields).map(|setting| vec![setting]),
         };

@@ -5,7 +5,6 @@ use portunus_core::{FieldError, Fields, Mid};
 use super::Subscriber;
 use super::layers::LayerRequest;
 use crate::id::{Id, Ids};
-use crate::members;
 use crate::publication::Publications;
 use crate::refusal::Refusal;
 
@@ -42,7 +41,7 @@ impl Entry {
 
 impl Switch {
     pub(crate) fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, Refusal> {
-        if let Some(entries) = members::some_objects(fields, "streams")? {
+        if let Some(entries) = fields.some_objects("streams")? {
             let entries = entries.into_iter().map(|entry| Entry::read(entry, ids));
             return Ok(Switch(Form::Streams(entries.collect::<Result<_, _>>()?)));
         }

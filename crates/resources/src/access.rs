@@ -1,0 +1,225 @@
+//! Who may manage and who may use a resource.
+
+use std::collections::BTreeSet;
+
+use portunus_core::{FieldError, Fields, Object, equal_in_constant_time};
+
+use crate::Refusal;
+
+/// Bytes of all tokens of a resource together: some 5,000 UUIDs. Each check goes through all of them.
+const MAX_TOKENS: usize = 512 * 1024;
+
+/// What a token takes besides its own bytes.
+const TOKEN_OVERHEAD: usize = 64;
+
+/// Who may do what with a resource, as `create` and the configuration say it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Access {
+    /// It is not in lists, but for administrators.
+    pub is_private: bool,
+    /// Needed to manage it.
+    pub secret: Option<String>,
+    /// Needed to use it.
+    pub pin: Option<String>,
+}
+
+impl Access {
+    /// Reads `is_private`, `secret` and `pin`; an empty text is none.
+    pub fn read(fields: Fields<'_>) -> Result<Self, FieldError> {
+        let text = |name| Ok(fields.text(name)?.map(str::to_owned));
+        Ok(Access {
+            is_private: fields.boolean("is_private")?.unwrap_or(false),
+            secret: text("secret")?,
+            pin: text("pin")?,
+        })
+    }
+
+    /// What it is after `new_secret`, `new_pin` and `new_is_private`. An empty text changes nothing.
+    pub fn edited(&self, fields: Fields<'_>) -> Result<Self, FieldError> {
+        let text = |name, now: &Option<String>| {
+            let new = fields.text(name)?.map(str::to_owned);
+            Ok(new.or_else(|| now.clone()))
+        };
+        Ok(Access {
+            secret: text("new_secret", &self.secret)?,
+            pin: text("new_pin", &self.pin)?,
+            is_private: fields.boolean("new_is_private")?.unwrap_or(self.is_private),
+        })
+    }
+
+    /// The members that [`Access::read`] makes the same of.
+    pub fn to_members(&self) -> Object {
+        Object::new()
+            .with_some("is_private", self.is_private.then_some(true))
+            .with_some("secret", self.secret.as_deref())
+            .with_some("pin", self.pin.as_deref())
+    }
+
+    /// Checks that a request may manage the resource.
+    pub fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
+        check_secret(fields, "secret", self.secret.as_deref())
+    }
+
+    /// Checks that a request may use the resource.
+    pub fn check_pin(&self, fields: Fields<'_>) -> Result<(), Refusal> {
+        check_secret(fields, "pin", self.pin.as_deref())
+    }
+
+    /// Whether there is a secret, and a request shows it.
+    pub fn shows_secret(&self, fields: Fields<'_>) -> bool {
+        self.secret.is_some() && self.check_secret(fields).is_ok()
+    }
+}
+
+/// Checks that member `name` is `secret`, if there is one.
+pub fn check_secret(
+    fields: Fields<'_>,
+    name: &'static str,
+    secret: Option<&str>,
+) -> Result<(), Refusal> {
+    let Some(secret) = secret else { return Ok(()) };
+    let shown = fields.required_string(name)?;
+    match equal_in_constant_time(secret, shown) {
+        true => Ok(()),
+        false => Err(Refusal::Wrong(name)),
+    }
+}
+
+/// The tokens of which whoever uses a resource has to show one, where they are checked.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedTokens {
+    checked: bool,
+    tokens: BTreeSet<String>,
+}
+
+impl AllowedTokens {
+    /// Reads the list `allowed` of a `create`; they are checked if it is there.
+    pub fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+        let tokens = fields.strings("allowed")?;
+        let checked = tokens.is_some();
+        let mut allowed = AllowedTokens::default();
+        allowed.add(tokens.into_iter().flatten())?;
+        Ok(AllowedTokens { checked, ..allowed })
+    }
+
+    /// Does what the request `allowed` asks for; gives the tokens, in their order, unless they are checked no more.
+    pub fn change(&mut self, fields: Fields<'_>) -> Result<Option<Vec<&str>>, Refusal> {
+        let action = fields.required_string("action")?.to_ascii_lowercase();
+        let tokens = fields.strings("allowed")?.into_iter().flatten();
+        match action.as_str() {
+            "enable" => self.checked = true,
+            "disable" => {
+                self.checked = false;
+                return Ok(None);
+            }
+            "add" => self.add(tokens)?,
+            "remove" => tokens.for_each(|token| {
+                self.tokens.remove(token);
+            }),
+            _ => {
+                let actions = "enable, disable, add or remove";
+                return Err(Refusal::Value("action", actions));
+            }
+        }
+        Ok(Some(self.tokens.iter().map(String::as_str).collect()))
+    }
+
+    /// Checks that `shown` is one of the tokens, if they are checked.
+    pub fn check(&self, shown: Option<&str>) -> Result<(), Refusal> {
+        if !self.checked {
+            return Ok(());
+        }
+        let shown = shown.ok_or(Refusal::TokenNeeded)?;
+        let compare = |found, token: &String| found | equal_in_constant_time(token, shown);
+        match self.tokens.iter().fold(false, compare) {
+            true => Ok(()),
+            false => Err(Refusal::Wrong("token")),
+        }
+    }
+
+    /// Adds all of them, or none where they are too many.
+    fn add<'a>(&mut self, tokens: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
+        let mut all = self.tokens.clone();
+        all.extend(tokens.map(str::to_owned));
+        let bytes = |token: &String| token.len().saturating_add(TOKEN_OVERHEAD);
+        if all.iter().map(bytes).sum::<usize>() > MAX_TOKENS {
+            let most = "512 KiB at most, with 64 bytes for each token besides its own";
+            return Err(Refusal::Value("allowed", most));
+        }
+        self.tokens = all;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn fields(members: &Value) -> Fields<'_> {
+        Fields(members.as_object().unwrap())
+    }
+
+    #[test]
+    fn a_secret_that_there_is_has_to_be_shown() {
+        let access = Access::read(fields(&json!({ "secret": "s", "pin": "" }))).unwrap();
+        let check = |members: Value| access.check_secret(fields(&members));
+        assert_eq!(check(json!({ "secret": "s" })), Ok(()));
+        assert_eq!(
+            check(json!({ "secret": "t" })),
+            Err(Refusal::Wrong("secret"))
+        );
+        let missing = FieldError::Missing("secret".to_owned());
+        assert_eq!(check(json!({})), Err(Refusal::Field(missing)));
+        assert!(check(json!({ "secret": 1 })).is_err());
+        let nothing = json!({});
+        assert_eq!(access.check_pin(fields(&nothing)), Ok(()));
+        assert!(!Access::default().shows_secret(fields(&nothing)));
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same_and_can_be_edited() {
+        let all = json!({ "is_private": true, "secret": "s", "pin": "p" });
+        let access = Access::read(fields(&all)).unwrap();
+        assert_eq!(Value::from(access.to_members()), all);
+        assert_eq!(Value::from(Access::default().to_members()), json!({}));
+        let edit = json!({ "new_secret": "t", "new_pin": "", "new_is_private": false });
+        let edited = access.edited(fields(&edit)).unwrap();
+        let expected = json!({ "secret": "t", "pin": "p" });
+        assert_eq!(Value::from(edited.to_members()), expected);
+    }
+
+    #[test]
+    fn tokens_are_checked_from_the_moment_on_that_there_is_a_list() {
+        let none = AllowedTokens::read(fields(&json!({}))).unwrap();
+        assert_eq!(none.check(None), Ok(()));
+        let list = json!({ "allowed": ["b", "a"] });
+        let mut tokens = AllowedTokens::read(fields(&list)).unwrap();
+        assert_eq!(tokens.check(None), Err(Refusal::TokenNeeded));
+        assert_eq!(tokens.check(Some("c")), Err(Refusal::Wrong("token")));
+        assert_eq!(tokens.check(Some("a")), Ok(()));
+        let add = json!({ "action": "ADD", "allowed": ["c"] });
+        assert_eq!(tokens.change(fields(&add)), Ok(Some(vec!["a", "b", "c"])));
+        let remove = json!({ "action": "remove", "allowed": ["a"] });
+        assert_eq!(tokens.change(fields(&remove)), Ok(Some(vec!["b", "c"])));
+        assert!(tokens.check(Some("a")).is_err());
+        let disable = json!({ "action": "disable" });
+        assert_eq!(tokens.change(fields(&disable)), Ok(None));
+        assert_eq!(tokens.check(Some("a")), Ok(()));
+        assert!(tokens.change(fields(&json!({ "action": "x" }))).is_err());
+    }
+
+    #[test]
+    fn a_list_of_tokens_has_an_end() {
+        let many: Vec<_> = (0..5_000).map(|token| format!("{token:036}")).collect();
+        let list = json!({ "allowed": many });
+        let mut tokens = AllowedTokens::read(fields(&list)).unwrap();
+        let more = json!({ "action": "add", "allowed": ["a".repeat(30_000)] });
+        let refused = tokens.change(fields(&more));
+        assert!(matches!(refused, Err(Refusal::Value("allowed", _))));
+        let again = json!({ "action": "add", "allowed": [many[7]] });
+        assert!(tokens.change(fields(&again)).is_ok());
+    }
+}

@@ -1,0 +1,21 @@
+//! Named resources: what the rooms, mountpoints and recordings of all plugins have in common.
+//!
+//! A resource has an [`Id`] and an [`Access`]: who may manage it, who may use it, and whether it is listed. It comes from
+//! the configuration, from the file of permanent resources ([`Saved`]), or from a request. A plugin says what its own
+//! resources are ([`Resource`], [`Written`]) and gets a [`Resources`] of them. What the crate refuses it says by a
+//! [`Refusal`], which each plugin turns into the codes and texts that its clients know.
+#![forbid(unsafe_code)]
+
+mod access;
+mod id;
+mod refusal;
+mod registry;
+mod resources;
+mod saved;
+
+pub use access::{Access, AllowedTokens, check_secret};
+pub use id::{Id, Ids};
+pub use refusal::Refusal;
+pub use registry::Reservation;
+pub use resources::{Resource, Resources};
+pub use saved::{Saved, SavedError, Writing, Written, off_thread, rewrite_saved};

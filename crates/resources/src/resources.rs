@@ -1,0 +1,133 @@
+//! What a plugin has of resources, and what its requests do with them.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portunus_core::Fields;
+
+use crate::registry::Registry;
+use crate::{Id, Ids, Refusal, Reservation, Saved, SavedError, Written, check_secret};
+
+/// What a plugin's resources are: rooms, or mountpoints.
+pub trait Resource: Debug + Send + Sync + 'static {
+    /// One of them as the configuration describes it.
+    type Written: Written;
+
+    /// The member of requests that names one of them, such as `room`.
+    const MEMBER: &'static str;
+
+    /// Its id.
+    fn id(&self) -> &Id;
+
+    /// Whether it is in lists for administrators only.
+    fn is_private(&self) -> bool;
+}
+
+/// All resources of a plugin.
+#[derive(Debug)]
+pub struct Resources<R: Resource> {
+    ids: Ids,
+    admin_key: Option<String>,
+    registry: Arc<Registry<R>>,
+    saved: Option<Arc<Saved<R::Written>>>,
+}
+
+impl<R: Resource> Resources<R> {
+    /// None yet; with those that are to be made at the start: the `configured` ones as far as the file `save` does not say
+    /// otherwise, and those that it has. `admin_key` is needed to make others and to see private ones, if there is one.
+    pub fn open(
+        ids: Ids,
+        admin_key: Option<String>,
+        save: Option<PathBuf>,
+        configured: Vec<R::Written>,
+    ) -> Result<(Self, Vec<R::Written>), SavedError> {
+        let (saved, first) = match save {
+            Some(path) => {
+                let (saved, first) = Saved::open(path, ids, configured)?;
+                (Some(Arc::new(saved)), first)
+            }
+            None => (None, configured),
+        };
+        let resources = Resources {
+            ids,
+            admin_key,
+            registry: Arc::default(),
+            saved,
+        };
+        Ok((resources, first))
+    }
+
+    /// Which kind of ids they have.
+    pub fn ids(&self) -> Ids {
+        self.ids
+    }
+
+    /// Whether there is an admin key.
+    pub fn has_admin_key(&self) -> bool {
+        self.admin_key.is_some()
+    }
+
+    /// Checks that a request shows the admin key, if there is one.
+    pub fn check_admin_key(&self, fields: Fields<'_>) -> Result<(), Refusal> {
+        check_secret(fields, "admin_key", self.admin_key.as_deref())
+    }
+
+    /// The id that nobody else gets: `wanted`, or a free one if none is wanted.
+    pub fn reserve(&self, wanted: Option<Id>) -> Result<Reservation<R>, Refusal> {
+        self.registry.reserve(wanted, self.ids)
+    }
+
+    /// The resource with this id.
+    pub fn get(&self, id: &Id) -> Result<Arc<R>, Refusal> {
+        self.registry.get(id)
+    }
+
+    /// The resource that a request names.
+    pub fn named(&self, fields: Fields<'_>) -> Result<Arc<R>, Refusal> {
+        self.get(&self.ids.required(fields, R::MEMBER)?)
+    }
+
+    /// Forgets a resource; an error if it is gone already.
+    pub fn remove(&self, resource: &Arc<R>) -> Result<(), Refusal> {
+        self.registry.remove(resource.id(), resource)
+    }
+
+    /// Whether this very resource is there still.
+    pub fn has(&self, resource: &Arc<R>) -> bool {
+        let there = self.get(resource.id());
+        there.is_ok_and(|there| Arc::ptr_eq(&there, resource))
+    }
+
+    /// All of them, in the order of their creation.
+    pub fn all(&self) -> Vec<Arc<R>> {
+        self.registry.all()
+    }
+
+    /// Those that the request `list` tells of, in the order of their creation: private ones if it shows the admin key.
+    pub fn listed(&self, fields: Fields<'_>) -> Result<Vec<Arc<R>>, Refusal> {
+        let is_shown = self.has_admin_key() && fields.string("admin_key")?.is_some();
+        if is_shown {
+            self.check_admin_key(fields)?;
+        }
+        let mut all = self.registry.all();
+        all.retain(|resource| is_shown || !resource.is_private());
+        Ok(all)
+    }
+
+    /// The file of permanent resources, if there is one.
+    pub fn saved(&self) -> Option<&Arc<Saved<R::Written>>> {
+        self.saved.as_ref()
+    }
+
+    /// The file to write to, if a request asks for a change for good; an error if there is none.
+    pub fn permanent(
+        &self,
+        fields: Fields<'_>,
+    ) -> Result<Option<&Arc<Saved<R::Written>>>, Refusal> {
+        match fields.boolean("permanent")? {
+            Some(true) => self.saved().map(Some).ok_or(Refusal::NoFile),
+            Some(false) | None => Ok(None),
+        }
+    }
+}
