@@ -22,8 +22,8 @@ use crate::rate::RequestRate;
 use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::{
-    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginInfo, Requester, Rights,
-    ServerFacts, SessionId, info,
+    ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo, Requester,
+    Rights, ServerFacts, SessionId, info,
 };
 use requests::Answer;
 pub(crate) use requests::Unanswered;
@@ -240,6 +240,17 @@ impl Gateway {
     pub fn has_handle(&self, session: SessionId, handle: HandleId) -> bool {
         let session = self.session(session);
         session.is_ok_and(|session| session.has_handle(handle))
+    }
+
+    /// What the plugins count, with the last part of their package names, such as `videoroom`.
+    pub fn plugin_counters(&self) -> Vec<(&'static str, PluginCounter)> {
+        let of_plugin = |plugin: &Arc<dyn Plugin>| {
+            let package = plugin.info().package;
+            let name = package.rsplit('.').next().unwrap_or(package);
+            let counters = plugin.counters().into_iter();
+            counters.map(move |counter| (name, counter))
+        };
+        self.inner.plugins.iter().flat_map(of_plugin).collect()
     }
 
     /// The counters of this core.

@@ -50,7 +50,8 @@ pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox};
 pub use plugin::{
-    HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginHandle, PluginInfo, Reply, Svc,
+    HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
+    Reply, Svc,
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use recording::{ClientRecording, SentMedia};

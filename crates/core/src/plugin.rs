@@ -44,6 +44,22 @@ pub trait Plugin: Send + Sync + 'static {
     fn admin(&self, _request: Value) -> Option<Reply> {
         None
     }
+
+    /// What it has counted since its start.
+    fn counters(&self) -> Vec<PluginCounter> {
+        Vec::new()
+    }
+}
+
+/// A number that a plugin counts, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PluginCounter {
+    /// Its name, such as `refused_creations`.
+    pub name: &'static str,
+    /// What it means, in a sentence.
+    pub help: &'static str,
+    /// The count.
+    pub value: u64,
 }
 
 /// The control logic of one handle.

@@ -4,10 +4,14 @@
 //! the configuration, from the file of permanent resources ([`Saved`]), or from a request. A plugin says what its own
 //! resources are ([`Resource`], [`Written`]) and gets a [`Resources`] of them. What the crate refuses it says by a
 //! [`Refusal`], which each plugin turns into the codes and texts that its clients know.
+//!
+//! What strangers make has [`Limits`], and ends once it was unused for a time.
 #![forbid(unsafe_code)]
 
 mod access;
+mod expiry;
 mod id;
+mod limits;
 mod refusal;
 mod registry;
 mod resources;
@@ -15,6 +19,7 @@ mod saved;
 
 pub use access::{Access, AllowedTokens, check_secret};
 pub use id::{Id, Ids};
+pub use limits::{Limits, Maker, TooMany};
 pub use refusal::Refusal;
 pub use registry::Reservation;
 pub use resources::{Resource, Resources};

@@ -2,7 +2,7 @@
 
 use portunus_core::FieldError;
 
-use crate::Id;
+use crate::{Id, TooMany};
 
 /// Why a request about a resource is refused. Each plugin has codes and texts of its own for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Refusal {
     NoSuch(Id),
     /// There is a resource of this id already.
     Exists(Id),
+    /// Clients have made as many resources as they may.
+    TooMany(TooMany),
     /// Nothing can be permanent: no file is configured for it.
     NoFile,
 }

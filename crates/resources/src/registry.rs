@@ -1,14 +1,24 @@
 //! Resources by their ids, and ids that are being made into resources.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::{Id, Ids, Refusal};
+use portunus_core::{ClientAddress, LogGate};
+use tokio::time::Instant;
+
+use crate::expiry::watch;
+use crate::{Id, Ids, Limits, Maker, Refusal, Resource, TooMany, Written};
 
 /// All resources of a plugin.
 #[derive(Debug)]
 pub(crate) struct Registry<R> {
+    limits: Limits,
     entries: Mutex<Entries<R>>,
+    refused: AtomicU64,
+    refused_log: LogGate,
+    expired: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -16,6 +26,8 @@ struct Entries<R> {
     by_id: HashMap<Id, Entry<R>>,
     /// Counts what was reserved, so that lists have the order of creation.
     next: u64,
+    /// What clients have made is looked after.
+    is_watched: bool,
 }
 
 #[derive(Debug)]
@@ -23,35 +35,48 @@ struct Entry<R> {
     order: u64,
     /// None while it is being made.
     resource: Option<Arc<R>>,
+    /// None: whoever runs the server.
+    client: Option<ClientAddress>,
+    /// When it was used last, as far as is known.
+    used: Instant,
 }
 
 /// An id that nobody else gets; it is free again when this is dropped without [`Reservation::keep`].
 #[derive(Debug)]
 #[must_use]
-pub struct Reservation<R> {
+pub struct Reservation<R: Resource> {
     registry: Arc<Registry<R>>,
     id: Id,
     kept: bool,
 }
 
-impl<R> Default for Registry<R> {
-    fn default() -> Self {
+impl<R: Resource> Registry<R> {
+    /// No resources yet.
+    pub(crate) fn new(limits: Limits) -> Self {
         let entries = Entries {
             by_id: HashMap::new(),
             next: 0,
+            is_watched: false,
         };
         Registry {
+            limits,
             entries: Mutex::new(entries),
+            refused: AtomicU64::new(0),
+            refused_log: LogGate::default(),
+            expired: AtomicU64::new(0),
         }
     }
-}
 
-impl<R> Registry<R> {
-    /// Takes `wanted`, or a free id if none is wanted.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Takes `wanted`, or a free id if none is wanted, for what `maker` makes.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         wanted: Option<Id>,
         ids: Ids,
+        maker: Maker,
     ) -> Result<Reservation<R>, Refusal> {
         let mut entries = self.entries();
         let id = match wanted {
@@ -59,9 +84,20 @@ impl<R> Registry<R> {
             Some(id) => id,
             None => ids.random(|id| entries.by_id.contains_key(id)),
         };
+        let client = match maker {
+            Maker::Operator => None,
+            Maker::Client(client) => {
+                let fits = entries.fits(client, &self.limits);
+                fits.inspect_err(|limit| self.refused(client, limit))
+                    .map_err(Refusal::TooMany)?;
+                Some(client)
+            }
+        };
         let entry = Entry {
             order: entries.next,
             resource: None,
+            client,
+            used: Instant::now(),
         };
         entries.next += 1;
         entries.by_id.insert(id.clone(), entry);
@@ -78,6 +114,78 @@ impl<R> Registry<R> {
         entry
             .and_then(|entry| entry.resource.clone())
             .ok_or_else(|| Refusal::NoSuch(id.clone()))
+    }
+
+    /// The same for somebody who uses it.
+    pub(crate) fn get_to_use(&self, id: &Id) -> Result<Arc<R>, Refusal> {
+        if let Some(entry) = self.entries().by_id.get_mut(id) {
+            entry.used = Instant::now();
+        }
+        self.get(id)
+    }
+
+    /// Makes a resource that of whoever runs the server.
+    pub(crate) fn adopt(&self, id: &Id) {
+        if let Some(entry) = self.entries().by_id.get_mut(id) {
+            entry.client = None;
+        }
+    }
+
+    /// What clients have made.
+    pub(crate) fn of_clients(&self) -> Vec<Arc<R>> {
+        let entries = self.entries();
+        let of_clients = entries
+            .by_id
+            .values()
+            .filter(|entry| entry.client.is_some());
+        of_clients
+            .filter_map(|entry| entry.resource.clone())
+            .collect()
+    }
+
+    /// Whether what a client has made is unused, and has been for so long.
+    pub(crate) fn is_expired(&self, resource: &Arc<R>, timeout: Duration, now: Instant) -> bool {
+        // It may have a lock, under which ours is taken elsewhere.
+        let is_used = resource.is_used();
+        let mut entries = self.entries();
+        let Some(entry) = entries.by_id.get_mut(resource.id()) else {
+            return false;
+        };
+        if is_used {
+            entry.used = now;
+        }
+        entry.client.is_some() && now.saturating_duration_since(entry.used) >= timeout
+    }
+
+    /// Whether what clients have made was not looked after so far, but is from now on.
+    pub(crate) fn begin_watching(&self) -> bool {
+        !std::mem::replace(&mut self.entries().is_watched, true)
+    }
+
+    /// Whether it can be looked after no longer, since there is nothing.
+    pub(crate) fn end_watching(&self) -> bool {
+        let mut entries = self.entries();
+        entries.is_watched = entries.by_id.values().any(|entry| entry.client.is_some());
+        !entries.is_watched
+    }
+
+    pub(crate) fn count_expired(&self) {
+        self.expired.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts what was refused to a client, and logs it at most once a second.
+    fn refused(&self, client: ClientAddress, limit: &TooMany) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(suppressed) = self.refused_log.open() {
+            let what = <R::Written as Written>::ONE;
+            tracing::info!(%client, suppressed, "a {what} was refused: {limit}");
+        }
+    }
+
+    /// How many were refused to clients because of the limits, and how many of clients ended because they were unused.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&self.refused), read(&self.expired))
     }
 
     /// Forgets a resource; an error if it is gone already.
@@ -109,7 +217,24 @@ impl<R> Registry<R> {
     }
 }
 
-impl<R> Reservation<R> {
+impl<R> Entries<R> {
+    /// Whether `client` may make one more.
+    fn fits(&self, client: ClientAddress, limits: &Limits) -> Result<(), TooMany> {
+        let makers = self.by_id.values().filter_map(|entry| entry.client);
+        let (all, own) = makers.fold((0, 0), |(all, own), maker| {
+            (all + 1, own + usize::from(maker == client))
+        });
+        if own >= limits.max_per_client {
+            return Err(TooMany::OfClient(limits.max_per_client));
+        }
+        if all >= limits.max_from_clients {
+            return Err(TooMany::OfClients(limits.max_from_clients));
+        }
+        Ok(())
+    }
+}
+
+impl<R: Resource> Reservation<R> {
     /// The id.
     pub fn id(&self) -> &Id {
         &self.id
@@ -118,13 +243,19 @@ impl<R> Reservation<R> {
     /// Puts the resource there.
     pub fn keep(mut self, resource: Arc<R>) {
         self.kept = true;
+        let mut is_of_client = false;
         if let Some(entry) = self.registry.entries().by_id.get_mut(&self.id) {
             entry.resource = Some(resource);
+            entry.used = Instant::now();
+            is_of_client = entry.client.is_some();
+        }
+        if is_of_client {
+            watch(&self.registry);
         }
     }
 }
 
-impl<R> Drop for Reservation<R> {
+impl<R: Resource> Drop for Reservation<R> {
     fn drop(&mut self) {
         if !self.kept {
             self.registry.entries().by_id.remove(&self.id);
@@ -133,57 +264,4 @@ impl<R> Drop for Reservation<R> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-    use super::*;
-
-    fn registry() -> Arc<Registry<&'static str>> {
-        Arc::default()
-    }
-
-    #[test]
-    fn an_id_is_taken_while_its_resource_is_made_and_free_if_that_fails() {
-        let registry = registry();
-        let seven = Id::Number(7);
-        let reserve = || registry.reserve(Some(seven.clone()), Ids::Numbers);
-        let reservation = reserve().unwrap();
-        assert_eq!(reserve().unwrap_err(), Refusal::Exists(seven.clone()));
-        assert_eq!(
-            registry.get(&seven).unwrap_err(),
-            Refusal::NoSuch(seven.clone())
-        );
-        drop(reservation);
-        assert!(reserve().is_ok());
-        assert!(registry.all().is_empty());
-    }
-
-    #[test]
-    fn lists_have_the_order_of_creation() {
-        let registry = registry();
-        let numbers = [5, 3, 9, 1];
-        for number in numbers {
-            let reservation = registry.reserve(Some(Id::Number(number)), Ids::Numbers);
-            reservation.unwrap().keep(Arc::new("a resource"));
-        }
-        let all = registry.all();
-        registry.remove(&Id::Number(3), &all[1]).unwrap();
-        assert!(Arc::ptr_eq(&registry.all()[1], &all[2]));
-    }
-
-    #[test]
-    fn what_has_taken_its_id_since_is_not_removed() {
-        let registry = registry();
-        let one = Id::Number(1);
-        let make = || {
-            let made = Arc::new("a resource");
-            let reservation = registry.reserve(Some(one.clone()), Ids::Numbers);
-            reservation.unwrap().keep(made.clone());
-            made
-        };
-        let first = make();
-        registry.remove(&one, &first).unwrap();
-        let second = make();
-        assert!(registry.remove(&one, &first).is_err());
-        assert!(Arc::ptr_eq(&registry.get(&one).unwrap(), &second));
-    }
-}
+mod tests;

@@ -4,10 +4,12 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portunus_core::Fields;
+use portunus_core::{Fields, PluginCounter};
 
 use crate::registry::Registry;
-use crate::{Id, Ids, Refusal, Reservation, Saved, SavedError, Written, check_secret};
+use crate::{
+    Id, Ids, Limits, Maker, Refusal, Reservation, Saved, SavedError, Written, check_secret,
+};
 
 /// What a plugin's resources are: rooms, or mountpoints.
 pub trait Resource: Debug + Send + Sync + 'static {
@@ -22,6 +24,12 @@ pub trait Resource: Debug + Send + Sync + 'static {
 
     /// Whether it is in lists for administrators only.
     fn is_private(&self) -> bool;
+
+    /// Whether somebody uses it now. Requests that name it count by themselves.
+    fn is_used(&self) -> bool;
+
+    /// Ends it as its destruction by a request does, unless it is used after all, or has ended; gives whether it did.
+    fn end_unused(self: Arc<Self>) -> impl Future<Output = bool> + Send;
 }
 
 /// All resources of a plugin.
@@ -35,11 +43,13 @@ pub struct Resources<R: Resource> {
 
 impl<R: Resource> Resources<R> {
     /// None yet; with those that are to be made at the start: the `configured` ones as far as the file `save` does not say
-    /// otherwise, and those that it has. `admin_key` is needed to make others and to see private ones, if there is one.
+    /// otherwise, and those that it has. `admin_key` is needed to make others and to see private ones, if there is one. Clients make
+    /// others within `limits`.
     pub fn open(
         ids: Ids,
         admin_key: Option<String>,
         save: Option<PathBuf>,
+        limits: Limits,
         configured: Vec<R::Written>,
     ) -> Result<(Self, Vec<R::Written>), SavedError> {
         let (saved, first) = match save {
@@ -52,7 +62,7 @@ impl<R: Resource> Resources<R> {
         let resources = Resources {
             ids,
             admin_key,
-            registry: Arc::default(),
+            registry: Arc::new(Registry::new(limits)),
             saved,
         };
         Ok((resources, first))
@@ -73,17 +83,31 @@ impl<R: Resource> Resources<R> {
         check_secret(fields, "admin_key", self.admin_key.as_deref())
     }
 
+    /// Whose a resource counts as that `maker` makes: those for good are the operator's, and so are all where there is an
+    /// admin key, which has been shown.
+    pub fn maker(&self, maker: Maker, is_permanent: bool) -> Maker {
+        match is_permanent || self.has_admin_key() {
+            true => Maker::Operator,
+            false => maker,
+        }
+    }
+
     /// The id that nobody else gets: `wanted`, or a free one if none is wanted.
-    pub fn reserve(&self, wanted: Option<Id>) -> Result<Reservation<R>, Refusal> {
-        self.registry.reserve(wanted, self.ids)
+    pub fn reserve(&self, wanted: Option<Id>, maker: Maker) -> Result<Reservation<R>, Refusal> {
+        self.registry.reserve(wanted, self.ids, maker)
     }
 
-    /// The resource with this id.
+    /// Whether there is a resource with this id.
+    pub fn exists(&self, id: &Id) -> bool {
+        self.registry.get(id).is_ok()
+    }
+
+    /// The resource with this id, which is used from now on.
     pub fn get(&self, id: &Id) -> Result<Arc<R>, Refusal> {
-        self.registry.get(id)
+        self.registry.get_to_use(id)
     }
 
-    /// The resource that a request names.
+    /// The resource that a request names, and which is used by that.
     pub fn named(&self, fields: Fields<'_>) -> Result<Arc<R>, Refusal> {
         self.get(&self.ids.required(fields, R::MEMBER)?)
     }
@@ -95,13 +119,35 @@ impl<R: Resource> Resources<R> {
 
     /// Whether this very resource is there still.
     pub fn has(&self, resource: &Arc<R>) -> bool {
-        let there = self.get(resource.id());
+        let there = self.registry.get(resource.id());
         there.is_ok_and(|there| Arc::ptr_eq(&there, resource))
     }
 
     /// All of them, in the order of their creation.
     pub fn all(&self) -> Vec<Arc<R>> {
         self.registry.all()
+    }
+
+    /// Makes a resource that of whoever runs the server: it has become permanent.
+    pub fn adopt(&self, resource: &R) {
+        self.registry.adopt(resource.id());
+    }
+
+    /// What was refused to clients because of the limits, and what of theirs ended because it was unused.
+    pub fn counters(&self) -> Vec<PluginCounter> {
+        let (refused, expired) = self.registry.counts();
+        vec![
+            PluginCounter {
+                name: "refused_creations",
+                help: "Creations that were refused to clients because of the limits",
+                value: refused,
+            },
+            PluginCounter {
+                name: "ended_unused",
+                help: "What clients had made and that ended because it was unused",
+                value: expired,
+            },
+        ]
     }
 
     /// Those that the request `list` tells of, in the order of their creation: private ones if it shows the admin key.

@@ -1,17 +1,18 @@
 //! The plugin's part of the configuration.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use portunus_core::Networks;
 use portunus_core::configuration::{self, Configuration, Entry, Section};
-use portunus_resources::{Id, Ids};
+use portunus_resources::{Id, Ids, Limits};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::spec::{MountpointSpec, Origin, SpecProblem};
 
 /// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StreamingConfig {
     /// Needed to create mountpoints, and to see private ones.
@@ -27,6 +28,13 @@ pub struct StreamingConfig {
     /// The file that permanent mountpoints are written to; none: there are none.
     #[serde(with = "portunus_core::configuration::optional")]
     pub save: Option<PathBuf>,
+    /// Mountpoints that one client may make without the right to administer; 0: none.
+    pub max_per_client: usize,
+    /// The same of all such clients together.
+    pub max_from_clients: usize,
+    /// How long what such a client has made is there without being used; 0: for ever.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub unused_timeout: Duration,
     /// The mountpoints that are there from the start.
     #[serde(
         rename = "mountpoint",
@@ -34,6 +42,23 @@ pub struct StreamingConfig {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub mountpoints: Vec<ConfiguredMountpoint>,
+}
+
+impl Default for StreamingConfig {
+    fn default() -> Self {
+        StreamingConfig {
+            admin_key: None,
+            rtp_port_range: PortRange::default(),
+            outgoing: Networks::default(),
+            string_ids: false,
+            save: None,
+            // Each of them may have some 60 sockets.
+            max_per_client: 10,
+            max_from_clients: 100,
+            unused_timeout: Limits::default().unused_timeout,
+            mountpoints: Vec::new(),
+        }
+    }
 }
 
 impl Configuration for StreamingConfig {
@@ -47,6 +72,15 @@ impl Configuration for StreamingConfig {
 }
 
 impl StreamingConfig {
+    /// What strangers may make.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            max_per_client: self.max_per_client,
+            max_from_clients: self.max_from_clients,
+            unused_timeout: self.unused_timeout,
+        }
+    }
+
     fn read_mountpoint<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
         let Some(members) = section.entry(entry) else {
             return;

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginHandle,
-    PluginInfo, Reply,
+    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, Reply,
 };
-use portunus_resources::{Ids, Resources, SavedError};
+use portunus_resources::{Ids, Maker, Resources, SavedError};
 use serde_json::Value;
 
 use crate::config::{PortRange, StreamingConfig};
@@ -47,6 +47,7 @@ impl Streaming {
         media: MediaPlane,
         recorder: Recorder,
     ) -> Result<Self, SavedError> {
+        let limits = config.limits();
         let StreamingConfig {
             admin_key,
             rtp_port_range,
@@ -54,10 +55,11 @@ impl Streaming {
             string_ids,
             save,
             mountpoints,
+            ..
         } = config;
         let ids = Ids::of(string_ids);
         let configured = mountpoints.into_iter().map(|m| m.into_spec()).collect();
-        let (mountpoints, first) = Resources::open(ids, admin_key, save, configured)?;
+        let (mountpoints, first) = Resources::open(ids, admin_key, save, limits, configured)?;
         let shared = Arc::new(Shared {
             ports: rtp_port_range,
             outgoing,
@@ -119,7 +121,16 @@ impl Plugin for Streaming {
         if !manage::is_management(&name) {
             return Some(Reply::Success(Refusal::UnknownRequest(name).to_json()));
         }
-        Some(manage::reply(self.shared.clone(), name, body))
+        Some(manage::reply(
+            self.shared.clone(),
+            name,
+            body,
+            Maker::Operator,
+        ))
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.mountpoints.counters()
     }
 }
 

@@ -86,6 +86,7 @@ impl From<resources::Refusal> for Refusal {
             resources::Refusal::Exists(id) => {
                 Refusal::CannotCreate(format!("there is a mountpoint {id} already"))
             }
+            resources::Refusal::TooMany(limit) => Refusal::CannotCreate(limit.to_string()),
             resources::Refusal::NoFile => Refusal::Unknown(
                 "Nothing can be permanent: streaming.save is not configured".to_owned(),
             ),

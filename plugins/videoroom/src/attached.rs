@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portunus_core::{
     Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
 };
+use portunus_resources::Maker;
 use serde_json::{Value, json};
 
 use crate::Shared;
@@ -265,7 +266,9 @@ impl PluginHandle for Attached {
             Ok(name) => name.to_ascii_lowercase(),
             Err(error) => return self.refuse(&message, &error.into()),
         };
-        if let Some(reply) = self.shared.manage(&name, fields, Some(&self.handle)) {
+        let maker = Maker::of(message.rights, message.client);
+        let client = Some(&self.handle);
+        if let Some(reply) = self.shared.manage(&name, fields, client, maker) {
             self.discard_offer(&message);
             return reply;
         }

@@ -1,10 +1,11 @@
 //! The plugin's part of the configuration.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use portunus_core::configuration::{Configuration, Entry, Section};
 use portunus_core::{FieldError, Fields, Networks};
-use portunus_resources::Written;
+use portunus_resources::{Limits, Written};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 
 /// What the plugin can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VideoRoomConfig {
     /// Needed to create rooms, and to see private ones.
@@ -29,6 +30,13 @@ pub struct VideoRoomConfig {
     /// The file that permanent rooms are written to; none: there are none.
     #[serde(with = "portunus_core::configuration::optional")]
     pub save: Option<PathBuf>,
+    /// Rooms that one client may make without the right to administer; 0: none.
+    pub max_per_client: usize,
+    /// The same of all such clients together.
+    pub max_from_clients: usize,
+    /// How long what such a client has made is there without being used; 0: for ever.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub unused_timeout: Duration,
     /// The rooms that are there from the start.
     #[serde(
         rename = "room",
@@ -36,6 +44,23 @@ pub struct VideoRoomConfig {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub rooms: Vec<ConfiguredRoom>,
+}
+
+impl Default for VideoRoomConfig {
+    fn default() -> Self {
+        let limits = Limits::default();
+        VideoRoomConfig {
+            admin_key: None,
+            lock_rtp_forward: false,
+            outgoing: Networks::default(),
+            string_ids: false,
+            save: None,
+            max_per_client: limits.max_per_client,
+            max_from_clients: limits.max_from_clients,
+            unused_timeout: limits.unused_timeout,
+            rooms: Vec::new(),
+        }
+    }
 }
 
 impl Configuration for VideoRoomConfig {
@@ -49,6 +74,15 @@ impl Configuration for VideoRoomConfig {
 }
 
 impl VideoRoomConfig {
+    /// What strangers may make.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            max_per_client: self.max_per_client,
+            max_from_clients: self.max_from_clients,
+            unused_timeout: self.unused_timeout,
+        }
+    }
+
     fn read_room<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
         let Some(members) = section.entry(entry) else {
             return;

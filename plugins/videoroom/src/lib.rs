@@ -23,10 +23,10 @@ use std::sync::Arc;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginHandle,
-    PluginInfo, Reply,
+    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, Reply,
 };
-use portunus_resources::{AllowedTokens, Ids, Resources};
+use portunus_resources::{AllowedTokens, Ids, Maker, Resources};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig, rewrite_saved};
@@ -61,6 +61,7 @@ impl VideoRoom {
         media: MediaPlane,
         recorder: Recorder,
     ) -> Result<Self, SavedError> {
+        let limits = config.limits();
         let VideoRoomConfig {
             admin_key,
             lock_rtp_forward,
@@ -68,8 +69,10 @@ impl VideoRoom {
             string_ids,
             save,
             rooms: configured,
+            ..
         } = config;
-        let (rooms, first) = Resources::open(Ids::of(string_ids), admin_key, save, configured)?;
+        let (rooms, first) =
+            Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
         let shared = Shared {
             lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
             outgoing: Arc::new(outgoing),
@@ -78,7 +81,12 @@ impl VideoRoom {
             rooms,
         };
         for room in first {
-            let made = shared.make(Some(room.id), room.options, AllowedTokens::default());
+            let made = shared.make(
+                Some(room.id),
+                room.options,
+                AllowedTokens::default(),
+                Maker::Operator,
+            );
             if let Err(error) = made {
                 tracing::warn!("a configured room is left out: {error}");
             }
@@ -126,6 +134,10 @@ impl Plugin for VideoRoom {
         Some(self)
     }
 
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.rooms.counters()
+    }
+
     fn admin(&self, request: Value) -> Option<Reply> {
         let reply = match request.as_object().map(Fields) {
             None => Err(Refusal::NotAnObject),
@@ -135,7 +147,9 @@ impl Plugin for VideoRoom {
                 .and_then(|name| {
                     let unknown = || Refusal::UnknownRequest(name.to_owned());
                     let name = name.to_ascii_lowercase();
-                    self.shared.manage(&name, fields, None).ok_or_else(unknown)
+                    self.shared
+                        .manage(&name, fields, None, Maker::Operator)
+                        .ok_or_else(unknown)
                 }),
         };
         Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portunus_core::{FieldError, JsepError, Object};
-use portunus_resources as resources;
+use portunus_resources::{self as resources, TooMany};
 use serde_json::Value;
 
 use crate::id::Id;
@@ -46,6 +46,9 @@ pub(crate) enum Refusal {
     /// A secret that is not the one that is asked for: the member that shows it.
     #[error("Unauthorized (wrong {0})")]
     Wrong(&'static str),
+    /// Clients may not make more.
+    #[error("Unauthorized ({0})")]
+    Limit(TooMany),
     #[error("Unauthorized (nothing may be sent to {0})")]
     Destination(IpAddr),
     #[error("Already published")]
@@ -97,7 +100,10 @@ impl Refusal {
             | Refusal::Recording(_) => 430,
             Refusal::WrongSdpType(_) => 431,
             Refusal::PublishersFull(_) => 432,
-            Refusal::Unauthorized(_) | Refusal::Wrong(_) | Refusal::Destination(_) => 433,
+            Refusal::Unauthorized(_)
+            | Refusal::Wrong(_)
+            | Refusal::Limit(_)
+            | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
             Refusal::NotPublished => 435,
             Refusal::IdExists(_) => 436,
@@ -127,6 +133,7 @@ impl From<resources::Refusal> for Refusal {
             resources::Refusal::TokenNeeded => Refusal::Unauthorized("a token is needed"),
             resources::Refusal::NoSuch(id) => Refusal::NoSuchRoom(id),
             resources::Refusal::Exists(id) => Refusal::RoomExists(id),
+            resources::Refusal::TooMany(limit) => Refusal::Limit(limit),
             resources::Refusal::NoFile => {
                 Refusal::Unknown("No file is configured for permanent rooms")
             }

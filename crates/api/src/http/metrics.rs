@@ -69,6 +69,10 @@ fn text(counted: &Counted) -> String {
     {
         metric(&mut out, &format!("{name}_total"), help, "counter", value);
     }
+    for (plugin, counter) in counted.gateway.plugin_counters() {
+        let name = format!("{plugin}_{}_total", counter.name);
+        metric(&mut out, &name, counter.help, "counter", counter.value);
+    }
     let name = "portunus_bad_requests_total";
     line(
         &mut out,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Object};
-use portunus_resources::{Reservation, Written, off_thread};
+use portunus_resources::{Maker, Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
 use crate::mountpoint::{self, Mountpoint};
@@ -11,9 +11,13 @@ use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{MountpointSpec, Origin, SourceSpec};
 
+/// The most streams of a mountpoint that a client makes: each may have four sockets.
+const MAX_STREAMS_OF_CLIENTS: usize = 16;
+
 pub(super) async fn create(
     shared: &Arc<Shared>,
     body: &Map<String, Value>,
+    maker: Maker,
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
     let mountpoints = &shared.mountpoints;
@@ -22,8 +26,10 @@ pub(super) async fn create(
     let permanent = saved.is_some();
     let spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)
         .map_err(|problem| problem.refusal)?;
+    let maker = mountpoints.maker(maker, permanent);
+    check_streams(&spec, maker)?;
     let flat = matches!(&spec.source, SourceSpec::Rtp(rtp) if rtp.flat);
-    let reservation = mountpoints.reserve(spec.id.clone())?;
+    let reservation = mountpoints.reserve(spec.id.clone(), maker)?;
     if let Some(saved) = saved.as_ref().filter(|_| spec.name.is_some()) {
         let free = saved.check_free(&spec.key(), reservation.id());
         free.map_err(|error| Refusal::CannotCreate(error.to_string()))?;
@@ -48,6 +54,21 @@ pub(super) async fn create(
     Ok(created.into())
 }
 
+fn check_streams(spec: &MountpointSpec, maker: Maker) -> Result<(), Refusal> {
+    let streams = match &spec.source {
+        SourceSpec::Rtp(rtp) => rtp.media.len(),
+        SourceSpec::Whip(whip) => whip.media.len(),
+        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => 0,
+    };
+    match maker {
+        Maker::Client(_) if streams > MAX_STREAMS_OF_CLIENTS => {
+            let most = format!("it may have {MAX_STREAMS_OF_CLIENTS} streams at most");
+            Err(Refusal::CannotCreate(most))
+        }
+        Maker::Client(_) | Maker::Operator => Ok(()),
+    }
+}
+
 /// Makes the mountpoints that are there from the start. One that cannot be made is told in the log; an RTSP server
 /// that does not answer holds up nobody.
 pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>) {
@@ -55,7 +76,7 @@ pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>)
     let (known, unknown): (Vec<_>, Vec<_>) = specs.into_iter().partition(|s| s.id.is_some());
     for spec in known.into_iter().chain(unknown) {
         let name = spec.name.clone().unwrap_or_default();
-        let reservation = match shared.mountpoints.reserve(spec.id.clone()) {
+        let reservation = match shared.mountpoints.reserve(spec.id.clone(), Maker::Operator) {
             Ok(reservation) => reservation,
             Err(refusal) => {
                 let refusal = Refusal::from(refusal);

@@ -49,17 +49,18 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
     match saved {
         // What cannot be written changes nothing.
         Some(saved) => {
-            let (shared, mountpoint) = (shared.clone(), mountpoint.clone());
-            let edited = move || {
+            let (all, edited) = (shared.clone(), mountpoint.clone());
+            let write = move || {
                 let spec = || {
-                    let is_there = shared.mountpoints.has(&mountpoint);
-                    is_there.then(|| mountpoint.to_spec(&details))
+                    let is_there = all.mountpoints.has(&edited);
+                    is_there.then(|| edited.to_spec(&details))
                 };
                 // It goes on where nobody waits for the answer any more; so does the turn.
                 let _turn = turn;
-                saved.keep(spec, || *mountpoint.details() = details.clone())
+                saved.keep(spec, || *edited.details() = details.clone())
             };
-            off_thread(edited).await?;
+            off_thread(write).await?;
+            shared.mountpoints.adopt(&mountpoint);
         }
         None => *mountpoint.details() = details,
     }

@@ -7,7 +7,7 @@ mod recording;
 use std::sync::Arc;
 
 use portunus_core::{Fields, Later, Reply};
-use portunus_resources::{Id, off_thread};
+use portunus_resources::{Id, Maker, off_thread};
 use serde_json::{Map, Value, json};
 
 use crate::mountpoint::Mountpoint;
@@ -33,10 +33,15 @@ pub(crate) fn is_management(request: &str) -> bool {
     REQUESTS.contains(&request)
 }
 
-/// Answers a request that [`is_management`].
-pub(crate) fn reply(shared: Arc<Shared>, request: String, body: Map<String, Value>) -> Reply {
+/// Answers a request that [`is_management`]; `maker` is who makes what it makes.
+pub(crate) fn reply(
+    shared: Arc<Shared>,
+    request: String,
+    body: Map<String, Value>,
+    maker: Maker,
+) -> Reply {
     Reply::Later(Later::new(async move {
-        let answered = answer(&shared, &request, &body).await;
+        let answered = answer(&shared, &request, &body, maker).await;
         answered.unwrap_or_else(|refusal| refusal.to_json())
     }))
 }
@@ -45,12 +50,13 @@ async fn answer(
     shared: &Arc<Shared>,
     request: &str,
     body: &Map<String, Value>,
+    maker: Maker,
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
     match request {
         "list" => list(shared, fields),
         "info" => info(shared, fields),
-        "create" => create::create(shared, body).await,
+        "create" => create::create(shared, body, maker).await,
         "edit" => edit::edit(shared, fields).await,
         "destroy" => destroy(shared, fields).await,
         "enable" => switch(shared, fields, true),

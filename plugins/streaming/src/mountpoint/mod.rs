@@ -83,6 +83,23 @@ impl Resource for Mountpoint {
     fn is_private(&self) -> bool {
         self.details().access.is_private
     }
+
+    fn is_used(&self) -> bool {
+        self.viewer_count() > 0 || self.is_published() || self.is_fed()
+    }
+
+    async fn end_unused(self: Arc<Self>) -> bool {
+        let is_ours = {
+            let mut watched = lock(&self.watched);
+            let unused = !watched.over && watched.viewers.is_empty();
+            watched.over |= unused;
+            unused
+        };
+        if is_ours {
+            self.close().await;
+        }
+        is_ours
+    }
 }
 
 impl Mountpoint {
@@ -123,6 +140,17 @@ impl Mountpoint {
             SourceSpec::Rtp(rtp) => rtp.playoutdelay_ext,
             SourceSpec::Whip(whip) => whip.playoutdelay_ext,
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => false,
+        }
+    }
+
+    /// Whether somebody sends to it.
+    fn is_fed(&self) -> bool {
+        match &self.spec.source {
+            SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => self
+                .streams
+                .iter()
+                .any(|stream| stream.live().age.is_fresh()),
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) => false,
         }
     }
 

@@ -410,7 +410,7 @@ mod tests {
 
     use portunus_core::media::MediaPlane;
     use portunus_core::record::Recorder;
-    use portunus_resources::Ids;
+    use portunus_resources::{Ids, Maker};
     use serde_json::json;
 
     use super::*;
@@ -442,7 +442,7 @@ mod tests {
         let Ok(spec) = MountpointSpec::read(body, Ids::Numbers, Origin::Request) else {
             unreachable!("a mountpoint");
         };
-        let reservation = shared.mountpoints.reserve(None).unwrap();
+        let reservation = shared.mountpoints.reserve(None, Maker::Operator).unwrap();
         let id = reservation.id().clone();
         let mountpoint = crate::mountpoint::open(&shared, spec, id).await.unwrap();
         let mountpoint = Arc::new(mountpoint);

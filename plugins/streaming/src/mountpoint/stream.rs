@@ -1,6 +1,7 @@
 //! One stream of a mountpoint: what viewers are offered of it, and where its packets come from.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use portunus_core::Mid;
 use portunus_core::media::ingest::Refusal;
@@ -10,6 +11,9 @@ use tokio::time::Instant;
 
 use super::lock;
 use crate::spec::{MediaKind, MediaSpec, StreamCodec};
+
+/// Longer than the time between two looks at who uses a mountpoint.
+const FRESH: Duration = Duration::from_secs(120);
 
 /// A stream of a mountpoint.
 #[derive(Debug)]
@@ -75,6 +79,16 @@ impl Age {
             Age::Ingest(status) => u64::try_from(status.age().as_millis()).ok(),
             Age::Now => Some(0),
             Age::Since(last) => u64::try_from(last.elapsed().as_millis()).ok(),
+        }
+    }
+
+    /// Whether a packet came within the last [`FRESH`].
+    pub(super) fn is_fresh(&self) -> bool {
+        match self {
+            Age::None => false,
+            Age::Ingest(status) => status.packets() > 0 && status.age() < FRESH,
+            Age::Now => true,
+            Age::Since(last) => last.elapsed() < FRESH,
         }
     }
 

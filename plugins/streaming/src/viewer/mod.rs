@@ -19,6 +19,7 @@ use std::time::Duration;
 use portunus_core::{
     Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
 };
+use portunus_resources::Maker;
 use serde_json::{Value, json};
 
 use crate::manage;
@@ -129,7 +130,8 @@ impl Attached {
         };
         let viewer = &self.0;
         if manage::is_management(&name) {
-            return manage::reply(viewer.shared.clone(), name, message.body);
+            let maker = Maker::of(message.rights, message.client);
+            return manage::reply(viewer.shared.clone(), name, message.body, maker);
         }
         viewer.begin_answer();
         let answered = match name.as_str() {

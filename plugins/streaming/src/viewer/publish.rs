@@ -288,7 +288,7 @@ mod tests {
     use portunus_core::record::Recorder;
     use portunus_core::testing::{Line, TestClient, TestServer, jsep};
     use portunus_core::{CoreConfig, Handle, Plugin, PluginHandle, PluginInfo};
-    use portunus_resources::Id;
+    use portunus_resources::{Id, Maker};
 
     use super::*;
     use crate::viewer::Attached;
@@ -454,7 +454,12 @@ mod tests {
         let mut world = World::new().await;
         world.destroy().await;
         // It was found before.
-        let found = world.open.plugin.shared.mountpoints.reserve(Some(ID));
+        let found = world
+            .open
+            .plugin
+            .shared
+            .mountpoints
+            .reserve(Some(ID), Maker::Operator);
         found.unwrap().keep(world.mountpoint.clone());
         let publish = json!({ "request": "publish", "id": 7 });
         let offer = jsep("offer", "abcd", &[Line::Audio]);

@@ -17,6 +17,7 @@ mod refusals;
 mod rtsp;
 mod seek;
 mod shown;
+mod strangers;
 mod switch;
 mod viewers;
 mod watch;

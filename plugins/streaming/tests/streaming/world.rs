@@ -25,7 +25,16 @@ impl World {
     }
 
     pub async fn with(config: StreamingConfig) -> Self {
-        Self::start(config, Recorder::default()).await
+        Self::start(config, Recorder::default(), CoreConfig::default()).await
+    }
+
+    /// The same, whose sessions last however long their clients are silent.
+    pub async fn lasting(config: StreamingConfig) -> Self {
+        let core = CoreConfig {
+            session_timeout: 0,
+            ..CoreConfig::default()
+        };
+        Self::start(config, Recorder::default(), core).await
     }
 
     /// A server that records below `folder`.
@@ -34,12 +43,13 @@ impl World {
             dir: Some(folder.to_owned()),
             ..RecorderConfig::default()
         };
-        Self::start(StreamingConfig::default(), Recorder::new(config)).await
+        let recorder = Recorder::new(config);
+        Self::start(StreamingConfig::default(), recorder, CoreConfig::default()).await
     }
 
-    async fn start(config: StreamingConfig, recorder: Recorder) -> Self {
+    async fn start(config: StreamingConfig, recorder: Recorder, core: CoreConfig) -> Self {
         let mut made = None;
-        let server = TestServer::with_media(CoreConfig::default(), async |media| {
+        let server = TestServer::with_media(core, async |media| {
             let plugin = Streaming::start(config, media, recorder.clone()).await;
             let plugin = Arc::new(plugin.expect("a plugin"));
             made = Some(plugin.clone());

@@ -8,7 +8,7 @@ mod remotize;
 mod rooms;
 
 use portunus_core::{Fields, Handle, Later, Object, Reply};
-use portunus_resources::Writing;
+use portunus_resources::{Maker, Writing};
 use serde_json::Value;
 
 use crate::Shared;
@@ -16,15 +16,17 @@ use crate::refusal::Refusal;
 use crate::room::RoomState;
 
 impl Shared {
-    /// Answers a request of a client, or of an administrator; none if it is no such request.
+    /// Answers a request of a client, or of an administrator; none if it is no such request. `maker` is who makes what it
+    /// makes.
     pub(crate) fn manage(
         &self,
         name: &str,
         fields: Fields<'_>,
         client: Option<&Handle>,
+        maker: Maker,
     ) -> Option<Reply> {
         let result = match name {
-            "create" => self.create(fields),
+            "create" => self.create(fields, maker),
             "edit" => self.edit(fields, client),
             "destroy" => self.destroy(fields),
             "exists" => self.exists(fields).map(Reply::Success),

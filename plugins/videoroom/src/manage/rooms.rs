@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Handle, Object, Reply};
-use portunus_resources::AllowedTokens;
+use portunus_resources::{AllowedTokens, Maker};
 use serde_json::Value;
 
 use super::{saving, success};
@@ -15,13 +15,14 @@ use crate::refusal::Refusal;
 use crate::room::Room;
 
 impl Shared {
-    pub(super) fn create(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+    pub(super) fn create(&self, fields: Fields<'_>, maker: Maker) -> Result<Reply, Refusal> {
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
         let options = RoomOptions::read(fields)?;
         let allowed = AllowedTokens::read(fields)?;
         let wanted = self.rooms.ids().wanted(fields, "room")?;
-        let room = self.make(wanted, options, allowed)?;
+        let maker = self.rooms.maker(maker, saved.is_some());
+        let room = self.make(wanted, options, allowed, maker)?;
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
         // Whoever has destroyed it since then has the last word.
@@ -36,8 +37,9 @@ impl Shared {
         wanted: Option<Id>,
         mut options: RoomOptions,
         allowed: AllowedTokens,
+        maker: Maker,
     ) -> Result<Arc<Room>, Refusal> {
-        let reservation = self.rooms.reserve(wanted)?;
+        let reservation = self.rooms.reserve(wanted, maker)?;
         let id = reservation.id().clone();
         if options.description.is_empty() {
             options.description = format!("Room {id}");
@@ -73,6 +75,9 @@ impl Shared {
             state.keyframes_changed();
         }
         let writing = saved.map(|saved| saved.keep_soon(written(&room, options)));
+        if writing.is_some() {
+            self.rooms.adopt(&room);
+        }
         Ok(saving(writing, told("edited", &room.id)))
     }
 
@@ -97,7 +102,7 @@ impl Shared {
         let id = self.rooms.ids().required(fields, "room")?;
         let reply = success()
             .with("room", id.to_json())
-            .with("exists", self.rooms.get(&id).is_ok());
+            .with("exists", self.rooms.exists(&id));
         Ok(reply.into())
     }
 

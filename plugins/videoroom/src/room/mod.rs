@@ -14,7 +14,7 @@ mod speech;
 mod subscribe;
 mod telling;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_core::Fields;
 use portunus_core::media::MediaPlane;
@@ -69,6 +69,19 @@ impl Resource for Room {
     fn is_private(&self) -> bool {
         self.lock().options.access.is_private
     }
+
+    fn is_used(&self) -> bool {
+        self.lock().is_used()
+    }
+
+    async fn end_unused(self: Arc<Self>) -> bool {
+        let mut state = self.lock();
+        let is_ours = !state.destroyed && !state.is_used();
+        if is_ours {
+            state.destroy();
+        }
+        is_ours
+    }
 }
 
 impl Room {
@@ -107,6 +120,12 @@ impl Room {
 }
 
 impl RoomState {
+    /// Whether somebody is in it; who only holds a place does not count.
+    fn is_used(&self) -> bool {
+        let mut people = self.roster.iter();
+        people.any(|person| !person.is_dummy()) || !self.subscriptions.is_empty()
+    }
+
     /// Checks that a request may manage the room.
     pub(crate) fn check_secret(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         Ok(self.options.access.check_secret(fields)?)

@@ -90,6 +90,11 @@ impl Subscriptions {
         }
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_handle.is_empty()
+    }
+
     /// A subscription.
     pub(crate) fn get(&self, key: HandleId) -> Result<&Subscriber, Refusal> {
         let entry = self.by_handle.get(&key).ok_or(Refusal::NotInRoom)?;

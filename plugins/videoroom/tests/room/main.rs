@@ -21,6 +21,7 @@ mod refusals;
 mod remote;
 mod rough;
 mod speakers;
+mod strangers;
 mod subscribing;
 mod talking;
 mod watching;

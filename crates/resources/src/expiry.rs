@@ -1,0 +1,57 @@
+//! The end of what strangers made and nobody uses.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
+use crate::registry::Registry;
+use crate::{Resource, Written};
+
+/// How often it is looked who uses what, at least.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// How often it is looked at most.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+
+/// Looks after what clients have made, as long as there is some.
+pub(crate) fn watch<R: Resource>(registry: &Arc<Registry<R>>) {
+    let timeout = registry.limits().unused_timeout;
+    let Ok(runtime) = Handle::try_current() else {
+        return;
+    };
+    if !timeout.is_zero() && registry.begin_watching() {
+        runtime.spawn(look_after(Arc::downgrade(registry), timeout));
+    }
+}
+
+async fn look_after<R: Resource>(registry: Weak<Registry<R>>, timeout: Duration) {
+    let period = (timeout / 8).clamp(SHORTEST_PERIOD, PERIOD);
+    loop {
+        sleep(period).await;
+        let Some(registry) = registry.upgrade() else {
+            return;
+        };
+        for resource in registry.of_clients() {
+            if registry.is_expired(&resource, timeout, Instant::now()) {
+                end(&registry, resource, timeout).await;
+            }
+        }
+        if registry.end_watching() {
+            return;
+        }
+    }
+}
+
+async fn end<R: Resource>(registry: &Registry<R>, resource: Arc<R>, unused: Duration) {
+    if !resource.clone().end_unused().await {
+        return;
+    }
+    // Whoever has removed it since has ended it as well.
+    let _ = registry.remove(resource.id(), &resource);
+    registry.count_expired();
+    let (id, seconds) = (resource.id(), unused.as_secs());
+    let what = <R::Written as Written>::ONE;
+    tracing::info!(%id, seconds, "a {what} of a client ended, since it was unused");
+}

@@ -1,0 +1,108 @@
+//! Mountpoints that strangers make: how many, how large, and how long they are there.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use portunus_core::testing::TestClient;
+use portunus_core::{Plugin, Requester};
+use portunus_streaming::StreamingConfig;
+use serde_json::{Value, json};
+
+use crate::world::{PACKAGE, World, create, refused};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn limited(max_per_client: usize, max_from_clients: usize) -> StreamingConfig {
+    StreamingConfig {
+        max_per_client,
+        max_from_clients,
+        unused_timeout: HOUR,
+        ..StreamingConfig::default()
+    }
+}
+
+async fn stranger(world: &World, last: u8) -> TestClient {
+    let requester = Requester::at(Ipv4Addr::new(192, 0, 2, last).into(), false);
+    world.server.attach_from(requester, PACKAGE).await
+}
+
+fn radio(id: u64) -> Value {
+    json!({
+        "request": "create", "type": "rtp", "id": id, "name": format!("radio{id}"),
+        "media": [{ "type": "audio", "mid": "a", "port": 0, "pt": 111, "codec": "opus" }],
+    })
+}
+
+async fn listed(client: &mut TestClient) -> Vec<u64> {
+    let list = client.request(json!({ "request": "list" })).await;
+    let list = list["list"].as_array().unwrap().iter();
+    list.map(|m| m["id"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn strangers_make_so_many_mountpoints_and_are_told_of_the_limit() {
+    let world = World::with(limited(1, 2)).await;
+    let mut one = stranger(&world, 1).await;
+    let mut two = stranger(&world, 2).await;
+    let mut three = stranger(&world, 3).await;
+    create(&mut one, radio(1)).await;
+    let told = one.request(radio(2)).await;
+    assert_eq!(told["error_code"], 456);
+    let text = told["error"].as_str().unwrap();
+    assert!(
+        text.contains('1') && text.contains("max_per_client"),
+        "{text}"
+    );
+    create(&mut two, radio(2)).await;
+    let told = three.request(radio(3)).await;
+    assert_eq!(told["error_code"], 456);
+    let text = told["error"].as_str().unwrap();
+    assert!(text.contains("max_from_clients"), "{text}");
+    let mut operator = world.client().await;
+    create(&mut operator, radio(3)).await;
+    one.request(json!({ "request": "destroy", "id": 1 })).await;
+    create(&mut three, radio(4)).await;
+    let counters = world.plugin.counters();
+    let refused = counters.iter().find(|it| it.name == "refused_creations");
+    assert_eq!(refused.unwrap().value, 2);
+}
+
+#[tokio::test]
+async fn a_mountpoint_of_a_stranger_has_few_streams() {
+    let world = World::new().await;
+    let media: Vec<_> = (0..17)
+        .map(|mid| json!({ "type": "audio", "mid": mid.to_string(), "port": 0, "codec": "opus" }))
+        .collect();
+    let mut large = radio(1);
+    large["media"] = json!(media);
+    let mut client = stranger(&world, 1).await;
+    assert_eq!(refused(&mut client, large.clone()).await, 456);
+    let mut operator = world.client().await;
+    create(&mut operator, large).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mountpoint_of_a_stranger_ends_once_it_was_unused_for_the_time() {
+    let world = World::lasting(limited(5, 5)).await;
+    let mut maker = stranger(&world, 1).await;
+    for id in [1, 2] {
+        create(&mut maker, radio(id)).await;
+    }
+    let mut operator = world.client().await;
+    create(&mut operator, radio(3)).await;
+    let (viewer, _) = world.viewer(json!({ "id": 2 })).await;
+
+    tokio::time::sleep(HOUR - Duration::from_secs(120)).await;
+    assert_eq!(listed(&mut operator).await, [1, 2, 3]);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(listed(&mut operator).await, [2, 3]);
+    let info = json!({ "request": "info", "id": 1 });
+    assert_eq!(refused(&mut maker, info).await, 455);
+    // Its sockets are closed.
+    assert_eq!(world.server.requested().ingests.len(), 2);
+
+    drop(viewer);
+    let unused = world.plugin.counters();
+    let unused = unused.iter().find(|it| it.name == "ended_unused");
+    assert_eq!(unused.unwrap().value, 1);
+}
