@@ -228,4 +228,17 @@ mod tests {
         assert_eq!(range("1-70000"), None);
         assert_eq!(range("10000"), None);
     }
+
+    #[test]
+    fn a_file_of_an_older_server_is_read() {
+        let old = concat!(
+            "# Mountpoints that were made by requests with `permanent`. The server writes this file.\n\n",
+            "removed = [\"hall\"]\n\n[[mountpoint]]\nname = \"cam\"\ntype = \"rtp\"\nid = 7\n",
+            "is_private = true\nsecret = \"s\"\npin = \"p\"\n\n[[mountpoint.media]]\ntype = \"audio\"\n",
+            "mid = \"a\"\nport = 5002\npt = 111\ncodec = \"opus\"\n",
+        );
+        let written = rewrite_saved(old, false);
+        let body = |text: &str| text.split_once("\n\n").map(|(_, body)| body.to_owned());
+        assert_eq!(written.ok().as_deref().and_then(body), body(old));
+    }
 }

@@ -238,3 +238,20 @@ const KEYS: &[&str] = &[
     "dummy_e2ee",
     "threads",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_older_server_is_read() {
+        let old = concat!(
+            "# Rooms that were made by requests with `permanent`. The server writes this file.\n\n",
+            "removed = [1234]\n\n[[room]]\nroom = 5678\ndescription = \"Hall\"\nis_private = true\n",
+            "secret = \"s\"\npin = \"p\"\npublishers = 6\n",
+        );
+        let written = rewrite_saved(old, false);
+        let body = |text: &str| text.split_once("\n\n").map(|(_, body)| body.to_owned());
+        assert_eq!(written.ok().as_deref().and_then(body), body(old));
+    }
+}
