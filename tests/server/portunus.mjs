@@ -85,8 +85,22 @@ async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
   };
 }
 
+/** Requests of the tests reach the loopback interface, and the files of the tests. */
+const REACH = {
+  server: 'outgoing_networks = ["127.0.0.0/8", "::1/128"]',
+  streaming: `folders = ${JSON.stringify([tmpdir(), root])}`,
+};
+
+/** `text` with these keys in their sections, whether it has them or not. */
+function within(text) {
+  return Object.entries(REACH).reduce((all, [section, keys]) => {
+    const head = `[${section}]\n`;
+    return all.includes(head) ? all.replace(head, `${head}${keys}\n`) : `${head}${keys}\n${all}`;
+  }, text);
+}
+
 function configuration({ http, websocket, media, socket, unix, basePath, extra }) {
-  return `
+  return within(`
 [http]
 bind = ["127.0.0.1"]
 port = ${http}
@@ -98,7 +112,7 @@ port = ${websocket}
 ${socket ? `\n[unix]\npath = "${socket}"\nkind = "${unix}"\n` : ''}
 [media]
 port = ${media}
-${extra}`;
+${extra}`);
 }
 
 async function ready(url, child) {

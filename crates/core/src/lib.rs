@@ -22,7 +22,9 @@ mod networks;
 mod object;
 mod outbox;
 mod plugin;
+mod public_address;
 mod rate;
+mod reach;
 mod recording;
 mod registration;
 mod replaced;
@@ -54,6 +56,7 @@ pub use plugin::{
     Reply, Svc,
 };
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
+pub use reach::{Reach, Requests, Untrusted, recording};
 pub use recording::{ClientRecording, SentMedia};
 pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginError, Registration};
 pub use replaced::replace_file;

@@ -6,14 +6,19 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Where requests may have the server send media to, or connect to. None means everywhere.
+use crate::public_address::is_public;
+
+/// Where requests may have the server send media to, or connect to. None means all public addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
-    /// Whether an address is in one of them, or there are none.
+    /// Whether an address is in one of them; if there are none, whether it is a public one.
     pub fn allow(&self, address: IpAddr) -> bool {
-        self.0.is_empty() || self.0.iter().any(|network| network.contains(address))
+        match self.0.as_slice() {
+            [] => is_public(address),
+            networks => networks.iter().any(|network| network.contains(address)),
+        }
     }
 }
 
@@ -123,7 +128,8 @@ mod tests {
     #[test]
     fn addresses_are_in_networks_of_their_family() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert!(Networks::default().allow(address("192.0.2.1")));
+        assert!(Networks::default().allow(address("1.1.1.1")));
+        assert!(!Networks::default().allow(address("10.1.1.1")));
         let networks = ["192.0.2.0/25", "2001:db8::/33", "198.51.100.7"];
         let networks = Networks(networks.map(|text| text.parse().unwrap()).into());
         for (text, allowed) in [

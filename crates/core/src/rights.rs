@@ -71,10 +71,24 @@ impl Rights {
         self.0 & right.bit() != 0
     }
 
+    /// This right, if that is so, else none.
+    pub const fn if_so(is_so: bool, right: Right) -> Rights {
+        match is_so {
+            true => Rights(right.bit()),
+            false => Rights::NONE,
+        }
+    }
+
     /// These and those of `other`.
     #[must_use]
     pub const fn and(self, other: Rights) -> Rights {
         Rights(self.0 | other.0)
+    }
+}
+
+impl From<Right> for Rights {
+    fn from(right: Right) -> Self {
+        Rights(right.bit())
     }
 }
 

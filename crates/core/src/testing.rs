@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::{Client, CoreConfig, Gateway, Outbox, Plugin, Requester, ServerFacts};
+use crate::{Client, CoreConfig, Gateway, Networks, Outbox, Plugin, Requester, ServerFacts};
 
 /// A gateway with plugins under test. Answers follow their acks at once, so that silence can be told at once; but see
 /// [`TestServer::pausing`].
@@ -69,9 +69,20 @@ impl TestServer {
     where
         P: Future<Output = Vec<Arc<dyn Plugin>>>,
     {
+        Self::recording_with_media(silent(), config, plugins).await
+    }
+
+    /// The same, with plugins that record with `recorder`.
+    pub async fn recording_with_media<P>(
+        recorder: Recorder,
+        config: CoreConfig,
+        plugins: impl FnOnce(MediaPlane) -> P,
+    ) -> Self
+    where
+        P: Future<Output = Vec<Arc<dyn Plugin>>>,
+    {
         let (media, sender, events) = MediaPlane::detached();
-        let plugins = plugins(media.clone()).await;
-        let made = (plugins, silent());
+        let made = (plugins(media.clone()).await, recorder);
         Self::on(config, media, sender, events, made)
     }
 
@@ -186,6 +197,12 @@ fn without_pause(config: CoreConfig) -> CoreConfig {
 /// Somebody at an address that tests have to themselves (RFC 5737).
 pub fn stranger() -> Requester {
     Requester::at(Ipv4Addr::new(192, 0, 2, 77).into(), false)
+}
+
+/// All networks: those of tests are not public.
+pub fn everywhere() -> Networks {
+    let networks = ["0.0.0.0/0", "::/0"].map(|all| all.parse().expect("a network"));
+    Networks(networks.into())
 }
 
 /// A recorder that refuses to: tests leave no files behind.

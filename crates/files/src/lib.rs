@@ -9,6 +9,7 @@
 mod demux;
 mod error;
 mod file;
+mod folders;
 pub mod mjr;
 mod path;
 mod schedule;
@@ -16,6 +17,7 @@ mod track;
 
 pub use error::FileError;
 pub use file::{MediaFile, OpenOptions, Sent, TimedPacket};
+pub use folders::Folders;
 pub use path::checked_path;
 pub use track::{Codec, Kind, Track};
 

@@ -2,13 +2,16 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use portunus_files::mjr::{FrameWriter, UnixMicros};
 use portunus_media::{DataPayload, Tapped, TappedMessage, TappedPacket};
 use portunus_rtp::{ExtensionKind, Ssrc};
+use rustix::fs::OFlags;
 
+use crate::place::Places;
 use crate::{RecordError, RecordedMedia, RecorderConfig, RecordingSpec};
 
 /// How long a recording of video waits for its first keyframe before it begins without.
@@ -73,7 +76,7 @@ impl Clock {
 impl Output {
     /// Makes the file, and its folder.
     pub(crate) fn create(
-        config: &RecorderConfig,
+        (config, places): (&RecorderConfig, &Places),
         path: &Path,
         spec: &RecordingSpec,
     ) -> Result<Self, RecordError> {
@@ -85,20 +88,27 @@ impl Output {
                 error,
             },
         };
+        let made = places.make_folder(path);
+        let path = made.map_err(|error| RecordError::Create {
+            name: name(),
+            error,
+        })?;
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|error| RecordError::Create {
-                name: name(),
-                error,
-            })?;
             check_room(rustix::fs::statvfs(folder), config.keep_free_mb, name)?;
         }
         let temporary = match config.temporary.as_str() {
-            "" => path.to_owned(),
+            "" => path.clone(),
             suffix => PathBuf::from(format!("{}.{suffix}", path.display())),
         };
         let mut options = OpenOptions::new();
         if config.overwrite {
-            options.write(true).create(true).truncate(true);
+            // What a link leads to is not ours to empty.
+            let flags = OFlags::NOFOLLOW.bits().cast_signed();
+            options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .custom_flags(flags);
         } else {
             if temporary != path && path.symlink_metadata().is_ok() {
                 return Err(RecordError::Exists(name()));
@@ -112,7 +122,7 @@ impl Output {
         let mut this = Self {
             file,
             name: name(),
-            paths: (temporary, path.to_owned()),
+            paths: (temporary, path),
             media: spec.media.clone(),
             writer,
             clock,

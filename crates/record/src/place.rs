@@ -1,5 +1,7 @@
 //! Where a recording may be.
 
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
@@ -70,6 +72,31 @@ impl Places {
             Err(RecordError::Outside(dir.unwrap_or(name).to_owned()))
         }
     }
+
+    /// Makes the folder of a file that [`Places::file`] has given, and gives the file's path without links in it. A link
+    /// that leads out of the folders that recordings may be in is not followed. It blocks.
+    pub(crate) fn make_folder(&self, path: &Path) -> io::Result<PathBuf> {
+        let lost = || io::Error::from(ErrorKind::NotFound);
+        let folder = path.parent().ok_or_else(lost)?;
+        let known = [&self.dir].into_iter().chain(&self.folders);
+        let within = known.clone().find(|known| folder.starts_with(known));
+        let within = within.ok_or_else(lost)?;
+        fs::create_dir_all(within)?;
+        let roots: Vec<PathBuf> = known.filter_map(|it| it.canonicalize().ok()).collect();
+        let mut real = within.canonicalize()?;
+        for part in folder.strip_prefix(within).unwrap_or(folder) {
+            let next = real.join(part);
+            match fs::create_dir(&next) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+                _ => real = next.canonicalize()?,
+            }
+            if !roots.iter().any(|root| real.starts_with(root)) {
+                let reason = "a link leads out of the folders for recordings";
+                return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
+            }
+        }
+        Ok(real.join(path.file_name().ok_or_else(lost)?))
+    }
 }
 
 /// Refuses what could lead elsewhere than it seems, or cannot be made.
@@ -96,6 +123,8 @@ fn plain(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::symlink;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -159,6 +188,33 @@ mod tests {
         let file = places.file(None, "/var/tmp/a").unwrap();
         assert_eq!(file, Path::new("/var/tmp/a.mjr"));
         assert!(places.file(None, "a").unwrap().is_absolute());
+    }
+
+    #[test]
+    fn links_do_not_lead_out() {
+        let disk = tempfile::tempdir().unwrap();
+        let at = |name: &str| disk.path().join(name);
+        for folder in ["other", "more"] {
+            fs::create_dir(at(folder)).unwrap();
+        }
+        let places = Places::new(&RecorderConfig {
+            dir: Some(at("rec")),
+            folders: vec![at("more")],
+            ..RecorderConfig::default()
+        });
+        let made = |name: &str| places.make_folder(&places.file(None, name).unwrap());
+        let real = at("").canonicalize().unwrap();
+        assert_eq!(made("a/b/c").unwrap(), real.join("rec/a/b/c.mjr"));
+        for (link, to) in [("out", "other"), ("more", "more"), ("a/up", "rec")] {
+            symlink(at(to), at("rec").join(link)).unwrap();
+        }
+        assert_eq!(made("more/d").unwrap(), real.join("more/d.mjr"));
+        assert_eq!(made("a/up/d").unwrap(), real.join("rec/d.mjr"));
+        for name in ["out/d", "out/new/d", "a/up/out/d"] {
+            let kind = made(name).map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::PermissionDenied), "{name}");
+        }
+        assert_eq!(fs::read_dir(at("other")).unwrap().count(), 0);
     }
 
     proptest! {

@@ -39,7 +39,7 @@ pub struct RecorderTotals {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: RecorderConfig,
-    places: Places,
+    pub(crate) places: Places,
     /// The files that are being written.
     claimed: Mutex<HashSet<PathBuf>>,
     pub(crate) counters: Counters,

@@ -53,7 +53,11 @@ impl Job {
     async fn record(&mut self) -> Result<(), RecordError> {
         let shared = Arc::clone(&self.claim.shared);
         let (path, spec) = (self.claim.path.clone(), self.spec.clone());
-        let created = blocking(move || Output::create(&shared.config, &path, &spec)).await;
+        let created = blocking(move || {
+            let set_up = (&shared.config, &shared.places);
+            Output::create(set_up, &path, &spec)
+        })
+        .await;
         let mut output = created.unwrap_or_else(|gone| Err(self.lost(&gone)))?;
         tracing::info!(file = %self.claim.path.display(), "recording");
         let _ = self.state.send(State::Open);

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portunus_core::{Fields, PluginCounter};
+use portunus_core::{Fields, PluginCounter, Rights};
 
 use crate::registry::Registry;
 use crate::{
@@ -81,6 +81,11 @@ impl<R: Resource> Resources<R> {
     /// Checks that a request shows the admin key, if there is one.
     pub fn check_admin_key(&self, fields: Fields<'_>) -> Result<(), Refusal> {
         check_secret(fields, "admin_key", self.admin_key.as_deref())
+    }
+
+    /// The rights of somebody who has `rights` and makes a request: all, if it shows the admin key.
+    pub fn rights(&self, fields: Fields<'_>, rights: Rights) -> Rights {
+        rights.with_admin_key(fields, self.admin_key.as_deref())
     }
 
     /// Whose a resource counts as that `maker` makes: those for good are the operator's, and so are all where there is an

@@ -14,7 +14,7 @@ pub enum RtspError {
     #[error("not a URL of RTSP: {0}")]
     Url(String),
     /// Nothing may be sent there.
-    #[error("nothing may be sent to {0}")]
+    #[error("nothing may be sent to {0}, see server.outgoing_networks")]
     Forbidden(IpAddr),
     /// No connection, or it broke.
     #[error("{0}: {1}")]

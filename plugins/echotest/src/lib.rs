@@ -12,6 +12,8 @@ use portunus_core::{
 };
 use serde_json::Value;
 
+pub use request::REQUESTS;
+
 /// The plugin; it has no configuration.
 #[derive(Debug, Default)]
 pub struct EchoTest;

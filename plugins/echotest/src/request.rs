@@ -1,7 +1,7 @@
 //! What clients may ask for.
 
 use portunus_core::record::RecordError;
-use portunus_core::{FieldError, Fields, Message};
+use portunus_core::{FieldError, Fields, Message, Reach, Requests, Untrusted, recording};
 
 /// The members of a request, with the right types; all are optional.
 #[derive(Debug, Default)]
@@ -28,6 +28,9 @@ pub(crate) struct Request {
     pub(crate) filename: Option<String>,
 }
 
+/// All requests, of which there is one, without a name, and what it reaches beyond the call.
+pub const REQUESTS: Requests = Requests(&[("", Reach::Said(recording))]);
+
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -35,6 +38,8 @@ pub(crate) enum Refusal {
     Field(#[from] FieldError),
     #[error("Message error: no supported attributes found")]
     NothingUsable,
+    #[error("Unauthorized ({0})")]
+    Untrusted(#[from] Untrusted),
     #[error("Cannot record: {0}")]
     Recording(#[from] RecordError),
     #[error("Error parsing offer: {0}")]
@@ -45,7 +50,10 @@ impl Refusal {
     /// The `error_code` on the wire.
     pub(crate) fn code(&self) -> u16 {
         match self {
-            Refusal::Field(_) | Refusal::NothingUsable | Refusal::Recording(_) => 413,
+            Refusal::Field(_)
+            | Refusal::NothingUsable
+            | Refusal::Untrusted(_)
+            | Refusal::Recording(_) => 413,
             Refusal::Offer(_) => 414,
         }
     }
@@ -54,6 +62,7 @@ impl Refusal {
 impl Request {
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
+        REQUESTS.check("", fields, message.rights)?;
         let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
         let audio = fields.boolean("audio")?;
         let video = fields.boolean("video")?;

@@ -9,7 +9,7 @@ use portunus_resources::{Id, Ids, Limits};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::spec::{MountpointSpec, Origin, SpecProblem};
+use crate::spec::{MountpointSpec, Origin, SourceSpec, SpecProblem};
 
 /// What the plugin can be told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,9 @@ pub struct StreamingConfig {
     pub admin_key: Option<String>,
     /// Where ports are picked from: the first and the last.
     pub rtp_port_range: PortRange,
-    /// The networks that RTSP servers may be in: those of the server.
+    /// The folders that requests may name files in; none: requests may name no files.
+    pub folders: Vec<PathBuf>,
+    /// The networks that the RTSP servers of requests may be in: those of the server.
     #[serde(skip)]
     pub outgoing: Networks,
     /// Ids of mountpoints are text.
@@ -49,6 +51,7 @@ impl Default for StreamingConfig {
         StreamingConfig {
             admin_key: None,
             rtp_port_range: PortRange::default(),
+            folders: Vec::new(),
             outgoing: Networks::default(),
             string_ids: false,
             save: None,
@@ -196,6 +199,10 @@ impl ConfiguredMountpoint {
     /// Its id, if it has one of its own.
     pub fn id(&self) -> Option<&Id> {
         self.0.id.as_ref()
+    }
+
+    pub(crate) fn source(&self) -> &SourceSpec {
+        &self.0.source
     }
 
     pub(crate) fn into_spec(self) -> MountpointSpec {

@@ -5,6 +5,7 @@
 //! on its way.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod broadcast;
 mod config;
 mod manage;
@@ -12,10 +13,12 @@ mod mountpoint;
 mod player;
 mod plugin;
 mod refusal;
+mod requests;
 mod spec;
 mod viewer;
 
 pub use config::{ConfiguredMountpoint, PortRange, StreamingConfig, rewrite_saved};
 pub use plugin::Streaming;
 pub use portunus_resources::{Id, SavedError};
+pub use requests::REQUESTS;
 pub use spec::SpecProblem;

@@ -4,7 +4,6 @@
 //! due never touches the disk.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portunus_core::media::ingest::{FeedError, PacketFeed};
@@ -13,6 +12,8 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
+
+use crate::bounds::Bounds;
 
 /// How much is read at once.
 const AHEAD: Duration = Duration::from_millis(250);
@@ -46,11 +47,17 @@ impl Player {
         Self::spawn(async move |requests| play(file, &feeds, &name, requests).await)
     }
 
-    /// Opens the file first, away from here: for one that was opened before.
-    pub(crate) fn open(path: PathBuf, options: OpenOptions, feeds: Vec<PacketFeed>) -> Self {
+    /// Opens the file first, away from here: for one that was opened before, within the same bounds.
+    pub(crate) fn open(
+        name: String,
+        bounds: Bounds,
+        options: OpenOptions,
+        feeds: Vec<PacketFeed>,
+    ) -> Self {
         Self::spawn(async move |requests| {
-            let name = path.display().to_string();
-            let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
+            let named = name.clone();
+            let open = move || MediaFile::open(&bounds.file(&named)?, &options);
+            let opened = spawn_blocking(open).await;
             match flatten(opened) {
                 Ok(file) if file.tracks().len() == feeds.len() => {
                     play(file, &feeds, &name, requests).await;

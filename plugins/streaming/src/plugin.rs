@@ -6,16 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply,
+    Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, Reply, Rights,
 };
+use portunus_files::Folders;
 use portunus_resources::{Ids, Maker, Resources, SavedError};
 use serde_json::Value;
 
+use crate::bounds::{Bounds, Places};
 use crate::config::{PortRange, StreamingConfig};
 use crate::manage;
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
+use crate::requests::REQUESTS;
 use crate::viewer::{Attached, ViewerId};
 
 /// The plugin, with its mountpoints.
@@ -26,7 +29,8 @@ pub struct Streaming {
 /// What all handles share.
 pub(crate) struct Shared {
     pub(crate) ports: PortRange,
-    pub(crate) outgoing: Networks,
+    /// How far what is made by requests may reach.
+    pub(crate) bounds: Bounds,
     pub(crate) media: MediaPlane,
     pub(crate) recorder: Recorder,
     pub(crate) mountpoints: Resources<Mountpoint>,
@@ -34,6 +38,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The rights of somebody who makes a request, with those that it shows the admin key for; an error if it needs others.
+    pub(crate) fn check(
+        &self,
+        request: &str,
+        fields: Fields<'_>,
+        rights: Rights,
+    ) -> Result<Rights, Refusal> {
+        let rights = self.mountpoints.rights(fields, rights);
+        REQUESTS.check(request, fields, rights)?;
+        Ok(rights)
+    }
+
     pub(crate) fn next_viewer(&self) -> ViewerId {
         ViewerId(self.next_viewer.fetch_add(1, Ordering::Relaxed))
     }
@@ -51,6 +67,7 @@ impl Streaming {
         let StreamingConfig {
             admin_key,
             rtp_port_range,
+            folders,
             outgoing,
             string_ids,
             save,
@@ -58,17 +75,21 @@ impl Streaming {
             ..
         } = config;
         let ids = Ids::of(string_ids);
+        let sources: Vec<_> = mountpoints.iter().map(|m| m.source().clone()).collect();
         let configured = mountpoints.into_iter().map(|m| m.into_spec()).collect();
         let (mountpoints, first) = Resources::open(ids, admin_key, save, limits, configured)?;
         let shared = Arc::new(Shared {
             ports: rtp_port_range,
-            outgoing,
+            bounds: Bounds::Within(Arc::new(Places {
+                folders: Folders::new(folders),
+                networks: outgoing,
+            })),
             media,
             recorder,
             mountpoints,
             next_viewer: AtomicU64::new(1),
         });
-        manage::create_all(&shared, first).await;
+        manage::create_all(&shared, first, &sources).await;
         Ok(Streaming { shared })
     }
 }
@@ -121,12 +142,8 @@ impl Plugin for Streaming {
         if !manage::is_management(&name) {
             return Some(Reply::Success(Refusal::UnknownRequest(name).to_json()));
         }
-        Some(manage::reply(
-            self.shared.clone(),
-            name,
-            body,
-            Maker::Operator,
-        ))
+        let operator = (Rights::ALL, Maker::Operator);
+        Some(manage::reply(self.shared.clone(), name, body, operator))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {

@@ -1,6 +1,6 @@
 //! Why a request is refused: codes and texts.
 
-use portunus_core::{FieldError, JsepError};
+use portunus_core::{FieldError, JsepError, Right, Rights, Untrusted};
 use portunus_resources::{self as resources, Id, SavedError};
 use serde_json::{Value, json};
 
@@ -25,8 +25,13 @@ pub(crate) enum Refusal {
     NotWatching,
     #[error("Cannot create the mountpoint: {0}")]
     CannotCreate(String),
+    /// The ports of a stream cannot be had.
+    #[error("Cannot create the mountpoint: stream {mid}: {error}")]
+    Ports { mid: String, error: String },
     #[error("Unauthorized (wrong {0})")]
     Unauthorized(&'static str),
+    #[error("Unauthorized ({0})")]
+    Untrusted(#[from] Untrusted),
     #[error("Cannot switch: {0}")]
     CannotSwitch(String),
     #[error("Cannot record: {0}")]
@@ -58,13 +63,26 @@ impl Refusal {
             )
             | Refusal::Element { .. } => 454,
             Refusal::NoSuchMountpoint(_) | Refusal::NotWatching => 455,
-            Refusal::CannotCreate(_) => 456,
-            Refusal::Unauthorized(_) => 457,
+            Refusal::CannotCreate(_) | Refusal::Ports { .. } => 456,
+            Refusal::Unauthorized(_) | Refusal::Untrusted(_) => 457,
             Refusal::CannotSwitch(_) => 458,
             Refusal::CannotRecord(_) => 459,
             Refusal::State(_) => 460,
             Refusal::Sdp(_) => 461,
             Refusal::Unknown(_) => 470,
+        }
+    }
+
+    /// The same for somebody with `rights`: who may not look into the server's network is not told which of its ports are
+    /// in use.
+    pub(crate) fn told_to(self, rights: Rights) -> Self {
+        match self {
+            Refusal::Ports { mid, error } if !rights.may(Right::Create) => {
+                tracing::debug!(mid, error, "a mountpoint's ports cannot be had");
+                let error = "its ports cannot be had".to_owned();
+                Refusal::Ports { mid, error }
+            }
+            refusal => refusal,
         }
     }
 

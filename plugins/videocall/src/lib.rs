@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex};
 
 use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
 
+pub use request::REQUESTS;
+
 use crate::users::Users;
 
 /// The plugin, with the users that have registered; it has no configuration.

@@ -1,7 +1,19 @@
 //! What users may ask for, and why they are refused.
 
 use portunus_core::record::RecordError;
-use portunus_core::{FieldError, Fields, JsepError, Message};
+use portunus_core::{
+    FieldError, Fields, JsepError, Message, Reach, Requests, Untrusted, recording,
+};
+
+/// All requests, and what each reaches beyond the call.
+pub const REQUESTS: Requests = Requests(&[
+    ("list", Reach::Call),
+    ("register", Reach::Call),
+    ("call", Reach::Call),
+    ("accept", Reach::Call),
+    ("set", Reach::Said(recording)),
+    ("hangup", Reach::Call),
+]);
 
 /// A request with its fields checked, except a username: other checks come before it.
 #[derive(Debug)]
@@ -39,6 +51,8 @@ pub(crate) enum Refusal {
     NotRegistered,
     #[error(transparent)]
     Field(#[from] FieldError),
+    #[error("Unauthorized ({0})")]
+    Untrusted(#[from] Untrusted),
     #[error("Cannot record: {0}")]
     Recording(#[from] RecordError),
     #[error("Username '{0}' already taken")]
@@ -72,6 +86,7 @@ impl Refusal {
             Refusal::Field(
                 FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
             )
+            | Refusal::Untrusted(_)
             | Refusal::Recording(_) => 474,
             Refusal::Field(FieldError::Missing(_)) => 475,
             Refusal::Taken(_) => 476,
@@ -90,7 +105,11 @@ impl Request {
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
         let name = fields.required_string("request")?;
-        match name.to_ascii_lowercase().as_str() {
+        let lower = name.to_ascii_lowercase();
+        let unknown = || Refusal::Unknown(name.to_owned());
+        REQUESTS.reach(&lower).ok_or_else(unknown)?;
+        REQUESTS.check(&lower, fields, message.rights)?;
+        match lower.as_str() {
             "list" => Ok(Request::List),
             "register" => Ok(Request::Register),
             "call" => Ok(Request::Call),
@@ -100,7 +119,7 @@ impl Request {
                 let reason = fields.string("reason").ok().flatten().map(str::to_owned);
                 Ok(Request::Hangup { reason })
             }
-            _ => Err(Refusal::Unknown(name.to_owned())),
+            _ => Err(unknown()),
         }
     }
 }

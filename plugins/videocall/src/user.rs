@@ -458,6 +458,7 @@ impl Refusal {
             | Refusal::Oneself
             | Refusal::NoSuchUser(_) => true,
             Refusal::Unknown(_)
+            | Refusal::Untrusted(_)
             | Refusal::Recording(_)
             | Refusal::Taken(_)
             | Refusal::AlreadyRegistered(_)

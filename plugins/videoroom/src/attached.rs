@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portunus_core::{
-    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply,
+    Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply, Rights,
 };
 use portunus_resources::Maker;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use crate::Shared;
 use crate::id::Id;
 use crate::publication::Configure;
 use crate::refusal::Refusal;
-use crate::room::Join;
-use crate::room::Room;
+use crate::requests::REQUESTS;
+use crate::room::{Join, Room};
 use crate::subscription::{Change, SubscriberConfigure, SubscriberJoin, Switch, Watch};
 
 /// A handle as long as its client is there.
@@ -60,14 +60,16 @@ impl Attached {
 
     /// Answers by events.
     fn request(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let rights = self.shared.check(name, fields, message.rights)?;
         let is_join = matches!(name, "join" | "joinandconfigure" | "watch");
         match &self.role {
-            Role::Fresh if is_join => self.join(name, message),
+            Role::Fresh if is_join => self.join(name, message, rights),
             Role::Fresh => Err(Refusal::JoinFirst),
             _ if is_join => Err(Refusal::AlreadyJoined),
             Role::Participant(room, id) => {
                 let (room, id) = (room.clone(), id.clone());
-                self.participant(&room, &id, name, message)
+                self.participant(&room, &id, name, message, rights)
             }
             Role::Subscriber(room) => {
                 let room = room.clone();
@@ -77,7 +79,7 @@ impl Attached {
         }
     }
 
-    fn join(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
+    fn join(&mut self, name: &str, message: &Message, rights: Rights) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let ids = self.shared.rooms.ids();
         let room = self.shared.rooms.named(fields)?;
@@ -109,7 +111,7 @@ impl Attached {
                 join.by_secret = by_secret;
                 let configure = match name {
                     "join" => None,
-                    _ => Some(Configure::read(fields)?),
+                    _ => Some(Configure::read(fields, rights)?),
                 };
                 let id = state.join(&self.handle, join, ids)?;
                 let jsep = message.jsep.as_ref();
@@ -155,6 +157,7 @@ impl Attached {
         id: &Id,
         name: &str,
         message: &Message,
+        rights: Rights,
     ) -> Result<(), Refusal> {
         let mut state = room.lock();
         let key = self.handle.id();
@@ -164,7 +167,7 @@ impl Attached {
                 if name == "publish" && publishes {
                     return Err(Refusal::AlreadyPublished);
                 }
-                let configure = Configure::read(Fields(&message.body))?;
+                let configure = Configure::read(Fields(&message.body), rights)?;
                 let jsep = message.jsep.as_ref();
                 let configured = state.configure(id, key, &configure, jsep)?;
                 let event = state
@@ -266,14 +269,25 @@ impl PluginHandle for Attached {
             Ok(name) => name.to_ascii_lowercase(),
             Err(error) => return self.refuse(&message, &error.into()),
         };
-        let maker = Maker::of(message.rights, message.client);
-        let client = Some(&self.handle);
-        if let Some(reply) = self.shared.manage(&name, fields, client, maker) {
-            self.discard_offer(&message);
-            return reply;
+        let unknown = || Refusal::UnknownRequest(name.clone());
+        if REQUESTS.reach(&name).is_none() {
+            return self.refuse(&message, &unknown());
         }
         if !ASYNCHRONOUS.contains(&name.as_str()) {
-            return self.refuse(&message, &Refusal::UnknownRequest(name));
+            let allowed = self.shared.check(&name, fields, message.rights);
+            let managed = allowed.and_then(|rights| {
+                let maker = Maker::of(message.rights, message.client);
+                let client = Some(&self.handle);
+                let managed = self.shared.manage(&name, fields, client, (rights, maker));
+                managed.ok_or_else(unknown)
+            });
+            return match managed {
+                Ok(reply) => {
+                    self.discard_offer(&message);
+                    reply
+                }
+                Err(refusal) => self.refuse(&message, &refusal),
+            };
         }
         if let Err(refusal) = self.request(&name, &message) {
             self.discard_offer(&message);

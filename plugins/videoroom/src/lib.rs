@@ -13,6 +13,7 @@ mod news;
 mod options;
 mod publication;
 mod refusal;
+mod requests;
 mod room;
 mod roster;
 mod speakers;
@@ -24,13 +25,14 @@ use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
     Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, Reply,
+    PluginHandle, PluginInfo, Reply, Rights,
 };
 use portunus_resources::{AllowedTokens, Ids, Maker, Resources};
 use serde_json::Value;
 
 pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig, rewrite_saved};
 pub use portunus_resources::{Id, SavedError};
+pub use requests::REQUESTS;
 
 use crate::refusal::Refusal;
 use crate::room::Room;
@@ -147,8 +149,9 @@ impl Plugin for VideoRoom {
                 .and_then(|name| {
                     let unknown = || Refusal::UnknownRequest(name.to_owned());
                     let name = name.to_ascii_lowercase();
+                    let operator = (Rights::ALL, Maker::Operator);
                     self.shared
-                        .manage(&name, fields, None, Maker::Operator)
+                        .manage(&name, fields, None, operator)
                         .ok_or_else(unknown)
                 }),
         };

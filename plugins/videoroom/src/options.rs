@@ -214,7 +214,6 @@ impl RoomOptions {
             .with_some("opus_fec", self.opus_fec.then_some(true))
             .with_some("opus_dtx", self.opus_dtx.then_some(true))
             .with("record", self.record)
-            .with_some("rec_dir", self.rec_dir.as_deref())
             .with("lock_record", self.lock_record)
             .with("num_participants", participants)
             .with("audiolevel_ext", self.audiolevel_ext)

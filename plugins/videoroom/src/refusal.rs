@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use portunus_core::{FieldError, JsepError, Object};
+use portunus_core::{FieldError, JsepError, Object, Untrusted};
 use portunus_resources::{self as resources, TooMany};
 use serde_json::Value;
 
@@ -49,7 +49,9 @@ pub(crate) enum Refusal {
     /// Clients may not make more.
     #[error("Unauthorized ({0})")]
     Limit(TooMany),
-    #[error("Unauthorized (nothing may be sent to {0})")]
+    #[error("Unauthorized ({0})")]
+    Untrusted(#[from] Untrusted),
+    #[error("Unauthorized (nothing may be sent to {0}, see server.outgoing_networks)")]
     Destination(IpAddr),
     #[error("Already published")]
     AlreadyPublished,
@@ -103,6 +105,7 @@ impl Refusal {
             Refusal::Unauthorized(_)
             | Refusal::Wrong(_)
             | Refusal::Limit(_)
+            | Refusal::Untrusted(_)
             | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
             Refusal::NotPublished => 435,

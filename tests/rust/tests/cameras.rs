@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use portunus_core::Plugin;
 use portunus_core::record::Recorder;
+use portunus_core::testing::everywhere;
 use portunus_rtp::codec::{VideoCodec, is_keyframe};
 use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
@@ -182,7 +183,12 @@ async fn bind() -> UdpSocket {
 
 async fn server() -> Server {
     Server::start_with(2, async |media| {
-        let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default()).await;
+        let config = StreamingConfig {
+            folders: vec!["/".into()],
+            outgoing: everywhere(),
+            ..StreamingConfig::default()
+        };
+        let plugin = Streaming::start(config, media, Recorder::default()).await;
         Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
     })
     .await

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use portunus_core::Plugin;
 use portunus_core::record::Recorder;
+use portunus_core::testing::everywhere;
 use portunus_rtp::codec::{VideoCodec, is_keyframe};
 use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_tests::{Caller, Packet, Peer, Server};
@@ -19,7 +20,12 @@ const PACKAGE: &str = "janus.plugin.streaming";
 
 async fn server() -> Server {
     Server::start_with(2, async |media| {
-        let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default()).await;
+        let config = StreamingConfig {
+            folders: vec!["/".into()],
+            outgoing: everywhere(),
+            ..StreamingConfig::default()
+        };
+        let plugin = Streaming::start(config, media, Recorder::default()).await;
         Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
     })
     .await

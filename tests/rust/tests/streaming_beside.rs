@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use portunus_core::media::MediaTotals;
 use portunus_core::record::Recorder;
+use portunus_core::testing::everywhere;
 use portunus_core::testing::signed_token;
 use portunus_core::{CoreConfig, Plugin};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
@@ -40,7 +41,12 @@ const OURS: [u8; 4] = *b"ours";
 /// With one worker, all share it.
 async fn server(core: CoreConfig) -> Server {
     Server::configured(core, 1, async |media| {
-        let plugin = Streaming::start(StreamingConfig::default(), media, Recorder::default()).await;
+        let config = StreamingConfig {
+            folders: vec!["/".into()],
+            outgoing: everywhere(),
+            ..StreamingConfig::default()
+        };
+        let plugin = Streaming::start(config, media, Recorder::default()).await;
         Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
     })
     .await

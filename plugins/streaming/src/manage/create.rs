@@ -6,6 +6,7 @@ use portunus_core::{Fields, Object};
 use portunus_resources::{Maker, Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
+use crate::bounds::Bounds;
 use crate::mountpoint::{self, Mountpoint};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -34,7 +35,7 @@ pub(super) async fn create(
         let free = saved.check_free(&spec.key(), reservation.id());
         free.map_err(|error| Refusal::CannotCreate(error.to_string()))?;
     }
-    let mountpoint = make(shared, spec, reservation).await?;
+    let mountpoint = make(shared, spec, reservation, shared.bounds.clone()).await?;
     if let Some(saved) = saved {
         let made = mountpoint.clone();
         let spec = move || Some(made.to_spec(&made.details()));
@@ -71,7 +72,14 @@ fn check_streams(spec: &MountpointSpec, maker: Maker) -> Result<(), Refusal> {
 
 /// Makes the mountpoints that are there from the start. One that cannot be made is told in the log; an RTSP server
 /// that does not answer holds up nobody.
-pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>) {
+///
+/// Those of the file of saved mountpoints were made by requests, and reach as far as these may, unless the configuration
+/// has what they play: then only their details were edited.
+pub(crate) async fn create_all(
+    shared: &Arc<Shared>,
+    specs: Vec<MountpointSpec>,
+    configured: &[SourceSpec],
+) {
     // The ids that are written down go first, before random ones are chosen.
     let (known, unknown): (Vec<_>, Vec<_>) = specs.into_iter().partition(|s| s.id.is_some());
     for spec in known.into_iter().chain(unknown) {
@@ -88,9 +96,13 @@ pub(crate) async fn create_all(shared: &Arc<Shared>, specs: Vec<MountpointSpec>)
             saved.learn(&spec.key(), reservation.id());
         }
         let later = matches!(spec.source, SourceSpec::Rtsp(_));
+        let bounds = match configured.contains(&spec.source) {
+            true => Bounds::Anywhere,
+            false => shared.bounds.clone(),
+        };
         let shared = shared.clone();
         let made = async move {
-            if let Err(refusal) = make(&shared, spec, reservation).await {
+            if let Err(refusal) = make(&shared, spec, reservation, bounds).await {
                 tracing::error!(name, "mountpoint left out: {refusal}");
             }
         };
@@ -105,8 +117,9 @@ async fn make(
     shared: &Arc<Shared>,
     spec: MountpointSpec,
     reservation: Reservation<Mountpoint>,
+    bounds: Bounds,
 ) -> Result<Arc<Mountpoint>, Refusal> {
-    let mountpoint = mountpoint::open(shared, spec, reservation.id().clone()).await?;
+    let mountpoint = mountpoint::open(shared, spec, reservation.id().clone(), bounds).await?;
     let mountpoint = Arc::new(mountpoint);
     reservation.keep(mountpoint.clone());
     mountpoint.begin_pulling();

@@ -6,7 +6,7 @@ mod recording;
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Later, Reply};
+use portunus_core::{Fields, Later, Reply, Right, Rights};
 use portunus_resources::{Id, Maker, off_thread};
 use serde_json::{Map, Value, json};
 
@@ -33,15 +33,15 @@ pub(crate) fn is_management(request: &str) -> bool {
     REQUESTS.contains(&request)
 }
 
-/// Answers a request that [`is_management`]; `maker` is who makes what it makes.
+/// Answers a request that [`is_management`], of somebody with these rights; `maker` is who makes what it makes.
 pub(crate) fn reply(
     shared: Arc<Shared>,
     request: String,
     body: Map<String, Value>,
-    maker: Maker,
+    (rights, maker): (Rights, Maker),
 ) -> Reply {
     Reply::Later(Later::new(async move {
-        let answered = answer(&shared, &request, &body, maker).await;
+        let answered = answer(&shared, &request, &body, (rights, maker)).await;
         answered.unwrap_or_else(|refusal| refusal.to_json())
     }))
 }
@@ -50,13 +50,17 @@ async fn answer(
     shared: &Arc<Shared>,
     request: &str,
     body: &Map<String, Value>,
-    maker: Maker,
+    (rights, maker): (Rights, Maker),
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
+    let rights = shared.check(request, fields, rights)?;
     match request {
         "list" => list(shared, fields),
-        "info" => info(shared, fields),
-        "create" => create::create(shared, body, maker).await,
+        "info" => info(shared, fields, rights),
+        "create" => {
+            let created = create::create(shared, body, maker).await;
+            created.map_err(|refusal| refusal.told_to(rights))
+        }
         "edit" => edit::edit(shared, fields).await,
         "destroy" => destroy(shared, fields).await,
         "enable" => switch(shared, fields, true),
@@ -77,14 +81,17 @@ fn list(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
     Ok(json!({ "streaming": "list", "list": listed }))
 }
 
-fn info(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
+fn info(shared: &Shared, fields: Fields<'_>, rights: Rights) -> Result<Value, Refusal> {
     let mountpoint = shared.mountpoints.named(fields)?;
     let access = mountpoint.details().access.clone();
-    if access.secret.is_some() {
+    let has_secret = access.secret.is_some();
+    if has_secret {
         fields.string("secret")?;
     }
     let admin = access.check_secret(fields).is_ok();
-    Ok(json!({ "streaming": "info", "info": mountpoint.info(admin) }))
+    // Where there is no secret, that anybody may manage it does not mean that anybody may see the server's disk and network.
+    let places = admin && (has_secret || rights.may(Right::Create));
+    Ok(json!({ "streaming": "info", "info": mountpoint.info(admin, places) }))
 }
 
 async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {

@@ -60,8 +60,9 @@ impl Mountpoint {
             .into()
     }
 
-    /// The object `info`; what is secret only for `admin`, who is everybody where there is no secret.
-    pub(crate) fn info(&self, admin: bool) -> Value {
+    /// The object `info`; what is secret only for `admin`, who is everybody where there is no secret. Where its media comes
+    /// from, on the disk and in the network, only with `places`.
+    pub(crate) fn info(&self, admin: bool, places: bool) -> Value {
         let details = self.details().clone();
         let access = details.access;
         let has_secret = access.secret.is_some();
@@ -72,7 +73,7 @@ impl Mountpoint {
             .enumerate()
             .map(|(index, stream)| match self.is_file() {
                 true => stream.info_of_file(),
-                false => stream.info(index, admin, whip),
+                false => stream.info(index, (admin, places), whip),
             })
             .collect();
         let public = Object::new()
@@ -99,11 +100,11 @@ impl Mountpoint {
                     .with_some("collision", some(rtp.collision_ms))
                     .with_all(keyframes(rtp.keyframes))
                     .with_some("threads", some(rtp.threads))
-                    .with_some("host", host.filter(|_| admin))
+                    .with_some("host", host.filter(|_| places))
             }
-            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, admin)
+            SourceSpec::Live(file) | SourceSpec::OnDemand(file) => of_file(file, places)
                 .with_some("duration", self.duration().map(|it| it.as_secs_f64())),
-            SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, admin),
+            SourceSpec::Rtsp(rtsp) => of_rtsp(rtsp, places),
             SourceSpec::Whip(whip) => Object::new()
                 .with("whip", true)
                 .with("publishing", self.is_published())
@@ -152,18 +153,18 @@ fn keyframes(keyframes: KeyframeSpec) -> Object {
         .with_some("bufferkf_bytes", some(keyframes.bytes))
 }
 
-fn of_file(file: &FileSpec, admin: bool) -> Object {
-    Object::new().with_some("filename", admin.then_some(file.filename.as_str()))
+fn of_file(file: &FileSpec, places: bool) -> Object {
+    Object::new().with_some("filename", places.then_some(file.filename.as_str()))
 }
 
-fn of_rtsp(rtsp: &RtspSpec, admin: bool) -> Object {
-    let login = rtsp.login.as_ref().filter(|_| admin);
+fn of_rtsp(rtsp: &RtspSpec, places: bool) -> Object {
+    let login = rtsp.login.as_ref().filter(|_| places);
     Object::new()
         .with("rtsp", true)
-        .with_some("url", admin.then_some(rtsp.url.as_str()))
+        .with_some("url", places.then_some(rtsp.url.as_str()))
         .with_some("rtsp_user", login.map(|(user, _)| user.as_str()))
         .with_some("rtsp_pwd", login.map(|(_, password)| password.as_str()))
-        .with_some("rtsp_quirk", on(admin && rtsp.quirk))
+        .with_some("rtsp_quirk", on(places && rtsp.quirk))
         .with_all(keyframes(rtsp.keyframes))
         .with_some("threads", some(rtsp.threads))
 }
@@ -213,7 +214,7 @@ impl Stream {
             .into()
     }
 
-    fn info(&self, index: usize, admin: bool, whip: bool) -> Value {
+    fn info(&self, index: usize, (admin, places): (bool, bool), whip: bool) -> Value {
         let is_data = self.kind() == MediaKind::Data;
         let live = self.live().clone();
         let codec_required = whip && self.spec.codec.is_some();
@@ -231,7 +232,10 @@ impl Stream {
             .with_some("datatype", is_data.then(|| self.spec.datatype.name()));
         let ports = self.ports.as_ref().filter(|_| admin);
         let more = |index| ports.and_then(|ports| ports.more.get(index).copied());
-        info.with_some("host", ports.and_then(|ports| ports.host.as_deref()))
+        let host = ports
+            .filter(|_| places)
+            .and_then(|ports| ports.host.as_deref());
+        info.with_some("host", host)
             .with_some("port", ports.map(|ports| ports.rtp))
             .with_some("rtcpport", ports.and_then(|ports| ports.rtcp))
             .with_some("port2", more(0))

@@ -17,6 +17,7 @@ use portunus_core::media::MediaPlane;
 use portunus_resources::{Access, Id, Resource};
 use serde_json::Value;
 
+use crate::bounds::Bounds;
 use crate::spec::{MediaKind, MountpointSpec, SourceSpec, StreamCodec};
 use crate::viewer::{Viewer, ViewerId};
 
@@ -52,6 +53,7 @@ pub(crate) struct Mountpoint {
     feeding: Feeding,
     /// How long the file lasts that each viewer sees from its start.
     duration: Option<Duration>,
+    bounds: Bounds,
     media: MediaPlane,
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::pulled::Pulling;
 use super::{Details, Mountpoint, Ports, Stream, Watched, lock, played, pulled};
+use crate::bounds::Bounds;
 use crate::config::PortRange;
 use crate::player::Player;
 use crate::plugin::Shared;
@@ -101,6 +102,7 @@ pub(crate) async fn open(
     shared: &Shared,
     mut spec: MountpointSpec,
     id: Id,
+    bounds: Bounds,
 ) -> Result<Mountpoint, Refusal> {
     let mut duration = None;
     let (streams, feeding) = match &mut spec.source {
@@ -110,13 +112,13 @@ pub(crate) async fn open(
             let streams = streams.map(|media| Stream::new(media, None)).collect();
             (streams, Feeding::default())
         }
-        SourceSpec::Live(file) => played::open_live(file, &shared.media).await?,
+        SourceSpec::Live(file) => played::open_live(file, &shared.media, &bounds).await?,
         SourceSpec::OnDemand(file) => {
-            let (streams, lasts) = played::open_on_demand(file).await?;
+            let (streams, lasts) = played::open_on_demand(file, &bounds).await?;
             duration = lasts;
             (streams, Feeding::default())
         }
-        SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared).await?,
+        SourceSpec::Rtsp(rtsp) => pulled::open_rtsp(rtsp, shared, &bounds).await?,
     };
     let name = spec
         .name
@@ -140,6 +142,7 @@ pub(crate) async fn open(
         publisher: Mutex::default(),
         feeding,
         duration,
+        bounds,
         media: shared.media.clone(),
     })
 }
@@ -226,9 +229,9 @@ impl Sockets {
                 interface: stream.iface.clone(),
                 multicast: stream.mcast.filter(|_| group),
             };
-            IngestSocket::bind(bind).map_err(|error| {
-                let mid = stream.mid.as_str();
-                Refusal::CannotCreate(format!("stream {mid}: {error}"))
+            IngestSocket::bind(bind).map_err(|error| Refusal::Ports {
+                mid: stream.mid.as_str().to_owned(),
+                error: error.to_string(),
             })
         };
         let mut rtp = vec![bind(stream.port, true)?];

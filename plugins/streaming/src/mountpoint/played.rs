@@ -1,6 +1,5 @@
 //! Mountpoints that play files: `live` for all viewers together, `ondemand` for each from the start.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use portunus_core::Mid;
@@ -9,11 +8,12 @@ use portunus_core::media::ingest::{
 };
 use portunus_core::media::{KeyframeCache, MediaPlane, SourceRef};
 use portunus_core::sdp::Kind;
-use portunus_files::{Kind as TrackKind, MediaFile, OpenOptions, Track, checked_path};
+use portunus_files::{Kind as TrackKind, MediaFile, OpenOptions, Track};
 use tokio::task::spawn_blocking;
 
 use super::open::Feeding;
 use super::{Mountpoint, Stream};
+use crate::bounds::Bounds;
 use crate::player::Player;
 use crate::refusal::Refusal;
 use crate::spec::{FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
@@ -28,8 +28,9 @@ pub(super) const KEYFRAMES_OF_FILES: KeyframeCache = KeyframeCache {
 pub(super) async fn open_live(
     spec: &FileSpec,
     media: &MediaPlane,
+    bounds: &Bounds,
 ) -> Result<(Vec<Stream>, Feeding), Refusal> {
-    let file = open_file(spec).await?;
+    let file = open_file(spec, bounds).await?;
     let streams = streams_of(&file, spec)?;
     let (ingests, feeds) = add_ingests(&streams, media);
     let streams = streams.into_iter().zip(&ingests);
@@ -44,8 +45,9 @@ pub(super) async fn open_live(
 /// Looks at the file, which is played once for each viewer: its streams, and how long it lasts if it says so.
 pub(super) async fn open_on_demand(
     spec: &FileSpec,
+    bounds: &Bounds,
 ) -> Result<(Vec<Stream>, Option<Duration>), Refusal> {
-    let file = open_file(spec).await?;
+    let file = open_file(spec, bounds).await?;
     Ok((streams_of(&file, spec)?, file.duration()))
 }
 
@@ -94,11 +96,11 @@ impl Mountpoint {
             return None;
         };
         let (ingests, feeds) = add_ingests(&self.streams, &self.media);
-        let path = PathBuf::from(&spec.filename);
+        let (bounds, name) = (self.bounds.clone(), spec.filename.clone());
         Some(Playing {
             ingests: ingests.iter().map(|ingest| ingest.id).collect(),
             media: self.media.clone(),
-            player: Player::open(path, options(spec), feeds),
+            player: Player::open(name, bounds, options(spec), feeds),
         })
     }
 }
@@ -111,13 +113,12 @@ fn options(spec: &FileSpec) -> OpenOptions {
     }
 }
 
-async fn open_file(spec: &FileSpec) -> Result<MediaFile, Refusal> {
+async fn open_file(spec: &FileSpec, bounds: &Bounds) -> Result<MediaFile, Refusal> {
     let refuse = |error: &dyn std::fmt::Display| {
         Refusal::CannotCreate(format!("the file {}: {error}", spec.filename))
     };
-    let path = checked_path(&spec.filename).map_err(|error| refuse(&error))?;
-    let options = options(spec);
-    let opened = spawn_blocking(move || MediaFile::open(&path, &options)).await;
+    let (name, bounds, options) = (spec.filename.clone(), bounds.clone(), options(spec));
+    let opened = spawn_blocking(move || MediaFile::open(&bounds.file(&name)?, &options)).await;
     opened
         .map_err(|error| refuse(&error))?
         .map_err(|error| refuse(&error))

@@ -13,8 +13,7 @@ use portunus_core::media::ingest::{
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Mid, Object};
 use portunus_rtsp::{
-    Allowed, Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull,
-    shown_url,
+    Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull, shown_url,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -22,6 +21,7 @@ use tracing::{info, warn};
 
 use super::open::Feeding;
 use super::{Age, Mountpoint, Stream};
+use crate::bounds::Bounds;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{MediaKind, MediaSpec, RtspSpec, RtspTransport, SourceSpec, StreamCodec};
@@ -42,8 +42,9 @@ pub(super) struct Pulling {
 pub(super) async fn open_rtsp(
     spec: &RtspSpec,
     shared: &Shared,
+    bounds: &Bounds,
 ) -> Result<(Vec<Stream>, Feeding), Refusal> {
-    let config = config(spec, shared)?;
+    let config = config(spec, shared, bounds)?;
     let session = match Session::open(&config).await {
         Ok(session) => Some(session),
         Err(error) if spec.failcheck || matches!(error, RtspError::Forbidden(_)) => {
@@ -96,9 +97,8 @@ pub(super) async fn open_rtsp(
     Ok((streams, feeding))
 }
 
-fn config(spec: &RtspSpec, shared: &Shared) -> Result<Config, Refusal> {
+fn config(spec: &RtspSpec, shared: &Shared, bounds: &Bounds) -> Result<Config, Refusal> {
     let ports = shared.ports;
-    let outgoing = shared.outgoing.clone();
     let local = spec.iface.as_deref().filter(|name| !name.is_empty());
     let local = local.map(interface_address).transpose();
     Ok(Config {
@@ -120,7 +120,7 @@ fn config(spec: &RtspSpec, shared: &Shared) -> Result<Config, Refusal> {
         keep_alive: spec.session_timeout,
         reconnect_delay: spec.reconnect_delay,
         path_only: spec.quirk,
-        allowed: Some(Allowed::by(move |address| outgoing.allow(address))),
+        allowed: bounds.addresses(),
         ..Config::new(&spec.url)
     })
 }
@@ -414,6 +414,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::mountpoint::open;
     use crate::spec::{MountpointSpec, Origin};
     use crate::{Streaming, StreamingConfig};
 
@@ -444,7 +445,7 @@ mod tests {
         };
         let reservation = shared.mountpoints.reserve(None, Maker::Operator).unwrap();
         let id = reservation.id().clone();
-        let mountpoint = crate::mountpoint::open(&shared, spec, id).await.unwrap();
+        let mountpoint = open(&shared, spec, id, Bounds::Anywhere).await.unwrap();
         let mountpoint = Arc::new(mountpoint);
         let mut pulled = Pulled {
             mountpoint: Arc::downgrade(&mountpoint),

@@ -26,6 +26,7 @@ use crate::manage;
 use crate::mountpoint::{Mountpoint, Playing};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
+use crate::requests::REQUESTS;
 
 use publish::Publishing;
 use subscription::Subscription;
@@ -123,32 +124,23 @@ impl Attached {
 
 impl Attached {
     fn request(&self, message: Message) -> Reply {
-        let request = Fields(&message.body).required_string("request");
-        let name = match request {
+        let fields = Fields(&message.body);
+        let name = match fields.required_string("request") {
             Ok(name) => name.to_ascii_lowercase(),
             Err(error) => return Reply::Success(Refusal::from(error).to_json()),
         };
+        if REQUESTS.reach(&name).is_none() {
+            return Reply::Success(Refusal::UnknownRequest(name).to_json());
+        }
         let viewer = &self.0;
         if manage::is_management(&name) {
             let maker = Maker::of(message.rights, message.client);
-            return manage::reply(viewer.shared.clone(), name, message.body, maker);
+            let asks = (message.rights, maker);
+            return manage::reply(viewer.shared.clone(), name, message.body, asks);
         }
         viewer.begin_answer();
-        let answered = match name.as_str() {
-            "watch" => viewer.watch(&message),
-            "start" => viewer.start(&message),
-            "pause" => viewer.pause(),
-            "stop" => viewer.stop(),
-            "configure" => viewer.configure(&message),
-            "switch" => viewer.switch(&message),
-            "seek" => viewer.seek(&message),
-            "publish" => viewer.publish(&message),
-            "unpublish" => viewer.unpublish(),
-            _ => {
-                viewer.answered();
-                return Reply::Success(Refusal::UnknownRequest(name).to_json());
-            }
-        };
+        let allowed = viewer.shared.check(&name, fields, message.rights);
+        let answered = allowed.and_then(|_| viewer.answer(&name, &message));
         viewer.respond(&message.transaction, &name, answered);
         Reply::Ack(None)
     }
@@ -186,6 +178,21 @@ impl Drop for Attached {
 }
 
 impl Viewer {
+    fn answer(self: &Arc<Self>, request: &str, message: &Message) -> Answered {
+        match request {
+            "watch" => self.watch(message),
+            "start" => self.start(message),
+            "pause" => self.pause(),
+            "stop" => self.stop(),
+            "configure" => self.configure(message),
+            "switch" => self.switch(message),
+            "seek" => self.seek(message),
+            "publish" => self.publish(message),
+            "unpublish" => self.unpublish(),
+            _ => Err(Refusal::UnknownRequest(request.to_owned())),
+        }
+    }
+
     /// Sends the event that answers a request; what follows it in time comes after it.
     fn respond(&self, transaction: &str, request: &str, answered: Answered) {
         match answered {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portunus_core::media::{Event, PeerId, SourceRef};
 use portunus_core::record::{Recorder, RecorderConfig};
-use portunus_core::testing::{TestClient, TestServer};
+use portunus_core::testing::{TestClient, TestServer, everywhere};
 use portunus_core::{CoreConfig, HandleId, SessionId};
 use portunus_streaming::{Streaming, StreamingConfig};
 use serde_json::{Value, json};
@@ -21,7 +21,16 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
-        Self::with(StreamingConfig::default()).await
+        Self::with(Self::open()).await
+    }
+
+    /// Any file and any server may be asked for.
+    pub fn open() -> StreamingConfig {
+        StreamingConfig {
+            folders: vec!["/".into()],
+            outgoing: everywhere(),
+            ..StreamingConfig::default()
+        }
     }
 
     pub async fn with(config: StreamingConfig) -> Self {

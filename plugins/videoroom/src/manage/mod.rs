@@ -7,7 +7,7 @@ mod remote;
 mod remotize;
 mod rooms;
 
-use portunus_core::{Fields, Handle, Later, Object, Reply};
+use portunus_core::{Fields, Handle, Later, Object, Reply, Rights};
 use portunus_resources::{Maker, Writing};
 use serde_json::Value;
 
@@ -16,21 +16,21 @@ use crate::refusal::Refusal;
 use crate::room::RoomState;
 
 impl Shared {
-    /// Answers a request of a client, or of an administrator; none if it is no such request. `maker` is who makes what it
-    /// makes.
+    /// Answers a request of a client, or of an administrator, that may be made with these rights; none if it is no such
+    /// request. `maker` is who makes what it makes.
     pub(crate) fn manage(
         &self,
         name: &str,
         fields: Fields<'_>,
         client: Option<&Handle>,
-        maker: Maker,
+        (rights, maker): (Rights, Maker),
     ) -> Option<Reply> {
         let result = match name {
             "create" => self.create(fields, maker),
             "edit" => self.edit(fields, client),
             "destroy" => self.destroy(fields),
             "exists" => self.exists(fields).map(Reply::Success),
-            "list" => self.list(fields).map(Reply::Success),
+            "list" => self.list(fields, rights).map(Reply::Success),
             "allowed" => self.allowed(fields).map(Reply::Success),
             "kick" => self.kick(fields).map(Reply::Success),
             "moderate" => self.moderate(fields).map(Reply::Success),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Handle, Object, Reply};
+use portunus_core::{Fields, Handle, Object, Reply, Right, Rights};
 use portunus_resources::{AllowedTokens, Maker};
 use serde_json::Value;
 
@@ -106,12 +106,18 @@ impl Shared {
         Ok(reply.into())
     }
 
-    pub(super) fn list(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn list(&self, fields: Fields<'_>, rights: Rights) -> Result<Value, Refusal> {
+        // Where the disk is written to is not for everybody.
+        let rec_dir = |options: &RoomOptions| {
+            let rec_dir = options.rec_dir.clone();
+            rec_dir.filter(|_| rights.may(Right::Record))
+        };
         let list = self.rooms.listed(fields)?.into_iter().map(|room| {
             let state = room.lock();
             let entry = Object::new()
                 .with("room", room.id.to_json())
-                .with_all(state.options.listed(state.count()));
+                .with_all(state.options.listed(state.count()))
+                .with_some("rec_dir", rec_dir(&state.options));
             Value::from(entry)
         });
         Ok(success().with("list", list.collect::<Vec<_>>()).into())

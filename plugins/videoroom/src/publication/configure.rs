@@ -1,7 +1,7 @@
 //! Changing how somebody publishes.
 
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{FieldError, Fields, Jsep, equal_in_constant_time};
+use portunus_core::{FieldError, Fields, Jsep, Right, Rights, equal_in_constant_time};
 
 use super::answer::Forced;
 use super::{Forwarder, Publication, Publications, Stream};
@@ -16,6 +16,8 @@ pub(crate) struct Configure {
     /// bit/s; 0: no cap
     bitrate: Option<u64>,
     record: Option<bool>,
+    /// It may be told why something is not recorded.
+    told_why: bool,
     filename: Option<String>,
     secret: Option<String>,
     profile: Profile,
@@ -67,7 +69,7 @@ impl Setting {
 }
 
 impl Configure {
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
+    pub(crate) fn read(fields: Fields<'_>, rights: Rights) -> Result<Self, Refusal> {
         let text = |name| fields.string(name).map(|text| text.map(str::to_owned));
         fields.boolean("update")?;
         fields.boolean("restart")?;
@@ -91,6 +93,7 @@ impl Configure {
         Ok(Configure {
             bitrate: fields.positive("bitrate")?,
             record: fields.boolean("record")?,
+            told_why: rights.may(Right::Record),
             filename: text("filename")?,
             secret: text("secret")?,
             profile: Profile::read(fields)?,
@@ -165,6 +168,7 @@ impl Configure {
         settings.talk.level = self.talk.level.or(settings.talk.level);
         if self.may_record(options) {
             let record = &mut settings.record;
+            record.told_why = self.told_why;
             record.on = self.record.unwrap_or(record.on);
             record.name = self.filename.clone().or(record.name.take());
         }

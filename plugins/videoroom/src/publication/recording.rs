@@ -64,7 +64,7 @@ impl Publications {
                 media: content.with_encryption(publication.e2ee),
             };
             stream.recording = match &publication.origin {
-                Origin::Client(handle) => start(room, handle, stream, spec),
+                Origin::Client(handle) => start(room, (handle, settings.told_why), stream, spec),
                 // Nobody is there to be told of a failure but the log.
                 origin => origin.source(stream.mid).and_then(|source| {
                     let started = self.recorder.start(&self.media, source, open, spec);
@@ -77,15 +77,25 @@ impl Publications {
     }
 }
 
-fn start(room: &Id, handle: &Handle, stream: &Stream, spec: RecordingSpec) -> Option<Recording> {
+fn start(
+    room: &Id,
+    (handle, told_why): (&Handle, bool),
+    stream: &Stream,
+    spec: RecordingSpec,
+) -> Option<Recording> {
     let event = Object::new()
         .with("videoroom", "event")
         .with("room", room.to_json())
         .with("event", "recording_failed")
         .with("mid", stream.mid.as_str())
         .with("type", medium(stream.kind));
-    let failed =
-        move |error: &RecordError| -> Value { event.with("reason", error.to_string()).into() };
+    let failed = move |error: &RecordError| -> Value {
+        let reason = match told_why {
+            true => error.to_string(),
+            false => "the server cannot record this".to_owned(),
+        };
+        event.with("reason", reason).into()
+    };
     handle.record(stream.mid, stream.is_open(), spec, failed)
 }
 

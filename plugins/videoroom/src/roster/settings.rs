@@ -28,6 +28,8 @@ pub(crate) struct RecordSettings {
     pub(crate) on: bool,
     /// What names of files begin with.
     pub(crate) name: Option<String>,
+    /// Whoever it is may know what the disk is like.
+    pub(crate) told_why: bool,
 }
 
 impl TalkSettings {
@@ -45,6 +47,10 @@ impl TalkSettings {
 impl RecordSettings {
     /// Those of somebody who comes into a room that is recorded, or is not.
     pub(crate) const fn of_room(on: bool) -> Self {
-        RecordSettings { on, name: None }
+        RecordSettings {
+            on,
+            name: None,
+            told_why: false,
+        }
     }
 }

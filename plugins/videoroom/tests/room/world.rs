@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portunus_core::media::{Event, MediaPlane, PeerId, SourceRef};
 use portunus_core::record::{Recorder, RecorderConfig};
-use portunus_core::testing::{Line, Requested, TestClient, TestServer, jsep};
+use portunus_core::testing::{Line, Requested, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{CoreConfig, HandleId, Plugin, SessionId};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
@@ -42,6 +42,12 @@ pub struct Viewer {
 impl World {
     /// A server without rooms.
     pub fn empty(config: VideoRoomConfig) -> Self {
+        // Hosts of tests are not public ones.
+        let outgoing = match config.outgoing.0.is_empty() {
+            true => everywhere(),
+            false => config.outgoing,
+        };
+        let config = VideoRoomConfig { outgoing, ..config };
         Self::start(
             config,
             RecorderConfig {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use portunus_core::Plugin;
 use portunus_core::record::Recorder;
+use portunus_core::testing::everywhere;
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::{Caller, Peer, Server};
@@ -56,10 +57,13 @@ pub async fn server(workers: usize) -> Server {
 
 /// A server whose room has these options too.
 pub async fn server_with(workers: usize, options: Value) -> Server {
+    let config = VideoRoomConfig {
+        outgoing: everywhere(),
+        ..VideoRoomConfig::default()
+    };
     let plugin = async |media| {
-        let plugin: Arc<dyn Plugin> = Arc::new(
-            VideoRoom::new(VideoRoomConfig::default(), media, Recorder::default()).unwrap(),
-        );
+        let plugin: Arc<dyn Plugin> =
+            Arc::new(VideoRoom::new(config, media, Recorder::default()).unwrap());
         plugin
     };
     let server = Server::start_with(workers, plugin).await;

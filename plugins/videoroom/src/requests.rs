@@ -1,0 +1,65 @@
+//! The plugin's requests, and what each reaches beyond the call.
+
+use portunus_core::{Fields, Reach, Requests, Right, Rights, recording};
+
+use crate::Shared;
+use crate::refusal::Refusal;
+
+/// All of them.
+pub const REQUESTS: Requests = Requests(&[
+    ("create", Reach::Said(room)),
+    ("edit", Reach::Said(room)),
+    ("destroy", Reach::Said(room)),
+    ("exists", Reach::Call),
+    ("list", Reach::Call),
+    ("allowed", Reach::Call),
+    ("kick", Reach::Call),
+    ("moderate", Reach::Call),
+    ("enable_recording", Reach::Beyond(Right::Record)),
+    ("listparticipants", Reach::Call),
+    ("rtp_forward", Reach::Beyond(Right::Forward)),
+    ("stop_rtp_forward", Reach::Beyond(Right::Forward)),
+    ("listforwarders", Reach::Beyond(Right::Forward)),
+    ("publish_remotely", Reach::Beyond(Right::Forward)),
+    ("unpublish_remotely", Reach::Beyond(Right::Forward)),
+    ("listremotes", Reach::Beyond(Right::Forward)),
+    ("list_remotes", Reach::Beyond(Right::Forward)),
+    ("add_remote_publisher", Reach::Beyond(Right::Forward)),
+    ("update_remote_publisher", Reach::Beyond(Right::Forward)),
+    ("remove_remote_publisher", Reach::Beyond(Right::Forward)),
+    ("join", Reach::Call),
+    ("watch", Reach::Call),
+    ("joinandconfigure", Reach::Said(recording)),
+    ("configure", Reach::Said(recording)),
+    ("publish", Reach::Said(recording)),
+    ("unpublish", Reach::Call),
+    ("leave", Reach::Call),
+    ("start", Reach::Call),
+    ("pause", Reach::Call),
+    ("subscribe", Reach::Call),
+    ("unsubscribe", Reach::Call),
+    ("update", Reach::Call),
+    ("switch", Reach::Call),
+]);
+
+/// What a room that is made, changed or ended outlives, and where it is recorded.
+fn room(fields: Fields<'_>) -> Rights {
+    let says = |name| fields.boolean(name) == Ok(Some(true));
+    let recorded = says("record") || fields.has("rec_dir") || fields.has("new_rec_dir");
+    let permanent = Rights::if_so(says("permanent"), Right::Create);
+    permanent.and(Rights::if_so(recorded, Right::Record))
+}
+
+impl Shared {
+    /// The rights of somebody who makes a request, with those that it shows the admin key for; an error if it needs others.
+    pub(crate) fn check(
+        &self,
+        request: &str,
+        fields: Fields<'_>,
+        rights: Rights,
+    ) -> Result<Rights, Refusal> {
+        let rights = self.rooms.rights(fields, rights);
+        REQUESTS.check(request, fields, rights)?;
+        Ok(rights)
+    }
+}

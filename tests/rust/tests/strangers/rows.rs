@@ -1,0 +1,214 @@
+//! Requests that reach beyond the call.
+
+use portunus_core::{Requests, Right};
+use serde_json::{Value, json};
+
+use crate::world::{FILE, World};
+
+/// A request that needs a right.
+pub struct Row {
+    pub plugin: &'static str,
+    pub request: &'static str,
+    /// When it needs it, as the documentation says.
+    pub when: &'static str,
+    pub right: Right,
+    /// The error of who lacks it.
+    pub code: u64,
+    /// Its members, but for `request`.
+    pub body: Value,
+    /// Where it gets to with the right: to this error, because there is nothing that it is about, or to its end.
+    pub then: Option<u64>,
+}
+
+/// The requests of each plugin, with its admin key if it has one.
+pub const PLUGINS: [(&str, Requests, bool); 4] = [
+    ("streaming", portunus_streaming::REQUESTS, true),
+    ("videoroom", portunus_videoroom::REQUESTS, true),
+    ("videocall", portunus_videocall::REQUESTS, false),
+    ("echotest", portunus_echotest::REQUESTS, false),
+];
+
+/// All rows, for the files of a world.
+pub fn rows(world: &World) -> Vec<Row> {
+    let file = world.file(FILE);
+    let media = |more: Value| {
+        let mut stream = json!({ "type": "audio", "mid": "a", "port": 0, "codec": "opus" });
+        let members = stream.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        json!({ "type": "rtp", "media": [stream] })
+    };
+    let permanent = "`permanent` is true";
+    let streaming = |request, when, right, body, then| Row {
+        plugin: "streaming",
+        request,
+        when,
+        right,
+        code: 457,
+        body,
+        then,
+    };
+    let room = |request, when, right, body, then| Row {
+        plugin: "videoroom",
+        request,
+        when,
+        right,
+        code: 433,
+        body,
+        then,
+    };
+    let (create, record, forward) = (Right::Create, Right::Record, Right::Forward);
+    let group = media(json!({ "mcast": "239.255.9.9", "iface": "lo", "port": 5_004 }));
+    let lo = media(json!({ "iface": "lo" }));
+    let mut kept = media(json!({}));
+    kept["permanent"] = json!(true);
+    let mut all = vec![
+        streaming(
+            "create",
+            "`type` is `live`",
+            create,
+            json!({ "type": "live", "filename": file }),
+            None,
+        ),
+        streaming(
+            "create",
+            "`type` is `ondemand`",
+            create,
+            json!({ "type": "ondemand", "filename": file }),
+            None,
+        ),
+        streaming(
+            "create",
+            "`type` is `rtsp`",
+            create,
+            json!({ "type": "rtsp", "url": "rtsp://127.0.0.1:1/", "video": true, "rtsp_failcheck": false }),
+            None,
+        ),
+        // A multicast group takes an address of its own on the loopback interface, which not every machine has.
+        streaming("create", "`mcast` is there", create, group, Some(456)),
+        streaming("create", "`iface` is there", create, lo, None),
+        streaming("create", permanent, create, kept, None),
+        streaming(
+            "edit",
+            permanent,
+            create,
+            json!({ "id": 7, "permanent": true }),
+            None,
+        ),
+        streaming(
+            "destroy",
+            permanent,
+            create,
+            json!({ "id": 7, "permanent": true }),
+            None,
+        ),
+        streaming(
+            "recording",
+            "always",
+            record,
+            json!({ "id": 7, "action": "stop", "media": [{ "mid": "a" }] }),
+            None,
+        ),
+        room(
+            "create",
+            permanent,
+            create,
+            json!({ "permanent": true }),
+            None,
+        ),
+        room(
+            "create",
+            "`record` is true",
+            record,
+            json!({ "record": true }),
+            None,
+        ),
+        room(
+            "create",
+            "`rec_dir` is there",
+            record,
+            json!({ "rec_dir": "a" }),
+            None,
+        ),
+        room(
+            "edit",
+            permanent,
+            create,
+            json!({ "room": 7, "permanent": true }),
+            None,
+        ),
+        room(
+            "edit",
+            "`new_rec_dir` is there",
+            record,
+            json!({ "room": 7, "new_rec_dir": "a" }),
+            None,
+        ),
+        room(
+            "destroy",
+            permanent,
+            create,
+            json!({ "room": 7, "permanent": true }),
+            None,
+        ),
+        room(
+            "enable_recording",
+            "always",
+            record,
+            json!({ "room": 7, "record": true }),
+            None,
+        ),
+    ];
+    for request in ["joinandconfigure", "configure", "publish"] {
+        let joins = request == "joinandconfigure";
+        let with = |more: Value| match joins {
+            true => {
+                let mut join = json!({ "room": 7, "ptype": "publisher" });
+                let members = join.as_object_mut().unwrap();
+                members.extend(more.as_object().unwrap().clone());
+                join
+            }
+            false => more,
+        };
+        let on = with(json!({ "record": true }));
+        let named = with(json!({ "filename": "a" }));
+        all.push(room(request, "`record` is true", record, on, None));
+        all.push(room(request, "`filename` is there", record, named, None));
+    }
+    let host = json!({ "room": 7, "publisher_id": 1, "host": "127.0.0.1", "port": 5_004,
+                       "audio_port": 5_004, "remote_id": "r", "stream_id": 1 });
+    let remote = json!({ "room": 7, "id": 9, "streams": [] });
+    for (request, body, then) in [
+        ("rtp_forward", &host, Some(428)),
+        ("stop_rtp_forward", &host, Some(428)),
+        ("listforwarders", &host, None),
+        ("publish_remotely", &host, Some(428)),
+        ("unpublish_remotely", &host, Some(428)),
+        ("listremotes", &host, Some(428)),
+        ("list_remotes", &host, Some(428)),
+        ("add_remote_publisher", &remote, Some(430)),
+        ("update_remote_publisher", &remote, Some(428)),
+        ("remove_remote_publisher", &remote, Some(428)),
+    ] {
+        all.push(room(request, "always", forward, body.clone(), then));
+    }
+    for (plugin, request, code) in [("videocall", "set", 474), ("echotest", "any", 413)] {
+        for (when, body) in [
+            ("`record` is true", json!({ "audio": true, "record": true })),
+            (
+                "`filename` is there",
+                json!({ "audio": true, "filename": "a" }),
+            ),
+        ] {
+            all.push(Row {
+                plugin,
+                request,
+                when,
+                right: record,
+                code,
+                body,
+                then: None,
+            });
+        }
+    }
+    all
+}
