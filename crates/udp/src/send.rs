@@ -84,8 +84,10 @@ pub struct SendBatch {
     destination: u32,
     /// Runs are joined.
     gso: bool,
-    /// Joined runs that were refused since the last one that was not.
+    /// Joined runs whose datagrams left only one by one, since the last one that left joined.
     refusals: u32,
+    /// Why a joined run was refused just now. It was because of the joining if its first datagram leaves alone.
+    suspicion: Option<io::Error>,
     /// Flushes until joining is tried again; 0: it is on, or never was.
     pause: u32,
     /// What becomes of the datagrams where there is no network.
@@ -118,6 +120,7 @@ impl SendBatch {
             destination: 0,
             gso,
             refusals: 0,
+            suspicion: None,
             pause: 0,
             #[cfg(feature = "testing")]
             diverted: None,
@@ -235,11 +238,14 @@ impl SendBatch {
                         self.counters.bytes += run.len as u64;
                         joined |= run.count > 1;
                     }
+                    first += sent;
+                    tries = 0;
+                    if let Some(error) = self.suspicion.take() {
+                        self.count_refusal(&error, first);
+                    }
                     if joined {
                         self.refusals = 0;
                     }
-                    first += sent;
-                    tries = 0;
                 }
                 Err(error) => first += self.refused(first, error, exit.fd, &mut tries),
             }
@@ -304,20 +310,29 @@ impl SendBatch {
                 self.runs.len() - first
             }
             (_, Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE)) if run.count > 1 => {
-                self.refusals = self.refusals.saturating_add(1);
-                if self.gso && self.refusals >= REFUSALS {
-                    tracing::warn!(%error, "the kernel refuses UDP_SEGMENT: switched off for a while");
-                    self.gso = false;
-                    self.pause = RETRY;
-                }
-                self.split(first, self.gso.then_some(run.destination));
+                self.suspicion = Some(error);
+                self.split(first, Some(run.destination));
                 0
             }
             _ => {
+                // It leaves in no way: there is no such path, and anybody can name an address without one.
+                self.suspicion = None;
                 self.counters.refused += run.count as u64;
                 self.error = Some(error);
                 1
             }
+        }
+    }
+
+    /// A run was refused because it was joined. After many in a row nothing is joined for a while, nor are the runs from
+    /// `first` on.
+    fn count_refusal(&mut self, error: &io::Error, first: usize) {
+        self.refusals = self.refusals.saturating_add(1);
+        if self.gso && self.refusals >= REFUSALS {
+            tracing::warn!(%error, "the kernel refuses UDP_SEGMENT: switched off for a while");
+            self.gso = false;
+            self.pause = RETRY;
+            self.split(first, None);
         }
     }
 
@@ -564,6 +579,27 @@ mod tests {
         assert_eq!(send_two(&mut out, &a, b.local()), 1, "tried again");
         let counters = out.counters();
         assert_eq!((counters.refused, counters.dropped), (0, 0));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs the network")]
+    fn a_destination_without_a_path_ends_no_joining() {
+        let bind = || Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (a, b) = (bind(), bind());
+        let mut out = SendBatch::new(64 << 10, 64, true);
+        // From a loopback address nothing leaves the machine.
+        let nowhere = "192.0.2.1:7".parse().unwrap();
+        let rounds = u64::from(2 * REFUSALS);
+        for _ in 0..rounds {
+            for _ in 0..2 {
+                out.room(&a)[..100].fill(7);
+                let destination = out.destination(None, nowhere);
+                out.commit(100, &destination);
+            }
+            out.flush(&a);
+        }
+        assert_eq!(out.counters().refused, 2 * rounds);
+        assert_eq!(send_two(&mut out, &a, b.local()), 1, "still joined");
     }
 
     #[test]
