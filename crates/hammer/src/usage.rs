@@ -392,13 +392,15 @@ fn busy(cores: &[usize], before: &Counters, now: &Counters) -> Vec<f64> {
     cores.iter().filter_map(share).collect()
 }
 
+/// None if it can be read of no process; one that has ended since the tree was read takes nothing.
 fn pss_bytes(tree: &Tree) -> Option<u64> {
     let of = |pid: &i32| -> Option<u64> {
         let rollup = Process::new(*pid).ok()?.smaps_rollup().ok()?;
         let map = rollup.memory_map_rollup.0.first()?;
         map.extension.map.get("Pss").copied()
     };
-    tree.processes.iter().map(of).sum()
+    let each = tree.processes.iter().filter_map(of);
+    each.reduce(|sum, bytes| sum + bytes)
 }
 
 fn allowed_cores(process: &Process) -> ProcResult<Vec<usize>> {
