@@ -1,4 +1,7 @@
 // The live figures of a PeerConnection, from its statistics, and the panel that shows them.
+import { make } from './make';
+import { KINDS, Plot, type PlotKind } from './plot';
+import { everySecondSeen } from './seen';
 
 /** One reading; a field is undefined while the browser has no value for it. */
 export interface Figures {
@@ -24,12 +27,15 @@ export interface Figures {
 
 type Stat = Record<string, any>;
 
-/** Takes readings of one PeerConnection; rates are between one reading and the next. */
-export class Sampler {
+/** Takes readings of a PeerConnection; rates are between one reading of it and the next. */
+class Sampler {
+  private connection?: RTCPeerConnection;
   private previous?: { at: number; bytesIn: number; bytesOut: number; received: number; lost: number };
 
-  read(report: Iterable<[string, Stat]>): Figures {
-    const stats = new Map(report);
+  async read(connection: RTCPeerConnection): Promise<Figures> {
+    const stats = new Map((await connection.getStats()) as unknown as Iterable<[string, Stat]>);
+    if (connection !== this.connection) this.previous = undefined;
+    this.connection = connection;
     const all = [...stats.values()];
     const of = (type: string) => all.filter((stat) => stat['type'] === type);
     const transport = of('transport')[0];
@@ -86,11 +92,15 @@ export class Sampler {
   }
 }
 
-const ROWS: [name: string, label: string, show: (figures: Figures) => string | undefined][] = [
-  ['bitrate-in', 'Receiving', ({ bitrateIn }) => bitrate(bitrateIn)],
-  ['bitrate-out', 'Sending', ({ bitrateOut }) => bitrate(bitrateOut)],
-  ['loss-in', 'Loss, receiving', ({ lossIn }) => percent(lossIn)],
-  ['loss-out', 'Loss, sending', ({ lossOut }) => percent(lossOut)],
+/** The rows that have a plot of the last minute. */
+const PLOTTED: [name: string, label: string, kind: PlotKind, value: (figures: Figures) => number | undefined][] = [
+  ['bitrate-in', 'Receiving', 'bitrate', ({ bitrateIn }) => bitrateIn],
+  ['bitrate-out', 'Sending', 'bitrate', ({ bitrateOut }) => bitrateOut],
+  ['loss-in', 'Loss, receiving', 'loss', ({ lossIn }) => lossIn],
+  ['loss-out', 'Loss, sending', 'loss', ({ lossOut }) => lossOut],
+];
+
+const WRITTEN: [name: string, label: string, show: (figures: Figures) => string | undefined][] = [
   ['round-trip', 'Round trip', ({ roundTrip }) => (roundTrip === undefined ? undefined : `${(roundTrip * 1000).toFixed(1)} ms`)],
   ['video-codec', 'Video codec', ({ videoCodec }) => videoCodec],
   ['audio-codec', 'Audio codec', ({ audioCodec }) => audioCodec],
@@ -110,39 +120,36 @@ const OF_ONE_STREAM = ['video-codec', 'audio-codec', 'size-in', 'size-out', 'fra
 
 /** Shows figures as a list in `root`, and the layer, which only the plugin knows. */
 export class FiguresPanel {
-  private readonly rows: typeof ROWS;
+  private readonly plotted: typeof PLOTTED;
+  private readonly written: typeof WRITTEN;
   private readonly values = new Map<string, HTMLElement>();
-  private timer?: ReturnType<typeof setInterval>;
+  private readonly plots = new Map<string, Plot>();
+  private sampler?: Sampler;
+  private end?: () => void;
 
-  constructor(root: HTMLElement, { receiveOnly = false, manyStreams = false } = {}) {
+  constructor(private readonly root: HTMLElement, { receiveOnly = false, manyStreams = false } = {}) {
     const left = [...(receiveOnly ? SENDING : []), ...(manyStreams ? OF_ONE_STREAM : [])];
-    this.rows = ROWS.filter(([name]) => !left.includes(name));
-    const layer = manyStreams ? [] : [['layer', 'Layer received'] as const];
-    for (const [name, label] of [...this.rows, ...layer]) {
-      const row = document.createElement('div');
-      const term = document.createElement('dt');
-      const value = document.createElement('dd');
-      term.textContent = label;
-      value.dataset['testid'] = `figure-${name}`;
-      row.append(term, value);
-      root.append(row);
-      this.values.set(name, value);
+    this.plotted = PLOTTED.filter(([name]) => !left.includes(name));
+    this.written = WRITTEN.filter(([name]) => !left.includes(name));
+    for (const [name, label, kind] of this.plotted) {
+      const plot = new Plot(kind, label, `plot-${name}`);
+      const cell = make('dd', { className: 'plotted' });
+      cell.append(plot.root);
+      this.row(name, label).append(cell);
+      this.plots.set(name, plot);
     }
+    for (const [name, label] of this.written) this.row(name, label);
+    if (!manyStreams) this.row('layer', 'Layer received');
     this.clear();
   }
 
-  /** Reads the statistics now and every second until `stop`. */
+  /** Reads the statistics now and every second that the page is seen, until `stop`. */
   start(peerConnection: () => RTCPeerConnection | null): void {
     this.stop();
-    const sampler = new Sampler();
-    const tick = async () => {
-      const report = await peerConnection()?.getStats();
-      if (!report || this.timer === undefined) return;
-      const figures = sampler.read(report as unknown as Iterable<[string, Stat]>);
-      for (const [name, , show] of this.rows) this.set(name, show(figures));
-    };
-    this.timer = setInterval(() => void tick(), 1000);
-    void tick();
+    this.end = everySecondSeen(() => {
+      const sampler = (this.sampler = new Sampler());
+      return () => void this.read(sampler, peerConnection());
+    });
   }
 
   layer(text: string): void {
@@ -150,13 +157,36 @@ export class FiguresPanel {
   }
 
   stop(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
+    this.end?.();
+    this.sampler = undefined;
     this.clear();
+  }
+
+  private row(name: string, label: string): HTMLElement {
+    const row = make('div');
+    const value = make('dd', { testid: `figure-${name}` });
+    row.append(make('dt', { text: label }), value);
+    this.root.append(row);
+    this.values.set(name, value);
+    return row;
+  }
+
+  private async read(sampler: Sampler, connection: RTCPeerConnection | null): Promise<void> {
+    if (!connection) return;
+    const figures = await sampler.read(connection);
+    // It was stopped while the browser answered.
+    if (sampler !== this.sampler) return;
+    for (const [name, , kind, of] of this.plotted) {
+      const value = of(figures);
+      this.plots.get(name)?.add(value);
+      this.set(name, value === undefined ? undefined : KINDS[kind].write(value));
+    }
+    for (const [name, , show] of this.written) this.set(name, show(figures));
   }
 
   private clear(): void {
     for (const name of this.values.keys()) this.set(name, undefined);
+    for (const plot of this.plots.values()) plot.clear();
   }
 
   private set(name: string, text: string | undefined): void {
@@ -178,15 +208,6 @@ function sizeOf(stat: Stat | undefined): string | undefined {
 
 function picture(size: string | undefined, fps: number | undefined): string | undefined {
   return size && fps !== undefined ? `${size}, ${Math.round(fps)}/s` : size;
-}
-
-function bitrate(bits: number | undefined): string | undefined {
-  if (bits === undefined) return undefined;
-  return bits >= 1e6 ? `${(bits / 1e6).toFixed(2)} Mbit/s` : `${Math.round(bits / 1e3)} kbit/s`;
-}
-
-function percent(share: number | undefined): string | undefined {
-  return share === undefined ? undefined : `${(share * 100).toFixed(1)} %`;
 }
 
 /** The version as the record layer writes it, in hexadecimal. */

@@ -184,7 +184,8 @@ async function answer(offer: Jsep, update: boolean): Promise<void> {
   try {
     const ours = await live.receive(offer);
     await live.send({ request: 'start' }, ours);
-    if (!update) showPlayer(current);
+    if (update) return;
+    showPlayer(current);
     figures.start(() => live.peerConnection);
   } catch (error) {
     failed(`The offer could not be answered: ${message(error)}`);

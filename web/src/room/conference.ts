@@ -1,6 +1,7 @@
 // A room while one is in it: who is there, what they send, what is said.
 import { clearNotice, element, notice } from '../page';
 import { FiguresPanel } from '../figures';
+import { everySecondSeen } from '../seen';
 import type { Session } from '../session';
 import type { Setup } from '../setup';
 import { explain, keyOf, type Feed, type FeedStream, type Id } from './api';
@@ -8,13 +9,10 @@ import { Chat } from './chat';
 import { Grid, type Layering, type TileOptions } from './grid';
 import { Participant, type JoinOptions, type RoomEvents } from './participant';
 import { People, type Person } from './people';
-import { Rates, type StreamFigures } from './rates';
+import { Rates } from './rates';
 import { Sending } from './sending';
 import { Sounds } from './sounds';
 import { live, Subscription } from './subscription';
-
-/** How often figures are read, in milliseconds. */
-const READING = 1000;
 
 /** How loud somebody has to be to be shown as speaking; 1 is the loudest. */
 const SPEAKING = 0.01;
@@ -35,7 +33,7 @@ export class Conference {
   private session: Session | null = null;
   private pin?: string;
   private readonly follow = element<HTMLSelectElement>('follow');
-  private timer?: ReturnType<typeof setInterval>;
+  private endFigures?: () => void;
 
   private readonly sending: Sending;
   private readonly figures = new FiguresPanel(element('figures'), { receiveOnly: true, manyStreams: true });
@@ -134,7 +132,7 @@ export class Conference {
     participant?.hangup();
     this.subscription?.close();
     this.subscription = null;
-    clearInterval(this.timer);
+    this.endFigures?.();
     this.figures.stop();
     this.others.clear();
     this.lost.clear();
@@ -284,26 +282,29 @@ export class Conference {
   }
 
   private readFigures(): void {
-    const [received, sent] = [new Rates(), new Rates()];
-    const tick = async () => {
-      const { subscription, participant } = this;
-      const inbound = await reading(subscription?.peerConnection, received, 'inbound');
-      const outbound = await reading(participant?.peerConnection, sent, 'outbound');
-      if (this.participant !== participant || !participant) return;
-      for (const [key, slot] of [[OWN_CAMERA, 'video'], [OWN_SCREEN, 'screen']] as const) {
-        const track = this.sending.track(slot);
-        this.grid.figures(key, outbound.get((track && participant.midOf(track)) ?? ''));
-      }
-      let loudest: { feed: Id; level: number } | null = null;
-      for (const { key, feed, stream } of this.streams()) {
-        const figures = inbound.get(subscription?.midOf(feed, stream.mid) ?? '');
-        if (stream.type === 'video') this.grid.figures(key, figures);
-        else if (figures && figures.level > Math.max(SPEAKING, loudest?.level ?? 0)) loudest = { feed, level: figures.level };
-      }
-      if (this.dominant === null) this.grid.speaker(loudest && keyOf(loudest.feed, ''));
-    };
-    clearInterval(this.timer);
-    this.timer = setInterval(() => void tick(), READING);
+    this.endFigures?.();
+    this.endFigures = everySecondSeen(() => {
+      const [received, sent] = [new Rates('inbound'), new Rates('outbound')];
+      return () => void this.showFigures(received, sent);
+    });
+  }
+
+  private async showFigures(received: Rates, sent: Rates): Promise<void> {
+    const { subscription, participant } = this;
+    const inbound = await received.read(subscription?.peerConnection);
+    const outbound = await sent.read(participant?.peerConnection);
+    if (this.participant !== participant || !participant) return;
+    for (const [key, slot] of [[OWN_CAMERA, 'video'], [OWN_SCREEN, 'screen']] as const) {
+      const track = this.sending.track(slot);
+      this.grid.figures(key, outbound.get((track && participant.midOf(track)) ?? ''));
+    }
+    let loudest: { feed: Id; level: number } | null = null;
+    for (const { key, feed, stream } of this.streams()) {
+      const figures = inbound.get(subscription?.midOf(feed, stream.mid) ?? '');
+      if (stream.type === 'video') this.grid.figures(key, figures);
+      else if (figures && figures.level > Math.max(SPEAKING, loudest?.level ?? 0)) loudest = { feed, level: figures.level };
+    }
+    if (this.dominant === null) this.grid.speaker(loudest && keyOf(loudest.feed, ''));
   }
 
   /** There is one notice, which brings back all that was lost. */
@@ -323,11 +324,6 @@ export class Conference {
   private run(work: Promise<unknown> | undefined): void {
     work?.catch((error: unknown) => notice('error', explain(error)));
   }
-}
-
-async function reading(connection: RTCPeerConnection | null | undefined, rates: Rates, direction: 'inbound' | 'outbound'): Promise<Map<string, StreamFigures>> {
-  if (!connection) return new Map();
-  return rates.read((await connection.getStats()) as unknown as Iterable<[string, Record<string, any>]>, direction);
 }
 
 function tile(key: string, name: string, layering: Layering, { own = false, muted = false, seated = false }): TileOptions {

@@ -3,6 +3,8 @@ import { ReceivedLayers } from '../controls';
 import { choose } from '../page';
 import type { Answer } from './api';
 import { make } from '../make';
+import { Plot } from '../plot';
+import { bitrate } from '../units';
 import type { StreamFigures } from './rates';
 
 export type View = 'grid' | 'speaker';
@@ -124,6 +126,8 @@ class Tile {
   private readonly video = make('video', { testid: 'video' });
   private readonly caption = make('figcaption', { testid: 'name' });
   private readonly text = make('p', { className: 'tile-figures soft', testid: 'figures' });
+  private readonly bitrate = new Plot('bitrate', 'Bitrate', 'plot-bitrate');
+  private readonly loss = new Plot('loss', 'Loss', 'plot-loss');
   private readonly controls = make('div', { className: 'row' });
   private readonly large = make('button', { text: 'Large', testid: 'enlarge' });
   private readonly spatial = layerSelect('size');
@@ -150,7 +154,9 @@ class Tile {
     const picture = make('div', { className: 'picture' });
     picture.append(this.video, this.caption);
     this.controls.append(this.large, this.spatial, this.temporal);
-    this.root.append(picture, this.text, this.controls);
+    const plots = make('div', { className: 'plots' });
+    plots.append(this.bitrate.root, this.loss.root);
+    this.root.append(picture, this.text, plots, this.controls);
   }
 
   update({ name, layering, muted, key, seated }: TileOptions): void {
@@ -162,6 +168,8 @@ class Tile {
     this.large.setAttribute('aria-label', `Show ${name} large`);
     this.spatial.setAttribute('aria-label', `Picture size of ${name}`);
     this.temporal.setAttribute('aria-label', `Frame rate of ${name}`);
+    this.bitrate.name = `${name}, bitrate`;
+    this.loss.name = `${name}, loss`;
     this.layering = layering;
     this.spatial.hidden = this.temporal.hidden = layering === null;
   }
@@ -180,8 +188,11 @@ class Tile {
   }
 
   figures(figures: StreamFigures | undefined): void {
+    this.bitrate.add(figures?.bitrate);
+    this.loss.add(figures?.loss);
     if (!figures) return void (this.text.textContent = '');
-    const parts = [figures.codec, figures.size, figures.rate, figures.bitrate, this.layerText && `layer ${this.layerText}`];
+    const rate = figures.bitrate === undefined ? undefined : bitrate(figures.bitrate);
+    const parts = [figures.codec, figures.size, figures.rate, rate, this.layerText && `layer ${this.layerText}`];
     this.text.textContent = parts.filter(Boolean).join(' · ');
   }
 

@@ -1,0 +1,127 @@
+// A small plot of one figure over the last minute, drawn as SVG so that its colours follow the scheme of the page.
+import { make } from './make';
+import { bitrate, percent } from './units';
+
+/** How many samples are kept; one is taken each second. */
+const SAMPLES = 60;
+
+/** Samples that are further apart, in milliseconds, have missing ones between them. */
+const GAP = 2000;
+
+/** The units of the drawing: one a sample across, and these upwards. */
+const HEIGHT = 20;
+
+/** What can be plotted: how its values are written, and what the axis reaches to at least. */
+export const KINDS = {
+  /** bit/s */
+  bitrate: { write: bitrate, least: 10_000 },
+  /** A share, 0 to 1. */
+  loss: { write: percent, least: 0.01 },
+};
+
+export type PlotKind = keyof typeof KINDS;
+
+export class Plot {
+  readonly root: HTMLElement;
+  private readonly kind: (typeof KINDS)[PlotKind];
+  private readonly line = svg('path', { class: 'line' });
+  private readonly area = svg('path', { class: 'area' });
+  private readonly most = make('span');
+  private readonly least = make('span');
+  /** The newest is the last. Undefined is a second without a sample. */
+  private samples: (number | undefined)[] = [];
+  /** When the newest was taken, in milliseconds. */
+  private at = 0;
+
+  /** `name` says what is plotted; a new one is told with the next sample. */
+  constructor(kind: PlotKind, public name: string, testid: string) {
+    this.kind = KINDS[kind];
+    this.root = make('div', { className: `plot ${kind}`, testid });
+    this.root.setAttribute('role', 'img');
+    const drawing = svg('svg', { viewBox: `0 0 ${SAMPLES - 1} ${HEIGHT}`, preserveAspectRatio: 'none' });
+    drawing.append(this.area, this.line);
+    const axis = make('span', { className: 'axis' });
+    axis.append(this.most, this.least);
+    this.root.append(drawing, axis);
+    this.draw();
+  }
+
+  /** Takes in the sample of this second; undefined if there is no figure. */
+  add(value: number | undefined): void {
+    const now = performance.now();
+    const elapsed = now - this.at;
+    const missing = this.samples.length > 0 && elapsed > GAP ? Math.round(elapsed / 1000) - 1 : 0;
+    for (let i = 0; i < Math.min(missing, SAMPLES); i += 1) this.samples.push(undefined);
+    this.samples.push(value);
+    this.samples = this.samples.slice(-SAMPLES);
+    this.at = now;
+    this.draw();
+  }
+
+  clear(): void {
+    this.samples = [];
+    this.draw();
+  }
+
+  private draw(): void {
+    const { samples, kind } = this;
+    const known = samples.filter((value) => value !== undefined);
+    const largest = Math.max(0, ...known);
+    const top = axisEnd(Math.max(largest, kind.least));
+    const runs = runsOf(samples, top);
+    this.line.setAttribute('d', runs.map(lineOf).join(''));
+    this.area.setAttribute('d', runs.map(areaOf).join(''));
+    const some = known.length > 0;
+    this.most.textContent = some ? kind.write(top).replace(/\.0+ /, ' ') : '';
+    this.least.textContent = some ? '0' : '';
+    const newest = samples.at(-1);
+    const label = some
+      ? `${this.name}, last minute: now ${newest === undefined ? 'unknown' : kind.write(newest)}, at most ${kind.write(largest)}`
+      : `${this.name}, last minute: no figures yet`;
+    this.root.setAttribute('aria-label', label);
+    this.root.title = label;
+  }
+}
+
+type Point = readonly [x: number, y: number];
+
+/** The points of samples that follow each other without a gap; the newest is at the right. */
+function runsOf(samples: (number | undefined)[], top: number): Point[][] {
+  const runs: Point[][] = [];
+  let run: Point[] | undefined;
+  samples.forEach((value, index) => {
+    if (value === undefined) return void (run = undefined);
+    if (!run) runs.push((run = []));
+    run.push([SAMPLES - samples.length + index, round(HEIGHT * (1 - value / top))]);
+  });
+  return runs;
+}
+
+function lineOf(run: Point[]): string {
+  const path = run.map(([x, y], index) => `${index === 0 ? 'M' : 'L'}${x},${y}`).join('');
+  // A point alone becomes a dot.
+  return run.length === 1 ? `${path}h0` : path;
+}
+
+function areaOf(run: Point[]): string {
+  const [first, last] = [run[0], run.at(-1)];
+  if (!first || !last || first === last) return '';
+  return `M${first[0]},${HEIGHT}${run.map(([x, y]) => `L${x},${y}`).join('')}L${last[0]},${HEIGHT}Z`;
+}
+
+/** The next of 1, 2, 5, 10, 20, 50 and so on that is not below the value. */
+function axisEnd(value: number): number {
+  const decade = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 5, 10].find((step) => step * decade >= value * (1 - 1e-9)) ?? 10;
+  return step * decade;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string>): SVGElementTagNameMap[K] {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
