@@ -1,6 +1,7 @@
 // The pages themselves: what they say when something is missing, and how they fit a phone.
 import { isReference, startServer } from '../server/index.mjs';
-import { expect, test } from './fixtures';
+import { contrasts } from './contrast';
+import { expect, FIREFOX, test } from './fixtures';
 import { mediaFlows } from './stats';
 
 const PHONE = { width: 360, height: 740 };
@@ -53,6 +54,48 @@ for (const colorScheme of ['light', 'dark'] as const) {
     for (const button of await page.getByRole('button').all()) {
       if (await button.isVisible()) expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
     }
+  });
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`text and controls have enough contrast, ${colorScheme}`, FIREFOX, async ({ page }) => {
+    await page.emulateMedia({ colorScheme });
+    for (const path of PAGES) {
+      await page.goto(path);
+      // What is hidden at first, and each kind of notice.
+      await page.evaluate(() => {
+        for (const element of document.querySelectorAll<HTMLElement>('[hidden]')) element.hidden = false;
+        for (const kind of ['info', 'warning', 'error']) {
+          const notice = document.createElement('div');
+          notice.className = `notice ${kind}`;
+          notice.innerHTML = `<p>A notice, ${kind}, with <a href="/">a link</a></p><button>Go on</button>`;
+          document.querySelector('main')?.append(notice);
+        }
+      });
+      const { seen, poor } = await contrasts(page);
+      expect(poor, path).toEqual([]);
+      expect(seen, path).toBeGreaterThan(20);
+    }
+  });
+
+  test(`the browser knows the scheme before the style sheet is there, ${colorScheme}`, FIREFOX, async ({ page }) => {
+    await page.emulateMedia({ colorScheme });
+    const colors = () =>
+      page.evaluate(() => {
+        document.body.style.setProperty('outline-color', 'Canvas');
+        const bar = [...document.querySelectorAll<HTMLMetaElement>('meta[name="theme-color"]')].find(({ media }) => matchMedia(media).matches);
+        document.body.style.setProperty('caret-color', bar?.content ?? '');
+        const { outlineColor, caretColor } = getComputedStyle(document.body);
+        return { canvas: outlineColor, bar: caretColor, header: getComputedStyle(document.querySelector('header')!).backgroundColor };
+      });
+    await page.goto('/echotest.html');
+    const styled = await colors();
+    expect(styled.bar, 'the colour of the browser around the page').toBe(styled.header);
+    await page.route('**/style.css', (route) => route.abort());
+    await page.goto('/echotest.html');
+    const [red] = ((await colors()).canvas.match(/\d+/g) ?? []).map(Number);
+    if (colorScheme === 'dark') expect(red).toBeLessThan(80);
+    else expect(red).toBe(255);
   });
 }
 

@@ -11,6 +11,9 @@ const GAP = 2000;
 /** The units of the drawing: one a sample across, and these upwards. */
 const HEIGHT = 20;
 
+/** What an axis ends at, times a power of ten. */
+const ROUND = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+
 /** What can be plotted: how its values are written, and what the axis reaches to at least. */
 export const KINDS = {
   /** bit/s */
@@ -27,7 +30,6 @@ export class Plot {
   private readonly line = svg('path', { class: 'line' });
   private readonly area = svg('path', { class: 'area' });
   private readonly most = make('span');
-  private readonly least = make('span');
   /** The newest is the last. Undefined is a second without a sample. */
   private samples: (number | undefined)[] = [];
   /** When the newest was taken, in milliseconds. */
@@ -41,7 +43,7 @@ export class Plot {
     const drawing = svg('svg', { viewBox: `0 0 ${SAMPLES - 1} ${HEIGHT}`, preserveAspectRatio: 'none' });
     drawing.append(this.area, this.line);
     const axis = make('span', { className: 'axis' });
-    axis.append(this.most, this.least);
+    axis.append(this.most, make('span', { text: '0' }));
     this.root.append(drawing, axis);
     this.draw();
   }
@@ -72,14 +74,13 @@ export class Plot {
     this.line.setAttribute('d', runs.map(lineOf).join(''));
     this.area.setAttribute('d', runs.map(areaOf).join(''));
     const some = known.length > 0;
-    this.most.textContent = some ? kind.write(top).replace(/\.0+ /, ' ') : '';
-    this.least.textContent = some ? '0' : '';
+    this.most.textContent = kind.write(top).replace(/^[\d.]+/, (digits) => String(Number(digits)));
     const newest = samples.at(-1);
-    const label = some
-      ? `${this.name}, last minute: now ${newest === undefined ? 'unknown' : kind.write(newest)}, at most ${kind.write(largest)}`
-      : `${this.name}, last minute: no figures yet`;
+    const now = newest === undefined ? 'unknown' : kind.write(newest);
+    const label = some ? `${this.name}, last minute: now ${now}, at most ${kind.write(largest)}` : '';
     this.root.setAttribute('aria-label', label);
     this.root.title = label;
+    this.root.classList.toggle('none', !some);
   }
 }
 
@@ -109,10 +110,10 @@ function areaOf(run: Point[]): string {
   return `M${first[0]},${HEIGHT}${run.map(([x, y]) => `L${x},${y}`).join('')}L${last[0]},${HEIGHT}Z`;
 }
 
-/** The next of 1, 2, 5, 10, 20, 50 and so on that is not below the value. */
+/** The next round number that is not below the value. */
 function axisEnd(value: number): number {
   const decade = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 5, 10].find((step) => step * decade >= value * (1 - 1e-9)) ?? 10;
+  const step = ROUND.find((step) => step * decade >= value * (1 - 1e-9)) ?? 10;
   return step * decade;
 }
 
