@@ -31,11 +31,18 @@ impl Folders {
         if !folders.iter().any(is_named) {
             return Err(outside());
         }
-        let real = path.canonicalize()?;
-        let is_in = |folder: &Path| real.starts_with(folder);
-        match folders.iter().any(|(_, folder)| is_in(folder)) {
-            true => Ok(real),
-            false => Err(outside()),
+        let is_in = |real: &Path| folders.iter().any(|(_, folder)| real.starts_with(folder));
+        match path.canonicalize() {
+            Ok(real) if is_in(&real) => Ok(real),
+            Ok(_) => Err(outside()),
+            // What is missing is told of the folders only, not of what a link in them leads to.
+            Err(error) => {
+                let there = path.ancestors().find_map(|it| it.canonicalize().ok());
+                match there.is_some_and(|it| is_in(&it)) {
+                    true => Err(error.into()),
+                    false => Err(outside()),
+                }
+            }
         }
     }
 }
@@ -81,6 +88,8 @@ mod tests {
             "e",
             "media/out",
             "media/way/d",
+            "media/way/none",
+            "media/out/none",
             "gone/a",
             "alias/a",
         ] {

@@ -124,9 +124,12 @@ impl<R: Resource> Registry<R> {
         self.get(id)
     }
 
-    /// Makes a resource that of whoever runs the server.
-    pub(crate) fn adopt(&self, id: &Id) {
-        if let Some(entry) = self.entries().by_id.get_mut(id) {
+    /// Makes a resource that of whoever runs the server, if it is there still.
+    pub(crate) fn adopt(&self, id: &Id, resource: &Arc<R>) {
+        let mut entries = self.entries();
+        let entry = entries.by_id.get_mut(id);
+        let is_it = |known: &Arc<R>| Arc::ptr_eq(known, resource);
+        if let Some(entry) = entry.filter(|entry| entry.resource.as_ref().is_some_and(is_it)) {
             entry.client = None;
         }
     }

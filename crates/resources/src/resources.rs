@@ -134,8 +134,8 @@ impl<R: Resource> Resources<R> {
     }
 
     /// Makes a resource that of whoever runs the server: it has become permanent.
-    pub fn adopt(&self, resource: &R) {
-        self.registry.adopt(resource.id());
+    pub fn adopt(&self, resource: &Arc<R>) {
+        self.registry.adopt(resource.id(), resource);
     }
 
     /// What was refused to clients because of the limits, and what of theirs ended because it was unused.

@@ -305,6 +305,7 @@ impl SendBatch {
                 if *tries < TRIES && wait_writable(socket) {
                     return 0;
                 }
+                self.suspicion = None;
                 let left = self.runs.iter().skip(first);
                 self.counters.dropped += left.map(|run| run.count as u64).sum::<u64>();
                 self.runs.len() - first

@@ -1,6 +1,6 @@
 //! What requests of clients without the right to administer are measured by: how many, and how long their texts.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Credentials, Gateway};
 use crate::request::Request;
@@ -46,18 +46,30 @@ impl Gateway {
             return Err(ApiError::TooManyRequests(context.config.request_rate));
         }
         let max = context.config.max_text;
-        match too_long(&request.members, max) {
+        let described = request
+            .members
+            .iter()
+            .filter(|(name, _)| *name != DESCRIPTION);
+        match too_long(described, max) {
             Some(name) => Err(ApiError::TooLong(name.to_owned(), max)),
             None => Ok(()),
         }
     }
 }
 
-/// The member, at any depth, that has a text or a name longer than `max` bytes in it.
-fn too_long(members: &Map<String, Value>, max: usize) -> Option<&str> {
-    members.iter().find_map(|(name, value)| match value {
+/// What clients say of themselves and others are told: it is measured as a whole.
+const METADATA: &str = "metadata";
+
+/// The member, at any depth, that has a text or a name longer than `max` bytes in it, or is [`METADATA`] that long.
+fn too_long<'a>(
+    members: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    max: usize,
+) -> Option<&'a str> {
+    members.into_iter().find_map(|(name, value)| match value {
         _ if name.len() > max => Some("a name"),
-        _ if name == DESCRIPTION => None,
+        Value::Object(_) | Value::Array(_) if name == METADATA => {
+            (value.to_string().len() > max).then_some(name.as_str())
+        }
         value => long_in(name, value, max),
     })
 }
@@ -98,6 +110,12 @@ mod tests {
             of(json!({ "o": { "12345": 1 } })).as_deref(),
             Some("a name")
         );
-        assert_eq!(of(json!({ "jsep": { "sdp": "v=0 and more" } })), None);
+        // Only the request's own description is left out, by the caller.
+        let hidden = json!({ "a": { "jsep": "v=0 and more" } });
+        assert_eq!(of(hidden).as_deref(), Some("jsep"));
+        let many = json!({ "metadata": { "a": ["123", "456"] } });
+        let many = many.as_object().unwrap();
+        assert_eq!(too_long(many, 19), None);
+        assert_eq!(too_long(many, 18), Some("metadata"));
     }
 }

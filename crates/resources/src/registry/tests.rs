@@ -125,7 +125,7 @@ fn clients_have_limits_and_whoever_runs_the_server_has_none() {
         ..Limits::default()
     });
     let first = make(&registry, 1, client(1)).unwrap();
-    make(&registry, 2, client(1)).unwrap();
+    let second = make(&registry, 2, client(1)).unwrap();
     let own = make(&registry, 3, client(1)).unwrap_err();
     assert_eq!(own, Refusal::TooMany(TooMany::OfClient(2)));
     // What is being made counts as well.
@@ -140,8 +140,12 @@ fn clients_have_limits_and_whoever_runs_the_server_has_none() {
     make(&registry, 3, client(3)).unwrap();
     // What was destroyed, or has become permanent, gives its place to another.
     registry.remove(&Id::Number(1), &first).unwrap();
-    registry.adopt(&Id::Number(2));
-    make(&registry, 4, client(1)).unwrap();
+    // What has taken the place of another is not meant.
+    registry.adopt(&Id::Number(2), &first);
+    assert!(make(&registry, 4, client(2)).is_ok());
+    let full = make(&registry, 5, client(2)).unwrap_err();
+    assert_eq!(full, Refusal::TooMany(TooMany::OfClients(3)));
+    registry.adopt(&Id::Number(2), &second);
     make(&registry, 5, client(1)).unwrap();
 }
 

@@ -7,6 +7,7 @@ use portunus_resources::{Maker, Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
 use crate::bounds::Bounds;
+use crate::config::PortRange;
 use crate::mountpoint::{self, Mountpoint};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -14,6 +15,9 @@ use crate::spec::{MountpointSpec, Origin, SourceSpec};
 
 /// The most streams of a mountpoint that a client makes: each may have four sockets.
 const MAX_STREAMS_OF_CLIENTS: usize = 16;
+
+/// The most bytes that such a stream keeps since its last keyframe.
+const MAX_KEPT_OF_CLIENTS: u32 = 1 << 20;
 
 pub(super) async fn create(
     shared: &Arc<Shared>,
@@ -25,10 +29,12 @@ pub(super) async fn create(
     mountpoints.check_admin_key(fields)?;
     let saved = mountpoints.permanent(fields)?.cloned();
     let permanent = saved.is_some();
-    let spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)
+    let mut spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)
         .map_err(|problem| problem.refusal)?;
     let maker = mountpoints.maker(maker, permanent);
-    check_streams(&spec, maker)?;
+    if let Maker::Client(_) = maker {
+        limit(&mut spec, shared.ports)?;
+    }
     let flat = matches!(&spec.source, SourceSpec::Rtp(rtp) if rtp.flat);
     let reservation = mountpoints.reserve(spec.id.clone(), maker)?;
     if let Some(saved) = saved.as_ref().filter(|_| spec.name.is_some()) {
@@ -55,19 +61,28 @@ pub(super) async fn create(
     Ok(created.into())
 }
 
-fn check_streams(spec: &MountpointSpec, maker: Maker) -> Result<(), Refusal> {
-    let streams = match &spec.source {
-        SourceSpec::Rtp(rtp) => rtp.media.len(),
-        SourceSpec::Whip(whip) => whip.media.len(),
-        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => 0,
+/// What a mountpoint of a client takes of the server.
+fn limit(spec: &mut MountpointSpec, ports: PortRange) -> Result<(), Refusal> {
+    let (media, keyframes) = match &mut spec.source {
+        SourceSpec::Rtp(rtp) => (&rtp.media, &mut rtp.keyframes),
+        SourceSpec::Whip(whip) => (&whip.media, &mut whip.keyframes),
+        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => return Ok(()),
     };
-    match maker {
-        Maker::Client(_) if streams > MAX_STREAMS_OF_CLIENTS => {
-            let most = format!("it may have {MAX_STREAMS_OF_CLIENTS} streams at most");
-            Err(Refusal::CannotCreate(most))
-        }
-        Maker::Client(_) | Maker::Operator => Ok(()),
+    if media.len() > MAX_STREAMS_OF_CLIENTS {
+        let most = format!("it may have {MAX_STREAMS_OF_CLIENTS} streams at most");
+        return Err(Refusal::CannotCreate(most));
     }
+    let mut named = media.iter().flat_map(|media| {
+        let more = media.more_ports.iter().copied();
+        more.chain([media.port]).chain(media.rtcpport)
+    });
+    let is_outside = |port: &u16| *port > 0 && !(ports.first()..=ports.last()).contains(port);
+    if named.any(|port| is_outside(&port)) {
+        let within = format!("its ports may be within {ports}, see streaming.rtp_port_range");
+        return Err(Refusal::CannotCreate(within));
+    }
+    keyframes.limit(MAX_KEPT_OF_CLIENTS);
+    Ok(())
 }
 
 /// Makes the mountpoints that are there from the start. One that cannot be made is told in the log; an RTSP server

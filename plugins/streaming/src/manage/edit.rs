@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Object};
+use portunus_core::{Fields, Object, Right, Rights};
 use portunus_resources::{check_secret, off_thread};
 use serde_json::{Value, json};
 
@@ -11,7 +11,11 @@ use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::SourceSpec;
 
-pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
+pub(super) async fn edit(
+    shared: &Arc<Shared>,
+    fields: Fields<'_>,
+    rights: Rights,
+) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     let description = fields.string("new_description")?;
     let metadata = fields.string("new_metadata")?;
@@ -32,7 +36,7 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
         details.access.pin = None;
     }
     if details.access.secret.is_some() && before.access.secret.is_none() {
-        check_first_secret(&mountpoint.spec.source, fields)?;
+        check_first_secret(&mountpoint.spec.source, fields, rights)?;
     }
     if let Some(description) = description.and_then(owned) {
         details.description = description;
@@ -70,11 +74,18 @@ pub(super) async fn edit(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Val
     Ok(json!({ "streaming": "edited", "id": mountpoint.id.to_json(), "permanent": permanent }))
 }
 
-/// A secret lets its owner publish, and shows the token of publishers. Whoever gives it to a mountpoint that has none,
-/// which anybody may edit, has to know the token.
-fn check_first_secret(source: &SourceSpec, fields: Fields<'_>) -> Result<(), Refusal> {
+/// A secret lets its owner publish, and shows the token of publishers, files and servers. Whoever gives it to a mountpoint
+/// that has none, which anybody may edit, has to know the token, or may make such a mountpoint.
+fn check_first_secret(
+    source: &SourceSpec,
+    fields: Fields<'_>,
+    rights: Rights,
+) -> Result<(), Refusal> {
     match source {
         SourceSpec::Whip(whip) => Ok(check_secret(fields, "token", whip.token.as_deref())?),
-        _ => Ok(()),
+        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => {
+            Ok(rights.check(Right::Create.into())?)
+        }
+        SourceSpec::Rtp(_) => Ok(()),
     }
 }

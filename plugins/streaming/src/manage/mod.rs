@@ -61,10 +61,10 @@ async fn answer(
             let created = create::create(shared, body, maker).await;
             created.map_err(|refusal| refusal.told_to(rights))
         }
-        "edit" => edit::edit(shared, fields).await,
+        "edit" => edit::edit(shared, fields, rights).await,
         "destroy" => destroy(shared, fields).await,
-        "enable" => switch(shared, fields, true),
-        "disable" => switch(shared, fields, false),
+        "enable" => switch(shared, fields, rights, true),
+        "disable" => switch(shared, fields, rights, false),
         "recording" => recording::recording(shared, fields).await,
         "kick_all" => {
             let mountpoint = managed(shared, fields)?;
@@ -114,11 +114,16 @@ async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refu
     Ok(json!({ "streaming": "destroyed", "destroyed": mountpoint.id.to_json() }))
 }
 
-fn switch(shared: &Shared, fields: Fields<'_>, enabled: bool) -> Result<Value, Refusal> {
+fn switch(
+    shared: &Shared,
+    fields: Fields<'_>,
+    rights: Rights,
+    enabled: bool,
+) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     if !enabled {
         let stop = fields.boolean("stop_recording")?.unwrap_or(true);
-        if stop {
+        if stop && rights.may(Right::Record) {
             mountpoint.stop_recordings();
         }
     }

@@ -242,7 +242,7 @@ impl Stream {
             .with_some("port3", more(1))
             .with_some("age_ms", live.age.millis())
             .with_some("refused", live.age.refusal().map(refused))
-            .with_some("recording", self.recorded().filter(|_| admin))
+            .with_some("recording", self.recorded().filter(|_| places))
             .into()
     }
 

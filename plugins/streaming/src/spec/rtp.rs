@@ -125,6 +125,13 @@ impl KeyframeSpec {
         })
     }
 
+    /// Keeps no more bytes than these.
+    pub(crate) fn limit(&mut self, bytes: u32) {
+        if self.is_on() && (self.bytes == 0 || self.bytes > bytes) {
+            self.bytes = bytes;
+        }
+    }
+
     /// Whether any are kept.
     pub(crate) const fn is_on(self) -> bool {
         self.ms > 0 || self.bytes > 0

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use portunus_core::testing::TestClient;
 use portunus_core::{Plugin, Requester};
-use portunus_streaming::StreamingConfig;
+use portunus_streaming::{ConfiguredMountpoint, StreamingConfig};
 use serde_json::{Value, json};
 
 use crate::world::{PACKAGE, World, create, refused};
@@ -105,4 +105,58 @@ async fn a_mountpoint_of_a_stranger_ends_once_it_was_unused_for_the_time() {
     let unused = world.plugin.counters();
     let unused = unused.iter().find(|it| it.name == "ended_unused");
     assert_eq!(unused.unwrap().value, 1);
+}
+
+fn configured(members: Value) -> ConfiguredMountpoint {
+    ConfiguredMountpoint::read(members.as_object().unwrap(), false).unwrap()
+}
+
+#[tokio::test]
+async fn a_first_secret_does_not_show_a_stranger_the_network() {
+    let camera = json!({
+        "type": "rtsp", "id": 7, "name": "gate", "url": "rtsp://127.0.0.1:9/", "rtsp_user": "u",
+        "rtsp_pwd": "p", "rtsp_failcheck": false, "video": true,
+    });
+    let config = StreamingConfig {
+        mountpoints: vec![configured(camera)],
+        ..StreamingConfig::default()
+    };
+    let world = World::with(config).await;
+    let mut operator = world.client().await;
+    while listed(&mut operator).await != [7] {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut client = stranger(&world, 1).await;
+    let first = json!({ "request": "edit", "id": 7, "new_secret": "x" });
+    assert_eq!(refused(&mut client, first.clone()).await, 457);
+    let info = json!({ "request": "info", "id": 7, "secret": "x" });
+    let told = client.request(info).await["info"].clone();
+    assert!(
+        told.get("url").is_none() && told.get("rtsp_pwd").is_none(),
+        "{told}"
+    );
+    let edited = operator.request(first).await;
+    assert_eq!(edited["streaming"], "edited");
+}
+
+#[tokio::test]
+async fn a_mountpoint_of_a_stranger_has_ports_of_the_range_and_keeps_little() {
+    let world = World::new().await;
+    let mut client = stranger(&world, 1).await;
+    let mut outside = radio(1);
+    outside["media"][0]["port"] = json!(9_999);
+    let told = client.request(outside).await;
+    assert_eq!(told["error_code"], 456);
+    let text = told["error"].as_str().unwrap();
+    assert!(text.contains("rtp_port_range"), "{text}");
+    let kept = async |client: &mut TestClient, id: u64| {
+        let mut large = radio(id);
+        large["bufferkf_bytes"] = json!(100 << 20);
+        create(client, large).await;
+        let info = json!({ "request": "info", "id": id });
+        client.request(info).await["info"]["bufferkf_bytes"].clone()
+    };
+    assert_eq!(kept(&mut client, 2).await, 1 << 20);
+    let mut operator = world.client().await;
+    assert_eq!(kept(&mut operator, 3).await, 100 << 20);
 }
