@@ -1,5 +1,5 @@
 // What every browser test gets: a running server, and pages whose PeerConnections can be looked into.
-import { test as base, expect } from '@playwright/test';
+import { test as base, expect, type Page } from '@playwright/test';
 import { buildSync } from 'esbuild';
 import { startServer } from '../server/index.mjs';
 import { recordPeerConnections } from './stats';
@@ -17,7 +17,9 @@ interface WorkerFixtures {
   clientScript: string;
 }
 
-export const test = base.extend<{ baseURL: string; serverLog: void }, WorkerFixtures>({
+type ColorScheme = 'light' | 'dark';
+
+export const test = base.extend<{ baseURL: string; serverLog: void; pageIn: (scheme: ColorScheme) => Promise<Page> }, WorkerFixtures>({
   server: [
     async ({}, use) => {
       const server = await startServer({ workers: 2 });
@@ -43,6 +45,19 @@ export const test = base.extend<{ baseURL: string; serverLog: void }, WorkerFixt
   context: async ({ context }, use) => {
     await context.addInitScript(recordPeerConnections);
     await use(context);
+  },
+  /** Opens a page in a colour scheme. In Firefox only a setting chooses it, so that it takes a browser of its own. */
+  pageIn: async ({ browser, browserName, playwright, launchOptions, baseURL }, use) => {
+    const opened: { close(): Promise<void> }[] = [];
+    await use(async (colorScheme) => {
+      const prefs = { ...launchOptions.firefoxUserPrefs, 'layout.css.prefers-color-scheme.content-override': colorScheme === 'dark' ? 0 : 1 };
+      const own = browserName === 'firefox' ? await playwright.firefox.launch({ ...launchOptions, firefoxUserPrefs: prefs }) : browser;
+      const page = await own.newPage({ baseURL, colorScheme, reducedMotion: 'reduce' });
+      opened.push(own === browser ? page : own);
+      expect(await page.evaluate((scheme) => matchMedia(`(prefers-color-scheme: ${scheme})`).matches, colorScheme), colorScheme).toBe(true);
+      return page;
+    });
+    for (const one of opened) await one.close();
   },
   serverLog: [
     async ({ server }, use, info) => {

@@ -58,8 +58,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
 }
 
 for (const colorScheme of ['light', 'dark'] as const) {
-  test(`text and controls have enough contrast, ${colorScheme}`, FIREFOX, async ({ page }) => {
-    await page.emulateMedia({ colorScheme });
+  test(`text and controls have enough contrast, ${colorScheme}`, FIREFOX, async ({ pageIn }) => {
+    const page = await pageIn(colorScheme);
     for (const path of PAGES) {
       await page.goto(path);
       // What is hidden at first, and each kind of notice.
@@ -78,8 +78,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
     }
   });
 
-  test(`the browser knows the scheme before the style sheet is there, ${colorScheme}`, FIREFOX, async ({ page }) => {
-    await page.emulateMedia({ colorScheme });
+  test(`the browser knows the scheme before the style sheet is there, ${colorScheme}`, FIREFOX, async ({ pageIn }) => {
+    const page = await pageIn(colorScheme);
     const colors = () =>
       page.evaluate(() => {
         document.body.style.setProperty('outline-color', 'Canvas');

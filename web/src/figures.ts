@@ -48,7 +48,7 @@ class Sampler {
       return stats.get(stream?.['codecId'] ?? '')?.['mimeType']?.split('/')[1] as string | undefined;
     };
     return {
-      ...this.rates(transport, inbound),
+      ...this.rates(transport, pair, inbound),
       lossOut: of('remote-inbound-rtp').reduce<number | undefined>(
         (worst, stat) => (stat['fractionLost'] === undefined ? worst : Math.max(worst ?? 0, stat['fractionLost'])),
         undefined,
@@ -67,13 +67,14 @@ class Sampler {
     };
   }
 
-  private rates(transport: Stat | undefined, inbound: Stat[]): Pick<Figures, 'bitrateIn' | 'bitrateOut' | 'lossIn'> {
+  private rates(transport: Stat | undefined, pair: Stat | undefined, inbound: Stat[]): Pick<Figures, 'bitrateIn' | 'bitrateOut' | 'lossIn'> {
     if (!transport) return {};
     const sum = (field: string) => inbound.reduce((total, stat) => total + (stat[field] ?? 0), 0);
     const now = {
       at: transport['timestamp'] as number,
-      bytesIn: transport['bytesReceived'] ?? 0,
-      bytesOut: transport['bytesSent'] ?? 0,
+      // Firefox counts for the pair of candidates only.
+      bytesIn: transport['bytesReceived'] ?? pair?.['bytesReceived'] ?? 0,
+      bytesOut: transport['bytesSent'] ?? pair?.['bytesSent'] ?? 0,
       received: sum('packetsReceived'),
       lost: sum('packetsLost'),
     };
