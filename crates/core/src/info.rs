@@ -6,6 +6,7 @@ use portunus_media::MediaConfig;
 use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
 
+use crate::events::EventBus;
 use crate::{CoreConfig, Object, PluginInfo};
 
 /// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
@@ -35,6 +36,8 @@ pub struct ServerFacts {
     pub transports: Vec<TransportInfo>,
     /// What plugins record with.
     pub recorder: Recorder,
+    /// Where what happens is told, and how.
+    pub events: EventBus,
 }
 
 /// As far as the defaults of the configuration go.
@@ -54,6 +57,7 @@ impl Default for ServerFacts {
             crypto: String::new(),
             transports: Vec::new(),
             recorder: Recorder::default(),
+            events: EventBus::default(),
         }
     }
 }
@@ -117,7 +121,7 @@ pub(crate) fn server_info(
         "static-event-loops": 0,
         "api_secret": config.api_secret.is_some(),
         "auth_token": config.token_auth,
-        "event_handlers": false,
+        "event_handlers": !facts.events.handlers().is_empty(),
         "opaqueid_in_api": config.opaqueid_in_api,
         "string_ids": config.string_ids,
         "dependencies": { "crypto": facts.crypto },
@@ -126,6 +130,18 @@ pub(crate) fn server_info(
     let transports = facts.transports.iter();
     let transports: Map<_, _> = transports
         .map(|t| entry(t.package, t.name, t.description, VERSION, version_number()))
+        .collect();
+    let events = facts.events.handlers().into_iter();
+    let events: Map<_, _> = events
+        .map(|h| {
+            entry(
+                h.package,
+                h.name,
+                h.description,
+                h.version_string,
+                h.version.into(),
+            )
+        })
         .collect();
     let plugins: Map<_, _> = plugins
         .iter()
@@ -146,7 +162,7 @@ pub(crate) fn server_info(
         .with_some("public-ip", public_ips.first().cloned())
         .with_some("public-ips", (public_ips.len() > 1).then_some(public_ips))
         .with("transports", transports)
-        .with("events", json!({}))
+        .with("events", events)
         .with("loggers", json!({}))
         .with("plugins", plugins)
         .into()

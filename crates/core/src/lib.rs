@@ -7,11 +7,12 @@
 mod begun;
 mod broadcast;
 mod client;
+mod client_event;
 mod config;
 mod context;
 mod counters;
 mod error;
-mod event;
+pub mod events;
 mod fields;
 mod gateway;
 mod handle;

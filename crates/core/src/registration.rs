@@ -9,6 +9,7 @@ use portunus_config::{Configuration, PrintError, Section, Table, keys_of};
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 
+use crate::events::EventBus;
 use crate::{Networks, Plugin};
 
 /// A plugin that a server can start knowing only its type.
@@ -38,6 +39,8 @@ pub struct PluginContext {
     pub recorder: Recorder,
     /// Where requests may have the server send media to, or connect to.
     pub outgoing: Networks,
+    /// Where it tells what does not concern a single handle, see [`EventBus::of_plugin`].
+    pub events: EventBus,
 }
 
 /// A plugin in the list of those that a server has.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::counters::add;
 use crate::handle::Inbox;
-use crate::{Client, CoreConfig, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, event};
+use crate::{Client, CoreConfig, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
 
 /// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
 const QUEUE: usize = 512;
@@ -189,7 +189,7 @@ impl Session {
             state.owner.owns_no_more(self.id);
             state.owner.loses_handles(state.handles.len());
             if state.owner.is_internal() {
-                state.owner.push(event::destroyed());
+                state.owner.push(client_event::destroyed());
             }
             std::mem::take(&mut state.handles)
         };

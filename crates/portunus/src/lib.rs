@@ -4,6 +4,7 @@
 mod banner;
 mod cli;
 mod config;
+mod event_handlers;
 mod logging;
 mod open_files;
 mod plugins;

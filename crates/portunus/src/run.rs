@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_api::{StartError, Transports, transport_infos};
+use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{Gateway, Plugin, PluginContext, PluginError, ServerFacts};
 use portunus_media::{MediaError, MediaPlane};
@@ -32,6 +33,8 @@ pub(crate) enum RunError {
     Transport(#[from] StartError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    #[error(transparent)]
+    EventHandler(#[from] EventHandlerError),
     #[error(
         "a media worker has ended by a fault, which the log names; the server has to be started anew"
     )]
@@ -44,11 +47,16 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     config.resolve_announced().await?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
     let recorder = Recorder::new(config.recording.clone());
-    let plugins = match plugins(&mut config, &media, &recorder).await {
+    let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
+    let started = async {
+        event_handlers(&mut config, &bus).await?;
+        Ok::<_, RunError>(plugins(&mut config, &media, &recorder, &bus).await?)
+    };
+    let plugins = match started.await {
         Ok(plugins) => plugins,
         Err(error) => {
             media.shutdown();
-            return Err(error.into());
+            return Err(error);
         }
     };
     let gateway = Gateway::new(
@@ -56,7 +64,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         media.clone(),
         events,
         plugins,
-        facts(&config, &media, recorder.clone()),
+        facts(&config, &media, recorder.clone(), bus.clone()),
     );
     let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
         Ok(transports) => transports,
@@ -83,6 +91,7 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         media.ended().await;
         recorder.finished().await;
         transports.shutdown().await;
+        bus.end().await;
     };
     tokio::select! {
         ended = tokio::time::timeout(SHUTDOWN_LIMIT, end) => match ended {
@@ -94,26 +103,40 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
     outcome
 }
 
+async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {
+    for handler in config.event_handlers.drain(..) {
+        if handler.is_enabled() {
+            handler.start(bus).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn plugins(
     config: &mut Config,
     media: &MediaPlane,
     recorder: &Recorder,
+    bus: &EventBus,
 ) -> Result<Vec<Arc<dyn Plugin>>, PluginError> {
     let context = PluginContext {
         media: media.clone(),
         recorder: recorder.clone(),
         outgoing: config.core.outgoing_networks.clone(),
+        events: bus.clone(),
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins.drain(..) {
         if plugin.is_enabled() {
-            plugins.push(plugin.own.start(context.clone()).await?);
+            let has_events = plugin.has_events();
+            let started = plugin.own.start(context.clone()).await?;
+            bus.mute(started.info().package, !has_events);
+            plugins.push(started);
         }
     }
     Ok(plugins)
 }
 
-fn facts(config: &Config, media: &MediaPlane, recorder: Recorder) -> ServerFacts {
+fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventBus) -> ServerFacts {
     ServerFacts {
         commit: option_env!("PORTUNUS_COMMIT").unwrap_or("unknown"),
         build_time: option_env!("PORTUNUS_BUILD_TIME").unwrap_or("unknown"),
@@ -127,6 +150,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder) -> ServerFacts
         crypto: openssl::version::version().to_owned(),
         transports: transport_infos(&config.api),
         recorder,
+        events,
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use portunus_api::{ApiConfig, Transports, WebSocketConfig};
 use portunus_core::configuration::{self, Configuration, Section};
+use portunus_core::events::EventBus;
 use portunus_core::media::{MediaConfig, MediaPlane};
 use portunus_core::record::Recorder;
 use portunus_core::{
@@ -57,6 +58,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
         media: media.clone(),
         recorder: Recorder::default(),
         outgoing: Networks::default(),
+        events: EventBus::default(),
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins {

@@ -107,6 +107,7 @@ impl ConfiguredPlugin for Streaming {
             media,
             recorder,
             outgoing,
+            ..
         } = context;
         Streaming::start(StreamingConfig { outgoing, ..config }, media, recorder).await
     }

@@ -112,6 +112,7 @@ impl ConfiguredPlugin for VideoRoom {
             media,
             recorder,
             outgoing,
+            ..
         } = context;
         VideoRoom::new(VideoRoomConfig { outgoing, ..config }, media, recorder)
     }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::counters::{add, subtract};
 use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
-use crate::{ApiError, Client, Credentials, Fields, HandleId, Object, Rights, event};
+use crate::{ApiError, Client, Credentials, Fields, HandleId, Object, Rights, client_event};
 
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
 pub(crate) fn start(
@@ -200,14 +200,14 @@ impl Actor {
         let existed = self.handle.connections().start_closing();
         if existed {
             self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
-            self.handle.emit(event::hangup(reason));
+            self.handle.emit(client_event::hangup(reason));
             self.handle.connections().closed();
         }
     }
 
     fn peer_event(&mut self, event: Event) {
         let no_media_ms = self.handle.shared.context.facts.no_media_ms;
-        let told = event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
+        let told = client_event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
         let event = match event {
             Event::Connected { srtp_profile } => {
                 tracing::debug!(handle = %self.handle.id(), srtp_profile, "PeerConnection up");
@@ -312,7 +312,7 @@ impl Drop for Actor {
         shared.session.remove_handle(self.handle.id());
         shared
             .session
-            .emit(self.handle.addressed(event::detached(), true));
+            .emit(self.handle.addressed(client_event::detached(), true));
         subtract(&shared.context.counters.handles);
     }
 }

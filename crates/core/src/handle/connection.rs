@@ -20,7 +20,7 @@ use super::trickle::{Candidate, EarlyCandidates};
 use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
 use crate::plugin::{Jsep, JsepKind};
-use crate::{ApiError, Object, event};
+use crate::{ApiError, Object, client_event};
 
 /// Our offer or answer, to be pushed to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -434,7 +434,7 @@ impl Connections {
                 let candidates = candidates.iter().map(|candidate| Some(candidate.as_str()));
                 candidates
                     .chain([None])
-                    .map(|candidate| event::trickle(mid, candidate))
+                    .map(|candidate| client_event::trickle(mid, candidate))
                     .collect()
             }
             _ => Vec::new(),

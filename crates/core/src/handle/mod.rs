@@ -22,8 +22,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
+use crate::events::EventAddress;
 use crate::session::Session;
-use crate::{HandleId, Object, PluginInfo, SessionId, event};
+use crate::{HandleId, Object, PluginInfo, SessionId, client_event};
 
 pub(crate) use actor::start;
 pub use connection::{JsepError, LocalIce, LocalJsep};
@@ -94,6 +95,22 @@ impl Handle {
         }
     }
 
+    /// Tells whoever watches the server what happened: `data` is made only if somebody does. Clients get nothing of it.
+    pub fn notify(&self, data: impl FnOnce() -> Value) {
+        let events = &self.shared.context.facts.events;
+        let events = events.of_plugin(self.shared.plugin.package);
+        events.notify_at(|| self.event_address(), data);
+    }
+
+    pub(crate) fn event_address(&self) -> EventAddress {
+        EventAddress {
+            session: Some(self.session_id()),
+            handle: Some(self.id()),
+            opaque_id: self.opaque_id().map(Into::into),
+            plugin: Some(self.shared.plugin.package),
+        }
+    }
+
     /// Answers the client's offer with `description`; push what comes back.
     pub fn answer(&self, description: Description) -> Result<LocalJsep, JsepError> {
         self.connections().answer(description)
@@ -121,7 +138,7 @@ impl Handle {
     pub fn close_pc(&self) {
         let closed = self.connections().close();
         if closed {
-            self.emit(event::hangup("Close PC"));
+            self.emit(client_event::hangup("Close PC"));
         }
     }
 

@@ -14,6 +14,7 @@ use portunus_core::CoreConfig;
 use portunus_core::configuration::{
     self, Configuration, Mistake, PrintError, Printed, Section, keys_of,
 };
+use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
 use portunus_media::MediaConfig;
 
@@ -21,6 +22,8 @@ use announced::Announced;
 pub(crate) use announced::ResolveError;
 pub(crate) use log::{LogConfig, LogFormat};
 use plugins::PluginSettings;
+
+use crate::event_handlers::EVENT_HANDLERS;
 
 /// Where the file is looked for when none is named.
 pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
@@ -35,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) api: ApiConfig,
     pub(crate) log: LogConfig,
     pub(crate) recording: RecorderConfig,
+    pub(crate) events: EventsConfig,
+    pub(crate) event_handlers: Vec<EventHandlerConfig>,
     pub(crate) plugins: Vec<PluginSettings>,
 }
 
@@ -86,6 +91,11 @@ impl Config {
             let announced = section.key("announced").unwrap_or_default();
             (announced, MediaConfig::read(section))
         });
+        let (event_handlers, events) = file.section("events", |section| {
+            let read = |handler: &EventHandlerRegistration| handler.read(section);
+            let handlers: Vec<_> = EVENT_HANDLERS.iter().map(read).collect();
+            (handlers, EventsConfig::read(section))
+        });
         Config {
             core,
             media,
@@ -99,6 +109,8 @@ impl Config {
             },
             log: file.section("log", LogConfig::read),
             recording: file.section("recording", RecorderConfig::read),
+            events,
+            event_handlers,
             plugins: PluginSettings::read_all(file),
         }
     }
@@ -117,6 +129,10 @@ impl Config {
         printed.section("tls", keys_of(&self.api.tls)?);
         printed.section("log", keys_of(&self.log)?);
         printed.section("recording", keys_of(&self.recording)?);
+        printed.section("events", keys_of(&self.events)?);
+        for handler in &self.event_handlers {
+            printed.section(&format!("events.{}", handler.name()), handler.keys()?);
+        }
         PluginSettings::print_all(&self.plugins, &mut printed)?;
         printed.into_text()
     }

@@ -20,11 +20,16 @@ pub(crate) struct PluginSettings {
 #[serde(default, deny_unknown_fields)]
 struct Switch {
     enabled: bool,
+    /// Whether it tells event handlers what happens in it.
+    events: bool,
 }
 
 impl Default for Switch {
     fn default() -> Self {
-        Self { enabled: true }
+        Self {
+            enabled: true,
+            events: true,
+        }
     }
 }
 
@@ -55,6 +60,11 @@ impl PluginSettings {
             printed.section(plugin.name, plugin.own.keys()?);
         }
         Ok(())
+    }
+
+    /// Whether it tells event handlers what happens in it.
+    pub(crate) fn has_events(&self) -> bool {
+        self.switch.events
     }
 
     /// Whether clients can attach to it.

@@ -1,0 +1,2 @@
+//! Connections to message brokers: MQTT, RabbitMQ and NATS.
+#![forbid(unsafe_code)]

@@ -1,0 +1,373 @@
+//! The bus: from whatever happens to whoever watches. It never waits, and makes nothing that nobody wants.
+
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::subscription::Queue;
+use super::{
+    EventAddress, EventFilter, EventHandler, EventHandlerInfo, EventKind, EventMask, ServerEvent,
+    Subscription, TweakError,
+};
+use crate::PluginCounter;
+
+/// How long the end of the server waits for handlers to pass on what they have.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// Where events are published; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct EventBus {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    emitter: Arc<str>,
+    string_ids: bool,
+    /// The kinds that anybody wants.
+    wanted: AtomicU16,
+    published: AtomicU64,
+    queues: RwLock<Vec<Arc<Queue>>>,
+    handlers: Mutex<Vec<Running>>,
+    /// The packages whose own events are turned off.
+    muted: RwLock<Vec<&'static str>>,
+}
+
+/// A handler at work.
+struct Running {
+    handler: Arc<dyn EventHandler>,
+    queue: Arc<Queue>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Running").field(&self.queue.name()).finish()
+    }
+}
+
+/// A bus of a server without a name, that nobody watches.
+impl Default for EventBus {
+    fn default() -> Self {
+        EventBus::new("Portunus", false)
+    }
+}
+
+impl EventBus {
+    /// The bus of the server with this name; `string_ids`: ids are strings in JSON.
+    pub fn new(emitter: &str, string_ids: bool) -> Self {
+        let inner = Inner {
+            emitter: emitter.into(),
+            string_ids,
+            wanted: AtomicU16::new(0),
+            published: AtomicU64::new(0),
+            queues: RwLock::default(),
+            handlers: Mutex::default(),
+            muted: RwLock::default(),
+        };
+        EventBus {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Whether anybody wants events of this kind: else there is no need to make one.
+    pub fn wants(&self, kind: EventKind) -> bool {
+        let wanted = self.inner.wanted.load(Ordering::Relaxed);
+        EventMask::from_bits(wanted).has(kind)
+    }
+
+    /// Tells what happened to whoever wants it; `body` is made only then.
+    pub fn publish(
+        &self,
+        kind: EventKind,
+        subtype: Option<u8>,
+        address: impl FnOnce() -> EventAddress,
+        body: impl FnOnce() -> Value,
+    ) {
+        if !self.wants(kind) {
+            return;
+        }
+        let event = Arc::new(ServerEvent::now(kind, subtype, address(), body()));
+        self.inner.published.fetch_add(1, Ordering::Relaxed);
+        let weight = event.weight();
+        for queue in self.inner.queues().iter() {
+            queue.offer(&event, weight);
+        }
+    }
+
+    /// Watches from now on. `capacity` events wait at most; `name` stands in logs and metrics.
+    pub fn subscribe(&self, name: &str, filter: EventFilter, capacity: usize) -> Subscription {
+        let (queue, subscription) = self.queue(name, filter, capacity);
+        self.inner.add(queue);
+        subscription
+    }
+
+    /// Lets `handler` work on what `filter` lets through, on the running tokio runtime.
+    pub fn start(&self, handler: Arc<dyn EventHandler>, filter: EventFilter, capacity: usize) {
+        let package = handler.info().package;
+        let (queue, subscription) = self.queue(package, filter, capacity);
+        self.inner.add(queue.clone());
+        let task = tokio::spawn(handler.clone().run(subscription));
+        self.inner.handlers().push(Running {
+            handler,
+            queue,
+            task: Some(task),
+        });
+    }
+
+    fn queue(
+        &self,
+        name: &str,
+        filter: EventFilter,
+        capacity: usize,
+    ) -> (Arc<Queue>, Subscription) {
+        let queue = Arc::new(Queue::new(name, filter, capacity));
+        let Inner {
+            emitter,
+            string_ids,
+            ..
+        } = &*self.inner;
+        let bus = Arc::downgrade(&self.inner);
+        let subscription = Subscription::new(queue.clone(), bus, emitter.clone(), *string_ids);
+        (queue, subscription)
+    }
+
+    /// What the handlers say of themselves.
+    pub fn handlers(&self) -> Vec<EventHandlerInfo> {
+        let handlers = self.inner.handlers();
+        handlers.iter().map(|it| it.handler.info()).collect()
+    }
+
+    /// Hands an administrator's request to the handler `package`; none if there is none of that name.
+    pub fn tweak(
+        &self,
+        package: &str,
+        request: &Map<String, Value>,
+    ) -> Option<Result<Value, TweakError>> {
+        let handlers = self.inner.handlers();
+        let running = handlers
+            .iter()
+            .find(|running| running.handler.info().package == package)?;
+        Some(running.handler.tweak(request))
+    }
+
+    /// Events published since the start, and what became of them: for each handler, with its package name.
+    pub fn counters(&self) -> EventCounters {
+        let handlers = self.inner.handlers();
+        let of_handler = |running: &Running| HandlerCounters {
+            package: running.handler.info().package,
+            dropped: running.queue.dropped(),
+            waiting: running.queue.waiting(),
+            own: running.handler.counters(),
+        };
+        EventCounters {
+            published: self.inner.published.load(Ordering::Relaxed),
+            handlers: handlers.iter().map(of_handler).collect(),
+        }
+    }
+
+    /// Where the plugin `package` tells what does not concern a single handle.
+    pub fn of_plugin(&self, package: &'static str) -> PluginEvents {
+        PluginEvents {
+            bus: self.clone(),
+            package,
+        }
+    }
+
+    /// Turns the own events of a plugin or transport off or on.
+    pub fn mute(&self, package: &'static str, muted: bool) {
+        let all = self.inner.muted.write();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| *known != package);
+        if muted {
+            all.push(package);
+        }
+    }
+
+    /// Whether the own events of a plugin or transport are turned off.
+    pub fn is_muted(&self, package: &str) -> bool {
+        let all = self.inner.muted.read();
+        let all = all.unwrap_or_else(PoisonError::into_inner);
+        all.contains(&package)
+    }
+
+    /// Ends all subscriptions, and waits for a moment until the handlers have passed on what they have.
+    pub async fn end(&self) {
+        for queue in self.inner.queues().iter() {
+            queue.end();
+        }
+        let tasks: Vec<_> = {
+            let mut handlers = self.inner.handlers();
+            handlers
+                .iter_mut()
+                .filter_map(|it| it.task.take())
+                .collect()
+        };
+        let all = async {
+            for task in tasks {
+                // One that panicked has ended too.
+                let _ = task.await;
+            }
+        };
+        if timeout(END_LIMIT, all).await.is_err() {
+            tracing::warn!("some event handlers did not end within {END_LIMIT:?}");
+        }
+    }
+}
+
+/// What the bus has counted.
+#[derive(Debug, Clone)]
+pub struct EventCounters {
+    /// Events that somebody wanted.
+    pub published: u64,
+    /// What became of them.
+    pub handlers: Vec<HandlerCounters>,
+}
+
+/// What a handler has counted, and what was counted of it.
+#[derive(Debug, Clone)]
+pub struct HandlerCounters {
+    /// Its package name.
+    pub package: &'static str,
+    /// Events that it did not take in time.
+    pub dropped: u64,
+    /// Events that wait for it.
+    pub waiting: usize,
+    /// Its own figures.
+    pub own: Vec<PluginCounter>,
+}
+
+impl Inner {
+    fn add(&self, queue: Arc<Queue>) {
+        let queues = self.queues.write();
+        queues.unwrap_or_else(PoisonError::into_inner).push(queue);
+        self.renew_wanted();
+    }
+
+    pub(super) fn remove(&self, queue: &Arc<Queue>) {
+        let queues = self.queues.write();
+        let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|known| !Arc::ptr_eq(known, queue));
+        drop(queues);
+        self.renew_wanted();
+    }
+
+    pub(super) fn renew_wanted(&self) {
+        let queues = self.queues();
+        let kinds = queues.iter().map(|queue| queue.filter().kinds);
+        let wanted = kinds.fold(EventMask::NONE, EventMask::and);
+        self.wanted.store(wanted.bits(), Ordering::Relaxed);
+    }
+
+    fn queues(&self) -> RwLockReadGuard<'_, Vec<Arc<Queue>>> {
+        self.queues.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handlers(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a plugin tells what does not concern a single handle, such as a room that was made by an administrator.
+#[derive(Debug, Clone)]
+pub struct PluginEvents {
+    bus: EventBus,
+    package: &'static str,
+}
+
+impl PluginEvents {
+    /// Tells whoever watches; `data` is made only if somebody does.
+    pub fn notify(&self, data: impl FnOnce() -> Value) {
+        self.notify_at(
+            || EventAddress {
+                plugin: Some(self.package),
+                ..EventAddress::default()
+            },
+            data,
+        );
+    }
+
+    pub(crate) fn notify_at(
+        &self,
+        address: impl FnOnce() -> EventAddress,
+        data: impl FnOnce() -> Value,
+    ) {
+        if self.bus.is_muted(self.package) {
+            return;
+        }
+        let body = || json!({ "plugin": self.package, "data": data() });
+        self.bus.publish(EventKind::Plugins, None, address, body);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn publish(bus: &EventBus, kind: EventKind, n: u64) {
+        bus.publish(kind, None, EventAddress::default, || json!({ "n": n }));
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_gets_the_kinds_that_it_wants_in_order() {
+        let bus = EventBus::new("here", false);
+        assert!(!bus.wants(EventKind::Sessions));
+        let filter = EventFilter {
+            kinds: "sessions,core".parse().unwrap(),
+            plugins: Vec::new(),
+        };
+        let subscription = bus.subscribe("test", filter, 10);
+        assert!(bus.wants(EventKind::Sessions) && !bus.wants(EventKind::Media));
+        publish(&bus, EventKind::Sessions, 1);
+        publish(&bus, EventKind::Media, 2);
+        publish(&bus, EventKind::Core, 3);
+        let first = subscription.recv().await.unwrap();
+        let json = subscription.to_json(&first);
+        assert_eq!(json["emitter"], "here");
+        assert_eq!(json["type"], 1);
+        assert_eq!(json["event"], json!({ "n": 1 }));
+        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 3 }));
+        drop(subscription);
+        assert!(!bus.wants(EventKind::Sessions));
+    }
+
+    #[tokio::test]
+    async fn who_is_late_loses_the_oldest_and_is_told_how_many() {
+        let bus = EventBus::default();
+        let subscription = bus.subscribe("late", EventFilter::ALL, 2);
+        for n in 0..5 {
+            publish(&bus, EventKind::Core, n);
+        }
+        let told = subscription.recv().await.unwrap();
+        assert_eq!(told.body, json!({ "status": "missed", "count": 3 }));
+        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 3 }));
+        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 4 }));
+        assert_eq!(subscription.dropped(), 3);
+        bus.end().await;
+        assert_eq!(subscription.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn events_of_other_plugins_are_left_out_and_those_of_none_are_not() {
+        let bus = EventBus::default();
+        let filter = EventFilter {
+            kinds: EventMask::ALL,
+            plugins: vec!["one".to_owned()],
+        };
+        let subscription = bus.subscribe("test", filter, 10);
+        bus.of_plugin("two").notify(|| json!(2));
+        bus.of_plugin("one").notify(|| json!(1));
+        publish(&bus, EventKind::Core, 3);
+        let next = subscription.recv().await.unwrap();
+        assert_eq!(next.body, json!({ "plugin": "one", "data": 1 }));
+        assert_eq!(subscription.recv().await.unwrap().kind, EventKind::Core);
+        bus.mute("one", true);
+        bus.of_plugin("one").notify(|| json!(1));
+        assert_eq!(subscription.try_recv(), None);
+    }
+}

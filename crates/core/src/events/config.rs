@@ -1,0 +1,36 @@
+//! What can be told of events in general.
+
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+/// `[events]`: what holds for all handlers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventsConfig {
+    /// Seconds between statistics of a PeerConnection, and between those of the server; 0: none.
+    pub stats_period: u32,
+    /// Statistics of all m-lines of a PeerConnection are one event instead of one each.
+    pub combine_media_stats: bool,
+    /// Events with statistics of media a second at most, over all PeerConnections: with more of them each is told of less
+    /// often.
+    pub max_stats_rate: u32,
+}
+
+impl Default for EventsConfig {
+    fn default() -> Self {
+        Self {
+            stats_period: 1,
+            combine_media_stats: false,
+            max_stats_rate: 1_000,
+        }
+    }
+}
+
+impl Configuration for EventsConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let events: Self = section.keys();
+        section.range("stats_period", events.stats_period, 0..=3_600);
+        section.range("max_stats_rate", events.max_stats_rate, 1..=1_000_000);
+        events
+    }
+}

@@ -1,0 +1,205 @@
+//! How a server gets its event handlers: as its plugins, see [`crate::Registration`].
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use portunus_config::{Configuration, PrintError, Section, Table, keys_of};
+use serde::{Deserialize, Serialize};
+
+use super::{EventBus, EventFilter, EventHandler, EventMask};
+
+/// An event handler that a server can start knowing only its type.
+pub trait ConfiguredEventHandler: EventHandler + Sized {
+    /// Its name in the configuration: its section is `[events.NAME]`.
+    const NAME: &'static str;
+
+    /// What it can be told beside what all can be; `()` if that is nothing.
+    type Config: Configuration;
+
+    /// Why it does not start. That the other side cannot be reached is no reason: it may come.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// Makes it.
+    fn from_config(config: Self::Config) -> impl Future<Output = Result<Self, Self::Error>> + Send;
+}
+
+/// What every handler can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Common {
+    /// Whether it is started.
+    enabled: bool,
+    /// The kinds of events that it gets.
+    events: EventMask,
+    /// The plugins whose events it gets, by package; empty: all. Events that concern no plugin it gets in any case.
+    plugins: Vec<String>,
+    /// Events that wait for it at most; beyond that the oldest are lost.
+    queue: usize,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Common {
+            enabled: false,
+            events: EventMask::ALL,
+            plugins: Vec::new(),
+            queue: 10_000,
+        }
+    }
+}
+
+impl Common {
+    fn read(section: &mut Section<'_>) -> Self {
+        let all = Common::default();
+        let common = Common {
+            enabled: section.key("enabled").unwrap_or(all.enabled),
+            events: section.key("events").unwrap_or(all.events),
+            plugins: section.key("plugins").unwrap_or(all.plugins),
+            queue: section.key("queue").unwrap_or(all.queue),
+        };
+        section.range("queue", common.queue, 1..=10_000_000);
+        common
+    }
+}
+
+/// An event handler in the list of those that a server has.
+#[derive(Clone, Copy)]
+pub struct EventHandlerRegistration {
+    name: &'static str,
+    read: fn(&mut Section<'_>) -> EventHandlerConfig,
+}
+
+impl EventHandlerRegistration {
+    /// The registration of this handler.
+    pub const fn of<H: ConfiguredEventHandler>() -> Self {
+        EventHandlerRegistration {
+            name: H::NAME,
+            read: read::<H>,
+        }
+    }
+
+    /// Its name in the configuration.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Reads its section, from that of all events.
+    pub fn read(&self, events: &mut Section<'_>) -> EventHandlerConfig {
+        (self.read)(events)
+    }
+}
+
+impl fmt::Debug for EventHandlerRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EventHandlerRegistration")
+            .field(&self.name)
+            .finish()
+    }
+}
+
+fn read<H: ConfiguredEventHandler>(events: &mut Section<'_>) -> EventHandlerConfig {
+    events.section(H::NAME, |section| {
+        let common = Common::read(section);
+        let own = H::Config::read(section);
+        EventHandlerConfig {
+            name: H::NAME,
+            common,
+            own: Box::new(Configured::<H>(own)),
+        }
+    })
+}
+
+/// An event handler with its configuration, not started yet.
+#[derive(Debug)]
+pub struct EventHandlerConfig {
+    name: &'static str,
+    common: Common,
+    own: Box<dyn Start>,
+}
+
+impl EventHandlerConfig {
+    /// Its name in the configuration.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it is to be started.
+    pub const fn is_enabled(&self) -> bool {
+        self.common.enabled
+    }
+
+    /// The keys of its section with their values.
+    pub fn keys(&self) -> Result<Table, PrintError> {
+        let mut keys = keys_of(&self.common)?;
+        keys.extend(self.own.keys()?);
+        Ok(keys)
+    }
+
+    /// Starts the handler on `bus`.
+    pub async fn start(self, bus: &EventBus) -> Result<(), EventHandlerError> {
+        let Common {
+            events,
+            plugins,
+            queue,
+            ..
+        } = self.common;
+        let handler = self.own.start().await?;
+        let filter = EventFilter {
+            kinds: events,
+            plugins,
+        };
+        bus.start(handler, filter, queue);
+        Ok(())
+    }
+}
+
+/// Why an event handler does not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the event handler {name}: {error}")]
+pub struct EventHandlerError {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// The handler's own error.
+    #[source]
+    pub error: Box<dyn std::error::Error + Send + Sync>,
+}
+
+type Starting =
+    Pin<Box<dyn Future<Output = Result<Arc<dyn EventHandler>, EventHandlerError>> + Send>>;
+
+/// What is the same for the configurations of all handlers.
+trait Start: fmt::Debug + Send + Sync {
+    fn keys(&self) -> Result<Table, PrintError>;
+    fn start(self: Box<Self>) -> Starting;
+}
+
+struct Configured<H: ConfiguredEventHandler>(H::Config);
+
+impl<H: ConfiguredEventHandler> Start for Configured<H> {
+    fn keys(&self) -> Result<Table, PrintError> {
+        match H::Config::HAS_KEYS {
+            true => keys_of(&self.0),
+            false => Ok(Table::new()),
+        }
+    }
+
+    fn start(self: Box<Self>) -> Starting {
+        Box::pin(async move {
+            match H::from_config(self.0).await {
+                Ok(handler) => Ok(Arc::new(handler) as Arc<dyn EventHandler>),
+                Err(error) => Err(EventHandlerError {
+                    name: H::NAME,
+                    error: error.into(),
+                }),
+            }
+        })
+    }
+}
+
+impl<H: ConfiguredEventHandler> fmt::Debug for Configured<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,199 @@
+//! What waits for one who watches: bounded, the oldest go first.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::bus::Inner;
+use super::{EventAddress, EventFilter, EventKind, ServerEvent};
+use crate::LogGate;
+
+/// Bytes of the events that wait for one subscriber at most, as far as they can be told without writing them.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+
+/// The subtype of the core's event that says how many were lost before it; an addition to Janus's.
+const MISSED: u8 = 3;
+
+/// The events that somebody wants, from the subscription on. Whoever does not take them in time loses the oldest, and is told
+/// how many by an event of kind `core`. Dropped, it ends.
+#[derive(Debug)]
+pub struct Subscription {
+    queue: Arc<Queue>,
+    bus: Weak<Inner>,
+    emitter: Arc<str>,
+    string_ids: bool,
+}
+
+/// Where the bus puts events for a subscriber.
+#[derive(Debug)]
+pub(super) struct Queue {
+    name: String,
+    capacity: usize,
+    state: Mutex<State>,
+    changed: Notify,
+    dropped: AtomicU64,
+    log: LogGate,
+}
+
+#[derive(Debug)]
+struct State {
+    filter: EventFilter,
+    waiting: VecDeque<Arc<ServerEvent>>,
+    bytes: usize,
+    /// Lost since the subscriber was told of losses.
+    missed: u64,
+    over: bool,
+}
+
+impl Queue {
+    pub(super) fn new(name: &str, filter: EventFilter, capacity: usize) -> Self {
+        let state = State {
+            filter,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            missed: 0,
+            over: false,
+        };
+        Queue {
+            name: name.to_owned(),
+            capacity: capacity.max(1),
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            dropped: AtomicU64::new(0),
+            log: LogGate::default(),
+        }
+    }
+
+    pub(super) fn filter(&self) -> EventFilter {
+        self.state().filter.clone()
+    }
+
+    /// Adds an event if it is wanted. The oldest make room for it.
+    pub(super) fn offer(&self, event: &Arc<ServerEvent>, weight: usize) {
+        let mut state = self.state();
+        if state.over || !state.filter.wants(event) {
+            return;
+        }
+        state.waiting.push_back(event.clone());
+        state.bytes = state.bytes.saturating_add(weight);
+        let mut lost: u64 = 0;
+        while state.waiting.len() > self.capacity || state.bytes > MAX_WAITING_BYTES {
+            let Some(oldest) = state.waiting.pop_front() else {
+                break;
+            };
+            state.bytes = state.bytes.saturating_sub(oldest.weight());
+            lost = lost.saturating_add(1);
+        }
+        state.missed = state.missed.saturating_add(lost);
+        drop(state);
+        self.changed.notify_one();
+        if lost > 0 {
+            self.dropped.fetch_add(lost, Ordering::Relaxed);
+            if let Some(more) = self.log.open() {
+                let handler = &self.name;
+                tracing::warn!(handler, more, "events are lost: they are not taken in time");
+            }
+        }
+    }
+
+    /// What waits can still be taken; nothing more comes.
+    pub(super) fn end(&self) {
+        self.state().over = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscription {
+    pub(super) fn new(
+        queue: Arc<Queue>,
+        bus: Weak<Inner>,
+        emitter: Arc<str>,
+        string_ids: bool,
+    ) -> Self {
+        Subscription {
+            queue,
+            bus,
+            emitter,
+            string_ids,
+        }
+    }
+
+    /// The next event; none once the bus has ended and all before is taken. Cancel safe. One task may wait at a time.
+    pub async fn recv(&self) -> Option<Arc<ServerEvent>> {
+        loop {
+            if let Some(event) = self.try_recv() {
+                return Some(event);
+            }
+            if self.queue.state().over {
+                return self.try_recv();
+            }
+            self.queue.changed.notified().await;
+        }
+    }
+
+    /// The next event if it is there.
+    pub fn try_recv(&self) -> Option<Arc<ServerEvent>> {
+        let mut state = self.queue.state();
+        let missed = std::mem::take(&mut state.missed);
+        if missed > 0 {
+            let body = json!({ "status": "missed", "count": missed });
+            let address = EventAddress::default();
+            let told = ServerEvent::now(EventKind::Core, Some(MISSED), address, body);
+            return Some(Arc::new(told));
+        }
+        let event = state.waiting.pop_front()?;
+        state.bytes = state.bytes.saturating_sub(event.weight());
+        Some(event)
+    }
+
+    /// An event as JSON, with the name of this server.
+    pub fn to_json(&self, event: &ServerEvent) -> Value {
+        event.to_json(&self.emitter, self.string_ids)
+    }
+
+    /// Which events it gets.
+    pub fn filter(&self) -> EventFilter {
+        self.queue.filter()
+    }
+
+    /// Changes which events it gets from now on.
+    pub fn set_filter(&self, filter: EventFilter) {
+        self.queue.state().filter = filter;
+        if let Some(bus) = self.bus.upgrade() {
+            bus.renew_wanted();
+        }
+    }
+
+    /// How many it lost in all.
+    pub fn dropped(&self) -> u64 {
+        self.queue.dropped()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.queue.end();
+        if let Some(bus) = self.bus.upgrade() {
+            bus.remove(&self.queue);
+        }
+    }
+}

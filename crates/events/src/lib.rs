@@ -1,0 +1,2 @@
+//! Event handlers: where what happens in the server is told.
+#![forbid(unsafe_code)]
