@@ -306,7 +306,7 @@ impl PluginEvents {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     fn publish(bus: &EventBus, kind: EventKind, n: u64) {
