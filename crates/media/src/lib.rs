@@ -1,6 +1,7 @@
 //! Workers, sockets and the media graph.
 
 mod addresses;
+mod capture;
 mod command;
 mod config;
 mod error;
@@ -19,6 +20,7 @@ mod totals;
 mod waiting;
 mod worker;
 
+pub use capture::{CaptureEnd, CaptureError, CaptureFormat, CaptureOptions, CaptureStats};
 pub use command::{KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef};
 pub use config::{AnnouncedAddress, MediaConfig};
 pub use error::MediaError;
@@ -38,5 +40,9 @@ pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, Path};
-pub use stats::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
+pub use stats::{
+    BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, MediaStats, MessageStats,
+    PacerStats, PairState, PairStats, PayloadStats, PeerStats, ReportTimes, Sample, SampledLayers,
+    StreamStats, Traffic, WorkerStats,
+};
 pub use totals::{MediaTotals, TcpTotals};

@@ -1,4 +1,4 @@
-//! The figures of a self.
+//! The figures of a peer.
 
 use std::time::Duration;
 
@@ -6,11 +6,12 @@ use portunus_rtc::Path;
 use portunus_rtc::bandwidth::Estimate;
 use portunus_rtc::connection::Media;
 use portunus_rtc::streams::{ReceiveStream, SendStream};
+use portunus_rtp::ExtensionKind;
 use portunus_sdp::negotiated::Kind;
 
 use super::Peer;
 use crate::worker::graph::Graph;
-use crate::{BandwidthStats, LayerStats, MediaStats, PeerStats, StreamStats};
+use crate::{BandwidthStats, DtlsStats, IceStats, LayerStats, MediaStats, PeerStats, StreamStats};
 
 impl Peer {
     /// The figures of a peer at present.
@@ -19,15 +20,33 @@ impl Peer {
         let lines = self.connection.media().iter().enumerate();
         let lines = lines.filter(|(_, media)| media.kind != Kind::Data);
         let estimate = self.connection.bandwidth();
+        let extensions = self.connection.extensions();
         PeerStats {
-            ice: Some(self.ice),
-            selected_pair: transport.selected_pair().map(Path::from),
-            dtls: self.dtls,
-            srtp_profile: transport.profile().map(|profile| profile.name()),
-            rtt: transport.rtt(),
+            ice: IceStats {
+                state: Some(self.ice),
+                controlling: self.controlling,
+                selected: transport.selected_pair().map(Path::from),
+                round_trip: transport.rtt(),
+                ..IceStats::default()
+            },
+            dtls: DtlsStats {
+                state: self.dtls,
+                srtp_profile: transport.profile().map(|profile| profile.name()),
+                ..DtlsStats::default()
+            },
+            extensions: extensions.iter().collect(),
+            transport_cc: extensions.id(ExtensionKind::TransportCc),
             media: lines
                 .map(|(index, media)| MediaStats {
                     mid: media.mid,
+                    index,
+                    kind: media.kind,
+                    send: media.send,
+                    receive: media.recv,
+                    payloads: Vec::new(),
+                    nacks: false,
+                    nack_queue: Duration::ZERO,
+                    rids: Vec::new(),
                     received: media
                         .received()
                         .map(|stream| stream.map_or_else(StreamStats::default, received))
@@ -36,10 +55,13 @@ impl Peer {
                         .sent()
                         .map_or_else(StreamStats::default, |stream| sent(stream, media)),
                     layers: self.layers(index, graph),
+                    messages: None,
                 })
                 .collect(),
             bandwidth: estimate.filter(|_| self.is_recorded).map(bandwidth),
+            received_datagrams: transport.counters().received,
             refused: self.refused,
+            ..PeerStats::default()
         }
     }
 
@@ -100,5 +122,6 @@ fn sent(stream: &SendStream, media: &Media) -> StreamStats {
         keyframe_requests: counters.keyframe_requests,
         rtt: stream.round_trip(),
         jitter: Duration::from_secs_f64(f64::from(stream.remote_jitter()) / clock_rate),
+        ..StreamStats::default()
     }
 }
