@@ -13,7 +13,7 @@ use super::{
     EventAddress, EventFilter, EventHandler, EventHandlerInfo, EventKind, EventMask, ServerEvent,
     Subscription, TweakError,
 };
-use crate::PluginCounter;
+use crate::{Fields, PluginCounter};
 
 /// How long the end of the server waits for handlers to pass on what they have.
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -142,17 +142,40 @@ impl EventBus {
         handlers.iter().map(|it| it.handler.info()).collect()
     }
 
-    /// Hands an administrator's request to the handler `package`; none if there is none of that name.
-    pub fn tweak(
+    /// Answers an administrator's request to the handler `package`; none if there is none of that name.
+    pub fn query(
         &self,
         package: &str,
         request: &Map<String, Value>,
     ) -> Option<Result<Value, TweakError>> {
-        let handlers = self.inner.handlers();
-        let running = handlers
-            .iter()
-            .find(|running| running.handler.info().package == package)?;
-        Some(running.handler.tweak(request))
+        let found = {
+            let handlers = self.inner.handlers();
+            let is_meant = |running: &&Running| running.handler.info().package == package;
+            let found = handlers.iter().find(is_meant);
+            found.map(|running| (running.handler.clone(), running.queue.clone()))
+        };
+        let (handler, queue) = found?;
+        let members = Fields(request);
+        Some(match members.required_string("request") {
+            Ok("tweak") => self.tweak(&*handler, &queue, members),
+            Ok(name) => handler.query(name, members).map(Value::from),
+            Err(error) => Err(error.into()),
+        })
+    }
+
+    fn tweak(
+        &self,
+        handler: &dyn EventHandler,
+        queue: &Queue,
+        members: Fields<'_>,
+    ) -> Result<Value, TweakError> {
+        let kinds = members.string("events")?.map(EventMask::lenient);
+        handler.tweak(members)?;
+        if let Some(kinds) = kinds {
+            queue.set_kinds(kinds);
+            self.inner.renew_wanted();
+        }
+        Ok(json!({ "result": 200 }))
     }
 
     /// Events published since the start, and what became of them: for each handler, with its package name.
@@ -350,6 +373,58 @@ mod tests {
         assert_eq!(subscription.dropped(), 3);
         bus.end().await;
         assert_eq!(subscription.recv().await, None);
+    }
+
+    struct Idle;
+
+    impl EventHandler for Idle {
+        fn info(&self) -> EventHandlerInfo {
+            EventHandlerInfo {
+                package: "test.idle",
+                name: "Idle",
+                description: "Takes nothing.",
+                version: 1,
+                version_string: "1",
+            }
+        }
+
+        fn run(self: Arc<Self>, events: Subscription) -> crate::events::Handling {
+            Box::pin(async move {
+                while !events.filter().kinds.has(EventKind::Core) {
+                    tokio::task::yield_now().await;
+                }
+            })
+        }
+
+        fn tweak(&self, members: Fields<'_>) -> Result<(), TweakError> {
+            Ok(members.boolean("grouping").map(drop)?)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tweak_changes_the_kinds_only_if_all_of_it_is_right() {
+        let bus = EventBus::default();
+        let filter = EventFilter {
+            kinds: EventMask::NONE,
+            plugins: Vec::new(),
+        };
+        bus.start(Arc::new(Idle), filter, 10);
+        let ask = |request: Value| {
+            let answer = bus.query("test.idle", request.as_object().unwrap());
+            answer.unwrap().map_err(|error| error.code())
+        };
+        assert_eq!(ask(json!({})), Err(412));
+        assert_eq!(ask(json!({ "request": 1 })), Err(413));
+        assert_eq!(ask(json!({ "request": "status" })), Err(411));
+        let wrong_kinds = json!({ "request": "tweak", "events": 7 });
+        assert_eq!(ask(wrong_kinds), Err(413));
+        let wrong_own = json!({ "request": "tweak", "events": "all", "grouping": "yes" });
+        assert_eq!(ask(wrong_own), Err(413));
+        assert!(!bus.wants(EventKind::Core));
+        let right = json!({ "request": "tweak", "events": "core,unknown", "grouping": true });
+        assert_eq!(ask(right), Ok(json!({ "result": 200 })));
+        assert!(bus.wants(EventKind::Core) && !bus.wants(EventKind::Media));
+        assert!(bus.query("test.none", &Map::new()).is_none());
     }
 
     #[tokio::test]

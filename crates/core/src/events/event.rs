@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use super::EventKind;
-use crate::{HandleId, Object, SessionId};
+use crate::{HandleId, SessionId};
 
 /// Something that happened, as those who watch the server are told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,27 +56,42 @@ impl ServerEvent {
         }
     }
 
-    /// Its form on the wire; `emitter` is the server's name.
-    pub fn to_json(&self, emitter: &str, string_ids: bool) -> Value {
-        let address = &self.address;
-        Object::new()
-            .with("emitter", emitter)
-            .with("type", self.kind.number())
-            .with_some("subtype", self.subtype)
-            .with("timestamp", self.timestamp)
-            .with_some(
-                "session_id",
-                address.session.map(|id| id.to_json(string_ids)),
-            )
-            .with_some("handle_id", address.handle.map(|id| id.to_json(string_ids)))
-            .with_some("opaque_id", address.opaque_id.as_deref())
-            .with("event", self.body.clone())
-            .into()
-    }
-
     /// About how many bytes it takes, as text and in memory.
     pub(super) fn weight(&self) -> usize {
         weight(&self.body).saturating_add(256)
+    }
+}
+
+/// An event as it is written on the wire.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenEvent<'a> {
+    pub(super) emitter: &'a str,
+    pub(super) string_ids: bool,
+    pub(super) event: &'a ServerEvent,
+}
+
+impl Serialize for WrittenEvent<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let event = self.event;
+        let address = &event.address;
+        let mut members = to.serialize_map(None)?;
+        members.serialize_entry("emitter", self.emitter)?;
+        members.serialize_entry("type", &event.kind.number())?;
+        if let Some(subtype) = event.subtype {
+            members.serialize_entry("subtype", &subtype)?;
+        }
+        members.serialize_entry("timestamp", &event.timestamp)?;
+        if let Some(session) = address.session {
+            members.serialize_entry("session_id", &session.to_json(self.string_ids))?;
+        }
+        if let Some(handle) = address.handle {
+            members.serialize_entry("handle_id", &handle.to_json(self.string_ids))?;
+        }
+        if let Some(opaque_id) = &address.opaque_id {
+            members.serialize_entry("opaque_id", &**opaque_id)?;
+        }
+        members.serialize_entry("event", &event.body)?;
+        members.end()
     }
 }
 

@@ -4,10 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use super::Subscription;
-use crate::PluginCounter;
+use crate::{FieldError, Fields, Object, PluginCounter};
 
 /// What an event handler says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +34,14 @@ pub trait EventHandler: Send + Sync + 'static {
     /// Passes events on until there are no more: [`Subscription::recv`] gives none once the server ends.
     fn run(self: Arc<Self>, events: Subscription) -> Handling;
 
-    /// Answers an administrator's request, such as one to change what it does; the object is the answer.
-    fn tweak(&self, _request: &Map<String, Value>) -> Result<Value, TweakError> {
+    /// Changes what it does, as an administrator's `tweak` says. All members are to be checked before any takes effect. `events`
+    /// is not for it: the bus has checked it, and sees to it.
+    fn tweak(&self, _members: Fields<'_>) -> Result<(), TweakError> {
+        Ok(())
+    }
+
+    /// Answers another request of an administrator, whose name is its `request`; the object is the answer.
+    fn query(&self, _name: &str, _members: Fields<'_>) -> Result<Object, TweakError> {
         Err(TweakError::UnknownRequest)
     }
 
@@ -63,6 +67,15 @@ pub enum TweakError {
     /// It cannot be done.
     #[error("{0}")]
     Other(String),
+}
+
+impl From<FieldError> for TweakError {
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::Missing(name) => TweakError::Missing(name),
+            other => TweakError::Invalid(other.to_string()),
+        }
+    }
 }
 
 impl TweakError {

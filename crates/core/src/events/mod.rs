@@ -13,7 +13,7 @@ mod subscription;
 
 pub use bus::{EventBus, EventCounters, HandlerCounters, PluginEvents};
 pub use config::EventsConfig;
-pub use event::{EventAddress, ServerEvent};
+pub use event::{EventAddress, ServerEvent, WrittenEvent};
 pub use filter::EventFilter;
 pub use handler::{EventHandler, EventHandlerInfo, Handling, TweakError};
 pub use kind::{EventKind, EventMask};

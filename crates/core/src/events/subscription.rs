@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::bus::Inner;
-use super::{EventAddress, EventFilter, EventKind, ServerEvent};
+use super::event::WrittenEvent;
+use super::{EventAddress, EventFilter, EventKind, EventMask, ServerEvent};
 use crate::LogGate;
 
 /// Bytes of the events that wait for one subscriber at most, as far as they can be told without writing them.
@@ -69,6 +70,10 @@ impl Queue {
 
     pub(super) fn filter(&self) -> EventFilter {
         self.state().filter.clone()
+    }
+
+    pub(super) fn set_kinds(&self, kinds: EventMask) {
+        self.state().filter.kinds = kinds;
     }
 
     /// Adds an event if it is wanted. The oldest make room for it.
@@ -165,9 +170,19 @@ impl Subscription {
         Some(event)
     }
 
-    /// An event as JSON, with the name of this server.
+    /// An event with the name of this server, to be written by serde.
+    pub fn written<'a>(&'a self, event: &'a ServerEvent) -> WrittenEvent<'a> {
+        WrittenEvent {
+            emitter: &self.emitter,
+            string_ids: self.string_ids,
+            event,
+        }
+    }
+
+    /// The same as JSON.
     pub fn to_json(&self, event: &ServerEvent) -> Value {
-        event.to_json(&self.emitter, self.string_ids)
+        // Its members are of types that JSON has.
+        serde_json::to_value(self.written(event)).unwrap_or_default()
     }
 
     /// Which events it gets.
