@@ -1,0 +1,193 @@
+//! Events as bodies of messages: one each, or all that wait together.
+
+use std::time::Duration;
+
+use portunus_core::events::Subscription;
+use tokio::time::{Instant, sleep_until};
+
+use crate::json::JsonForm;
+
+/// Events of one batch at most.
+pub(crate) const MAX_EVENTS: u64 = 100;
+
+/// Bytes from which on a batch takes no further event: a body is longer than that by one event at most.
+const MAX_BYTES: usize = 1 << 20;
+
+/// How the events of a batch stand beside each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// One event by itself.
+    Single,
+    /// A JSON array, even of one event.
+    Array,
+    /// Each on a line of its own, which ends with a line feed.
+    Lines,
+}
+
+impl Layout {
+    /// That of a handler with this `grouping`.
+    pub(crate) const fn grouping(grouping: bool) -> Self {
+        match grouping {
+            true => Layout::Array,
+            false => Layout::Single,
+        }
+    }
+
+    /// What stands before the first event, between two, and after the last.
+    const fn marks(self) -> [&'static [u8]; 3] {
+        match self {
+            Layout::Single => [b"", b"", b""],
+            Layout::Array => [b"[", b",", b"]"],
+            Layout::Lines => [b"", b"\n", b"\n"],
+        }
+    }
+}
+
+/// What is sent at once.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// The events as JSON.
+    pub(crate) body: Vec<u8>,
+    /// How many they are.
+    pub(crate) events: u64,
+}
+
+/// Takes events from a subscription in batches, in their order.
+#[derive(Debug)]
+pub(crate) struct Batches {
+    pause: Duration,
+    next: Instant,
+}
+
+impl Batches {
+    /// `pause`: the least time from one batch to the next, so that what happens in quick succession is sent together. It
+    /// delays nobody who is late: a batch that is full is followed at once.
+    pub(crate) fn new(pause: Duration) -> Self {
+        Batches {
+            pause,
+            next: Instant::now(),
+        }
+    }
+
+    /// The next batch, once there is an event; none when there are no more. Cancel safe.
+    pub(crate) async fn next(
+        &mut self,
+        events: &Subscription,
+        layout: Layout,
+        json: JsonForm,
+    ) -> Option<Batch> {
+        sleep_until(self.next).await;
+        let first = events.recv().await?;
+        let [before, between, after] = layout.marks();
+        let mut body = before.to_vec();
+        json.write(&mut body, &events.written(&first));
+        let mut count: u64 = 1;
+        let mut left = layout != Layout::Single;
+        while left && count < MAX_EVENTS && body.len() < MAX_BYTES {
+            match events.try_recv() {
+                Some(event) => {
+                    body.extend_from_slice(between);
+                    json.write(&mut body, &events.written(&event));
+                    count = count.saturating_add(1);
+                }
+                None => left = false,
+            }
+        }
+        body.extend_from_slice(after);
+        if layout != Layout::Single && !left {
+            self.next = Instant::now().checked_add(self.pause).unwrap_or(self.next);
+        }
+        Some(Batch {
+            body,
+            events: count,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use portunus_core::events::{EventAddress, EventBus, EventFilter, EventKind};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn publish(bus: &EventBus, body: Value) {
+        bus.publish(EventKind::Core, None, EventAddress::default, || body);
+    }
+
+    fn bus() -> (EventBus, Subscription) {
+        let bus = EventBus::new("here", false);
+        let subscription = bus.subscribe("test", EventFilter::ALL, 1_000);
+        (bus, subscription)
+    }
+
+    fn numbers(batch: &Batch) -> Vec<u64> {
+        let events: Vec<Value> = serde_json::from_slice(&batch.body).unwrap();
+        assert_eq!(batch.events, events.len() as u64);
+        let number = |event: &Value| event["event"]["n"].as_u64().unwrap();
+        events.iter().map(number).collect()
+    }
+
+    const ARRAY: (Layout, JsonForm) = (Layout::Array, JsonForm::Compact);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_one_array_of_at_most_a_hundred() {
+        let (bus, events) = bus();
+        let mut batches = Batches::new(Duration::from_millis(50));
+        let begun = Instant::now();
+        (0..230).for_each(|n| publish(&bus, json!({ "n": n })));
+        let mut taken = Vec::new();
+        for length in [100, 100, 30] {
+            let batch = batches.next(&events, ARRAY.0, ARRAY.1).await.unwrap();
+            let numbers = numbers(&batch);
+            assert_eq!(numbers.len(), length);
+            taken.extend(numbers);
+        }
+        assert!(taken.is_sorted());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        publish(&bus, json!({ "n": 230 }));
+        let last = batches.next(&events, ARRAY.0, ARRAY.1).await.unwrap();
+        assert_eq!(numbers(&last), [230]);
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+        bus.end().await;
+        assert_eq!(batches.next(&events, ARRAY.0, ARRAY.1).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_by_itself_is_an_object_and_waits_for_no_other() {
+        let (bus, events) = bus();
+        let mut batches = Batches::new(Duration::from_secs(1));
+        let begun = Instant::now();
+        (0..2).for_each(|n| publish(&bus, json!({ "n": n })));
+        for n in 0..2 {
+            let batch = batches.next(&events, Layout::Single, JsonForm::Plain).await;
+            let event: Value = serde_json::from_slice(&batch.unwrap().body).unwrap();
+            assert_eq!(event["event"]["n"], n);
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_end_with_a_line_feed() {
+        let (bus, events) = bus();
+        let mut batches = Batches::new(Duration::ZERO);
+        (0..3).for_each(|n| publish(&bus, json!({ "n": n, "text": "two\nlines" })));
+        let batch = batches
+            .next(&events, Layout::Lines, JsonForm::Compact)
+            .await;
+        let body = String::from_utf8(batch.unwrap().body).unwrap();
+        assert!(body.ends_with('\n'));
+        assert_eq!(body.lines().count(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_bounded() {
+        let (bus, events) = bus();
+        let mut batches = Batches::new(Duration::ZERO);
+        let large = "x".repeat(MAX_BYTES / 3);
+        (0..10).for_each(|n| publish(&bus, json!({ "n": n, "large": large })));
+        let batch = batches.next(&events, ARRAY.0, ARRAY.1).await.unwrap();
+        assert_eq!(numbers(&batch), [0, 1, 2]);
+    }
+}
