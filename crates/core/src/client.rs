@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use crate::admin::Watch;
 use crate::outbox::{Outbox, OutboxSender, outbox};
 use crate::{Requester, Rights, SessionId};
 
@@ -30,6 +31,8 @@ struct Inner {
     sessions: Mutex<HashSet<SessionId>>,
     /// The handles of these.
     handles: AtomicUsize,
+    /// The server's events that are sent to it.
+    watch: Watch,
 }
 
 #[derive(Debug)]
@@ -97,6 +100,7 @@ impl Client {
                 internal: internal.is_some(),
                 sessions: Mutex::default(),
                 handles: AtomicUsize::new(0),
+                watch: Watch::default(),
             }),
             requester,
             rights: internal.unwrap_or_default(),
@@ -185,7 +189,21 @@ impl Client {
         sent
     }
 
+    /// Messages that wait for it.
+    pub(crate) fn waiting(&self) -> usize {
+        let Way::Push(outbox) = &self.inner.way else {
+            return 0;
+        };
+        let outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        outbox.as_ref().map_or(0, OutboxSender::waiting)
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
+    }
+
     pub(crate) fn close(&self) {
+        self.inner.watch.end();
         if let Way::Push(outbox) = &self.inner.way {
             *outbox.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }

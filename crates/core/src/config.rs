@@ -191,10 +191,6 @@ impl CoreConfig {
             .find(|stored| equal_in_constant_time(&stored.token, token))
     }
 
-    pub(crate) fn session_timeout(&self) -> Option<Duration> {
-        (self.session_timeout > 0).then(|| Duration::from_secs(self.session_timeout.into()))
-    }
-
     pub(crate) fn reclaim_session_timeout(&self) -> Duration {
         Duration::from_secs(self.reclaim_session_timeout.into())
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portunus_media::{MediaPlane, PeerEvent, PeerId};
 use tokio::sync::mpsc;
 
+use crate::admin::{Access, Settings, Transports};
 use crate::handle::{Command, Inbox};
 use crate::rate::RequestRate;
 use crate::{CoreConfig, Counters, ServerFacts};
@@ -18,6 +19,10 @@ pub(crate) struct Context {
     pub(crate) counters: Arc<Counters>,
     pub(crate) peers: Peers,
     pub(crate) rate: RequestRate,
+    /// Who may use the Admin API.
+    pub(crate) access: Access,
+    pub(crate) settings: Settings,
+    pub(crate) transports: Transports,
 }
 
 /// Which handle a peer belongs to.

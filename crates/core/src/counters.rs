@@ -16,6 +16,8 @@ pub struct Counters {
     pub(crate) sessions_timed_out: AtomicU64,
     pub(crate) ice_failures: AtomicU64,
     pub(crate) dtls_failures: AtomicU64,
+    pub(crate) admin_requests: AtomicU64,
+    pub(crate) admin_refused: AtomicU64,
     bad: [BadCount; BadRequest::ALL.len()],
 }
 
@@ -77,7 +79,7 @@ impl BadRequest {
             ApiError::MissingElement(_) | ApiError::InvalidElement(_) | ApiError::TooLong(..) => {
                 BadRequest::Element
             }
-            ApiError::TooManyRequests(_) => BadRequest::Rate,
+            ApiError::TooManyRequests(_) | ApiError::TooManyGuesses => BadRequest::Rate,
             ApiError::UnknownRequest(_) | ApiError::InvalidPath(_) | ApiError::PathConflict(_) => {
                 BadRequest::Verb
             }
@@ -86,6 +88,7 @@ impl BadRequest {
             | ApiError::NoHandle
             | ApiError::HandleNotFound(..)
             | ApiError::PluginNotFound(_)
+            | ApiError::ModuleNotFound(_)
             | ApiError::SessionConflict => BadRequest::Address,
             ApiError::JsepUnknownType(_)
             | ApiError::InvalidSdp(_)
@@ -128,6 +131,10 @@ pub struct CountersSnapshot {
     pub ice_failures: u64,
     /// PeerConnections that ended because DTLS failed.
     pub dtls_failures: u64,
+    /// Requests of the Admin API since the start.
+    pub admin_requests: u64,
+    /// Those of them whose secret was wrong or missing, or that came from where nobody is trusted.
+    pub admin_refused: u64,
     /// Refused requests by kind.
     pub bad_requests: Vec<(BadRequest, u64)>,
 }
@@ -146,6 +153,8 @@ impl Counters {
             sessions_timed_out: read(&self.sessions_timed_out),
             ice_failures: read(&self.ice_failures),
             dtls_failures: read(&self.dtls_failures),
+            admin_requests: read(&self.admin_requests),
+            admin_refused: read(&self.admin_refused),
             bad_requests: BadRequest::ALL
                 .into_iter()
                 .zip(&self.bad)

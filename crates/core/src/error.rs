@@ -22,6 +22,9 @@ pub enum ApiError {
         "Too many requests from your address (at most {0} per second): wait, or show the API secret or a token with the right to administer"
     )]
     TooManyRequests(u32),
+    /// Somebody at this address guesses the secret of the Admin API.
+    #[error("Too many wrong secrets from your address: wait for some seconds")]
+    TooManyGuesses,
     /// A text is too long; its member, and the bytes that it may have.
     #[error("Invalid element ({0} should have {1} bytes at most)")]
     TooLong(String, usize),
@@ -58,6 +61,9 @@ pub enum ApiError {
     /// There is no such plugin.
     #[error("No such plugin '{0}'")]
     PluginNotFound(String),
+    /// An administrator names a plugin, a transport or the like that there is not; which of these it is.
+    #[error("Invalid {0}")]
+    ModuleNotFound(&'static str),
     /// The session has too many handles.
     #[error("Couldn't attach to plugin: {0}")]
     PluginAttach(&'static str),
@@ -96,7 +102,7 @@ impl ApiError {
         match self {
             ApiError::Unauthorized => 403,
             ApiError::UnauthorizedPlugin(_) => 405,
-            ApiError::Transport(_) | ApiError::TooManyRequests(_) => 450,
+            ApiError::Transport(_) | ApiError::TooManyRequests(_) | ApiError::TooManyGuesses => 450,
             ApiError::UnknownRequest(_) => 453,
             ApiError::InvalidJson(_) => 454,
             ApiError::InvalidJsonObject(_) => 455,
@@ -104,7 +110,7 @@ impl ApiError {
             ApiError::InvalidPath(_) | ApiError::PathConflict(_) => 457,
             ApiError::NoSession | ApiError::SessionNotFound(_) => 458,
             ApiError::NoHandle | ApiError::HandleNotFound(..) => 459,
-            ApiError::PluginNotFound(_) => 460,
+            ApiError::PluginNotFound(_) | ApiError::ModuleNotFound(_) => 460,
             ApiError::PluginAttach(_) => 461,
             ApiError::PluginMessage(_) => 462,
             ApiError::JsepUnknownType(_) => 464,

@@ -93,14 +93,32 @@ impl<'a> Fields<'a> {
         self.read(name, "a boolean", Value::as_bool)
     }
 
+    /// A boolean that has to be there.
+    pub fn required_boolean(self, name: &str) -> Result<bool, FieldError> {
+        self.boolean(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
     /// An integer of 0 or more.
     pub fn positive(self, name: &str) -> Result<Option<u64>, FieldError> {
         self.read(name, "a positive integer", Value::as_u64)
     }
 
+    /// An integer of 0 or more that has to be there.
+    pub fn required_positive(self, name: &str) -> Result<u64, FieldError> {
+        self.positive(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
+    }
+
     /// An integer.
     pub fn integer(self, name: &str) -> Result<Option<i64>, FieldError> {
         self.read(name, "an integer", Value::as_i64)
+    }
+
+    /// An integer that has to be there.
+    pub fn required_integer(self, name: &str) -> Result<i64, FieldError> {
+        self.integer(name)?
+            .ok_or_else(|| FieldError::Missing(name.to_owned()))
     }
 
     /// A number, whole or not.

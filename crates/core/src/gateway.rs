@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::admin::{Access, Settings, Transports};
 use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
@@ -68,6 +69,9 @@ impl Gateway {
         let accepting = AtomicBool::new(config.accept_new_sessions);
         let rate = RequestRate::new(config.request_rate, config.request_burst);
         let context = Arc::new(Context {
+            access: Access::new(facts.admin.secret.clone()),
+            settings: Settings::new(&config, &facts),
+            transports: Transports::default(),
             config,
             facts,
             media,
@@ -168,6 +172,7 @@ impl Gateway {
         info::server_info(
             &inner.context.config,
             &inner.context.facts,
+            inner.context.settings.session_timeout_seconds(),
             accepting,
             &plugins,
             transaction,
@@ -309,7 +314,25 @@ impl Gateway {
         state.await.ok()
     }
 
-    fn session(&self, id: SessionId) -> Result<Arc<Session>, ApiError> {
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.inner.context
+    }
+
+    pub(crate) fn plugin(&self, package: &str) -> Option<&Arc<dyn Plugin>> {
+        let mut plugins = self.inner.plugins.iter();
+        plugins.find(|plugin| plugin.info().package == package)
+    }
+
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
+        self.inner.sessions().values().cloned().collect()
+    }
+
+    /// Ends a session, whose client is told nothing.
+    pub(crate) fn end_session(&self, session: &Arc<Session>) {
+        self.inner.remove(session);
+    }
+
+    pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>, ApiError> {
         self.inner
             .sessions()
             .get(&id)
@@ -325,7 +348,7 @@ impl Gateway {
         }
     }
 
-    fn refuse(
+    pub(crate) fn refuse(
         &self,
         error: &ApiError,
         session: Option<SessionId>,
@@ -371,10 +394,11 @@ async fn watch_sessions(gateway: Weak<Inner>) {
             return;
         };
         gateway.context.rate.forget();
+        gateway.context.access.forget();
         let expired: Vec<_> = gateway
             .sessions()
             .values()
-            .filter(|s| s.expired(&gateway.context.config))
+            .filter(|s| s.expired(&gateway.context))
             .cloned()
             .collect();
         for session in expired {

@@ -1,13 +1,14 @@
 //! What the server says of itself.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use portunus_media::MediaConfig;
 use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
 
 use crate::events::EventBus;
-use crate::{CoreConfig, Object, PluginInfo};
+use crate::{AdminConfig, CoreConfig, LogControl, Object, PluginInfo, RememberedLog};
 
 /// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
 #[derive(Debug, Clone)]
@@ -38,6 +39,10 @@ pub struct ServerFacts {
     pub recorder: Recorder,
     /// Where what happens is told, and how.
     pub events: EventBus,
+    /// Who may use the Admin API.
+    pub admin: AdminConfig,
+    /// How the log is steered.
+    pub log: Arc<dyn LogControl>,
 }
 
 /// As far as the defaults of the configuration go.
@@ -58,6 +63,8 @@ impl Default for ServerFacts {
             transports: Vec::new(),
             recorder: Recorder::default(),
             events: EventBus::default(),
+            admin: AdminConfig::default(),
+            log: Arc::<RememberedLog>::default(),
         }
     }
 }
@@ -89,6 +96,7 @@ fn version_number() -> u64 {
 pub(crate) fn server_info(
     config: &CoreConfig,
     facts: &ServerFacts,
+    session_timeout: u32,
     accepting: bool,
     plugins: &[PluginInfo],
     transaction: Option<&str>,
@@ -104,7 +112,7 @@ pub(crate) fn server_info(
         "log-to-file": false,
         "data_channels": true,
         "accepting-new-sessions": accepting,
-        "session-timeout": config.session_timeout,
+        "session-timeout": session_timeout,
         "reclaim-session-timeout": config.reclaim_session_timeout,
         "candidates-timeout": config.candidates_timeout,
         "server-name": config.server_name,

@@ -4,6 +4,7 @@
 //! implements [`Plugin`] and programs the media graph through the [`Handle`]s that it is given.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod begun;
 mod broadcast;
 mod client;
@@ -37,6 +38,7 @@ mod signed_token;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use admin::{AdminConfig, LogControl, LogLevel, RememberedLog, TransportControl};
 pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use client::Client;

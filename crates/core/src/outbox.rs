@@ -49,6 +49,10 @@ impl OutboxSender {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.messages.send(message).is_ok()
     }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
 }
 
 impl Outbox {

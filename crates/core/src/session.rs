@@ -9,9 +9,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
+use crate::admin::Settings;
+use crate::context::Context;
 use crate::counters::add;
 use crate::handle::Inbox;
-use crate::{Client, CoreConfig, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
+use crate::{Client, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
 
 /// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
 const QUEUE: usize = 512;
@@ -32,9 +34,28 @@ struct State {
     orphaned: bool,
     over: bool,
     last_activity: Instant,
+    timeout: SessionTimeout,
     queue: VecDeque<Value>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
+}
+
+/// After how long without a request a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionTimeout {
+    /// As long as all sessions for which nothing else was said.
+    AsAll,
+    /// Seconds; 0: it does not end.
+    Own(u32),
+}
+
+impl SessionTimeout {
+    pub(crate) fn seconds(self, settings: &Settings) -> u32 {
+        match self {
+            SessionTimeout::AsAll => settings.session_timeout_seconds(),
+            SessionTimeout::Own(seconds) => seconds,
+        }
+    }
 }
 
 /// A handle of the session.
@@ -52,6 +73,7 @@ impl Session {
             orphaned: false,
             over: false,
             last_activity: Instant::now(),
+            timeout: SessionTimeout::AsAll,
             queue: VecDeque::new(),
             polls: 0,
             handles: HashMap::new(),
@@ -105,14 +127,25 @@ impl Session {
     }
 
     /// Whether the client was silent for too long.
-    pub(crate) fn expired(&self, config: &CoreConfig) -> bool {
+    pub(crate) fn expired(&self, context: &Context) -> bool {
         let state = self.state();
         let silent = state.last_activity.elapsed();
         let may_time_out = !state.owner.is_internal();
-        config
-            .session_timeout()
-            .is_some_and(|limit| may_time_out && silent >= limit)
-            || (state.orphaned && silent >= config.reclaim_session_timeout())
+        let limit = state.timeout.seconds(&context.settings);
+        let limit = (limit > 0).then(|| Duration::from_secs(limit.into()));
+        limit.is_some_and(|limit| may_time_out && silent >= limit)
+            || (state.orphaned && silent >= context.config.reclaim_session_timeout())
+    }
+
+    pub(crate) fn set_timeout(&self, timeout: SessionTimeout) {
+        self.state().timeout = timeout;
+    }
+
+    /// The handles that there are, by id.
+    pub(crate) fn handle_ids(&self) -> Vec<HandleId> {
+        let mut ids: Vec<_> = self.state().handles.keys().copied().collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Sends an event to the client.

@@ -151,6 +151,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         transports: transport_infos(&config.api),
         recorder,
         events,
+        ..ServerFacts::default()
     }
 }
 

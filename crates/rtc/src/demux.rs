@@ -24,13 +24,13 @@ impl Protocol {
     }
 }
 
-const STUN_HEADER: usize = 20;
-const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
+pub(crate) const STUN_HEADER: usize = 20;
+pub(crate) const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
 const USERNAME: u16 = 0x0006;
 
 /// The id of a STUN transaction (RFC 8489 section 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Transaction([u8; 12]);
+pub struct Transaction(pub(crate) [u8; 12]);
 
 /// The transaction that a connectivity check (a STUN binding request) begins.
 pub fn stun_check(datagram: &[u8]) -> Option<Transaction> {
@@ -46,7 +46,7 @@ pub fn stun_answer(datagram: &[u8]) -> Option<Transaction> {
 }
 
 /// Type, transaction and attributes of a STUN message.
-fn stun(datagram: &[u8]) -> Option<([u8; 2], Transaction, &[u8])> {
+pub(crate) fn stun(datagram: &[u8]) -> Option<([u8; 2], Transaction, &[u8])> {
     let (header, attributes) = datagram.split_first_chunk::<STUN_HEADER>()?;
     let [k0, k1, _, _, c0, c1, c2, c3, transaction @ ..] = *header;
     let is_stun = [c0, c1, c2, c3] == MAGIC_COOKIE;

@@ -15,6 +15,7 @@ pub mod framing;
 mod ice;
 mod identity;
 mod path;
+mod reflection;
 pub mod streams;
 mod transport;
 
@@ -30,6 +31,7 @@ pub use ice::{
 };
 pub use identity::{Identity, IdentityError};
 pub use path::{Carrier, Path};
+pub use reflection::Reflection;
 pub use transport::{
     Counters, DropReason, DtlsState, FailReason, Received, Transmit, Transport, TransportConfig,
     TransportError, TransportEvent,

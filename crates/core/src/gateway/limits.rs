@@ -21,7 +21,7 @@ impl Gateway {
     }
 
     /// As [`Gateway::count_request`], for what refuses requests itself.
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         requester: Requester,
         credentials: Credentials<'_>,

@@ -1,0 +1,108 @@
+//! Whether the network works as it should: names, and how a STUN server sees this machine.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use portunus_rtc::Reflection;
+use tokio::net::{UdpSocket, lookup_host};
+use tokio::time::{sleep, timeout};
+
+use crate::{ApiError, Fields, Object};
+
+/// How long a name server or a STUN server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long after a STUN request the next one leaves, twice as long after each (RFC 8489 section 6.2.1).
+const RETRY: Duration = Duration::from_millis(500);
+/// Bytes of the longest answer that is looked at.
+const MAX_DATAGRAM: usize = 1_500;
+
+pub(super) async fn resolve_address(fields: Fields<'_>) -> Result<Object, ApiError> {
+    let name = fields.required_string("address")?;
+    let start = Instant::now();
+    let ip = resolve(name).await?;
+    Ok(Object::new()
+        .with("ip", ip.to_string())
+        .with("elapsed", elapsed(start)))
+}
+
+pub(super) async fn test_stun(fields: Fields<'_>) -> Result<Object, ApiError> {
+    let name = fields.required_string("address")?;
+    let port = port(fields.required_positive("port")?, "port")?;
+    let local = fields.positive("localport")?;
+    let local = local
+        .map(|local| self::port(local, "localport"))
+        .transpose()?;
+    let start = Instant::now();
+    let server = SocketAddr::new(resolve(name).await?, port);
+    let failed = |error: std::io::Error| failure(format!("cannot ask {server}: {error}"));
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, local.unwrap_or(0))).await;
+    let socket = socket.map_err(failed)?;
+    socket.connect(server).await.map_err(failed)?;
+    let public = match timeout(PATIENCE, ask(&socket)).await {
+        Ok(seen) => seen.map_err(failed)?,
+        Err(_) => {
+            return Err(failure(format!(
+                "no answer from {server} within {PATIENCE:?}"
+            )));
+        }
+    };
+    Ok(Object::new()
+        .with("public_ip", public.ip().to_canonical().to_string())
+        .with("public_port", public.port())
+        .with("elapsed", elapsed(start)))
+}
+
+/// What address a server sees; asks again until it answers.
+async fn ask(socket: &UdpSocket) -> std::io::Result<SocketAddr> {
+    let reflection = Reflection::new();
+    let mut buffer = [0; MAX_DATAGRAM];
+    let mut wait = RETRY;
+    loop {
+        socket.send(&reflection.request()).await?;
+        let until = sleep(wait);
+        tokio::pin!(until);
+        loop {
+            let length = tokio::select! {
+                length = socket.recv(&mut buffer) => length?,
+                () = &mut until => break,
+            };
+            let answer = buffer.get(..length).unwrap_or_default();
+            if let Some(seen) = reflection.seen(answer) {
+                return Ok(seen);
+            }
+        }
+        wait = wait.saturating_mul(2);
+    }
+}
+
+async fn resolve(name: &str) -> Result<IpAddr, ApiError> {
+    let failed = |why: String| failure(format!("cannot resolve {name:?}: {why}"));
+    // The port has no meaning here.
+    let found = timeout(PATIENCE, lookup_host((name, 0))).await;
+    let found = found.map_err(|_| failed(format!("no answer within {PATIENCE:?}")))?;
+    let mut found = found.map_err(|error| failed(error.to_string()))?;
+    let first = found
+        .next()
+        .ok_or_else(|| failed("no address".to_owned()))?;
+    Ok(first.ip())
+}
+
+fn port(number: u64, name: &str) -> Result<u16, ApiError> {
+    u16::try_from(number).map_err(|_| {
+        let text = format!("Invalid element type ({name} should be a port number)");
+        ApiError::InvalidElement(text)
+    })
+}
+
+fn failure(text: String) -> ApiError {
+    ApiError::Unknown(text)
+}
+
+/// Microseconds since `start`.
+fn elapsed(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
