@@ -5,11 +5,10 @@ use std::sync::Arc;
 use portunus_core::{
     Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle, Reply, Rights,
 };
-use portunus_resources::Maker;
+use portunus_resources::{Id, Maker};
 use serde_json::{Value, json};
 
 use crate::Shared;
-use crate::id::Id;
 use crate::publication::Configure;
 use crate::refusal::Refusal;
 use crate::requests::REQUESTS;

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use portunus_core::configuration::{Configuration, Entry, Section};
 use portunus_core::{FieldError, Fields, Networks};
-use portunus_resources::{Limits, Written};
+use portunus_resources::{Id, Ids, Limits, Written};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 

@@ -7,7 +7,6 @@ mod broadcast;
 mod config;
 mod delay;
 mod dummy;
-mod id;
 mod manage;
 mod news;
 mod options;

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
+use portunus_resources::Id;
 use tokio::time::Instant;
-
-use crate::id::Id;
 
 /// Those who come within this time of the last news are told of together.
 const TOGETHER: Duration = Duration::from_millis(50);

@@ -2,11 +2,10 @@
 
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Fields, Handle, Object};
-use portunus_resources::Access;
+use portunus_resources::{Access, Id};
 use serde_json::{Map, Value};
 
 use crate::dummy::{Dummy, DummyStream};
-use crate::id::Id;
 use crate::refusal::Refusal;
 
 /// The most codecs of a kind.

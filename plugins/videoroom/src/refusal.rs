@@ -3,10 +3,8 @@
 use std::net::IpAddr;
 
 use portunus_core::{FieldError, JsepError, Object, Untrusted};
-use portunus_resources::{self as resources, TooMany};
+use portunus_resources::{self as resources, Id, TooMany};
 use serde_json::Value;
-
-use crate::id::Id;
 
 /// Why a request is refused; the text is what the client reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

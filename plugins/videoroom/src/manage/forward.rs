@@ -7,10 +7,10 @@ use portunus_core::media::ingest::IngestSrtp;
 use portunus_core::media::{Encodings, ForwardRtcp, Framing};
 use portunus_core::sdp::Kind;
 use portunus_core::{FieldError, Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use crate::Shared;
-use crate::id::Id;
 use crate::publication::{
     ForwardRequest, Forwarder, Host, PATIENCE, Stream, address, medium, port, required_port, srtp,
 };

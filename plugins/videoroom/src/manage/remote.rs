@@ -9,19 +9,18 @@ use serde_json::Value;
 
 use super::success;
 use crate::Shared;
-use crate::id::new_participant;
 use crate::options::RoomOptions;
 use crate::publication::{
     ExtensionIds, MAX_STREAMS, Place, Remote, Stream, StreamUpdate, port, srtp,
 };
 use crate::refusal::Refusal;
 use crate::room::{NewRemote, hear};
-use crate::roster::Profile;
+use crate::roster::{Participant, Profile};
 
 impl Shared {
     pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.managed_room(fields)?;
-        let wanted = new_participant(self.rooms.ids(), fields)?;
+        let wanted = Participant::wanted_id(self.rooms.ids(), fields)?;
         let profile = Profile::read(fields)?;
         let e2ee = fields.boolean("e2ee")?.unwrap_or(false);
         let (place, srtp) = (place(fields)?, srtp(fields)?);

@@ -2,11 +2,11 @@
 
 use portunus_core::media::ForwardRtcp;
 use portunus_core::{Fields, Object, Reply};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::success;
 use crate::Shared;
-use crate::id::Id;
 use crate::publication::{Host, RemotePublication, address, port, required_port, srtp};
 use crate::refusal::Refusal;
 use crate::room::RoomState;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use portunus_core::{Fields, Handle, Object, Reply, Right, Rights};
-use portunus_resources::{AllowedTokens, Maker};
+use portunus_resources::{AllowedTokens, Id, Maker};
 use serde_json::Value;
 
 use super::{saving, success};
 use crate::Shared;
 use crate::config::ConfiguredRoom;
-use crate::id::Id;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::room::Room;

@@ -2,10 +2,10 @@
 
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{FieldError, Fields, Jsep, Right, Rights, equal_in_constant_time};
+use portunus_resources::Id;
 
 use super::answer::Forced;
 use super::{Forwarder, Publication, Publications, Stream};
-use crate::id::Id;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 use crate::roster::{MediaSettings, Profile, TalkSettings};

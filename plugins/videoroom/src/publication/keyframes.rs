@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use portunus_core::media::{KeyframeCache, KeyframeInterval};
 use portunus_core::sdp::Kind;
+use portunus_resources::Id;
 
 use super::{Publications, Stream};
-use crate::id::Id;
 use crate::options::RoomOptions;
 
 /// What is kept of one stream at most, besides the keyframe itself: 4 Mbit/s for two seconds. A new subscriber gets it

@@ -19,6 +19,7 @@ use portunus_core::Mid;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::sdp::{CodecName, Kind};
+use portunus_resources::Id;
 
 pub(crate) use answer::answer;
 pub(crate) use configure::Configure;
@@ -32,7 +33,6 @@ pub(crate) use show::{listed, published, state};
 pub(crate) use stream::{ExtensionIds, Stream, medium};
 pub(crate) use talking::detection;
 
-use crate::id::Id;
 use crate::refusal::Refusal;
 
 /// What is published in a room. Others see it, but only these methods change it.

@@ -5,10 +5,10 @@ use portunus_core::record::{
 };
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Handle, Object};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::{Origin, Publications, Stream, medium};
-use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::roster::RecordSettings;
 

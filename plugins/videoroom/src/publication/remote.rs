@@ -11,10 +11,10 @@ use portunus_core::media::{
 };
 use portunus_core::sdp::Kind;
 use portunus_core::{ExtensionKind, ExtensionMap, Mid, Ssrc};
+use portunus_resources::Id;
 use tokio::sync::mpsc;
 
 use super::{ForwardRequest, Forwarder, Publication, Publications, Stream};
-use crate::id::Id;
 use crate::refusal::Refusal;
 
 /// The most streams of a publisher.

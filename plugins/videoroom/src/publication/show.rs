@@ -2,10 +2,10 @@
 
 use portunus_core::Object;
 use portunus_core::sdp::Kind;
+use portunus_resources::Id;
 use serde_json::{Value, json};
 
 use super::{Publication, Stream};
-use crate::id::Id;
 use crate::roster::Participant;
 
 /// What others are told of a publisher; `talking` to those who have just come.

@@ -2,9 +2,9 @@
 
 use portunus_core::media::TalkDetection;
 use portunus_core::{Mid, Object};
+use portunus_resources::Id;
 
 use super::Publications;
-use crate::id::Id;
 use crate::options::RoomOptions;
 use crate::roster::TalkSettings;
 

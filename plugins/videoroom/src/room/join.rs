@@ -1,10 +1,10 @@
 //! Joining as a participant.
 
 use portunus_core::{Fields, Handle, Object};
+use portunus_resources::{Id, Ids};
 use serde_json::{Value, json};
 
 use super::RoomState;
-use crate::id::{Id, Ids, new_participant};
 use crate::refusal::Refusal;
 use crate::roster::{MediaSettings, Participant, Party, Profile, RecordSettings, TalkSettings};
 
@@ -22,7 +22,7 @@ pub(crate) struct Join {
 impl Join {
     pub(crate) fn read(fields: Fields<'_>, ids: Ids) -> Result<Self, Refusal> {
         Ok(Join {
-            id: new_participant(ids, fields)?,
+            id: Participant::wanted_id(ids, fields)?,
             profile: Profile::read(fields)?,
             token: fields.string("token")?.map(str::to_owned),
             by_secret: false,

@@ -1,10 +1,10 @@
 //! Ceasing to publish, and leaving.
 
 use portunus_core::HandleId;
+use portunus_resources::Id;
 use serde_json::json;
 
 use super::RoomState;
-use crate::id::Id;
 use crate::publication::Publication;
 use crate::refusal::Refusal;
 use crate::roster::Participant;

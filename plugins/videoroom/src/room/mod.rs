@@ -19,11 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portunus_core::Fields;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_resources::{AllowedTokens, Resource};
+use portunus_resources::{AllowedTokens, Id, Ids, Resource};
 
 use crate::config::ConfiguredRoom;
 use crate::dummy::Dummy;
-use crate::id::{Id, Ids};
 use crate::news::News;
 use crate::options::RoomOptions;
 use crate::publication::{Origin, Publications, dummy_streams};

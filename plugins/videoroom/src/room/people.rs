@@ -1,10 +1,10 @@
 //! What is told of those who are in a room, to whoever asks.
 
 use portunus_core::HandleId;
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::RoomState;
-use crate::id::Id;
 use crate::publication::{listed, state};
 use crate::refusal::Refusal;
 

@@ -2,10 +2,10 @@
 
 use portunus_core::sdp::{Description, Kind};
 use portunus_core::{HandleId, Jsep, JsepKind, LocalJsep, Object};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::RoomState;
-use crate::id::Id;
 use crate::publication::{Configure, Origin, Publication, Stream, answer, check_e2ee};
 use crate::refusal::Refusal;
 

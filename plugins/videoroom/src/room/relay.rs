@@ -2,9 +2,9 @@
 
 use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::{HandleId, Mid, Object};
+use portunus_resources::Id;
 
 use super::RoomState;
-use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::subscription::{LayerChange, changed_layers};
 

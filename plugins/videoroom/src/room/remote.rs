@@ -4,11 +4,11 @@ use std::sync::Weak;
 
 use portunus_core::media::ingest::{Heard, Sound};
 use portunus_core::{Mid, Object};
+use portunus_resources::{Id, Ids};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{Room, RoomState};
-use crate::id::{Id, Ids};
 use crate::publication::{
     ForwardRequest, Forwarder, MAX_FORWARDERS, Origin, Publication, Remote, RemotePublication,
     Stream, StreamUpdate, check_e2ee,

@@ -2,10 +2,10 @@
 
 use portunus_core::Mid;
 use portunus_core::media::SpeechActivity;
+use portunus_resources::Id;
 use tokio::time::Instant;
 
 use super::RoomState;
-use crate::id::Id;
 use crate::publication::detection;
 
 impl RoomState {

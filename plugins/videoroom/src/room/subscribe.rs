@@ -2,10 +2,10 @@
 
 use portunus_core::sdp::Description;
 use portunus_core::{Handle, HandleId, Jsep, LocalJsep, Object};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::RoomState;
-use crate::id::Id;
 use crate::refusal::Refusal;
 use crate::subscription::{
     Change, Offer, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, Watch,

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Weak};
 
 use portunus_core::Object;
+use portunus_resources::Id;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Room, RoomState};
-use crate::id::Id;
 use crate::news::Announcement;
 use crate::publication::published;
 

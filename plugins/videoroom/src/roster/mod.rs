@@ -6,12 +6,12 @@ mod settings;
 use std::collections::{HashMap, VecDeque};
 
 use portunus_core::HandleId;
+use portunus_resources::{Id, Ids};
 use serde_json::Value;
 
 pub(crate) use participant::{Participant, Party, Profile};
 pub(crate) use settings::{MediaSettings, RecordSettings, TalkSettings};
 
-use crate::id::{Id, Ids};
 use crate::refusal::Refusal;
 
 /// Publishers of other servers that are remembered after they were thrown out.

@@ -1,10 +1,11 @@
 //! Someone who has joined a room, and what others see of them.
 
+use portunus_core::media::MAX_LABEL;
 use portunus_core::{Fields, Handle, HandleId, Object};
+use portunus_resources::{Id, Ids};
 use serde_json::{Map, Value};
 
 use super::MediaSettings;
-use crate::id::Id;
 use crate::refusal::Refusal;
 
 /// Someone who has joined a room, publishing or not.
@@ -58,6 +59,16 @@ impl Participant {
             party,
             profile,
             settings,
+        }
+    }
+
+    /// Reads `id`, that of somebody who comes: none if it may be any. It has to fit the label of a data channel.
+    pub(crate) fn wanted_id(ids: Ids, fields: Fields<'_>) -> Result<Option<Id>, Refusal> {
+        match ids.wanted(fields, "id")? {
+            Some(Id::Text(text)) if text.len() > MAX_LABEL => {
+                Err(Refusal::value("id", "1024 bytes at most"))
+            }
+            id => Ok(id),
         }
     }
 

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use portunus_core::Mid;
 use portunus_core::media::SpeechActivity;
+use portunus_resources::Id;
 use tokio::time::Instant;
-
-use crate::id::Id;
 
 /// What was said longer ago is nothing that is said now: reports come every 200 ms.
 const FRESH: Duration = Duration::from_millis(700);

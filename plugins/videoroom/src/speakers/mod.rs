@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use portunus_core::Mid;
 use portunus_core::media::SpeechActivity;
+use portunus_resources::Id;
 use tokio::time::Instant;
 
-use crate::id::Id;
 use dominant::Dominant;
 
 /// Those who have spoken and still publish.

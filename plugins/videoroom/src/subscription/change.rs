@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{FieldError, Fields, Mid};
+use portunus_resources::{Id, Ids};
 
 use super::layers::LayerRequest;
 use super::line::Line;
 use super::{MAX_LINES, Subscriber, TOO_MANY};
-use crate::id::{Id, Ids};
 use crate::publication::Publications;
 use crate::refusal::Refusal;
 

@@ -2,13 +2,13 @@
 
 use portunus_core::sdp::Kind;
 use portunus_core::{Fields, Handle};
+use portunus_resources::{Id, Ids};
 
 use super::Subscriber;
 use super::change::{Subscribe, e2ee_of, tracks};
 use super::layers::LayerRequest;
 use super::seating::Follow;
 use super::watch::last_n;
-use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::publication::Publications;
 use crate::refusal::Refusal;

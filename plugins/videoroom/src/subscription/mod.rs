@@ -17,6 +17,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use portunus_core::HandleId;
 use portunus_core::sdp::MAX_MEDIA;
+use portunus_resources::Id;
 
 pub(crate) use change::Change;
 pub(crate) use configure::SubscriberConfigure;
@@ -28,7 +29,6 @@ pub(crate) use subscriber::{LayerChange, Subscriber};
 pub(crate) use switch::Switch;
 pub(crate) use watch::Watch;
 
-use crate::id::Id;
 use crate::publication::{Publications, Stream};
 use crate::refusal::Refusal;
 

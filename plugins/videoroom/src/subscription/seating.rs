@@ -1,8 +1,8 @@
 //! Who is on the seats of a subscription.
 
-use std::collections::VecDeque;
+use portunus_resources::Id;
 
-use crate::id::Id;
+use std::collections::VecDeque;
 
 /// Whom a subscription with seats follows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,13 +3,13 @@
 use portunus_core::media::{Layer, LayerReason, RouteId};
 use portunus_core::sdp::{Description, Kind, OfferOptions};
 use portunus_core::{Handle, LocalJsep, Mid, Object};
+use portunus_resources::Id;
 use serde_json::Value;
 
 use super::line::Line;
 use super::negotiation::{Negotiation, Offer};
 use super::seat::Seat;
 use super::seating::{Follow, Seating};
-use crate::id::Id;
 use crate::options::RoomOptions;
 use crate::publication::{Publications, Stream};
 use crate::refusal::Refusal;

@@ -1,10 +1,10 @@
 //! Putting other sources on m-lines, without a negotiation.
 
 use portunus_core::{FieldError, Fields, Mid};
+use portunus_resources::{Id, Ids};
 
 use super::Subscriber;
 use super::layers::LayerRequest;
-use crate::id::{Id, Ids};
 use crate::publication::Publications;
 use crate::refusal::Refusal;
 

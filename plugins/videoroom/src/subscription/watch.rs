@@ -5,12 +5,12 @@ use portunus_core::sdp::{
     AnswerOptions, CodecName, CodecSpec, Description, Direction, Kind, Media,
 };
 use portunus_core::{ExtensionKind, Fields, Handle, Jsep, JsepKind};
+use portunus_resources::{Id, Ids};
 
 use super::Subscriber;
 use super::line::Line;
 use super::seat::Seat;
 use super::seating::Follow;
-use crate::id::{Id, Ids};
 use crate::options::RoomOptions;
 use crate::publication::{Publication, Publications};
 use crate::refusal::Refusal;

@@ -10,12 +10,12 @@ use portunus_core::media::{
 };
 use portunus_core::sdp::Kind;
 use portunus_core::{Mid, Object, Pt, Ssrc};
+use portunus_resources::Id;
 use serde_json::Value;
 
 pub(crate) use target::{Host, PATIENCE, port, required_port, srtp};
 
 use super::{Publication, Publications, Stream, medium};
-use crate::id::Id;
 use crate::refusal::Refusal;
 
 /// Forwarders that a stream has at most: each multiplies what its publisher sends, to an address of anybody's choice.

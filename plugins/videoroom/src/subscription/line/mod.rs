@@ -7,6 +7,7 @@ mod show;
 use portunus_core::media::{Layer, LayerReason, RouteId, RouteOptions, SourceRef};
 use portunus_core::sdp::{CodecName, CodecSpec, Kind, Media};
 use portunus_core::{ExtensionKind, Handle, Mid, Pt};
+use portunus_resources::Id;
 
 pub(super) use offer::{fmtp, offered_extensions};
 
@@ -14,7 +15,6 @@ use super::change::Track;
 use super::configure::Setting;
 use super::layers::{LayerRequest, RequestedLayers, current_among};
 use super::seat::Seat;
-use crate::id::Id;
 use crate::publication::{Publication, Publications, Stream};
 
 /// An m-line. It keeps its mid and its kind for good; while it has no source it has no routes.

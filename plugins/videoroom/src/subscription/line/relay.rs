@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use portunus_core::Handle;
 use portunus_core::media::{Layer, RouteOptions, SourceRef};
+use portunus_resources::Id;
 
 use super::{Line, Relayed, Source};
-use crate::id::Id;
 use crate::publication::{Publications, Stream};
 
 impl Line {

@@ -3,10 +3,10 @@
 use portunus_core::Object;
 use portunus_core::media::{LayerReason, Priority};
 use portunus_core::sdp::CodecName;
+use portunus_resources::Id;
 use serde_json::{Value, json};
 
 use super::{Line, Source};
-use crate::id::Id;
 use crate::publication::{Publications, Stream, medium};
 use crate::roster::Roster;
 use crate::subscription::seat::Seat;
