@@ -123,7 +123,7 @@ pub(super) fn query_event_handler(
     let empty = Map::new();
     let events = &gateway.context().facts.events;
     let answered = events
-        .tweak(package, request.unwrap_or(&empty))
+        .query(package, request.unwrap_or(&empty))
         .ok_or(ApiError::ModuleNotFound("event handler"))?;
     Ok(response(answered))
 }
