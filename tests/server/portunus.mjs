@@ -18,6 +18,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {string} base where the pages are: `http://127.0.0.1:PORT`
  * @property {string} http address of the Janus API over HTTP
  * @property {string} ws address of the Janus API over WebSocket
+ * @property {string} admin address of the Admin API over HTTP, which has the dashboard at `/`; a WebSocket may be opened there
  * @property {string | null} unix path of the Unix socket
  * @property {() => Promise<number | null>} stop ends it by SIGTERM and gives the exit status
  * @property {() => string} log what it wrote so far
@@ -42,11 +43,11 @@ export async function startPortunus(options = {}) {
 async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
   const binary = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(root, 'target'), 'debug/portunus');
   const folder = mkdtempSync(join(tmpdir(), 'portunus-test-'));
-  const [http, websocket] = [await freeTcpPort(), await freeTcpPort()];
+  const [http, websocket, admin] = [await freeTcpPort(), await freeTcpPort(), await freeTcpPort()];
   const media = await freeUdpPorts(workers);
   const socket = unix ? join(folder, 'api.sock') : null;
   const file = join(folder, 'portunus.toml');
-  writeFileSync(file, configuration({ http, websocket, media, socket, unix, basePath, extra: config }));
+  writeFileSync(file, configuration({ http, websocket, admin, media, socket, unix, basePath, extra: config }));
 
   const child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(child);
@@ -70,6 +71,7 @@ async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
     base,
     http: base + basePath,
     ws: `ws://127.0.0.1:${websocket}`,
+    admin: `http://127.0.0.1:${admin}/admin`,
     unix: socket,
     log: () => output,
     stop: async () => {
@@ -91,15 +93,15 @@ const REACH = {
   streaming: `folders = ${JSON.stringify([tmpdir(), root])}`,
 };
 
-/** `text` with these keys in their sections, whether it has them or not. */
-function within(text) {
-  return Object.entries(REACH).reduce((all, [section, keys]) => {
+/** `text` with keys in their sections, whether it has those or not. */
+function within(text, keys) {
+  return Object.entries(keys).reduce((all, [section, keys]) => {
     const head = `[${section}]\n`;
     return all.includes(head) ? all.replace(head, `${head}${keys}\n`) : `${head}${keys}\n${all}`;
   }, text);
 }
 
-function configuration({ http, websocket, media, socket, unix, basePath, extra }) {
+function configuration({ http, websocket, admin, media, socket, unix, basePath, extra }) {
   return within(`
 [http]
 bind = ["127.0.0.1"]
@@ -112,7 +114,7 @@ port = ${websocket}
 ${socket ? `\n[unix]\npath = "${socket}"\nkind = "${unix}"\n` : ''}
 [media]
 port = ${media}
-${extra}`);
+${extra}`, { ...REACH, admin: `port = ${admin}` });
 }
 
 async function ready(url, child) {

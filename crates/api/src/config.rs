@@ -7,6 +7,8 @@ use std::time::Duration;
 use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::AdminApiConfig;
+
 /// All transports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApiConfig {
@@ -18,6 +20,8 @@ pub struct ApiConfig {
     pub websocket: WebSocketConfig,
     /// Unix socket.
     pub unix: UnixConfig,
+    /// The Admin API, on ports of its own.
+    pub admin: AdminApiConfig,
     /// The certificate for HTTPS and secure WebSocket.
     pub tls: TlsConfig,
 }
@@ -98,7 +102,7 @@ impl Configuration for HttpConfig {
     }
 }
 
-fn base_path(path: &str) -> Result<(), String> {
+pub(crate) fn base_path(path: &str) -> Result<(), String> {
     let segment = |s: &str| {
         !s.is_empty()
             && s.bytes()

@@ -1,5 +1,6 @@
 //! What the transports count.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that only grows.
@@ -14,6 +15,31 @@ impl Counter {
     /// Its value.
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many there are at present.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gauge(Arc<AtomicU64>);
+
+/// One of those that are counted, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held(Gauge);
+
+impl Gauge {
+    pub(crate) fn hold(&self) -> Held {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Held(self.clone())
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -46,6 +72,8 @@ pub struct Counters {
     pub silent_clients: Counter,
     /// Connections refused because too many were open.
     pub connections_refused: Counter,
+    pub(crate) open_websockets: Gauge,
+    pub(crate) open_unix: Gauge,
 }
 
 impl Counters {

@@ -19,16 +19,23 @@ pub enum StartError {
         key: &'static str,
     },
     /// The Unix socket could not be had.
-    #[error("cannot listen on the Unix socket {}: {error} (set unix.path)", path.display())]
+    #[error("cannot listen on the Unix socket {}: {error} (set {key})", path.display())]
     Unix {
         /// Its path.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
+        /// The configuration key of the path.
+        key: &'static str,
     },
     /// Another server listens on the Unix socket.
-    #[error("the Unix socket {} is in use by another process (set unix.path)", .0.display())]
-    UnixInUse(PathBuf),
+    #[error("the Unix socket {} is in use by another process (set {key})", path.display())]
+    UnixInUse {
+        /// Its path.
+        path: PathBuf,
+        /// The configuration key of the path.
+        key: &'static str,
+    },
     /// HTTPS or secure WebSocket is on, but tls.certificate or tls.key is not given.
     #[error("{0} needs a certificate: set tls.certificate and tls.key")]
     NoCertificate(&'static str),

@@ -1,11 +1,13 @@
-//! The Janus API over HTTP, WebSocket and Unix socket; WHIP and WHEP; the web pages.
+//! The Janus API and the Admin API over HTTP, WebSocket and Unix socket; WHIP and WHEP; the web pages.
 //!
 //! [`Transports::start`] binds everything that [`ApiConfig`] asks for, and serves until
 //! [`Transports::shutdown`]. The transports know nothing of requests but where they come from: each message goes
 //! to the [`portunus_core::Gateway`], each reply and event goes back.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod config;
+mod control;
 mod counters;
 mod error;
 mod http;
@@ -21,10 +23,11 @@ mod unix;
 mod websocket;
 mod whip;
 
+pub use admin::AdminApiConfig;
 pub use config::{
     ApiConfig, FileMode, HttpConfig, IceServer, TlsConfig, UnixConfig, UnixKind, WebSocketConfig,
     WhipAuthorization, WhipConfig,
 };
 pub use counters::{Counter, Counters};
 pub use error::StartError;
-pub use start::{Transports, transport_infos};
+pub use start::{AdminAddresses, Transports, transport_infos};

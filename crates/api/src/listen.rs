@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
+use crate::counters::{Gauge, Held};
 use crate::requester::Locality;
 use crate::{Counters, StartError};
 
@@ -28,7 +29,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    _place: Arc<OwnedSemaphorePermit>,
+    _place: Arc<(OwnedSemaphorePermit, Held)>,
 }
 
 /// Binds a port on some addresses, or on all; `key` is the configuration key of the port.
@@ -63,6 +64,24 @@ pub(crate) async fn bind(
     Ok(listeners)
 }
 
+/// Binds a port on the loopback addresses that the machine has.
+pub(crate) async fn bind_loopback(
+    port: u16,
+    key: &'static str,
+) -> Result<Vec<TcpListener>, StartError> {
+    let mut listeners = bind(&[Ipv4Addr::LOCALHOST.into()], port, key).await?;
+    let chosen = listeners.first().and_then(|first| first.local_addr().ok());
+    let chosen = chosen.map_or(port, |address| address.port());
+    match bind(&[Ipv6Addr::LOCALHOST.into()], chosen, key).await {
+        Ok(more) => listeners.extend(more),
+        // The kernel chose a port that is free with IPv4: that is enough.
+        Err(_) if port == 0 => {}
+        Err(StartError::Listen { error, .. }) if no_ipv6(&error) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(listeners)
+}
+
 fn no_ipv6(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrNotAvailable
         || error.kind() == io::ErrorKind::Unsupported
@@ -74,6 +93,8 @@ fn no_ipv6(error: &io::Error) -> bool {
 pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) places: Arc<Semaphore>,
+    /// Connections that are open, of one listener.
+    pub(crate) open: Gauge,
     pub(crate) counters: Arc<Counters>,
     pub(crate) locality: Arc<Locality>,
     /// Turns true once, when the server stops.
@@ -112,7 +133,7 @@ fn accept(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>, serv
     };
     let client = Client {
         address: SocketAddr::new(address.ip().to_canonical(), address.port()),
-        _place: Arc::new(place),
+        _place: Arc::new((place, server.open.hold())),
     };
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::pin;
 
 use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, Either};
 use futures_util::stream::FuturesUnordered;
 use portunus_core::{Begun, Client, Gateway};
 use tokio::sync::Semaphore;
@@ -38,19 +39,28 @@ impl Pace {
     }
 }
 
+/// Which API a connection speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    Janus,
+    Admin,
+}
+
 /// The requests of one client, on their way to the gateway.
 #[derive(Debug)]
 pub(crate) struct Requests<'c> {
+    api: Api,
     gateway: &'c Gateway,
     client: &'c Client,
     pace: &'c Pace,
     /// Those whose replies are not there yet.
-    begun: FuturesUnordered<Begun>,
+    begun: FuturesUnordered<Either<Begun, BoxFuture<'static, ()>>>,
 }
 
 impl<'c> Requests<'c> {
-    pub(crate) fn new(gateway: &'c Gateway, client: &'c Client, pace: &'c Pace) -> Self {
+    pub(crate) fn new(api: Api, gateway: &'c Gateway, client: &'c Client, pace: &'c Pace) -> Self {
         Self {
+            api,
             gateway,
             client,
             pace,
@@ -58,12 +68,22 @@ impl<'c> Requests<'c> {
         }
     }
 
-    /// Hands a request on once the client has read enough; handles get theirs in the order in which they came.
+    /// Hands a request on once the client has read enough; handles get theirs in the order in which they came. Those of the Admin
+    /// API do not wait for each other.
     pub(crate) async fn take(&mut self, request: &[u8]) {
         let (gateway, client, pace) = (self.gateway, self.client, self.pace);
+        let api = self.api;
         let handed = async {
             pace.ask().await;
-            gateway.begin(client, request).await
+            match api {
+                Api::Janus => gateway.begin(client, request).await.map(Either::Left),
+                Api::Admin => {
+                    let (gateway, client) = (gateway.clone(), client.clone());
+                    let request = request.to_vec();
+                    let answered = async move { gateway.submit_admin(&client, &request).await };
+                    Some(Either::Right(Box::pin(answered) as BoxFuture<'static, ()>))
+                }
+            }
         };
         let begun = self.meanwhile(handed).await;
         self.begun.extend(begun);

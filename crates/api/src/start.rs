@@ -11,9 +11,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::counters::Gauge;
 use crate::listen::{self, Server};
+use crate::pace::Api;
 use crate::requester::{Locality, OwnPorts};
-use crate::{ApiConfig, Counters, StartError, http, tls, unix, websocket};
+use crate::{
+    ApiConfig, Counters, StartError, UnixConfig, admin, control, http, tls, unix, websocket,
+};
 
 /// How long requests may go on after [`Transports::shutdown`].
 const GRACE: Duration = Duration::from_secs(1);
@@ -79,14 +83,33 @@ struct Addresses {
     ws: Vec<SocketAddr>,
     wss: Vec<SocketAddr>,
     unix: Option<PathBuf>,
+    admin: AdminAddresses,
+}
+
+/// Where the Admin API is.
+#[derive(Debug, Clone, Default)]
+pub struct AdminAddresses {
+    /// Plain HTTP, and WebSocket.
+    pub http: Vec<SocketAddr>,
+    /// HTTPS, and secure WebSocket.
+    pub https: Vec<SocketAddr>,
+    /// Plain WebSocket on a port of its own.
+    pub ws: Vec<SocketAddr>,
+    /// Secure WebSocket on a port of its own.
+    pub wss: Vec<SocketAddr>,
+    /// The Unix socket.
+    pub unix: Option<PathBuf>,
 }
 
 impl Addresses {
     fn pages(&self) -> OwnPorts {
-        let ports = |addresses: &[SocketAddr]| addresses.iter().map(SocketAddr::port).collect();
+        let ports = |calls: &[SocketAddr], admin: &[SocketAddr]| {
+            let both = calls.iter().chain(admin);
+            both.map(SocketAddr::port).collect()
+        };
         OwnPorts {
-            http: ports(&self.http),
-            https: ports(&self.https),
+            http: ports(&self.http, &self.admin.http),
+            https: ports(&self.https, &self.admin.https),
         }
     }
 }
@@ -103,12 +126,19 @@ impl Transports {
         let server = |router, max_connections| Server {
             router,
             places: Arc::new(Semaphore::new(max_connections)),
+            open: Gauge::default(),
             counters: counters.clone(),
             locality: locality.clone(),
             stop: stopped.clone(),
         };
         let (http, websocket) = (&config.http, &config.websocket);
-        let shared = websocket::Shared::new(websocket, gateway.clone(), counters.clone(), &stopped);
+        let shared = websocket::Shared::new(
+            Api::Janus,
+            websocket,
+            gateway.clone(),
+            counters.clone(),
+            &stopped,
+        );
         let router = http::router(
             http,
             &config.whip,
@@ -123,35 +153,59 @@ impl Transports {
 
         if http.enabled {
             let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
-            addresses.http = bound.add(listeners, None, &http_server);
+            addresses.http = bound.add("http", listeners, None, &http_server);
         }
         if http.https {
             let tls = tls::acceptor(&config.tls, "http.https")?;
             let listeners = listen::bind(&http.bind, http.https_port, "http.https_port").await?;
-            addresses.https = bound.add(listeners, Some(tls), &http_server);
+            addresses.https = bound.add("https", listeners, Some(tls), &http_server);
         }
         if let Some(own) = http.metrics_bind.filter(|_| http.metrics) {
             let listeners = listen::bind(&[own.ip()], own.port(), "http.metrics_bind").await?;
-            addresses.metrics = bound.add(listeners, None, &metrics_server);
+            addresses.metrics = bound.add("metrics", listeners, None, &metrics_server);
         }
         if websocket.enabled {
             let port = websocket.port;
             let listeners = listen::bind(&websocket.bind, port, "websocket.port").await?;
-            addresses.ws = bound.add(listeners, None, &ws_server);
+            addresses.ws = bound.add("ws", listeners, None, &ws_server);
         }
         if websocket.wss {
             let tls = tls::acceptor(&config.tls, "websocket.wss")?;
             let port = websocket.wss_port;
             let listeners = listen::bind(&websocket.bind, port, "websocket.wss_port").await?;
-            addresses.wss = bound.add(listeners, Some(tls), &ws_server);
+            addresses.wss = bound.add("wss", listeners, Some(tls), &ws_server);
         }
+        let shared = websocket::Shared::new(
+            Api::Admin,
+            websocket,
+            gateway.clone(),
+            counters.clone(),
+            &stopped,
+        );
+        let router = admin::router(&config, shared.clone(), gateway.clone(), counters.clone());
+        let servers = AdminServers {
+            http: server(router, http.max_connections),
+            websocket: server(websocket::router(shared), websocket.max_connections),
+            is_open: !gateway.has_admin_secret(),
+        };
+        addresses.admin = servers.bind(&config, &mut bound).await?;
         locality.set_ports(addresses.pages());
         let mut tasks = JoinSet::new();
         if let Some(path) = &config.unix.path {
-            let socket = unix::bind(&config.unix, path)?;
-            tasks.spawn(socket.serve(gateway, counters.clone(), stopped.clone()));
+            let socket = unix::bind(Api::Janus, &config.unix, path)?;
+            tasks.spawn(socket.serve(gateway.clone(), counters.clone(), stopped.clone()));
             addresses.unix = Some(path.clone());
         }
+        if let Some(path) = &config.admin.unix_path {
+            let unix = UnixConfig {
+                mode: config.admin.unix_mode,
+                ..config.unix.clone()
+            };
+            let socket = unix::bind(Api::Admin, &unix, path)?;
+            tasks.spawn(socket.serve(gateway.clone(), counters.clone(), stopped.clone()));
+            addresses.admin.unix = Some(path.clone());
+        }
+        control::register(&gateway, &counters, bound.open);
         for (listener, tls, server) in bound.listeners {
             tasks.spawn(listen::serve(listener, tls, server));
         }
@@ -193,6 +247,11 @@ impl Transports {
         self.addresses.unix.as_ref()
     }
 
+    /// Where the Admin API is.
+    pub fn admin(&self) -> &AdminAddresses {
+        &self.addresses.admin
+    }
+
     /// What the transports have counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
@@ -212,22 +271,74 @@ impl Transports {
     }
 }
 
+/// The servers of the Admin API.
+struct AdminServers {
+    http: Server,
+    websocket: Server,
+    /// There is no secret: nobody from elsewhere is let in.
+    is_open: bool,
+}
+
+impl AdminServers {
+    /// Binds what the configuration asks for.
+    async fn bind(
+        &self,
+        config: &ApiConfig,
+        bound: &mut Bound,
+    ) -> Result<AdminAddresses, StartError> {
+        let admin = &config.admin;
+        let listen = async |port, key| match admin.bind.as_slice() {
+            [] if self.is_open => listen::bind_loopback(port, key).await,
+            addresses => listen::bind(addresses, port, key).await,
+        };
+        let mut addresses = AdminAddresses::default();
+        if admin.enabled {
+            let listeners = listen(admin.port, "admin.port").await?;
+            addresses.http = bound.add("admin_http", listeners, None, &self.http);
+        }
+        if admin.https {
+            let tls = Some(tls::acceptor(&config.tls, "admin.https")?);
+            let listeners = listen(admin.https_port, "admin.https_port").await?;
+            addresses.https = bound.add("admin_https", listeners, tls, &self.http);
+        }
+        if admin.ws {
+            let listeners = listen(admin.ws_port, "admin.ws_port").await?;
+            addresses.ws = bound.add("admin_ws", listeners, None, &self.websocket);
+        }
+        if admin.wss {
+            let tls = Some(tls::acceptor(&config.tls, "admin.wss")?);
+            let listeners = listen(admin.wss_port, "admin.wss_port").await?;
+            addresses.wss = bound.add("admin_wss", listeners, tls, &self.websocket);
+        }
+        Ok(addresses)
+    }
+}
+
 /// Sockets that are bound and not served yet.
 #[derive(Default)]
 struct Bound {
     listeners: Vec<(TcpListener, Option<TlsAcceptor>, Server)>,
+    /// How many connections each kind of port has.
+    open: Vec<(&'static str, Gauge)>,
 }
 
 impl Bound {
-    /// Adds sockets; returns where they are.
+    /// Adds sockets of a kind; returns where they are.
     fn add(
         &mut self,
+        kind: &'static str,
         listeners: Vec<TcpListener>,
         tls: Option<TlsAcceptor>,
         server: &Server,
     ) -> Vec<SocketAddr> {
         let address = |listener: &TcpListener| listener.local_addr().ok();
         let addresses = listeners.iter().filter_map(address).collect();
+        let open = Gauge::default();
+        let server = Server {
+            open: open.clone(),
+            ..server.clone()
+        };
+        self.open.push((kind, open));
         let entry = |listener| (listener, tls.clone(), server.clone());
         self.listeners.extend(listeners.into_iter().map(entry));
         addresses

@@ -1,4 +1,4 @@
-//! The Janus API over WebSocket: a message a frame, subprotocol `janus-protocol`.
+//! The Janus API and the Admin API over WebSocket: a message a frame, each with a subprotocol of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::listen::{self, stopped};
-use crate::pace::{Pace, Requests};
+use crate::pace::{Api, Pace, Requests};
 use crate::start::WEBSOCKET;
 use crate::{Counters, WebSocketConfig, reply};
 
 /// What clients have to ask for, as Janus demands it.
-const PROTOCOL: &str = "janus-protocol";
+const fn protocol(api: Api) -> &'static str {
+    match api {
+        Api::Janus => "janus-protocol",
+        Api::Admin => "janus-admin-protocol",
+    }
+}
 
 /// Messages that are written together at most.
 const TOGETHER: usize = 64;
@@ -34,6 +39,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    api: Api,
     config: WebSocketConfig,
     gateway: Gateway,
     counters: Arc<Counters>,
@@ -42,12 +48,14 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(
+        api: Api,
         config: &WebSocketConfig,
         gateway: Gateway,
         counters: Arc<Counters>,
         stop: &watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            api,
             config: config.clone(),
             gateway,
             counters,
@@ -73,7 +81,7 @@ pub(crate) async fn upgrade(
 ) -> Response {
     let max = shared.config.max_message;
     let request = request
-        .protocols([PROTOCOL])
+        .protocols([protocol(shared.api)])
         // Above our own limit, so that a message somewhat too large can be answered with an error.
         .max_message_size(max.saturating_mul(4))
         .max_frame_size(max.saturating_mul(4))
@@ -83,12 +91,13 @@ pub(crate) async fn upgrade(
         .max_write_buffer_size(max.saturating_mul(4).max(1 << 20));
     if request.selected_protocol().is_none() {
         shared.counters.refused.add(1);
-        let text = "The subprotocol janus-protocol is required.\n";
+        let text = format!("The subprotocol {} is required.\n", protocol(shared.api));
         return (StatusCode::BAD_REQUEST, text).into_response();
     }
     request.on_upgrade(async move |socket| {
         let address = peer.address;
         shared.counters.websocket_connections.add(1);
+        let _open = shared.counters.open_websockets.hold();
         tracing::debug!(%address, "WebSocket connected");
         let ending = Connection::new(&shared, requester).run(socket).await;
         tracing::debug!(%address, ?ending, "WebSocket disconnected");
@@ -180,7 +189,7 @@ async fn read(
         interval => interval,
     };
     let mut pinged = false;
-    let mut requests = Requests::new(&shared.gateway, client, pace);
+    let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
     loop {
         let patience = if pinged { config.ping_timeout } else { idle };
         let message = match timeout(patience, requests.meanwhile(stream.next())).await {

@@ -33,6 +33,7 @@ async fn start(folder: &Path) -> (TestServer, Transports, u16, u16) {
     (config.websocket.bind, config.websocket.port) = (bind, 0);
     (config.http.https, config.http.https_port) = (true, 0);
     (config.websocket.wss, config.websocket.wss_port) = (true, 0);
+    config.admin.enabled = false;
     config.tls.certificate = Some(folder.join("cert.pem"));
     config.tls.key = Some(folder.join("key.pem"));
     let transports = Transports::start(config, server.gateway.clone());

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use portunus_api::Transports;
+use portunus_api::{AdminAddresses, Transports};
 use portunus_media::MediaPlane;
 
 use crate::config::Config;
@@ -29,6 +29,9 @@ pub(crate) fn print(
         ws: transports.ws(),
         wss: transports.wss(),
         unix: transports.unix().map(|path| path.display().to_string()),
+        admin: transports.admin(),
+        admin_path: &config.api.admin.base_path,
+        dashboard: config.api.admin.pages,
         address: media.address(),
         announced: config.media.announced.iter().map(|a| a.ip).collect(),
         media: &sockets,
@@ -49,6 +52,9 @@ struct Facts<'a> {
     ws: &'a [SocketAddr],
     wss: &'a [SocketAddr],
     unix: Option<String>,
+    admin: &'a AdminAddresses,
+    admin_path: &'a str,
+    dashboard: bool,
     /// How other machines reach this one.
     address: IpAddr,
     announced: Vec<IpAddr>,
@@ -76,6 +82,16 @@ fn text(facts: &Facts<'_>) -> String {
     let servers = [("ws", facts.ws), ("wss", facts.wss)];
     row("WebSocket", urls(&servers, facts.address, ""));
     row("Unix", facts.unix.iter().cloned().collect());
+    let admin = facts.admin;
+    let servers = [("http", &admin.http[..]), ("https", &admin.https[..])];
+    if facts.dashboard {
+        row("Dashboard", urls(&servers, facts.address, "/"));
+    }
+    let mut entries = urls(&servers, facts.address, facts.admin_path);
+    let servers = [("ws", &admin.ws[..]), ("wss", &admin.wss[..])];
+    entries.extend(urls(&servers, facts.address, ""));
+    entries.extend(admin.unix.iter().map(|path| path.display().to_string()));
+    row("Admin API", entries);
     row("Media", vec![media(facts)]);
     let settings = facts.file.map(|file| file.display().to_string());
     row("Settings", vec![settings.unwrap_or("all defaults".into())]);
@@ -176,6 +192,12 @@ mod tests {
             ws: &ws,
             wss: &[],
             unix: Some("/run/portunus/api.sock".into()),
+            admin: &AdminAddresses {
+                http: vec![SocketAddr::from(([127, 0, 0, 1], 7088))],
+                ..AdminAddresses::default()
+            },
+            admin_path: "/admin",
+            dashboard: true,
             address: IpAddr::from([192, 0, 2, 7]),
             announced: vec![IpAddr::from([203, 0, 113, 7])],
             media: &media,
@@ -187,6 +209,8 @@ mod tests {
             "http://localhost:8088/whip/ID  http://192.0.2.7:8088/whip/ID\n",
             "ws://127.0.0.1:8188\n",
             "/run/portunus/api.sock\n",
+            "  Dashboard  http://127.0.0.1:7088/\n",
+            "  Admin API  http://127.0.0.1:7088/admin\n",
             "UDP 10000-10001, TCP 443 (2 workers), announced as 203.0.113.7\n",
             "camera",
         ] {

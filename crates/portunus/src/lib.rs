@@ -70,14 +70,14 @@ pub fn print_config(text: &str) -> Result<String, Vec<String>> {
 }
 
 fn serve(config: Config, file: Option<&Path>) -> Result<(), run::RunError> {
-    logging::start(&config.log);
+    let log = logging::start(&config.log);
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(let_media_go_first)
         .build()
         .map_err(run::RunError::Runtime)?;
-    let outcome = runtime.block_on(run::run(config, file));
+    let outcome = runtime.block_on(run::run(config, file, log));
     // Whatever still runs has had its time.
     runtime.shutdown_background();
     outcome

@@ -8,7 +8,7 @@ use std::time::Duration;
 use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
-use portunus_core::{Gateway, Plugin, PluginContext, PluginError, ServerFacts};
+use portunus_core::{Gateway, LogControl, Plugin, PluginContext, PluginError, ServerFacts};
 use portunus_media::{MediaError, MediaPlane};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -42,7 +42,11 @@ pub(crate) enum RunError {
 }
 
 /// Runs the server until a signal ends it.
-pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), RunError> {
+pub(crate) async fn run(
+    mut config: Config,
+    file: Option<&Path>,
+    log: Arc<dyn LogControl>,
+) -> Result<(), RunError> {
     let mut signals = Signals::new().map_err(RunError::Signals)?;
     config.resolve_announced().await?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
@@ -64,7 +68,10 @@ pub(crate) async fn run(mut config: Config, file: Option<&Path>) -> Result<(), R
         media.clone(),
         events,
         plugins,
-        facts(&config, &media, recorder.clone(), bus.clone()),
+        ServerFacts {
+            log,
+            ..facts(&config, &media, recorder.clone(), bus.clone())
+        },
     );
     let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
         Ok(transports) => transports,
@@ -151,6 +158,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         transports: transport_infos(&config.api),
         recorder,
         events,
+        admin: config.admin.clone(),
         ..ServerFacts::default()
     }
 }

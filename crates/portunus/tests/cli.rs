@@ -50,6 +50,8 @@ port = 0
 bind = [\"127.0.0.1\"]
 port = 0
 workers = 1
+[admin]
+port = 0
 ";
 
 #[test]

@@ -80,8 +80,9 @@ fn portunus() -> Server {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("portunus.toml");
     let listen = "bind = [\"127.0.0.1\"]\nport = 0\n";
-    let text =
-        format!("[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n{STAGE}");
+    let text = format!(
+        "[http]\n{listen}[websocket]\n{listen}[media]\n{listen}workers = 1\n[admin]\nport = 0\n{STAGE}"
+    );
     fs::write(&path, text).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_portunus"))
         .env_remove("PORTUNUS_LOG")

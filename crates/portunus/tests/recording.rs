@@ -30,7 +30,7 @@ fn has(program: &str) -> bool {
 fn start(folder: &Path) -> (Child, String) {
     let config = format!(
         "[http]\nbind = [\"127.0.0.1\"]\nport = 0\n[websocket]\nenabled = false\n\
-         [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n\
+         [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = 0\n\
          [recording]\ndir = {:?}\ntemporary = \"part\"\n\
          [[streaming.mountpoint]]\nname = \"camera\"\ntype = \"rtp\"\nid = 7\n\
          [[streaming.mountpoint.media]]\ntype = \"video\"\nmid = \"v\"\nport = 0\ncodec = \"vp8\"\n",

@@ -71,6 +71,7 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
         ..ApiConfig::default()
     };
     api.http.enabled = false;
+    api.admin.enabled = false;
     let transports = Transports::start(api, gateway.clone()).await?;
     let port = transports.ws().first().map_or(0, |address| address.port());
     println!("ws://localhost:{port} says hello; Ctrl-C ends it");

@@ -18,6 +18,7 @@ pub async fn serve(gateway: &Gateway) -> (Transports, SocketAddr) {
     config.http.bind = vec![Ipv4Addr::LOCALHOST.into()];
     config.http.port = 0;
     config.websocket.enabled = false;
+    config.admin.enabled = false;
     let transports = Transports::start(config, gateway.clone()).await.unwrap();
     let to = transports.http()[0];
     (transports, to)

@@ -42,6 +42,16 @@ fn text(counted: &Counted) -> String {
     }
     for (name, help, value) in [
         ("requests", "Requests of the Janus API", core.requests),
+        (
+            "admin_requests",
+            "Requests of the Admin API",
+            core.admin_requests,
+        ),
+        (
+            "refused_admin_requests",
+            "Requests of the Admin API without the right secret",
+            core.admin_refused,
+        ),
         ("events", "Events sent to clients", core.events),
         (
             "dropped_events",

@@ -1,9 +1,10 @@
 //! The HTTP server: the Janus API by long polling, WHIP and WHEP, the web pages, health and counters.
 
-mod cors;
+pub(crate) mod cors;
+pub(crate) mod exchange;
 mod janus;
 mod metrics;
-mod pages;
+pub(crate) mod pages;
 
 use std::sync::Arc;
 
@@ -12,19 +13,38 @@ use axum::http::StatusCode;
 use axum::routing::{any, get};
 use portunus_core::{Client, Gateway};
 
+use pages::Site;
+
 use crate::start::HTTP;
 use crate::{Counters, HttpConfig, WhipConfig, websocket, whip};
 
 /// What the handlers of requests share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    config: HttpConfig,
-    gateway: Gateway,
+    pub(crate) config: HttpConfig,
+    pub(crate) gateway: Gateway,
     /// All of HTTP is one client to the gateway: its events wait in the sessions.
-    client: Client,
-    counters: Arc<Counters>,
+    pub(crate) client: Client,
+    pub(crate) counters: Arc<Counters>,
     /// A WebSocket may be opened at the base path too, so that one port is enough.
-    websocket: Arc<websocket::Shared>,
+    pub(crate) websocket: Arc<websocket::Shared>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: HttpConfig,
+        gateway: Gateway,
+        counters: Arc<Counters>,
+        websocket: Arc<websocket::Shared>,
+    ) -> Self {
+        Self {
+            config,
+            gateway,
+            client: Client::polled(HTTP),
+            counters,
+            websocket,
+        }
+    }
 }
 
 /// Everything that is served on the HTTP ports.
@@ -48,18 +68,12 @@ pub(crate) fn router(
         let whip = whip::router(whip, config, gateway.clone(), counters.clone());
         router = router.merge(whip);
     }
-    router = if config.pages {
-        router.fallback(pages::serve)
-    } else {
-        router.fallback(async || StatusCode::NOT_FOUND)
+    router = match config.pages {
+        true => router.merge(pages::router(Site::calls(base))),
+        false => router.fallback(async || StatusCode::NOT_FOUND),
     };
-    router.with_state(Arc::new(Shared {
-        config: config.clone(),
-        gateway,
-        client: Client::polled(HTTP),
-        counters,
-        websocket,
-    }))
+    let shared = Shared::new(config.clone(), gateway, counters, websocket);
+    router.with_state(Arc::new(shared))
 }
 
 /// What is served on the counters' own address.

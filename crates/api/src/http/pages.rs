@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
+use axum::routing::any;
 use rust_embed::{EmbeddedFile, RustEmbed};
-
-use super::Shared;
 
 /// What `make web` has built; nothing if it has not.
 #[derive(RustEmbed)]
@@ -19,14 +20,79 @@ use super::Shared;
 #[allow_missing = true]
 struct Pages;
 
-/// Where the pages look for the Janus API, as they are built.
-const API_PATH: &str = "/janus";
-/// What stands before it in a page (`web/parts/head.html`).
-const API_PATH_PREFIX: &str = "<meta name=\"portunus-api\" content=\"";
+/// Where the dashboard is in it, which is served on a port of its own.
+const DASHBOARD: &str = "admin/";
 
-/// Answers whatever is no part of the API.
-pub(crate) async fn serve(
-    State(shared): State<Arc<Shared>>,
+/// The pages of one port.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    kind: SiteKind,
+    /// Where their API is.
+    api_path: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SiteKind {
+    Calls,
+    Dashboard,
+}
+
+impl Site {
+    /// The pages for calls, with the path of the Janus API.
+    pub(crate) fn calls(api_path: &str) -> Self {
+        Site {
+            kind: SiteKind::Calls,
+            api_path: api_path.to_owned(),
+        }
+    }
+
+    /// The dashboard, with the path of the Admin API.
+    pub(crate) fn dashboard(api_path: &str) -> Self {
+        Site {
+            kind: SiteKind::Dashboard,
+            api_path: api_path.to_owned(),
+        }
+    }
+
+    /// The file with this name.
+    fn get(&self, name: &str) -> Option<EmbeddedFile> {
+        match self.kind {
+            SiteKind::Calls if name.starts_with(DASHBOARD) => None,
+            SiteKind::Calls => Pages::get(name),
+            SiteKind::Dashboard => Pages::get(&format!("{DASHBOARD}{name}")),
+        }
+    }
+
+    /// The file for a path: itself, a folder's index, or a page without its `.html`.
+    fn find(&self, path: &str) -> Option<(String, EmbeddedFile)> {
+        let name = match path.is_empty() || path.ends_with('/') {
+            true => format!("{path}index.html"),
+            false => path.to_owned(),
+        };
+        let found = |name: String| self.get(&name).map(|file| (name, file));
+        let page = format!("{name}.html");
+        found(name).or_else(|| found(page))
+    }
+
+    /// What tells a page where its API is, as it is built (`web/parts`), and as it is to be.
+    fn told(&self) -> Option<(String, String)> {
+        let (name, built) = match self.kind {
+            SiteKind::Calls => ("portunus-api", "/janus"),
+            SiteKind::Dashboard => ("portunus-admin", "/admin"),
+        };
+        let meta = |path: &str| format!("<meta name=\"{name}\" content=\"{path}\"");
+        let quoted = self.api_path.replace('&', "&amp;").replace('"', "&quot;");
+        (self.api_path != built).then(|| (meta(built), meta(&quoted)))
+    }
+}
+
+/// Answers whatever is no part of an API.
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(site: Site) -> Router<S> {
+    Router::new().fallback(any(serve).with_state(Arc::new(site)))
+}
+
+async fn serve(
+    State(site): State<Arc<Site>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -36,13 +102,11 @@ pub(crate) async fn serve(
         return (StatusCode::METHOD_NOT_ALLOWED, allow).into_response();
     }
     let path = uri.path().trim_start_matches('/');
-    if let Some((name, file)) = find(path) {
-        return respond(&name, file, &headers, &shared.config.base_path);
+    if let Some((name, file)) = site.find(path) {
+        return respond(&name, file, &headers, &site);
     }
     // A folder's page without the slash at its end would resolve its links wrongly.
-    if !path.is_empty()
-        && !path.ends_with('/')
-        && Pages::get(&format!("{path}/index.html")).is_some()
+    if !path.is_empty() && !path.ends_with('/') && site.get(&format!("{path}/index.html")).is_some()
     {
         return (StatusCode::FOUND, [(LOCATION, format!("/{path}/"))]).into_response();
     }
@@ -52,27 +116,16 @@ pub(crate) async fn serve(
     (StatusCode::NOT_FOUND, "There is no such page.\n").into_response()
 }
 
-/// The file for a path: itself, a folder's index, or a page without its `.html`.
-fn find(path: &str) -> Option<(String, EmbeddedFile)> {
-    let name = match path.is_empty() || path.ends_with('/') {
-        true => format!("{path}index.html"),
-        false => path.to_owned(),
-    };
-    let found = |name: String| Pages::get(&name).map(|file| (name, file));
-    let page = format!("{name}.html");
-    found(name).or_else(|| found(page))
-}
-
-fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, api_path: &str) -> Response {
-    let told = name.ends_with(".html") && api_path != API_PATH;
+fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, site: &Site) -> Response {
+    let told = site.told().filter(|_| name.ends_with(".html"));
     let hash = file.metadata.sha256_hash();
     let mut tag: String = hash
         .iter()
         .take(16)
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    if told {
-        tag.push_str(api_path);
+    if told.is_some() {
+        tag.push_str(&site.api_path);
     }
     let tag = format!("\"{tag}\"");
     let known = request
@@ -81,15 +134,23 @@ fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, api_path: &str) 
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|value| value.trim().trim_start_matches("W/") == tag);
-    let mut response = match known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false if told => Response::new(Body::from(with_api_path(&file.data, api_path))),
-        false => Response::new(Body::from(file.data)),
+    let mut response = match told {
+        _ if known => StatusCode::NOT_MODIFIED.into_response(),
+        Some((built, told)) => {
+            let page = String::from_utf8_lossy(&file.data);
+            Response::new(Body::from(page.replacen(&built, &told, 1)))
+        }
+        None => Response::new(Body::from(file.data)),
     };
     let headers = response.headers_mut();
     // Names of files stay the same over releases, so that each use asks whether the file has changed.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if site.kind == SiteKind::Dashboard {
+        // No page of another origin may put it in a frame, and have its user click on what it does not show.
+        let alone = HeaderValue::from_static("frame-ancestors 'none'");
+        headers.insert(CONTENT_SECURITY_POLICY, alone);
+    }
     for (header, value) in [
         (ETAG, tag),
         (CONTENT_TYPE, content_type(name, file.metadata.mimetype())),
@@ -99,14 +160,6 @@ fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, api_path: &str) 
         }
     }
     response
-}
-
-/// A page that says where the Janus API is on this server.
-fn with_api_path(page: &[u8], api_path: &str) -> String {
-    let as_built = format!("{API_PATH_PREFIX}{API_PATH}\"");
-    let quoted = api_path.replace('&', "&amp;").replace('"', "&quot;");
-    let page = String::from_utf8_lossy(page);
-    page.replacen(&as_built, &format!("{API_PATH_PREFIX}{quoted}\""), 1)
 }
 
 fn content_type(name: &str, guessed: &str) -> String {
@@ -130,15 +183,18 @@ const NOT_BUILT: &str = "<!doctype html>
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn pages_are_told_where_the_api_is() {
-        let head: &[u8] = include_bytes!("../../../../web/parts/head.html");
-        let told = with_api_path(head, "/api/v1");
-        let line = "<meta name=\"portunus-api\" content=\"/api/v1\">";
-        assert!(told.contains(line), "{told}");
-        assert!(!told.contains("/janus"), "{told}");
-        assert!(with_api_path(head, "/\"><b").contains("content=\"/&quot;><b\""));
+        let head = include_str!("../../../../web/parts/head.html");
+        assert_eq!(Site::calls("/janus").told(), None);
+        let (built, told) = Site::calls("/api/v1").told().unwrap();
+        assert!(head.contains(&built), "{head}");
+        assert_eq!(told, "<meta name=\"portunus-api\" content=\"/api/v1\"");
+        let (_, told) = Site::calls("/\"><b").told().unwrap();
+        assert!(told.contains("content=\"/&quot;><b\""));
+        assert_eq!(Site::dashboard("/admin").told(), None);
     }
 }

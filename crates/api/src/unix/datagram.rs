@@ -169,6 +169,7 @@ fn refuse(socket: &UnixDatagram, path: &Path, reply: &Value) {
 
 /// One client, until it is gone: datagrams have no end, so that is when it cannot be sent to or is idle.
 async fn client(socket: Arc<UnixDatagram>, path: PathBuf, shared: Arc<Shared>, requests: Waiting) {
+    let _open = shared.counters.open_unix.hold();
     let (client, outbox) = Client::pushed(UNIX, Requester::unix());
     let pace = Pace::new();
     let outcome = tokio::select! {
@@ -182,7 +183,7 @@ async fn client(socket: Arc<UnixDatagram>, path: PathBuf, shared: Arc<Shared>, r
 }
 
 async fn read(shared: &Shared, client: &Client, pace: &Pace, mut waiting: Waiting) {
-    let mut requests = Requests::new(&shared.gateway, client, pace);
+    let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
     while let Some(request) = requests.meanwhile(waiting.recv()).await {
         requests.take(&request).await;
     }

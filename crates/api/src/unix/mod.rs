@@ -1,4 +1,4 @@
-//! The Janus API over a Unix socket: a message a packet.
+//! The Janus API and the Admin API over Unix sockets: a message a packet.
 
 mod datagram;
 mod seqpacket;
@@ -17,6 +17,7 @@ use tokio::net::UnixDatagram;
 use tokio::sync::watch;
 use tokio_seqpacket::UnixSeqpacketListener;
 
+use crate::pace::Api;
 use crate::{Counters, StartError, UnixConfig, UnixKind, reply};
 
 /// The buffer that is asked for: no message is longer, and lists of rooms are long.
@@ -25,6 +26,7 @@ const SEND_BUFFER: usize = 4 << 20;
 /// A bound socket that is not served yet.
 #[derive(Debug)]
 pub(crate) struct Socket {
+    api: Api,
     config: UnixConfig,
     kind: Kind,
     /// Removes the file when the socket is not served any more.
@@ -40,6 +42,7 @@ enum Kind {
 /// What all clients of the socket share.
 #[derive(Debug)]
 struct Shared {
+    api: Api,
     config: UnixConfig,
     gateway: Gateway,
     counters: Arc<Counters>,
@@ -47,13 +50,19 @@ struct Shared {
 }
 
 /// Binds the socket; the file of a server that is gone is replaced.
-pub(crate) fn bind(config: &UnixConfig, path: &Path) -> Result<Socket, StartError> {
+pub(crate) fn bind(api: Api, config: &UnixConfig, path: &Path) -> Result<Socket, StartError> {
+    let key = match api {
+        Api::Janus => "unix.path",
+        Api::Admin => "admin.unix_path",
+    };
     let failed = |error| StartError::Unix {
         path: path.to_owned(),
         error,
+        key,
     };
     if in_use(path).map_err(failed)? {
-        return Err(StartError::UnixInUse(path.to_owned()));
+        let path = path.to_owned();
+        return Err(StartError::UnixInUse { path, key });
     }
     let kind = match config.kind {
         UnixKind::Seqpacket => UnixSeqpacketListener::bind(path).map(Kind::Seqpacket),
@@ -64,6 +73,7 @@ pub(crate) fn bind(config: &UnixConfig, path: &Path) -> Result<Socket, StartErro
     let permissions = std::fs::Permissions::from_mode(config.mode.0);
     std::fs::set_permissions(path, permissions).map_err(failed)?;
     Ok(Socket {
+        api,
         config: config.clone(),
         kind,
         _file: file,
@@ -101,6 +111,7 @@ impl Socket {
         stop: watch::Receiver<bool>,
     ) {
         let shared = Arc::new(Shared {
+            api: self.api,
             config: self.config,
             gateway,
             counters,
@@ -161,15 +172,15 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("api.sock");
             let config = UnixConfig { kind, ..config() };
-            let socket = bind(&config, &path).unwrap();
+            let socket = bind(Api::Janus, &config, &path).unwrap();
             assert!(matches!(
-                bind(&config, &path),
-                Err(StartError::UnixInUse(_))
+                bind(Api::Janus, &config, &path),
+                Err(StartError::UnixInUse { .. })
             ));
             std::mem::forget(socket._file);
             drop(socket.kind);
             assert!(path.exists());
-            bind(&config, &path).unwrap();
+            bind(Api::Janus, &config, &path).unwrap();
         }
     }
 
@@ -179,7 +190,7 @@ mod tests {
         let path = folder.path().join("api.sock");
         std::fs::write(&path, "precious").unwrap();
         assert!(matches!(
-            bind(&config(), &path),
+            bind(Api::Janus, &config(), &path),
             Err(StartError::Unix { .. })
         ));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
@@ -189,7 +200,7 @@ mod tests {
     async fn permissions_are_as_configured_and_the_file_goes_with_the_socket() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("api.sock");
-        let socket = bind(&config(), &path).unwrap();
+        let socket = bind(Api::Janus, &config(), &path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o660);
         drop(socket);

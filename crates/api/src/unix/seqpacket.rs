@@ -50,6 +50,7 @@ pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Share
 
 async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSemaphorePermit) {
     shared.counters.unix_connections.add(1);
+    let _open = shared.counters.open_unix.hold();
     enlarge(&socket);
     let (client, mut outbox) = Client::pushed(UNIX, Requester::unix());
     let pace = Pace::new();
@@ -71,7 +72,7 @@ async fn read(
 ) -> io::Result<()> {
     let max = shared.config.max_message;
     let mut buffer = vec![0; max + 1];
-    let mut requests = Requests::new(&shared.gateway, client, pace);
+    let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
     loop {
         let length = requests.meanwhile(socket.recv(&mut buffer)).await?;
         let length = length.bytes_read();

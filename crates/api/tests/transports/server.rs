@@ -38,6 +38,8 @@ pub fn config() -> ApiConfig {
         *bind = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
         *port = 0;
     }
+    config.admin.bind = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    config.admin.port = 0;
     config
 }
 

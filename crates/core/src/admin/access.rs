@@ -50,6 +50,10 @@ impl Access {
         }
     }
 
+    pub(crate) fn has_secret(&self) -> bool {
+        self.secret.is_some()
+    }
+
     /// Returns once the answer is due.
     pub(crate) async fn admit(
         &self,

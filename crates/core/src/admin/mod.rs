@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::counters::add;
 use crate::request::{Address, Refusal, Request};
-use crate::{ApiError, Client, Credentials, Fields, Gateway, Object};
+use crate::{ApiError, Client, Credentials, Fields, Gateway, Object, Requester};
 
 pub(crate) use access::Access;
 pub use config::AdminConfig;
@@ -28,6 +28,11 @@ pub(crate) use settings::Settings;
 pub(crate) use watch::Watch;
 
 impl Gateway {
+    /// Whether the Admin API has a secret: without one nobody from elsewhere is let in.
+    pub fn has_admin_secret(&self) -> bool {
+        self.context().access.has_secret()
+    }
+
     /// Answers one request of the Admin API. What is pushed to `client` on its behalf may overtake the reply: see
     /// [`Gateway::submit_admin`]. To a wrong secret the reply takes a while.
     pub async fn admin(&self, client: &Client, message: &[u8]) -> Value {
@@ -80,7 +85,7 @@ impl Gateway {
         })
     }
 
-    async fn admit(&self, requester: crate::Requester, request: &Request) -> Result<(), ApiError> {
+    async fn admit(&self, requester: Requester, request: &Request) -> Result<(), ApiError> {
         let context = self.context();
         let shown = request.text("admin_secret");
         let trusted = context.config.trust_loopback && requester.is_local();

@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use portunus_api::{ApiConfig, HttpConfig, TlsConfig, UnixConfig, WebSocketConfig, WhipConfig};
-use portunus_core::CoreConfig;
+use portunus_api::{
+    AdminApiConfig, ApiConfig, HttpConfig, TlsConfig, UnixConfig, WebSocketConfig, WhipConfig,
+};
 use portunus_core::configuration::{
     self, Configuration, Mistake, PrintError, Printed, Section, keys_of,
 };
 use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
+use portunus_core::{AdminConfig, CoreConfig};
 use portunus_media::MediaConfig;
 
 use announced::Announced;
@@ -36,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) media: MediaConfig,
     announced: Vec<Announced>,
     pub(crate) api: ApiConfig,
+    pub(crate) admin: AdminConfig,
     pub(crate) log: LogConfig,
     pub(crate) recording: RecorderConfig,
     pub(crate) events: EventsConfig,
@@ -96,17 +99,26 @@ impl Config {
             let handlers: Vec<_> = EVENT_HANDLERS.iter().map(read).collect();
             (handlers, EventsConfig::read(section))
         });
+        let http = file.section("http", HttpConfig::read);
+        let whip = file.section("whip", WhipConfig::read);
+        let websocket = file.section("websocket", WebSocketConfig::read);
+        let unix = file.section("unix", UnixConfig::read);
+        let (admin, admin_api) = file.section("admin", |section| {
+            (AdminConfig::read(section), AdminApiConfig::read(section))
+        });
         Config {
             core,
             media,
             announced,
             api: ApiConfig {
-                http: file.section("http", HttpConfig::read),
-                whip: file.section("whip", WhipConfig::read),
-                websocket: file.section("websocket", WebSocketConfig::read),
-                unix: file.section("unix", UnixConfig::read),
+                http,
+                whip,
+                websocket,
+                unix,
+                admin: admin_api,
                 tls: file.section("tls", TlsConfig::read),
             },
+            admin,
             log: file.section("log", LogConfig::read),
             recording: file.section("recording", RecorderConfig::read),
             events,
@@ -126,6 +138,9 @@ impl Config {
         printed.section("whip", keys_of(&self.api.whip)?);
         printed.section("websocket", keys_of(&self.api.websocket)?);
         printed.section("unix", keys_of(&self.api.unix)?);
+        let mut admin = keys_of(&self.admin)?;
+        admin.extend(keys_of(&self.api.admin)?);
+        printed.section("admin", admin);
         printed.section("tls", keys_of(&self.api.tls)?);
         printed.section("log", keys_of(&self.log)?);
         printed.section("recording", keys_of(&self.recording)?);

@@ -149,7 +149,7 @@ fn an_unknown_section_is_a_mistake() {
     );
     let unlike = mistakes("[zzz]\n");
     assert!(
-        unlike[0].contains("there are server, media, http"),
+        unlike[0].contains("there are server, media, events, http"),
         "{unlike:?}"
     );
 }
@@ -359,7 +359,7 @@ fn a_plugin_without_keys_has_no_section() {
     assert_eq!(
         mistakes("[echotest]\n"),
         [
-            "line 1: echotest: unknown key; there are server, media, http, whip, websocket, unix, tls, log, recording, \
+            "line 1: echotest: unknown key; there are server, media, events, http, whip, websocket, unix, admin, tls, log, recording, \
           plugins, streaming, videoroom"
         ]
     );

@@ -1,0 +1,71 @@
+//! Where the Admin API is. The defaults are those that an application written for Janus expects.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+use crate::FileMode;
+use crate::config::base_path;
+
+/// The transports of the Admin API. Who is let in stands in the same section: see [`portunus_core::AdminConfig`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdminApiConfig {
+    /// Whether it is served over plain HTTP, and over WebSocket at the same path.
+    pub enabled: bool,
+    /// Addresses to listen on; empty means loopback, and all addresses once there is a secret.
+    pub bind: Vec<IpAddr>,
+    /// The port of plain HTTP; 0 lets the kernel choose.
+    pub port: u16,
+    /// Whether it is served over HTTPS as well; that needs [`crate::TlsConfig`].
+    pub https: bool,
+    /// The port of HTTPS.
+    pub https_port: u16,
+    /// Where it is: starts with a slash, does not end with one.
+    pub base_path: String,
+    /// Whether the dashboard is served at `/`.
+    pub pages: bool,
+    /// Whether plain WebSocket is served on a port of its own as well.
+    pub ws: bool,
+    /// The port of plain WebSocket; 0 lets the kernel choose.
+    pub ws_port: u16,
+    /// Whether secure WebSocket is served on a port of its own as well.
+    pub wss: bool,
+    /// The port of secure WebSocket.
+    pub wss_port: u16,
+    /// Where its Unix socket is; none: it is not served. Its type is that of the Janus API's.
+    #[serde(with = "portunus_config::optional")]
+    pub unix_path: Option<PathBuf>,
+    /// The permissions of the socket's file.
+    pub unix_mode: FileMode,
+}
+
+impl Default for AdminApiConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            bind: Vec::new(),
+            port: 7088,
+            https: false,
+            https_port: 7889,
+            base_path: "/admin".into(),
+            pages: true,
+            ws: false,
+            ws_port: 7188,
+            wss: false,
+            wss_port: 7989,
+            unix_path: None,
+            unix_mode: FileMode(0o600),
+        }
+    }
+}
+
+impl Configuration for AdminApiConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let admin: Self = section.keys();
+        section.check(&["base_path"], base_path(&admin.base_path));
+        admin
+    }
+}
