@@ -7,6 +7,7 @@
     clippy::panic
 )]
 
+mod admin;
 mod http;
 mod polling;
 mod secure;

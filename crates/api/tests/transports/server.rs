@@ -235,7 +235,22 @@ pub struct Socket<S>(pub WebSocketStream<S>);
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Opens it; the error is the HTTP status.
     pub async fn open(stream: S, protocol: Option<&str>) -> Result<Self, u16> {
-        let mut request = "ws://test/".into_client_request().unwrap();
+        Self::open_at(stream, "/", protocol).await
+    }
+
+    /// The same at a path.
+    pub async fn open_at(stream: S, path: &str, protocol: Option<&str>) -> Result<Self, u16> {
+        Self::open_by(stream, &format!("ws://test{path}"), protocol).await
+    }
+
+    /// Opens it as a program on the server's machine.
+    pub async fn open_local(stream: S, to: SocketAddr, path: &str, protocol: Option<&str>) -> Self {
+        let opened = Self::open_by(stream, &format!("ws://{to}{path}"), protocol).await;
+        opened.map_err(|status| panic!("status {status}")).unwrap()
+    }
+
+    async fn open_by(stream: S, url: &str, protocol: Option<&str>) -> Result<Self, u16> {
+        let mut request = url.into_client_request().unwrap();
         if let Some(protocol) = protocol {
             let value = protocol.parse().unwrap();
             request
@@ -246,7 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         match tokio_tungstenite::client_async(request, stream).await {
             Ok((socket, response)) => {
                 let chosen = response.headers().get("Sec-WebSocket-Protocol").unwrap();
-                assert_eq!(chosen, "janus-protocol");
+                assert_eq!(chosen.to_str().ok(), protocol);
                 Ok(Self(socket))
             }
             Err(Error::Http(response)) => Err(response.status().as_u16()),
