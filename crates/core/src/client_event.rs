@@ -40,7 +40,7 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
         })),
         Event::Ice(_)
         | Event::SelectedPair { .. }
-        | Event::Dtls(_)
+        | Event::Dtls { .. }
         | Event::Layer { .. }
         | Event::Talking { .. }
         | Event::Speech { .. }

@@ -1,10 +1,10 @@
 //! What the media plane tells the control plane.
 
-use portunus_rtc::Path;
+use portunus_rtc::SelectedPair;
 use portunus_rtp::Mid;
 
 use crate::waiting::Held;
-use crate::{LayerReason, PeerId, RouteId, SpeechActivity};
+use crate::{LayerReason, PeerId, PeerStats, RouteId, SpeechActivity};
 
 /// Something that happened to a peer, and to which one.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct PeerEvent {
     pub peer: PeerId,
     /// What happened.
     pub event: Event,
+    /// Of the end of a peer that nobody has asked for: its last figures, see [`crate::MediaPlane::want_last_stats`].
+    pub last: Option<Box<PeerStats>>,
     /// Of a message: its place among those of its worker that nobody has taken yet.
     _held: Option<Held>,
 }
@@ -20,8 +22,17 @@ pub struct PeerEvent {
 impl PeerEvent {
     /// Something that happened to a peer.
     pub fn new(peer: PeerId, event: Event) -> Self {
-        let _held = None;
-        PeerEvent { peer, event, _held }
+        PeerEvent {
+            peer,
+            event,
+            last: None,
+            _held: None,
+        }
+    }
+
+    /// The same with the last figures of the peer.
+    pub fn with_last(self, last: Option<Box<PeerStats>>) -> Self {
+        PeerEvent { last, ..self }
     }
 
     /// The same, with a place that is free again once this is dropped.
@@ -39,9 +50,14 @@ pub enum Event {
     /// The ICE agent changed its state.
     Ice(IceState),
     /// The pair of addresses that media uses from now on.
-    SelectedPair(Path),
+    SelectedPair(SelectedPair),
     /// The DTLS handshake changed its state.
-    Dtls(DtlsState),
+    Dtls {
+        /// The new state.
+        state: DtlsState,
+        /// Flights that had to be sent again so far.
+        retransmissions: u32,
+    },
     /// ICE and DTLS are done: media and data flow.
     Connected {
         /// The SRTP profile in use, by its OpenSSL name (`SRTP_AEAD_AES_128_GCM`).

@@ -39,7 +39,7 @@ pub use outlet::{
 pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
-pub use portunus_rtc::{Carrier, Path};
+pub use portunus_rtc::{Carrier, Path, SelectedPair};
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, MediaStats, MessageStats,
     PacerStats, PairState, PairStats, PayloadStats, PeerStats, ReportTimes, Sample, SampledLayers,

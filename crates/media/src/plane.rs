@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::SegQueue;
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
@@ -54,6 +54,7 @@ struct Shared {
     next_id: AtomicU64,
     running: watch::Receiver<()>,
     lost: watch::Receiver<bool>,
+    last_stats: Arc<AtomicBool>,
     #[cfg(feature = "testing")]
     notes: crate::testing::Notes,
 }
@@ -105,6 +106,7 @@ impl MediaPlane {
             next_id: AtomicU64::new(1),
             running: started.running,
             lost: started.lost,
+            last_stats: started.last_stats,
             #[cfg(feature = "testing")]
             notes: Default::default(),
         };
@@ -128,6 +130,7 @@ impl MediaPlane {
             next_id: AtomicU64::new(1),
             running: watch::channel(()).1,
             lost: watch::channel(false).1,
+            last_stats: Arc::default(),
             notes: Default::default(),
         };
         let plane = Self {
@@ -144,6 +147,15 @@ impl MediaPlane {
         notes
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone()
+    }
+
+    /// Makes these the figures of `peer`.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn pretend_stats(&self, peer: PeerId, stats: PeerStats) {
+        let notes = self.shared.notes.lock();
+        let mut notes = notes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        notes.stats.insert(peer, stats);
     }
 
     /// Number of workers.
@@ -314,11 +326,19 @@ impl MediaPlane {
         self.send(peer, Command::SendData { peer, message });
     }
 
-    /// The peer's figures; none if it is gone.
-    pub async fn stats(&self, peer: PeerId) -> Option<PeerStats> {
+    /// The peer's figures; none if it is gone. They are asked for at once, before what is asked of the peer after this.
+    pub fn stats(
+        &self,
+        peer: PeerId,
+    ) -> impl Future<Output = Option<PeerStats>> + Send + 'static + use<> {
         let (reply, stats) = oneshot::channel();
         self.send(peer, Command::Stats { peer, reply });
-        stats.await.ok()
+        async move { stats.await.ok() }
+    }
+
+    /// Whether the end of a peer that nobody has asked for is to be told with its last figures ([`PeerEvent::last`]).
+    pub fn want_last_stats(&self, wanted: bool) {
+        self.shared.last_stats.store(wanted, Ordering::Relaxed);
     }
 
     /// Ends all workers; peers are told by DTLS close_notify.

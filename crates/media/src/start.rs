@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant, SystemTime};
 
 use crossbeam_queue::SegQueue;
@@ -43,6 +43,8 @@ pub(crate) struct Started {
     pub(crate) running: watch::Receiver<()>,
     /// True once a worker has ended that was not told to.
     pub(crate) lost: watch::Receiver<bool>,
+    /// See [`crate::MediaPlane::want_last_stats`].
+    pub(crate) last_stats: Arc<AtomicBool>,
 }
 
 pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
@@ -55,6 +57,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
     let (events_in, events) = mpsc::channel(EVENTS);
     let (held, running) = watch::channel(());
     let (told, lost) = watch::channel(false);
+    let last_stats = Arc::<AtomicBool>::default();
     let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO);
     let clock = NtpClock::new(Instant::now(), since_epoch);
 
@@ -112,6 +115,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             inboxes: inboxes.clone(),
             rings,
             events: events_in.clone(),
+            last_stats: Arc::clone(&last_stats),
             identity: Arc::clone(&identity),
             candidates,
             ice_lite: config.ice_lite,
@@ -135,6 +139,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         events,
         running,
         lost,
+        last_stats,
     })
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use portunus_echotest::EchoTest;
 use portunus_media::{Carrier, Event, IceState, TcpTotals};
 use portunus_rtc::framing::frame_head;
-use portunus_rtc::{Path, SelectedPair, TransportEvent};
+use portunus_rtc::{SelectedPair, TransportEvent};
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::{Peer, Server, Stage, Viewer, vp8};
 use serde_json::json;
@@ -185,10 +185,10 @@ async fn a_closed_connection_is_noticed_at_once() {
         next.await.expect("in time")
     };
     let selected = wait(&mut stage, &|event| matches!(event, Event::SelectedPair(_))).await;
-    if let Event::SelectedPair(path) = selected {
-        pair = Some(path);
+    if let Event::SelectedPair(selected) = selected {
+        pair = Some(selected);
     }
-    let pair: Path = pair.unwrap();
+    let pair = pair.unwrap();
     assert_eq!(pair.carrier, Carrier::Tcp);
     assert_eq!(pair.local, listens_at(&stage, &viewer));
     viewer.peer.hang_up();

@@ -82,6 +82,7 @@ fn one_of(
         inboxes: inboxes.to_vec(),
         rings,
         events: events_in,
+        last_stats: Arc::default(),
         identity: identity(),
         candidates: vec![LocalCandidate::udp(local, local)],
         ice_lite,

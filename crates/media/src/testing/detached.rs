@@ -16,8 +16,8 @@ use crate::ingest::{IngestMedia, Listening, ParameterSets};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
-    KeyframeInterval, PeerEvent, PeerId, RouteId, RouteOptions, SourceRef, TalkDetection, Tapped,
-    TappedMessage, TappedPacket, TrackRef,
+    KeyframeInterval, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
+    TalkDetection, Tapped, TappedMessage, TappedPacket, TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -49,6 +49,10 @@ pub struct Requested {
     pub opaque: HashSet<PeerId>,
     /// The sources that were asked for keyframes, in the order in which they were.
     pub keyframes: Vec<SourceRef>,
+    /// The figures of peers, as [`crate::MediaPlane::pretend_stats`] set them.
+    pub stats: HashMap<PeerId, PeerStats>,
+    /// How often somebody has asked for figures.
+    pub stats_asked: usize,
 }
 
 /// An ingest.
@@ -260,6 +264,13 @@ pub(crate) fn note(notes: &Notes, command: Command) {
         }
         Command::SetOpaque { peer } => {
             notes.opaque.insert(peer);
+        }
+        Command::Stats { peer, reply } => {
+            notes.stats_asked += 1;
+            if let Some(stats) = notes.stats.get(&peer) {
+                // Whoever asked may have gone.
+                let _ = reply.send(stats.clone());
+            }
         }
         Command::SourceKeyframes { source } => notes.keyframes.push(source),
         _ => {}

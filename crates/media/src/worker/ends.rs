@@ -1,6 +1,7 @@
 //! How peers, routes and sources end, and what ends with them.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use smallvec::SmallVec;
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 use super::Worker;
 use crate::command::Command;
 use crate::plane::{PeerId, RouteId};
-use crate::{CloseReason, Event, SourceRef};
+use crate::{CloseReason, Event, PeerEvent, PeerStats, SourceRef};
 
 impl Worker {
     /// Ends a peer at the control plane's request: it is told.
@@ -25,6 +26,7 @@ impl Worker {
 
     /// Forgets a peer with its sources, sinks and routes.
     pub(super) fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
+        let last = self.last_stats(slot, &reason);
         let Some(peer) = self.peers.remove(slot) else {
             return;
         };
@@ -39,7 +41,15 @@ impl Worker {
                 self.end_source(is, now);
             }
         }
-        self.outbox.send(peer.id, Event::Closed(reason));
+        let event = PeerEvent::new(peer.id, Event::Closed(reason));
+        self.outbox.send_event(event.with_last(last));
+    }
+
+    /// The figures of a peer that ends, if somebody wants them and could not ask for them before.
+    fn last_stats(&self, slot: usize, reason: &CloseReason) -> Option<Box<PeerStats>> {
+        let wanted = *reason != CloseReason::Requested && self.last_stats.load(Ordering::Relaxed);
+        let peer = self.peers.get(slot).filter(|_| wanted)?;
+        Some(Box::new(peer.figures(&self.graph)))
     }
 
     /// Ends a route, or an outlet.

@@ -28,7 +28,7 @@ mod upstream;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use mio::net::TcpListener;
@@ -74,6 +74,8 @@ pub(crate) struct WorkerParts {
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) rings: Rings,
     pub(crate) events: mpsc::Sender<PeerEvent>,
+    /// The last figures of peers are wanted.
+    pub(crate) last_stats: Arc<AtomicBool>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) candidates: Vec<LocalCandidate>,
     pub(crate) ice_lite: bool,
@@ -106,6 +108,8 @@ pub(crate) struct Worker {
     poller: Poller,
     /// What the control plane is told.
     outbox: Outbox,
+    /// Whether that has the last figures of peers that end by themselves.
+    last_stats: Arc<AtomicBool>,
     others: OtherWorkers,
     counters: Counters,
     running: bool,
@@ -145,6 +149,7 @@ impl Worker {
             network,
             poller,
             outbox,
+            last_stats: parts.last_stats,
             others,
             counters,
             running: true,

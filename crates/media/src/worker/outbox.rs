@@ -48,8 +48,13 @@ impl Outbox {
     /// left out long before ([`ADVICE`]). Messages are bounded by their bytes, too ([`MAX_MESSAGE_BYTES`]), wherever they
     /// wait.
     pub(super) fn send(&mut self, peer: PeerId, event: Event) {
+        self.send_event(PeerEvent::new(peer, event));
+    }
+
+    /// As [`Self::send`].
+    pub(super) fn send_event(&mut self, mut event: PeerEvent) {
         let waiting = self.channel.max_capacity() - self.channel.capacity();
-        let is_unwelcome = match weight(&event) {
+        let is_unwelcome = match weight(&event.event) {
             Weight::Vital => false,
             Weight::State => self.backlog.len() >= BACKLOG,
             Weight::Message => self.backlog.len() >= BACKLOG / 2,
@@ -59,7 +64,6 @@ impl Outbox {
             self.dropped += 1;
             return;
         }
-        let mut event = PeerEvent::new(peer, event);
         if let Event::Data(message) = &event.event {
             let Some(held) = self.messages.hold(message.size(), MAX_MESSAGE_BYTES) else {
                 self.dropped += 1;
@@ -123,7 +127,7 @@ fn weight(event: &Event) -> Weight {
         Event::Closed(_) | Event::Connected { .. } | Event::DataChannel { .. } => Weight::Vital,
         Event::Ice(_)
         | Event::SelectedPair { .. }
-        | Event::Dtls(_)
+        | Event::Dtls { .. }
         | Event::Media { .. }
         | Event::Layer { .. }
         | Event::Talking { .. } => Weight::State,

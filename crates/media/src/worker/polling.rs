@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use portunus_rtc::data::DataMessage as RtcData;
 use portunus_rtc::{
-    Carrier, DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, Path, TransportEvent,
+    Carrier, DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, TransportEvent,
     stun_check,
 };
 use portunus_rtp::Pt;
@@ -113,18 +113,35 @@ impl Worker {
         let id = peer.id;
         match event {
             TransportEvent::Ice(state) => {
-                let state = ice_state(state);
+                let state = match ice_state(state) {
+                    IceState::Connected if peer.has_pair => IceState::Ready,
+                    // That a pair works is told when one is chosen.
+                    IceState::Connected => peer.ice,
+                    state => state,
+                };
                 if peer.ice != state {
                     peer.ice = state;
                     self.outbox.send(id, Event::Ice(state));
                 }
             }
             TransportEvent::SelectedPair(pair) => {
+                let is_first = !std::mem::replace(&mut peer.has_pair, true);
+                let dtls = peer.dtls;
+                if is_first {
+                    peer.ice = IceState::Ready;
+                }
                 self.select_way(slot, &pair);
                 if pair.carrier == Carrier::Udp {
                     self.peers.learn_address(now, slot, pair.remote);
                 }
-                self.outbox.send(id, Event::SelectedPair(Path::from(&pair)));
+                self.outbox.send(id, Event::SelectedPair(pair));
+                if is_first {
+                    self.outbox.send(id, Event::Ice(IceState::Connected));
+                    self.outbox.send(id, Event::Ice(IceState::Ready));
+                    if dtls == Some(DtlsState::Trying) {
+                        self.outbox.send(id, trying());
+                    }
+                }
             }
             TransportEvent::RemoteAddress(address) => self.peers.learn_address(now, slot, address),
             TransportEvent::Dtls(state) => {
@@ -134,12 +151,21 @@ impl Worker {
                     RtcDtls::Failed => DtlsState::Failed,
                 };
                 peer.dtls = Some(state);
-                self.outbox.send(id, Event::Dtls(state));
+                let counters = peer.connection.transport.counters();
+                let event = Event::Dtls {
+                    state,
+                    retransmissions: counters.dtls_retransmissions,
+                };
+                // A peer may begin before it has chosen a pair: that is told behind the pair.
+                match (peer.has_pair, state) {
+                    (true, _) => {}
+                    (false, DtlsState::Trying) => return,
+                    (false, _) => self.outbox.send(id, trying()),
+                }
+                self.outbox.send(id, event);
             }
             TransportEvent::Connected { profile } => {
-                peer.ice = IceState::Ready;
                 let srtp_profile = profile.map_or("", |profile| profile.name());
-                self.outbox.send(id, Event::Ice(IceState::Ready));
                 self.relaying().prime_peer(slot, now);
                 self.outbox.send(id, Event::Connected { srtp_profile });
             }
@@ -287,6 +313,14 @@ impl Worker {
     pub(super) fn messages_of(&self, slot: usize) -> Option<SourceKey> {
         let track = self.peers.data_track(slot)?;
         self.graph.key(track.into())
+    }
+}
+
+/// The handshake has begun.
+fn trying() -> Event {
+    Event::Dtls {
+        state: DtlsState::Trying,
+        retransmissions: 0,
     }
 }
 

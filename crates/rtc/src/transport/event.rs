@@ -193,4 +193,6 @@ pub struct Counters {
     pub dropped: [u32; DropReason::COUNT],
     /// Remote candidates that are mDNS names, of TCP, or of no use.
     pub ignored_candidates: u32,
+    /// Flights of the DTLS handshake that were sent again.
+    pub dtls_retransmissions: u32,
 }

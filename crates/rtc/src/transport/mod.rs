@@ -317,6 +317,7 @@ impl Transport {
         if let Dtls::Handshaking(handshake) = &mut self.dtls {
             let mut out = Vec::new();
             let result = handshake.handle_timeout(now, &mut out);
+            self.counters.dtls_retransmissions += u32::from(!out.is_empty());
             self.send_dtls(out);
             if let Err(error) = result {
                 self.fail_dtls(error);

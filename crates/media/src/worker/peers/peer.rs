@@ -47,6 +47,8 @@ pub(in crate::worker) struct Peer {
     /// Layers are chosen by what the link carries.
     pub(in crate::worker) adaptation: Option<Box<Adaptation>>,
     pub(in crate::worker) ice: IceState,
+    /// The control plane was told of a pair that media uses.
+    pub(in crate::worker) has_pair: bool,
     pub(in crate::worker) dtls: Option<DtlsState>,
     pub(in crate::worker) refused: u64,
     /// What it sends is encrypted end to end.
@@ -96,6 +98,7 @@ impl Peer {
             catch_up: None,
             adaptation: None,
             ice: IceState::Gathering,
+            has_pair: false,
             dtls: None,
             refused: 0,
             is_opaque: false,
