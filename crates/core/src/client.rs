@@ -18,6 +18,8 @@ pub struct Client {
     requester: Requester,
     /// The rights that it has whatever its requests show.
     rights: Rights,
+    /// By which number events call it.
+    told_id: u64,
 }
 
 #[derive(Debug)]
@@ -76,10 +78,11 @@ impl Client {
         Client::new(transport, Way::Poll, nobody, None)
     }
 
-    /// The same client with `requester` at its other end.
+    /// The same client with `requester` at its other end. For events it is a connection of its own.
     pub fn on_behalf_of(&self, requester: Requester) -> Client {
         Client {
             requester,
+            told_id: next_id(),
             ..self.clone()
         }
     }
@@ -90,8 +93,7 @@ impl Client {
         requester: Requester,
         internal: Option<Rights>,
     ) -> Client {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = next_id();
         Client {
             inner: Arc::new(Inner {
                 id,
@@ -104,12 +106,18 @@ impl Client {
             }),
             requester,
             rights: internal.unwrap_or_default(),
+            told_id: id,
         }
     }
 
     /// Tells connections apart.
     pub fn id(&self) -> u64 {
         self.inner.id
+    }
+
+    /// The number by which events call it: of HTTP, each request has its own.
+    pub fn told_id(&self) -> u64 {
+        self.told_id
     }
 
     /// The transport's package name, such as `janus.transport.websockets`.
@@ -208,4 +216,9 @@ impl Client {
             *outbox.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
     }
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -7,7 +7,7 @@ use portunus_media::{MediaPlane, PeerEvent, PeerId};
 use tokio::sync::mpsc;
 
 use crate::admin::{Access, Settings, Transports};
-use crate::handle::{Command, Inbox};
+use crate::handle::{Command, Inbox, WeakHandle};
 use crate::rate::RequestRate;
 use crate::{CoreConfig, Counters, ServerFacts};
 
@@ -28,34 +28,53 @@ pub(crate) struct Context {
 /// Which handle a peer belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    inboxes: Mutex<HashMap<PeerId, Inbox>>,
+    owners: Mutex<HashMap<PeerId, Owner>>,
+}
+
+/// Whom a peer belongs to.
+#[derive(Debug)]
+struct Owner {
+    inbox: Inbox,
+    handle: WeakHandle,
 }
 
 impl Peers {
-    pub(crate) fn insert(&self, peer: PeerId, inbox: Inbox) {
-        self.inboxes().insert(peer, inbox);
+    pub(crate) fn insert(&self, peer: PeerId, inbox: Inbox, handle: WeakHandle) {
+        self.owners().insert(peer, Owner { inbox, handle });
     }
 
     pub(crate) fn remove(&self, peer: PeerId) {
-        self.inboxes().remove(&peer);
+        self.owners().remove(&peer);
+    }
+
+    /// All peers with their handles.
+    pub(crate) fn handles(&self) -> Vec<(PeerId, WeakHandle)> {
+        let owners = self.owners();
+        let owners = owners.iter();
+        owners
+            .map(|(peer, owner)| (*peer, owner.handle.clone()))
+            .collect()
     }
 
     #[cfg(feature = "testing")]
     pub(crate) fn list(&self) -> Vec<PeerId> {
-        let mut peers: Vec<_> = self.inboxes().keys().copied().collect();
+        let mut peers: Vec<_> = self.owners().keys().copied().collect();
         peers.sort_unstable();
         peers
     }
 
-    fn inboxes(&self) -> MutexGuard<'_, HashMap<PeerId, Inbox>> {
-        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owners(&self) -> MutexGuard<'_, HashMap<PeerId, Owner>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Hands the media plane's events to the handles that they concern.
 pub(crate) async fn deliver_events(context: Arc<Context>, mut events: mpsc::Receiver<PeerEvent>) {
     while let Some(event) = events.recv().await {
-        let inbox = context.peers.inboxes().get(&event.peer).cloned();
+        let inbox = {
+            let owners = context.peers.owners();
+            owners.get(&event.peer).map(|owner| owner.inbox.clone())
+        };
         if let Some(inbox) = inbox {
             inbox.deliver(Command::Peer(event));
         }

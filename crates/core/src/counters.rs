@@ -18,6 +18,7 @@ pub struct Counters {
     pub(crate) dtls_failures: AtomicU64,
     pub(crate) admin_requests: AtomicU64,
     pub(crate) admin_refused: AtomicU64,
+    pub(crate) statistics_interval_ms: AtomicU64,
     bad: [BadCount; BadRequest::ALL.len()],
 }
 
@@ -135,6 +136,8 @@ pub struct CountersSnapshot {
     pub admin_requests: u64,
     /// Those of them whose secret was wrong or missing, or that came from where nobody is trusted.
     pub admin_refused: u64,
+    /// Milliseconds from one event with statistics of a PeerConnection to its next; 0: nobody wants them.
+    pub statistics_interval_ms: u64,
     /// Refused requests by kind.
     pub bad_requests: Vec<(BadRequest, u64)>,
 }
@@ -155,6 +158,7 @@ impl Counters {
             dtls_failures: read(&self.dtls_failures),
             admin_requests: read(&self.admin_requests),
             admin_refused: read(&self.admin_refused),
+            statistics_interval_ms: read(&self.statistics_interval_ms),
             bad_requests: BadRequest::ALL
                 .into_iter()
                 .zip(&self.bad)

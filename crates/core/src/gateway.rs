@@ -2,6 +2,7 @@
 
 mod limits;
 mod requests;
+mod statistics;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,8 @@ use crate::admin::{Access, Settings, Transports};
 use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
+use crate::events::EventBus;
+use crate::events::lifecycle::SessionEnd;
 use crate::handle::{Command, LocalIce};
 use crate::rate::RequestRate;
 use crate::request::Request;
@@ -87,6 +90,7 @@ impl Gateway {
             accepting,
         });
         tokio::spawn(watch_sessions(Arc::downgrade(&inner)));
+        tokio::spawn(statistics::run(Arc::downgrade(&inner.context)));
         Gateway { inner }
     }
 
@@ -159,7 +163,7 @@ impl Gateway {
             let over =
                 client.is_internal() || self.inner.context.config.reclaim_session_timeout == 0;
             if session.orphan(client) && over {
-                self.inner.remove(&session);
+                self.inner.remove(&session, SessionEnd::Destroyed);
             }
         }
     }
@@ -177,6 +181,21 @@ impl Gateway {
             &plugins,
             transaction,
         )
+    }
+
+    /// The bus, where what happens is told.
+    pub fn events(&self) -> &EventBus {
+        &self.inner.context.facts.events
+    }
+
+    /// Tells whoever watches that the server has started.
+    pub fn tell_start(&self) {
+        self.events().started(|| self.info(None));
+    }
+
+    /// Tells whoever watches that the server ends, by this signal (0: by none).
+    pub fn tell_end(&self, signal: i32) {
+        self.events().shutdown(signal);
     }
 
     #[cfg(feature = "testing")]
@@ -302,7 +321,7 @@ impl Gateway {
             tracing::warn!("some handles did not end within {SHUTDOWN_LIMIT:?}");
         }
         for session in sessions {
-            session.end();
+            session.end(SessionEnd::Destroyed);
         }
     }
 
@@ -329,7 +348,7 @@ impl Gateway {
 
     /// Ends a session, whose client is told nothing.
     pub(crate) fn end_session(&self, session: &Arc<Session>) {
-        self.inner.remove(session);
+        self.inner.remove(session, SessionEnd::Destroyed);
     }
 
     pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>, ApiError> {
@@ -375,8 +394,10 @@ impl Inner {
     }
 
     /// Ends a session and forgets it; its client is told nothing more.
-    fn remove(&self, session: &Arc<Session>) {
-        let Some(handles) = session.end() else { return };
+    fn remove(&self, session: &Arc<Session>, how: SessionEnd) {
+        let Some(handles) = session.end(how) else {
+            return;
+        };
         self.sessions().remove(&session.id);
         subtract(&self.context.counters.sessions);
         for handle in handles {
@@ -404,7 +425,7 @@ async fn watch_sessions(gateway: Weak<Inner>) {
         for session in expired {
             let id = session.id.to_json(gateway.context.config.string_ids);
             session.emit(json!({ "janus": "timeout", "session_id": id }));
-            gateway.remove(&session);
+            gateway.remove(&session, SessionEnd::Timeout);
             add(&gateway.context.counters.sessions_timed_out);
         }
     }

@@ -7,7 +7,7 @@ use portunus_media::MediaConfig;
 use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
 
-use crate::events::EventBus;
+use crate::events::{EventBus, EventsConfig};
 use crate::{AdminConfig, CoreConfig, LogControl, Object, PluginInfo, RememberedLog};
 
 /// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
@@ -43,6 +43,8 @@ pub struct ServerFacts {
     pub admin: AdminConfig,
     /// How the log is steered.
     pub log: Arc<dyn LogControl>,
+    /// Which statistics are told there.
+    pub statistics: EventsConfig,
 }
 
 /// As far as the defaults of the configuration go.
@@ -65,6 +67,7 @@ impl Default for ServerFacts {
             events: EventBus::default(),
             admin: AdminConfig::default(),
             log: Arc::<RememberedLog>::default(),
+            statistics: EventsConfig::default(),
         }
     }
 }

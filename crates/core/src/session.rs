@@ -12,6 +12,8 @@ use tokio::time::{Instant, timeout};
 use crate::admin::Settings;
 use crate::context::Context;
 use crate::counters::add;
+use crate::events::lifecycle::{self, SessionEnd};
+use crate::events::{EventAddress, EventBus, EventKind};
 use crate::handle::Inbox;
 use crate::{Client, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
 
@@ -22,6 +24,7 @@ const QUEUE: usize = 512;
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     counters: Arc<Counters>,
+    events: EventBus,
     state: Mutex<State>,
     /// An event came, the session ended, or a newer long poll started.
     changed: Notify,
@@ -38,6 +41,10 @@ struct State {
     queue: VecDeque<Value>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
+    /// Handles whose tasks have not ended, those included that nobody finds any more.
+    running: usize,
+    /// How it ended; whoever watches is told once the last handle has.
+    ended: Option<SessionEnd>,
 }
 
 /// After how long without a request a session ends.
@@ -66,8 +73,17 @@ pub(crate) struct Attached {
 }
 
 impl Session {
-    pub(crate) fn new(id: SessionId, owner: Client, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        id: SessionId,
+        owner: Client,
+        counters: Arc<Counters>,
+        events: EventBus,
+    ) -> Self {
         owner.owns(id);
+        let address = || address(id);
+        events.publish(EventKind::Sessions, None, address, || {
+            lifecycle::session_created(&owner)
+        });
         let state = State {
             owner,
             orphaned: false,
@@ -77,10 +93,13 @@ impl Session {
             queue: VecDeque::new(),
             polls: 0,
             handles: HashMap::new(),
+            running: 0,
+            ended: None,
         };
         Session {
             id,
             counters,
+            events,
             state: Mutex::new(state),
             changed: Notify::new(),
         }
@@ -171,6 +190,38 @@ impl Session {
         self.changed.notify_waiters();
     }
 
+    /// A handle's task is about to begin; an error if the session has ended.
+    pub(crate) fn begin_handle(&self) -> Result<(), ()> {
+        let mut state = self.state();
+        if state.over {
+            return Err(());
+        }
+        state.running += 1;
+        Ok(())
+    }
+
+    /// A handle's task has ended.
+    pub(crate) fn end_handle(&self) {
+        let mut state = self.state();
+        state.running = state.running.saturating_sub(1);
+        self.tell_end(state);
+    }
+
+    /// Tells whoever watches that the session has ended, if it has: behind all that its handles told.
+    fn tell_end(&self, mut state: MutexGuard<'_, State>) {
+        if state.running > 0 {
+            return;
+        }
+        let Some(end) = state.ended.take() else {
+            return;
+        };
+        drop(state);
+        let address = || address(self.id);
+        self.events.publish(EventKind::Sessions, None, address, || {
+            lifecycle::session_ended(end)
+        });
+    }
+
     /// Adds a handle; gives it back if the session has ended.
     pub(crate) fn add_handle(&self, id: HandleId, handle: Attached) -> Result<(), Attached> {
         let mut state = self.state();
@@ -213,7 +264,7 @@ impl Session {
     }
 
     /// Ends the session: nothing is sent any more, but that it has ended to a part of the server. Gives its handles back; none if it had ended before.
-    pub(crate) fn end(&self) -> Option<Vec<Attached>> {
+    pub(crate) fn end(&self, how: SessionEnd) -> Option<Vec<Attached>> {
         let handles = {
             let mut state = self.state();
             if std::mem::replace(&mut state.over, true) {
@@ -224,7 +275,10 @@ impl Session {
             if state.owner.is_internal() {
                 state.owner.push(client_event::destroyed());
             }
-            std::mem::take(&mut state.handles)
+            let handles = std::mem::take(&mut state.handles);
+            state.ended = Some(how);
+            self.tell_end(state);
+            handles
         };
         self.changed.notify_waiters();
         Some(handles.into_values().collect())
@@ -262,5 +316,12 @@ impl Session {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn address(session: SessionId) -> EventAddress {
+    EventAddress {
+        session: Some(session),
+        ..EventAddress::default()
     }
 }

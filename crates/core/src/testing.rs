@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use portunus_media::testing::Requested;
-use portunus_media::{Event, MediaPlane, PeerEvent, PeerId};
+use portunus_media::{CloseReason, Event, MediaPlane, PeerEvent, PeerId, PeerStats};
 use portunus_record::{Recorder, RecorderConfig};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -178,6 +178,18 @@ impl TestServer {
     /// What the media plane was asked for.
     pub fn requested(&self) -> Requested {
         self.media.requested()
+    }
+
+    /// Makes these the figures of `peer`.
+    pub fn pretend_stats(&self, peer: PeerId, stats: PeerStats) {
+        self.media.pretend_stats(peer, stats);
+    }
+
+    /// Lets the media plane report that `peer` has ended by itself, with its last figures.
+    pub async fn end(&self, peer: PeerId, reason: CloseReason, last: PeerStats) {
+        let event = PeerEvent::new(peer, Event::Closed(reason)).with_last(Some(Box::new(last)));
+        let sent = self.events.send(event).await;
+        sent.expect("the gateway takes events");
     }
 
     /// Lets the media plane report `event` of `peer`.

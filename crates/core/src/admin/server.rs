@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::events::{EventAddress, EventKind};
 use crate::{ApiError, Fields, Gateway, Object};
 
 /// The longest NACK queue that clients may ask for, in ms, as Janus has it.
@@ -106,9 +105,7 @@ pub(super) fn accept_new_sessions(
 pub(super) fn custom_event(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
     let schema = fields.required_string("schema")?;
     let data = fields.required_object("data")?;
-    let body = || json!({ "schema": schema, "data": data });
-    let events = &gateway.context().facts.events;
-    events.publish(EventKind::External, None, EventAddress::default, body);
+    gateway.events().external(schema, || data.clone().into());
     Ok(Object::new())
 }
 

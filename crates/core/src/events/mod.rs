@@ -8,8 +8,13 @@ mod event;
 mod filter;
 mod handler;
 mod kind;
+pub(crate) mod lifecycle;
+pub(crate) mod media;
 mod registration;
+mod server;
+pub(crate) mod statistics;
 mod subscription;
+pub(crate) mod webrtc;
 
 pub use bus::{EventBus, EventCounters, HandlerCounters, PluginEvents};
 pub use config::EventsConfig;
@@ -20,4 +25,5 @@ pub use kind::{EventKind, EventMask};
 pub use registration::{
     ConfiguredEventHandler, EventHandlerConfig, EventHandlerError, EventHandlerRegistration,
 };
+pub(crate) use server::ServerFigures;
 pub use subscription::Subscription;

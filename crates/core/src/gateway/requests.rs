@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{Credentials, Gateway};
 use crate::counters::add;
+use crate::events::lifecycle::SessionEnd;
 use crate::handle::{self, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::Session;
@@ -137,7 +138,7 @@ impl Gateway {
                 .attach(client, &session, &request)
                 .map(Dispatched::Done),
             ("destroy", None) => {
-                self.inner.remove(&session);
+                self.inner.remove(&session, SessionEnd::Destroyed);
                 Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
             ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
@@ -183,7 +184,9 @@ impl Gateway {
             }
             wanted => SessionId(wanted),
         };
-        let session = Session::new(id, client.clone(), inner.context.counters.clone());
+        let context = &inner.context;
+        let (counters, events) = (context.counters.clone(), context.facts.events.clone());
+        let session = Session::new(id, client.clone(), counters, events);
         sessions.insert(id, Arc::new(session));
         add(&inner.context.counters.sessions);
         Ok(json!({
@@ -220,8 +223,8 @@ impl Gateway {
             return Err(ApiError::PluginAttach("too many handles"));
         }
         let id = HandleId::random(|id| session.has_handle(id));
-        let opaque_id = opaque_id.map(str::to_owned);
-        handle::start(id, session.clone(), &**plugin, opaque_id, context.clone())
+        let shown = (opaque_id, request.text("token"));
+        handle::start(id, session.clone(), &**plugin, shown, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
         let data = json!({ "id": id.to_json(context.config.string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use portunus_media::{CloseReason, Event, PeerEvent};
+use portunus_media::{CloseReason, Event, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
 
 use super::connection::Connections;
@@ -22,16 +22,18 @@ pub(crate) fn start(
     id: HandleId,
     session: Arc<Session>,
     plugin: &dyn Plugin,
-    opaque_id: Option<String>,
+    (opaque_id, token): (Option<&str>, Option<&str>),
     context: Arc<Context>,
 ) -> Result<(), ()> {
+    session.begin_handle()?;
     let (inbox, commands) = Inbox::new(context.counters.clone());
     let full_trickle = context.config.full_trickle && !session.is_internal();
     let shared = Shared {
         id,
         session: session.clone(),
         plugin: plugin.info(),
-        opaque_id,
+        opaque_id: opaque_id.map(Arc::from),
+        token: token.map(Box::from),
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
         outgoing: Mutex::new(Outgoing::new(context.config.ack_pause())),
@@ -42,6 +44,7 @@ pub(crate) fn start(
         shared: Arc::new(shared),
     };
     add(&context.counters.handles);
+    handle.tell_attached();
     let actor = Actor {
         handle: handle.clone(),
         plugin: plugin.attach(handle),
@@ -82,7 +85,7 @@ impl Actor {
                 }
                 Command::Hangup { reason, responder } => {
                     self.handle.hold();
-                    self.hangup(&reason);
+                    self.hangup(&reason, None).await;
                     match responder {
                         Some((transaction, responder)) => {
                             self.respond(&transaction, Ok(success()), responder);
@@ -94,17 +97,17 @@ impl Actor {
                     let _ = reply.send(self.plugin.query());
                 }
                 Command::RestartIce { remote, reply } => {
-                    let _ = reply.send(self.handle.connections().restart_ice(remote));
+                    let _ = reply.send(self.handle.connections().restart_ice(&self.handle, remote));
                 }
-                Command::Peer(PeerEvent { peer, event, .. }) => {
-                    if self.handle.peer() == Some(peer) {
-                        self.peer_event(event);
+                Command::Peer(event) => {
+                    if self.handle.peer() == Some(event.peer) {
+                        self.peer_event(event).await;
                     }
                 }
                 Command::Detach { responder } => {
                     self.handle.send_all();
                     self.handle.shared.stopped.store(true, Ordering::Release);
-                    self.hangup("Detach");
+                    self.hangup("Detach", None).await;
                     self.plugin.detach();
                     if let Some((transaction, responder)) = responder {
                         self.respond(&transaction, Ok(success()), responder);
@@ -191,23 +194,30 @@ impl Actor {
     fn trickle(&mut self, members: &Map<String, Value>) -> Result<Value, ApiError> {
         self.handle.hold();
         let candidates = trickle::read(members)?;
-        self.handle.connections().trickle(candidates);
+        self.handle.connections().trickle(&self.handle, candidates);
         Ok(json!({ "janus": "ack" }))
     }
 
-    /// Closes the PeerConnection, if there is one: first the plugin is told, then the client.
-    fn hangup(&mut self, reason: &str) {
-        let existed = self.handle.connections().start_closing();
-        if existed {
+    /// Closes the PeerConnection, if there is one: first whoever watches is told, then the plugin, then the client. `last`: the
+    /// last figures, if the media plane has given them.
+    async fn hangup(&mut self, reason: &str, last: Option<Box<PeerStats>>) {
+        let closed = self.handle.connections().start_closing();
+        if let Some(closed) = closed {
+            closed.tell(&self.handle, reason, last).await;
             self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
             self.handle.emit(client_event::hangup(reason));
             self.handle.connections().closed();
         }
     }
 
-    fn peer_event(&mut self, event: Event) {
+    async fn peer_event(&mut self, event: PeerEvent) {
+        let PeerEvent { event, last, .. } = event;
         let no_media_ms = self.handle.shared.context.facts.no_media_ms;
         let told = client_event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
+        // What clients hear of a medium, those who watch do too.
+        if told.is_some() || !matches!(event, Event::Media { .. }) {
+            self.handle.tell_peer_event(&event);
+        }
         let event = match event {
             Event::Connected { srtp_profile } => {
                 tracing::debug!(handle = %self.handle.id(), srtp_profile, "PeerConnection up");
@@ -258,8 +268,8 @@ impl Actor {
             Event::Remb { bitrate } => HandleEvent::Remb(bitrate),
             Event::DataChannel { label, protocol } => HandleEvent::DataChannel { label, protocol },
             Event::Data(message) => HandleEvent::Data(message),
-            Event::Closed(reason) => return self.closed(&reason),
-            Event::Ice(_) | Event::SelectedPair { .. } | Event::Dtls(_) => return,
+            Event::Closed(reason) => return self.closed(&reason, last).await,
+            Event::Ice(_) | Event::SelectedPair(_) | Event::Dtls { .. } => return,
         };
         self.plugin.event(event);
         if let Some(told) = told {
@@ -282,7 +292,7 @@ impl Actor {
         }
     }
 
-    fn closed(&mut self, reason: &CloseReason) {
+    async fn closed(&mut self, reason: &CloseReason, last: Option<Box<PeerStats>>) {
         let (session, handle) = (self.handle.session_id(), self.handle.id());
         let counters = &self.handle.shared.context.counters;
         match reason {
@@ -297,7 +307,7 @@ impl Actor {
             // The media plane has logged a fault of its own.
             CloseReason::Requested | CloseReason::DtlsAlert | CloseReason::Internal => {}
         }
-        self.hangup(reason.as_str());
+        self.hangup(reason.as_str(), last).await;
     }
 }
 
@@ -308,12 +318,17 @@ impl Drop for Actor {
         let shared = &self.handle.shared;
         self.handle.send_all();
         shared.stopped.store(true, Ordering::Release);
-        self.handle.connections().close();
+        let closed = self.handle.connections().close();
+        if closed.is_some() {
+            self.handle.tell_hangup("Detach");
+        }
         shared.session.remove_handle(self.handle.id());
         shared
             .session
             .emit(self.handle.addressed(client_event::detached(), true));
         subtract(&shared.context.counters.handles);
+        self.handle.tell_detached();
+        shared.session.end_handle();
     }
 }
 

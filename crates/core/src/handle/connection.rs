@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use portunus_media::{PeerId, PeerOptions};
+use portunus_media::{IceState, PeerId, PeerOptions};
 use portunus_rtp::Mid;
 use portunus_sdp::{
     Description, IceCredentials, LocalTransport, Negotiated, RemoteDescription, SdpError, SdpType,
@@ -15,10 +15,12 @@ use rand::distr::Alphanumeric;
 use serde_json::Value;
 
 use super::Handle;
+use super::closed::Closed;
 use super::jsep::RawJsep;
 use super::trickle::{Candidate, EarlyCandidates};
 use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
+use crate::events::EventKind;
 use crate::plugin::{Jsep, JsepKind};
 use crate::{ApiError, Object, client_event};
 
@@ -158,8 +160,8 @@ impl Connections {
             .collect();
         let (simulcast, description) = (remote.simulcast(), remote.description.clone());
         let restart = match raw.kind {
-            JsepKind::Offer => self.remote_offer(handle, remote)?,
-            JsepKind::Answer => self.remote_answer(remote)?,
+            JsepKind::Offer => self.remote_offer(handle, raw, remote)?,
+            JsepKind::Answer => self.remote_answer(handle, raw, remote)?,
         };
         let mut e2ee = false;
         if let Some(connection) = &mut self.current {
@@ -185,14 +187,17 @@ impl Connections {
     fn remote_offer(
         &mut self,
         handle: &Handle,
+        raw: &RawJsep<'_>,
         remote: RemoteDescription,
     ) -> Result<bool, ApiError> {
-        if self.current.is_none() {
+        let is_new = self.current.is_none();
+        if is_new {
             self.current = Some(self.connect(handle, false));
         }
         let Some(connection) = &mut self.current else {
             return Ok(false);
         };
+        let candidates = candidates_to_tell(handle, &remote);
         let restart = connection
             .session
             .set_remote_offer(remote)
@@ -200,25 +205,54 @@ impl Connections {
         if restart {
             self.context.renew_ice(connection);
         }
+        handle.tell_remote_jsep(raw);
+        if is_new {
+            handle.tell_ice(IceState::Gathering);
+        }
+        if is_new || restart {
+            for candidate in &candidates {
+                handle.tell_remote_candidate(candidate);
+            }
+        }
         Ok(restart)
     }
 
     /// Whether the answer completes a restart of ICE.
-    fn remote_answer(&mut self, remote: RemoteDescription) -> Result<bool, ApiError> {
+    fn remote_answer(
+        &mut self,
+        handle: &Handle,
+        raw: &RawJsep<'_>,
+        remote: RemoteDescription,
+    ) -> Result<bool, ApiError> {
         let connection = self.current.as_mut().ok_or(ApiError::UnexpectedAnswer)?;
         let restart = connection.restart.is_some();
+        let fresh = connection.negotiated.is_none() || restart;
+        let candidates = candidates_to_tell(handle, &remote);
         let negotiated = connection.session.accept_answer(remote).map_err(refused)?;
-        self.agreed(negotiated);
+        handle.tell_remote_jsep(raw);
+        if fresh {
+            for candidate in &candidates {
+                handle.tell_remote_candidate(candidate);
+            }
+        }
+        self.agreed(handle, negotiated);
         Ok(restart)
     }
 
     /// Makes our answer to the offer that waits for it.
-    pub(super) fn answer(&mut self, description: Description) -> Result<LocalJsep, JsepError> {
+    pub(super) fn answer(
+        &mut self,
+        handle: &Handle,
+        description: Description,
+    ) -> Result<LocalJsep, JsepError> {
         let connection = self.current.as_mut().ok_or(JsepError::NoOffer)?;
         let fresh = connection.negotiated.is_none() || connection.restart.is_some();
         let first = description.media.first().map(|media| media.mid);
         let (sdp, negotiated) = connection.session.local_answer(description)?;
-        self.agreed(negotiated);
+        let peer = connection.peer;
+        // Before ICE begins, which it does once all is agreed on.
+        self.tell_local(handle, peer, (JsepKind::Answer, &sdp), fresh);
+        self.agreed(handle, negotiated);
         Ok(self.local(JsepKind::Answer, sdp, first, fresh))
     }
 
@@ -237,21 +271,32 @@ impl Connections {
         }
         let mut connection = match self.current.take() {
             Some(connection) => connection,
-            None => self.connect(handle, true),
+            None => {
+                let connection = self.connect(handle, true);
+                handle.tell_ice(IceState::Gathering);
+                connection
+            }
         };
         if restart && connection.negotiated.is_some() {
             self.context.renew_ice(&mut connection);
         }
         let fresh = connection.negotiated.is_none() || connection.restart.is_some();
         let first = description.media.first().map(|media| media.mid);
+        let peer = connection.peer;
         let offered = connection.session.local_offer(description);
         self.current = Some(connection);
-        Ok(self.local(JsepKind::Offer, offered?, first, fresh))
+        let sdp = offered?;
+        self.tell_local(handle, peer, (JsepKind::Offer, &sdp), fresh);
+        Ok(self.local(JsepKind::Offer, sdp, first, fresh))
     }
 
     /// Restarts ICE with new credentials of both sides; all else that was agreed on stays. None if nothing is
     /// agreed on, or if a negotiation is under way.
-    pub(super) fn restart_ice(&mut self, remote: IceCredentials) -> Option<LocalIce> {
+    pub(super) fn restart_ice(
+        &mut self,
+        handle: &Handle,
+        remote: IceCredentials,
+    ) -> Option<LocalIce> {
         let connection = self.current.as_mut()?;
         if connection.session.signaling() != Signaling::Stable {
             return None;
@@ -268,7 +313,7 @@ impl Connections {
         };
         negotiated.transport.ice = remote;
         negotiated.transport.candidates.clear();
-        self.agreed(negotiated);
+        self.agreed(handle, negotiated);
         Some(restarted)
     }
 
@@ -281,6 +326,7 @@ impl Connections {
             return;
         }
         if connection.negotiated.is_none() {
+            // Nobody has seen it.
             self.close();
         } else {
             connection.session.discard_remote_offer();
@@ -288,12 +334,12 @@ impl Connections {
     }
 
     /// Takes candidates of the client, or keeps them until they can be used.
-    pub(super) fn trickle(&mut self, candidates: Vec<Candidate>) {
+    pub(super) fn trickle(&mut self, handle: &Handle, candidates: Vec<Candidate>) {
         let settled = self.current.as_ref().is_some_and(|connection| {
             connection.negotiated.is_some() && connection.session.signaling() == Signaling::Stable
         });
         if settled {
-            self.add_candidates(candidates);
+            self.add_candidates(handle, candidates);
         } else {
             self.early.keep(candidates);
         }
@@ -319,16 +365,17 @@ impl Connections {
         is_new
     }
 
-    /// Ends the PeerConnection; false if there is none.
-    pub(super) fn close(&mut self) -> bool {
+    /// Ends the PeerConnection; none if there is none.
+    pub(super) fn close(&mut self) -> Option<Closed> {
         self.early = EarlyCandidates::default();
         self.drop_connection()
     }
 
     /// As [`Connections::close`], and makes no other until [`Connections::closed`].
-    pub(super) fn start_closing(&mut self) -> bool {
-        self.closing = self.close();
-        self.closing
+    pub(super) fn start_closing(&mut self) -> Option<Closed> {
+        let closed = self.close();
+        self.closing = closed.is_some();
+        closed
     }
 
     /// Everybody knows that the PeerConnection is gone.
@@ -336,16 +383,22 @@ impl Connections {
         self.closing = false;
     }
 
-    fn drop_connection(&mut self) -> bool {
-        let Some(connection) = self.current.take() else {
-            return false;
-        };
-        self.context.peers.remove(connection.peer);
-        self.context.media.close_peer(connection.peer);
+    /// Whether `peer` is the one that there is, and media can flow.
+    pub(super) fn is_up(&self, peer: PeerId) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|connection| connection.peer == peer && connection.up)
+    }
+
+    fn drop_connection(&mut self) -> Option<Closed> {
+        let connection = self.current.take()?;
+        let Context { media, peers, .. } = &*self.context;
+        peers.remove(connection.peer);
+        let closed = Closed::new(&self.context, connection.peer, connection.up);
+        media.close_peer(connection.peer);
         if connection.up {
             subtract(&self.context.counters.peer_connections);
         }
-        true
+        Some(closed)
     }
 
     fn connect(&self, handle: &Handle, controlling: bool) -> Connection {
@@ -362,7 +415,7 @@ impl Connections {
             worker: None,
         };
         let peer = media.create_peer(options);
-        peers.insert(peer, handle.shared.inbox.clone());
+        peers.insert(peer, handle.shared.inbox.clone(), handle.downgrade());
         let local = LocalTransport {
             ice,
             fingerprint: media.fingerprint().clone(),
@@ -385,7 +438,7 @@ impl Connections {
     }
 
     /// Gives the media plane what was agreed on, and the candidates that waited for it.
-    fn agreed(&mut self, negotiated: Negotiated) {
+    fn agreed(&mut self, handle: &Handle, negotiated: Negotiated) {
         let Some(connection) = &mut self.current else {
             return;
         };
@@ -397,10 +450,10 @@ impl Connections {
             .negotiate(connection.peer, negotiated.clone());
         connection.negotiated = Some(negotiated);
         let early = self.early.take(self.context.config.candidates_timeout());
-        self.add_candidates(early);
+        self.add_candidates(handle, early);
     }
 
-    fn add_candidates(&self, candidates: Vec<Candidate>) {
+    fn add_candidates(&self, handle: &Handle, candidates: Vec<Candidate>) {
         let Some(connection) = &self.current else {
             return;
         };
@@ -415,6 +468,7 @@ impl Connections {
                 continue;
             }
             if candidate.text.starts_with("candidate:") {
+                handle.tell_remote_candidate(&candidate.text);
                 self.context
                     .media
                     .add_candidate(connection.peer, candidate.text);
@@ -424,6 +478,20 @@ impl Connections {
                     .bad(BadRequest::Candidate, &"not a candidate line");
             }
         }
+    }
+
+    /// Tells whoever watches of our description, and of the candidates that are new with it.
+    fn tell_local(
+        &self,
+        handle: &Handle,
+        peer: PeerId,
+        (kind, sdp): (JsepKind, &str),
+        fresh: bool,
+    ) {
+        if fresh {
+            handle.tell_local_candidates(self.context.media.candidates(peer));
+        }
+        handle.tell_local_jsep(kind, sdp);
     }
 
     fn local(&self, kind: JsepKind, sdp: String, first: Option<Mid>, fresh: bool) -> LocalJsep {
@@ -459,6 +527,14 @@ impl Context {
         let candidates = self.media.candidates(connection.peer).to_vec();
         connection.session.set_local_ice(ice.clone(), candidates);
         connection.restart = Some(ice);
+    }
+}
+
+/// The candidates of a description, if somebody is to be told of them.
+fn candidates_to_tell(handle: &Handle, remote: &RemoteDescription) -> Vec<String> {
+    match handle.events().wants(EventKind::WebRtc) {
+        true => remote.transport.candidates.clone(),
+        false => Vec::new(),
     }
 }
 

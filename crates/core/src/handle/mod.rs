@@ -1,15 +1,17 @@
 //! A handle: a client's attachment to a plugin, as the plugin sees it.
 
 mod actor;
+mod closed;
 mod connection;
 mod inbox;
 mod jsep;
 mod outgoing;
+mod telling;
 mod trickle;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use portunus_media::{
     DataMessage, KeyframeCache, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
@@ -45,7 +47,9 @@ struct Shared {
     id: HandleId,
     session: Arc<Session>,
     plugin: PluginInfo,
-    opaque_id: Option<String>,
+    opaque_id: Option<Arc<str>>,
+    /// What the client showed when it attached the handle.
+    token: Option<Box<str>>,
     context: Arc<Context>,
     inbox: Inbox,
     /// Detached: the client is told nothing more.
@@ -106,14 +110,14 @@ impl Handle {
         EventAddress {
             session: Some(self.session_id()),
             handle: Some(self.id()),
-            opaque_id: self.opaque_id().map(Into::into),
+            opaque_id: self.shared.opaque_id.clone(),
             plugin: Some(self.shared.plugin.package),
         }
     }
 
     /// Answers the client's offer with `description`; push what comes back.
     pub fn answer(&self, description: Description) -> Result<LocalJsep, JsepError> {
-        self.connections().answer(description)
+        self.connections().answer(self, description)
     }
 
     /// Forgets the client's offer, which will not be answered: another one can come. A PeerConnection that was there
@@ -137,8 +141,10 @@ impl Handle {
     /// [`crate::HandleEvent::Hangup`].
     pub fn close_pc(&self) {
         let closed = self.connections().close();
-        if closed {
-            self.emit(client_event::hangup("Close PC"));
+        if let Some(closed) = closed {
+            const REASON: &str = "Close PC";
+            self.emit(client_event::hangup(REASON));
+            closed.tell_later(self.clone(), REASON);
         }
     }
 
@@ -262,6 +268,15 @@ impl Handle {
         &self.shared.context.media
     }
 
+    /// Whether `peer` is its PeerConnection, and media can flow.
+    pub(crate) fn is_up(&self, peer: PeerId) -> bool {
+        self.connections().is_up(peer)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.shared))
+    }
+
     fn peer(&self) -> Option<PeerId> {
         self.connections().peer()
     }
@@ -353,6 +368,23 @@ impl Handle {
         }
         addressed.extend(rest);
         Value::Object(addressed)
+    }
+}
+
+/// A handle that may be gone.
+#[derive(Clone)]
+pub(crate) struct WeakHandle(Weak<Shared>);
+
+impl WeakHandle {
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        let shared = self.0.upgrade()?;
+        Some(Handle { shared })
+    }
+}
+
+impl fmt::Debug for WeakHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakHandle")
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod auth;
 mod errors;
+mod events;
 mod handles;
 mod internal;
 mod peers;

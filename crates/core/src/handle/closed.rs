@@ -1,0 +1,57 @@
+//! A PeerConnection that was closed, and what is left to be told of it.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use portunus_media::{PeerId, PeerStats};
+use tokio::time::timeout;
+
+use super::Handle;
+use crate::context::Context;
+use crate::events::EventKind;
+
+/// How long its last figures are waited for. A worker gives them with its next turn.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// A PeerConnection that was closed.
+pub(super) struct Closed {
+    /// Its last figures, if somebody wants them.
+    last: Option<LastStats>,
+}
+
+type LastStats = Pin<Box<dyn Future<Output = Option<PeerStats>> + Send>>;
+
+impl Closed {
+    /// Asks for the last figures of `peer`, if media flowed and somebody wants them. It has to be there still.
+    pub(super) fn new(context: &Context, peer: PeerId, up: bool) -> Self {
+        let facts = &context.facts;
+        let wanted =
+            up && facts.statistics.stats_period > 0 && facts.events.wants(EventKind::Media);
+        let last = wanted.then(|| Box::pin(context.media.stats(peer)) as LastStats);
+        Closed { last }
+    }
+
+    /// Tells whoever watches. `last`: the figures that came with the end, if it was the media plane that told of it.
+    pub(super) async fn tell(self, handle: &Handle, reason: &str, last: Option<Box<PeerStats>>) {
+        if let Some(asked) = self.last {
+            let last = match last {
+                Some(last) => Some(*last),
+                None => timeout(PATIENCE, asked).await.ok().flatten(),
+            };
+            if let Some(last) = last {
+                handle.tell_statistics(&last);
+            }
+        }
+        handle.tell_hangup(reason);
+    }
+
+    /// The same for those who cannot wait.
+    pub(super) fn tell_later(self, handle: Handle, reason: &'static str) {
+        match self.last {
+            None => handle.tell_hangup(reason),
+            Some(_) => {
+                tokio::spawn(async move { self.tell(&handle, reason, None).await });
+            }
+        }
+    }
+}

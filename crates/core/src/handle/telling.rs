@@ -1,0 +1,142 @@
+//! What whoever watches the server is told of a handle.
+
+use portunus_media::{Event, IceState, PeerId, PeerStats};
+use serde_json::Value;
+
+use super::Handle;
+use super::jsep::RawJsep;
+use crate::events::{EventBus, EventKind, lifecycle, media, statistics, webrtc};
+use crate::plugin::JsepKind;
+
+impl Handle {
+    pub(super) fn tell_attached(&self) {
+        self.tell(EventKind::Handles, None, || {
+            let shared = &self.shared;
+            let package = shared.plugin.package;
+            lifecycle::handle_attached(package, self.opaque_id(), shared.token.as_deref())
+        });
+    }
+
+    pub(super) fn tell_detached(&self) {
+        self.tell(EventKind::Handles, None, || {
+            let shared = &self.shared;
+            let package = shared.plugin.package;
+            lifecycle::handle_detached(package, self.opaque_id(), shared.token.as_deref())
+        });
+    }
+
+    pub(super) fn tell_remote_jsep(&self, jsep: &RawJsep<'_>) {
+        self.tell(EventKind::Jsep, None, || {
+            webrtc::remote_jsep(jsep.kind, jsep.sdp)
+        });
+    }
+
+    pub(super) fn tell_local_jsep(&self, kind: JsepKind, sdp: &str) {
+        self.tell(EventKind::Jsep, None, || webrtc::local_jsep(kind, sdp));
+    }
+
+    pub(super) fn tell_ice(&self, state: IceState) {
+        self.tell(EventKind::WebRtc, Some(webrtc::ICE), || webrtc::ice(state));
+    }
+
+    pub(super) fn tell_local_candidates(&self, candidates: &[String]) {
+        for text in candidates {
+            self.tell(EventKind::WebRtc, Some(webrtc::LOCAL_CANDIDATE), || {
+                webrtc::local_candidate(text)
+            });
+        }
+    }
+
+    pub(super) fn tell_remote_candidate(&self, text: &str) {
+        self.tell(EventKind::WebRtc, Some(webrtc::REMOTE_CANDIDATE), || {
+            webrtc::remote_candidate(text)
+        });
+    }
+
+    pub(super) fn tell_hangup(&self, reason: &str) {
+        self.tell(EventKind::WebRtc, Some(webrtc::CONNECTION), || {
+            webrtc::hangup(reason)
+        });
+    }
+
+    /// What the media plane reports, as far as it concerns those who watch.
+    pub(super) fn tell_peer_event(&self, event: &Event) {
+        match *event {
+            Event::Ice(state) => self.tell_ice(state),
+            Event::SelectedPair(ref pair) => {
+                self.tell(EventKind::WebRtc, Some(webrtc::SELECTED_PAIR), || {
+                    webrtc::selected_pair(pair)
+                });
+            }
+            Event::Dtls {
+                state,
+                retransmissions,
+            } => self.tell(EventKind::WebRtc, Some(webrtc::DTLS), || {
+                webrtc::dtls(state, retransmissions)
+            }),
+            Event::Connected { .. } => {
+                self.tell(EventKind::WebRtc, Some(webrtc::CONNECTION), webrtc::up);
+            }
+            Event::Media {
+                mid,
+                audio,
+                receiving,
+                substream,
+            } => self.tell(EventKind::Media, Some(media::STATE), || {
+                let no_media_ms = self.shared.context.facts.no_media_ms;
+                media::state(mid, audio, substream, receiving, no_media_ms)
+            }),
+            Event::SlowLink {
+                mid,
+                audio,
+                uplink,
+                lost,
+            } => self.tell(EventKind::Media, Some(media::SLOW_LINK), || {
+                media::slow_link(mid, audio, uplink, lost)
+            }),
+            // Plugins tell what these lead to; an end is told as a hangup.
+            Event::Talking { .. }
+            | Event::Speech { .. }
+            | Event::Layer { .. }
+            | Event::Remb { .. }
+            | Event::DataChannel { .. }
+            | Event::Data(_)
+            | Event::Closed(_) => {}
+        }
+    }
+
+    /// Tells the figures of the PeerConnection `peer`, unless it has ended meanwhile; says in how many events.
+    pub(crate) fn tell_statistics_of(&self, peer: PeerId, stats: &PeerStats) -> usize {
+        // Held until all is told: its end is told after that.
+        let connections = self.connections();
+        match connections.is_up(peer) {
+            true => self.tell_statistics(stats),
+            false => 0,
+        }
+    }
+
+    /// Tells the figures of the PeerConnection; says in how many events.
+    pub(super) fn tell_statistics(&self, stats: &PeerStats) -> usize {
+        let kind = EventKind::Media;
+        let subtype = Some(statistics::STATISTICS);
+        let objects = statistics::objects(stats);
+        if self.shared.context.facts.statistics.combine_media_stats {
+            self.tell(kind, subtype, || Value::Array(objects));
+            return 1;
+        }
+        let count = objects.len();
+        for object in objects {
+            self.tell(kind, subtype, || object);
+        }
+        count
+    }
+
+    fn tell(&self, kind: EventKind, subtype: Option<u8>, body: impl FnOnce() -> Value) {
+        self.events()
+            .publish(kind, subtype, || self.event_address(), body);
+    }
+
+    pub(super) fn events(&self) -> &EventBus {
+        &self.shared.context.facts.events
+    }
+}

@@ -1,0 +1,580 @@
+//! What whoever watches the server is told, field by field.
+
+use std::time::Duration;
+
+use portunus_core::events::{EventFilter, EventKind, EventMask, EventsConfig, Subscription};
+use portunus_core::media::{
+    Carrier, CloseReason, DtlsState, Event, IceState, MediaStats, MessageStats, PayloadStats,
+    PeerId, PeerStats, ReportTimes, SelectedPair, StreamStats, Traffic,
+};
+use portunus_core::sdp::Kind;
+use portunus_core::sdp::negotiated::Codec;
+use portunus_core::testing::{Line, TestClient, jsep};
+use portunus_core::{CoreConfig, Mid, Pt, ServerFacts};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::world::{PROBE, World};
+
+const LINES: [Line; 2] = [Line::Audio, Line::Simulcast];
+
+/// A subscriber that gets these kinds.
+fn watch(world: &World, kinds: EventMask) -> Subscription {
+    let filter = EventFilter {
+        kinds,
+        plugins: Vec::new(),
+    };
+    world.gateway.events().subscribe("test", filter, 10_000)
+}
+
+/// The events that wait, without their times and emitters.
+fn told(events: &Subscription) -> Vec<Value> {
+    let mut told = Vec::new();
+    while let Some(event) = events.try_recv() {
+        let mut event = events.to_json(&event);
+        let members = event.as_object_mut().unwrap();
+        assert!(members.remove("timestamp").unwrap().as_u64() > Some(1_000_000_000_000_000));
+        assert!(members.remove("emitter").unwrap().is_string());
+        told.push(event);
+    }
+    told
+}
+
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn without(kind: EventKind) -> EventMask {
+    let others = EventKind::ALL.into_iter().filter(|other| *other != kind);
+    others.fold(EventMask::NONE, |mask, kind| mask.and(kind.into()))
+}
+
+/// An event of the handle of `client`.
+fn of_handle(client: &TestClient, kind: EventKind, subtype: Option<u8>, event: Value) -> Value {
+    let mut told = json!({ "type": kind.number() });
+    if let Some(subtype) = subtype {
+        told["subtype"] = subtype.into();
+    }
+    told["session_id"] = client.session.into();
+    told["handle_id"] = client.handle.into();
+    told["opaque_id"] = "mine".into();
+    told["event"] = event;
+    told
+}
+
+fn of_session(session: u64, event: Value) -> Value {
+    json!({ "type": 1, "session_id": session, "event": event })
+}
+
+#[tokio::test]
+async fn sessions_and_handles_come_and_go_in_order() {
+    let world = World::new();
+    let events = watch(&world, EventMask::ALL);
+    let mut client = world.server.attach(PROBE).await;
+    let transport = json!({
+        "transport": "janus.transport.test", "id": client.client.told_id().to_string(),
+    });
+    let created = json!({ "name": "created", "transport": transport });
+    let handle = |name: &str| json!({ "name": name, "plugin": PROBE, "opaque_id": "mine" });
+    let expected = [
+        of_session(client.session, created),
+        of_handle(&client, EventKind::Handles, None, handle("attached")),
+    ];
+    assert_eq!(told(&events), expected);
+    let destroy = json!({
+        "janus": "destroy", "session_id": client.session, "transaction": "d",
+    });
+    client.ask(destroy).await;
+    settle().await;
+    let expected = [
+        of_handle(&client, EventKind::Handles, None, handle("detached")),
+        of_session(client.session, json!({ "name": "destroyed" })),
+    ];
+    assert_eq!(told(&events), expected);
+}
+
+#[tokio::test]
+async fn a_handle_is_told_with_the_token_that_attached_it() {
+    let world = World::new();
+    let events = watch(&world, EventKind::Handles.into());
+    let mut client = world.connect();
+    let session = client.create().await;
+    let attach = json!({
+        "janus": "attach", "transaction": "a", "session_id": session, "plugin": PROBE,
+        "token": "shown",
+    });
+    client.ask(attach).await;
+    let told = told(&events);
+    let attached = json!({ "name": "attached", "plugin": PROBE, "token": "shown" });
+    assert_eq!(told[0]["event"], attached);
+    assert_eq!(told[0].get("opaque_id"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_silent_times_out_behind_its_handles() {
+    let world = World::new();
+    let client = world.server.attach(PROBE).await;
+    let kinds = EventMask::from(EventKind::Sessions).and(EventKind::Handles.into());
+    let events = watch(&world, kinds);
+    sleep(Duration::from_secs(62)).await;
+    let told = told(&events);
+    assert_eq!(told[0]["event"]["name"], "detached");
+    assert_eq!(
+        told[1],
+        of_session(client.session, json!({ "name": "timeout" }))
+    );
+    assert_eq!(told.len(), 2);
+}
+
+#[tokio::test]
+async fn all_is_told_when_the_server_ends() {
+    let world = World::new();
+    let client = world.server.attach(PROBE).await;
+    let events = watch(&world, EventMask::ALL);
+    world.gateway.tell_end(15);
+    world.gateway.shutdown().await;
+    settle().await;
+    let told = told(&events);
+    let end = json!({ "type": 256, "subtype": 2, "event": { "status": "shutdown", "signum": 15 } });
+    assert_eq!(told[0], end);
+    assert_eq!(told[1]["event"]["name"], "detached");
+    assert_eq!(
+        told[2],
+        of_session(client.session, json!({ "name": "destroyed" }))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_tells_that_it_started_and_how_much_there_is() {
+    let world = World::with(CoreConfig {
+        server_name: "here".to_owned(),
+        ..CoreConfig::default()
+    });
+    let events = watch(&world, EventKind::Core.into());
+    world.gateway.tell_start();
+    let started = told(&events);
+    assert_eq!(started.len(), 1);
+    assert_eq!(started[0]["subtype"], 1);
+    assert_eq!(started[0]["event"]["status"], "started");
+    assert_eq!(started[0]["event"]["info"], world.gateway.info(None));
+    assert_eq!(started[0]["event"]["info"]["janus"], "server_info");
+    let _client = world.server.attach(PROBE).await;
+    sleep(Duration::from_millis(3_500)).await;
+    let info = json!({ "sessions": 1, "handles": 1, "peerconnections": 0, "stats-period": 1 });
+    let update = json!({
+        "type": 256, "subtype": 1, "event": { "status": "update", "info": info },
+    });
+    assert_eq!(told(&events), [update.clone(), update.clone(), update]);
+}
+
+async fn connected(world: &World) -> (TestClient, PeerId) {
+    let mut client = world.server.attach(PROBE).await;
+    let offer = jsep("offer", "abcd", &LINES);
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    client.event_with_jsep().await;
+    let peer = world.server.peers()[0];
+    let srtp_profile = "SRTP_AEAD_AES_128_GCM";
+    world
+        .server
+        .happen(peer, Event::Connected { srtp_profile })
+        .await;
+    assert_eq!(client.next().await["janus"], "webrtcup");
+    (client, peer)
+}
+
+#[tokio::test]
+async fn a_negotiation_is_told_in_order() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let events = watch(&world, without(EventKind::Core));
+    let candidate = "candidate:1 1 udp 2113937151 192.0.2.7 4000 typ host";
+    let mut offer = jsep("offer", "abcd", &LINES);
+    let sdp = offer["sdp"].as_str().unwrap();
+    let sdp = sdp.replacen("a=mid:0", &format!("a={candidate}\r\na=mid:0"), 1);
+    offer["sdp"] = sdp.clone().into();
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    let (_, answer) = client.event_with_jsep().await;
+    let trickled = json!({ "candidate": { "sdpMid": "0", "candidate": candidate } });
+    client.on_handle("trickle", trickled).await;
+    let remote = json!({ "owner": "remote", "jsep": { "type": "offer", "sdp": sdp } });
+    let gathering = json!({ "ice": "gathering", "stream_id": 1, "component_id": 1 });
+    let remote_candidate = json!({
+        "remote-candidate": candidate.trim_start_matches("candidate:"),
+        "stream_id": 1,
+        "component_id": 1,
+    });
+    let local = json!({ "owner": "local", "jsep": answer.unwrap() });
+    let (jsep, webrtc) = (EventKind::Jsep, EventKind::WebRtc);
+    let expected = [
+        of_handle(&client, jsep, None, remote),
+        of_handle(&client, webrtc, Some(1), gathering),
+        of_handle(&client, webrtc, Some(3), remote_candidate.clone()),
+        of_handle(&client, jsep, None, local),
+        of_handle(&client, webrtc, Some(3), remote_candidate),
+    ];
+    assert_eq!(told(&events), expected);
+}
+
+#[tokio::test]
+async fn an_offer_of_ours_is_told_before_its_answer() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let events = watch(&world, without(EventKind::Core));
+    client.message(json!({ "do": "offer" }), None).await;
+    let (_, offer) = client.event_with_jsep().await;
+    let answer = jsep("answer", "abcd", &[Line::Audio]);
+    client.message(json!({}), Some(answer.clone())).await;
+    let told = told(&events);
+    let bodies: Vec<_> = told.iter().map(|event| &event["event"]).collect();
+    assert_eq!(bodies.len(), 3);
+    assert_eq!(bodies[0]["ice"], "gathering");
+    assert_eq!(
+        bodies[1],
+        &json!({ "owner": "local", "jsep": offer.unwrap() })
+    );
+    assert_eq!(bodies[2], &json!({ "owner": "remote", "jsep": answer }));
+}
+
+#[tokio::test]
+async fn a_description_that_is_refused_is_not_told() {
+    let world = World::new();
+    let mut client = world.server.attach(PROBE).await;
+    let events = watch(&world, without(EventKind::Core));
+    let message = json!({ "body": {}, "jsep": { "type": "offer", "sdp": "v=1" } });
+    let refused = client.on_handle("message", message).await;
+    assert_eq!(refused["error"]["code"], 465);
+    let answer = json!({ "body": {}, "jsep": jsep("answer", "abcd", &LINES) });
+    let refused = client.on_handle("message", answer).await;
+    assert_eq!(refused["error"]["code"], 469);
+    assert_eq!(told(&events), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_peer_connection_is_told() {
+    let world = World::new();
+    let (mut client, peer) = connected(&world).await;
+    let events = watch(&world, without(EventKind::Core));
+    let pair = SelectedPair {
+        local: "192.0.2.1:10000".parse().unwrap(),
+        remote: "198.51.100.7:4000".parse().unwrap(),
+        carrier: Carrier::Udp,
+        remote_kind: "prflx",
+    };
+    let video = Mid::new("1").unwrap();
+    for event in [
+        Event::Ice(IceState::Connecting),
+        Event::SelectedPair(pair),
+        Event::Ice(IceState::Ready),
+        Event::Dtls {
+            state: DtlsState::Trying,
+            retransmissions: 0,
+        },
+        Event::Dtls {
+            state: DtlsState::Connected,
+            retransmissions: 1,
+        },
+        Event::Connected { srtp_profile: "" },
+        Event::Media {
+            mid: video,
+            audio: false,
+            receiving: true,
+            substream: Some(2),
+        },
+        Event::SlowLink {
+            mid: video,
+            audio: false,
+            uplink: true,
+            lost: 12,
+        },
+        Event::Closed(CloseReason::DtlsAlert),
+    ] {
+        world.server.happen(peer, event).await;
+    }
+    while client.next().await["janus"] != "hangup" {}
+    let bodies: Vec<_> = told(&events)
+        .into_iter()
+        .map(|event| {
+            let place = (event["type"].clone(), event["subtype"].clone());
+            let whole = of_handle(
+                &client,
+                match place.0.as_u64() {
+                    Some(16) => EventKind::WebRtc,
+                    _ => EventKind::Media,
+                },
+                place.1.as_u64().map(|subtype| subtype as u8),
+                event["event"].clone(),
+            );
+            assert_eq!(event, whole);
+            (place.0, place.1, event["event"].clone())
+        })
+        .collect();
+    let one = |kind: u16, subtype: u8, mut event: Value| {
+        if kind == 16 && subtype < 6 {
+            event["stream_id"] = 1.into();
+            event["component_id"] = 1.into();
+        }
+        (json!(kind), json!(subtype), event)
+    };
+    let side = |address: &str, port: u16, kind: &str| json!({ "address": address, "port": port, "type": kind, "transport": "udp", "family": 4 });
+    let candidates = json!({
+        "local": side("192.0.2.1", 10_000, "host"), "remote": side("198.51.100.7", 4_000, "prflx"),
+    });
+    let text = "192.0.2.1:10000 [host,udp] <-> 198.51.100.7:4000 [prflx,udp]";
+    let media = json!({ "media": "video", "mid": "1", "substream": 2, "receiving": true });
+    let slow = json!({ "mid": "1", "media": "video", "slow_link": "downlink", "lost_lastsec": 12 });
+    let hangup = json!({ "connection": "hangup", "reason": "DTLS alert" });
+    let expected = [
+        one(16, 1, json!({ "ice": "connecting" })),
+        one(
+            16,
+            4,
+            json!({ "selected-pair": text, "candidates": candidates }),
+        ),
+        one(16, 1, json!({ "ice": "ready" })),
+        one(16, 5, json!({ "dtls": "trying", "retransmissions": 0 })),
+        one(16, 5, json!({ "dtls": "connected", "retransmissions": 1 })),
+        one(16, 6, json!({ "connection": "webrtcup" })),
+        one(32, 1, media),
+        one(32, 2, slow),
+        one(16, 6, hangup),
+    ];
+    assert_eq!(bodies, expected);
+}
+
+#[tokio::test]
+async fn whoever_closes_it_a_hangup_is_told_once_with_its_reason() {
+    let world = World::new();
+    for (verb, members, reason) in [
+        ("hangup", json!({}), "Janus API"),
+        ("message", json!({ "body": { "do": "close" } }), "Close PC"),
+        ("detach", json!({}), "Detach"),
+    ] {
+        let (mut client, _) = connected(&world).await;
+        let events = watch(&world, EventKind::WebRtc.into());
+        client.on_handle(verb, members).await;
+        settle().await;
+        let hangup = json!({ "connection": "hangup", "reason": reason });
+        let expected = of_handle(&client, EventKind::WebRtc, Some(6), hangup);
+        assert_eq!(told(&events), [expected]);
+    }
+}
+
+/// Figures that are all different.
+fn figures() -> PeerStats {
+    let ms = Duration::from_millis;
+    let received = |n: u64| StreamStats {
+        packets: 100 + n,
+        bytes: 200 + n,
+        bytes_last_second: 300 + n,
+        lost: 400 + n,
+        jitter: ms(5 + n),
+        nacks: 600 + n,
+        retransmissions: 700 + n,
+        link_quality: 80 + n as u8,
+        media_link_quality: 90 + n as u8,
+        ..StreamStats::default()
+    };
+    let sent = StreamStats {
+        packets: 110,
+        bytes: 210,
+        bytes_last_second: 310,
+        lost: 410,
+        jitter: ms(15),
+        nacks: 610,
+        rtt: Some(ms(25)),
+        rtt_times: Some(ReportTimes {
+            ntp: 1,
+            last_sr: 2,
+            delay: 3,
+        }),
+        link_quality: 50,
+        media_link_quality: 60,
+        ..StreamStats::default()
+    };
+    let line = |mid: &str, index, kind, codec, clock_rate| MediaStats {
+        mid: Mid::new(mid).unwrap(),
+        index,
+        kind,
+        send: true,
+        receive: true,
+        payloads: vec![PayloadStats {
+            pt: Pt(96),
+            codec,
+            clock_rate,
+            rtx: None,
+        }],
+        nacks: true,
+        nack_queue: Duration::ZERO,
+        rids: Vec::new(),
+        received: Vec::new(),
+        sent: StreamStats::default(),
+        layers: None,
+        messages: None,
+    };
+    let traffic = |packets, bytes| Traffic { packets, bytes };
+    PeerStats {
+        media: vec![
+            MediaStats {
+                received: vec![received(0), received(1), received(2)],
+                sent,
+                ..line("v", 0, Kind::Video, Codec::Vp8, 90_000)
+            },
+            line("a", 1, Kind::Audio, Codec::Opus, 48_000),
+            MediaStats {
+                payloads: Vec::new(),
+                messages: Some(MessageStats {
+                    received: traffic(1, 2),
+                    sent: traffic(3, 4),
+                    channels: 1,
+                }),
+                ..line("d", 2, Kind::Data, Codec::Opus, 0)
+            },
+        ],
+        remb: Some(512_000),
+        ..PeerStats::default()
+    }
+}
+
+/// How these are told.
+fn figures_told() -> [Value; 5] {
+    let with_received = |mut event: Value, n: u64| {
+        for (name, value) in [
+            ("lost", 400 + n),
+            ("jitter-local", 5 + n),
+            ("in-link-quality", 80 + n),
+            ("in-media-link-quality", 90 + n),
+            ("packets-received", 100 + n),
+            ("bytes-received", 200 + n),
+            ("bytes-received-lastsec", 300 + n),
+            ("nacks-sent", 600 + n),
+            ("retransmissions-received", 700 + n),
+        ] {
+            event[name] = value.into();
+        }
+        event
+    };
+    let main = json!({
+        "mid": "v", "mindex": 0, "media": "video", "codec": "vp8", "base": 90_000, "rtt": 25,
+        "rtt-values": { "ntp": 1, "lsr": 2, "dlsr": 3 },
+        "lost-by-remote": 410, "jitter-remote": 15,
+        "out-link-quality": 50, "out-media-link-quality": 60,
+        "packets-sent": 110, "bytes-sent": 210, "bytes-sent-lastsec": 310, "nacks-received": 610,
+        "remb-bitrate": 512_000,
+    });
+    let further = |name: &str| {
+        json!({
+            "mid": "v", "mindex": 0, "media": name, "base": 90_000,
+            "lost-by-remote": 0, "jitter-remote": 0,
+            "out-link-quality": 100, "out-media-link-quality": 100,
+            "packets-sent": 0, "bytes-sent": 0, "bytes-sent-lastsec": 0, "nacks-received": 0,
+        })
+    };
+    let silent = json!({
+        "mid": "a", "mindex": 1, "media": "audio", "codec": "opus", "base": 48_000, "rtt": 0,
+        "lost": 0, "lost-by-remote": 0, "jitter-local": 0, "jitter-remote": 0,
+        "in-link-quality": 100, "in-media-link-quality": 100,
+        "out-link-quality": 100, "out-media-link-quality": 100,
+        "packets-received": 0, "packets-sent": 0, "bytes-received": 0, "bytes-sent": 0,
+        "bytes-received-lastsec": 0, "bytes-sent-lastsec": 0,
+        "nacks-received": 0, "nacks-sent": 0, "retransmissions-received": 0,
+    });
+    let data = json!({
+        "mid": "d", "mindex": 2, "media": "data",
+        "packets-received": 1, "packets-sent": 3, "bytes-received": 2, "bytes-sent": 4,
+    });
+    [
+        with_received(main, 0),
+        with_received(further("video-sim1"), 1),
+        with_received(further("video-sim2"), 2),
+        silent,
+        data,
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn statistics_come_every_period_and_a_last_time_at_the_end() {
+    let world = World::new();
+    let events = watch(&world, EventKind::Media.into());
+    let (mut client, peer) = connected(&world).await;
+    world.server.pretend_stats(peer, figures());
+    let expected = figures_told().map(|event| of_handle(&client, EventKind::Media, Some(3), event));
+    sleep(Duration::from_millis(1_950)).await;
+    assert_eq!(told(&events), expected);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(told(&events), expected);
+    client.on_handle("hangup", json!({})).await;
+    assert_eq!(told(&events), expected);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(told(&events), Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_figures_of_a_peer_that_went_by_itself_come_with_its_end() {
+    let world = World::new();
+    let (mut client, peer) = connected(&world).await;
+    let kinds = EventMask::from(EventKind::WebRtc).and(EventKind::Media.into());
+    let events = watch(&world, kinds);
+    world
+        .server
+        .end(peer, CloseReason::DtlsAlert, figures())
+        .await;
+    while client.next().await["janus"] != "hangup" {}
+    let told = told(&events);
+    let last = figures_told().map(|event| of_handle(&client, EventKind::Media, Some(3), event));
+    assert_eq!(told[..5], last);
+    assert_eq!(told[5]["event"]["reason"], "DTLS alert");
+    assert_eq!(told.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn statistics_of_all_lines_are_one_event_if_so_configured() {
+    let world = World::knowing(ServerFacts {
+        statistics: EventsConfig {
+            combine_media_stats: true,
+            stats_period: 3,
+            ..EventsConfig::default()
+        },
+        ..ServerFacts::default()
+    });
+    let events = watch(&world, EventKind::Media.into());
+    let (client, peer) = connected(&world).await;
+    world.server.pretend_stats(peer, figures());
+    sleep(Duration::from_secs(12)).await;
+    let all = Value::from(figures_told().to_vec());
+    let expected = of_handle(&client, EventKind::Media, Some(3), all);
+    let told = told(&events);
+    assert!((3..=4).contains(&told.len()), "{told:?}");
+    assert!(told.iter().all(|event| *event == expected), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_collected_that_nobody_wants() {
+    let world = World::new();
+    let events = watch(&world, without(EventKind::Media));
+    let (mut client, peer) = connected(&world).await;
+    world.server.pretend_stats(peer, figures());
+    sleep(Duration::from_secs(10)).await;
+    client.on_handle("hangup", json!({})).await;
+    let media = |event: &Value| event["type"] == 32;
+    assert!(!told(&events).iter().any(media));
+    assert_eq!(world.server.requested().stats_asked, 0);
+}
+
+#[tokio::test]
+async fn who_watches_too_slowly_changes_nothing_for_clients() {
+    let world = World::new();
+    let filter = EventFilter::ALL;
+    let slow = world.gateway.events().subscribe("slow", filter, 1);
+    let (mut client, peer) = connected(&world).await;
+    for state in [IceState::Connecting, IceState::Connected].repeat(500) {
+        world.server.happen(peer, Event::Ice(state)).await;
+    }
+    let reply = client.on_handle("message", json!({ "body": { "do": "succeed" } }));
+    assert_eq!(reply.await["janus"], "success");
+    settle().await;
+    assert!(slow.dropped() > 900, "{}", slow.dropped());
+    let counters = world.gateway.counters().snapshot();
+    assert_eq!(counters.events_dropped, 0);
+}
