@@ -63,6 +63,8 @@ pub struct HttpConfig {
     /// How long a long poll waits before it is answered with a keepalive.
     #[serde(with = "portunus_config::seconds")]
     pub long_poll: Duration,
+    /// Whether each request is told to whoever watches, by an event.
+    pub events: bool,
 }
 
 impl Default for HttpConfig {
@@ -84,6 +86,7 @@ impl Default for HttpConfig {
             request_timeout: Duration::from_secs(10),
             // janus.js gives a long poll 60 s; proxies between often cut at 60 s too.
             long_poll: Duration::from_secs(30),
+            events: true,
         }
     }
 }
@@ -272,6 +275,8 @@ pub struct WebSocketConfig {
     pub write_timeout: Duration,
     /// Connections open at a time, over all WebSocket ports.
     pub max_connections: usize,
+    /// Whether connections that come and go are told to whoever watches, by events.
+    pub events: bool,
 }
 
 impl Default for WebSocketConfig {
@@ -287,6 +292,7 @@ impl Default for WebSocketConfig {
             max_message: 1 << 20,
             write_timeout: Duration::from_secs(10),
             max_connections: 10_000,
+            events: true,
         }
     }
 }
@@ -317,6 +323,8 @@ pub struct UnixConfig {
     pub max_message: usize,
     /// Clients at a time.
     pub max_connections: usize,
+    /// Whether clients that come and go are told to whoever watches, by events.
+    pub events: bool,
 }
 
 impl Default for UnixConfig {
@@ -328,6 +336,7 @@ impl Default for UnixConfig {
             // Stays under Linux's default limit of a packet (net.core.wmem_default, 212992).
             max_message: 128 << 10,
             max_connections: 1_000,
+            events: true,
         }
     }
 }

@@ -19,6 +19,7 @@ mod start;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tls;
+mod told;
 mod unix;
 mod websocket;
 mod whip;

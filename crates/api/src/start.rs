@@ -16,7 +16,7 @@ use crate::listen::{self, Server};
 use crate::pace::Api;
 use crate::requester::{Locality, OwnPorts};
 use crate::{
-    ApiConfig, Counters, StartError, UnixConfig, admin, control, http, tls, unix, websocket,
+    ApiConfig, Counters, StartError, UnixConfig, admin, control, http, tls, told, unix, websocket,
 };
 
 /// How long requests may go on after [`Transports::shutdown`].
@@ -119,6 +119,7 @@ impl Transports {
     pub async fn start(config: ApiConfig, gateway: Gateway) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let counters = Arc::<Counters>::default();
+        told::mute(gateway.events(), &config);
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
         let locality = Arc::<Locality>::default();

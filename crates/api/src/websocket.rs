@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use crate::listen::{self, stopped};
 use crate::pace::{Api, Pace, Requests};
 use crate::start::WEBSOCKET;
-use crate::{Counters, WebSocketConfig, reply};
+use crate::{Counters, WebSocketConfig, reply, told};
 
 /// What clients have to ask for, as Janus demands it.
 const fn protocol(api: Api) -> &'static str {
@@ -99,7 +99,11 @@ pub(crate) async fn upgrade(
         shared.counters.websocket_connections.add(1);
         let _open = shared.counters.open_websockets.hold();
         tracing::debug!(%address, "WebSocket connected");
-        let ending = Connection::new(&shared, requester).run(socket).await;
+        let connection = Connection::new(&shared, requester);
+        let (events, client) = (shared.gateway.events(), connection.client.clone());
+        told::websocket_connected(events, &client, shared.api, address);
+        let ending = connection.run(socket).await;
+        told::disconnected(events, &client);
         tracing::debug!(%address, ?ending, "WebSocket disconnected");
         // Until now it has held its place among the connections that are allowed.
         drop(peer);

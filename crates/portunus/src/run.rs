@@ -81,14 +81,17 @@ pub(crate) async fn run(
         }
     };
     banner::print(file, &config, &media, &transports);
+    gateway.tell_start();
 
     let outcome = tokio::select! {
-        name = signals.end() => {
-            tracing::info!(signal = name, "ending calls");
+        signal = signals.end() => {
+            tracing::info!(signal = name(signal), "ending calls");
+            gateway.tell_end(signal.as_raw_value());
             Ok(())
         }
         () = media.worker_lost() => {
             tracing::error!("a media worker is lost: ending calls");
+            gateway.tell_end(0);
             Err(RunError::WorkerLost)
         }
     };
@@ -105,7 +108,7 @@ pub(crate) async fn run(
             Ok(()) => tracing::info!("ended"),
             Err(_) => tracing::warn!("some calls did not end within {SHUTDOWN_LIMIT:?}"),
         },
-        name = signals.end() => tracing::warn!(signal = name, "ended at once"),
+        signal = signals.end() => tracing::warn!(signal = name(signal), "ended at once"),
     }
     outcome
 }
@@ -159,6 +162,7 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         recorder,
         events,
         admin: config.admin.clone(),
+        statistics: config.events.clone(),
         ..ServerFacts::default()
     }
 }
@@ -180,15 +184,23 @@ impl Signals {
     }
 
     /// Waits for a signal that ends the server.
-    async fn end(&mut self) -> &'static str {
+    async fn end(&mut self) -> SignalKind {
         loop {
             tokio::select! {
-                _ = self.terminate.recv() => return "SIGTERM",
-                _ = self.interrupt.recv() => return "SIGINT",
+                _ = self.terminate.recv() => return SignalKind::terminate(),
+                _ = self.interrupt.recv() => return SignalKind::interrupt(),
                 _ = self.hangup.recv() => {
                     tracing::info!("SIGHUP is ignored: the configuration is read at start only");
                 }
             }
         }
+    }
+}
+
+/// The name of a signal that ends the server.
+fn name(signal: SignalKind) -> &'static str {
+    match signal == SignalKind::interrupt() {
+        true => "SIGINT",
+        false => "SIGTERM",
     }
 }

@@ -8,48 +8,53 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use portunus_core::{ApiError, Requester};
+use portunus_core::{ApiError, Client, Requester};
 use serde_json::json;
 
 use crate::http::exchange::{self, Path, empty, json_response, unsupported};
 use crate::http::{Shared, cors};
-use crate::{listen, websocket};
+use crate::pace::Api;
+use crate::{listen, told, websocket};
 
 /// Answers what comes to the base path or below it; a WebSocket may be opened there.
 pub(super) async fn entry(
     State(shared): State<Arc<Shared>>,
-    client: Option<Extension<listen::Client>>,
+    connection: Option<Extension<listen::Client>>,
     Extension(requester): Extension<Requester>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
     let allowed = cors::allowed(&shared.config, &headers);
-    if let (Ok(upgrade), Some(client), true) = (upgrade, client, allowed) {
+    if let (Ok(upgrade), Some(connection), true) = (upgrade, connection.clone(), allowed) {
         let state = State(shared.websocket.clone());
-        return websocket::upgrade(state, client, Extension(requester), upgrade).await;
+        return websocket::upgrade(state, connection, Extension(requester), upgrade).await;
+    }
+    let caller = shared.client.on_behalf_of(requester);
+    if let Some(Extension(connection)) = connection {
+        let events = shared.gateway.events();
+        told::request(events, &caller, Api::Admin, connection.address);
     }
     let mut response = match allowed {
-        true => answer(&shared, requester, request).await,
+        true => answer(&shared, &caller, request).await,
         false => empty(StatusCode::FORBIDDEN),
     };
     cors::add_headers(&shared.config, &headers, response.headers_mut());
     response
 }
 
-async fn answer(shared: &Shared, requester: Requester, request: Request) -> Response {
+async fn answer(shared: &Shared, client: &Client, request: Request) -> Response {
     let (request, body) = request.into_parts();
     let base = &shared.config.base_path;
     let rest = request.uri.path().strip_prefix(base.as_str());
     let Some(path) = Path::parse(rest.unwrap_or_default()) else {
         return empty(StatusCode::NOT_FOUND);
     };
-    let client = shared.client.on_behalf_of(requester);
     match (request.method, path.session) {
         (Method::OPTIONS, _) => empty(StatusCode::OK),
         (Method::GET, Some(verb @ ("info" | "ping"))) => {
             let message = json!({ "janus": verb, "transaction": exchange::transaction() });
-            json_response(&shared.gateway.admin_value(&client, message).await)
+            json_response(&shared.gateway.admin_value(client, message).await)
         }
         (Method::GET, _) => {
             let error = ApiError::InvalidJson("Request payload missing".into());
@@ -63,7 +68,7 @@ async fn answer(shared: &Shared, requester: Requester, request: Request) -> Resp
         (Method::POST, _) => {
             shared.counters.http_requests.add(1);
             match exchange::message(shared, path, body).await {
-                Ok(message) => json_response(&shared.gateway.admin_value(&client, message).await),
+                Ok(message) => json_response(&shared.gateway.admin_value(client, message).await),
                 Err(response) => response,
             }
         }

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::exchange::{self, Path, empty, json_response, transaction, unsupported};
 use super::{Shared, cors};
-use crate::{listen, websocket};
+use crate::pace::Api;
+use crate::{listen, told, websocket};
 
 /// Answers what comes to the base path or below it; a WebSocket may be opened there.
 pub(crate) async fn entry(
@@ -30,15 +31,22 @@ pub(crate) async fn entry(
             let state = State(shared.websocket.clone());
             websocket::upgrade(state, client, Extension(requester), upgrade).await
         }
-        _ => handle(shared, requester, request).await,
+        (_, connection) => {
+            let client = shared.client.on_behalf_of(requester);
+            if let Some(Extension(connection)) = connection {
+                let events = shared.gateway.events();
+                told::request(events, &client, Api::Janus, connection.address);
+            }
+            handle(shared, client, request).await
+        }
     }
 }
 
 /// Answers a request.
-async fn handle(shared: Arc<Shared>, requester: Requester, request: Request) -> Response {
+async fn handle(shared: Arc<Shared>, client: Client, request: Request) -> Response {
     let headers = request.headers().clone();
     let mut response = if cors::allowed(&shared.config, &headers) {
-        answer(&shared, requester, request).await
+        answer(&shared, &client, request).await
     } else {
         empty(StatusCode::FORBIDDEN)
     };
@@ -46,7 +54,7 @@ async fn handle(shared: Arc<Shared>, requester: Requester, request: Request) -> 
     response
 }
 
-async fn answer(shared: &Shared, requester: Requester, request: Request) -> Response {
+async fn answer(shared: &Shared, client: &Client, request: Request) -> Response {
     let (request, body) = request.into_parts();
     let base = &shared.config.base_path;
     let rest = request.uri.path().strip_prefix(base.as_str());
@@ -78,12 +86,9 @@ async fn answer(shared: &Shared, requester: Requester, request: Request) -> Resp
         ) => empty(StatusCode::BAD_REQUEST),
         (Method::GET, path) => {
             let query = request.uri.query().unwrap_or_default();
-            poll(shared, requester, path, query).await
+            poll(shared, client.requester(), path, query).await
         }
-        (Method::POST, path) => {
-            let client = shared.client.on_behalf_of(requester);
-            post(shared, &client, path, body).await
-        }
+        (Method::POST, path) => post(shared, client, path, body).await,
         (method, _) => unsupported(shared, &method),
     }
 }

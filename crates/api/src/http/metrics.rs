@@ -7,9 +7,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use portunus_core::Gateway;
+use portunus_core::events::{EventCounters, HandlerCounters};
 use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
+use portunus_core::{Gateway, PluginCounter};
 
 use crate::Counters;
 
@@ -36,6 +37,11 @@ fn text(counted: &Counted) -> String {
             "peer_connections",
             "PeerConnections that are up",
             core.peer_connections,
+        ),
+        (
+            "statistics_interval_milliseconds",
+            "Time from one event with statistics of a PeerConnection to its next; 0: nobody wants them",
+            core.statistics_interval_ms,
         ),
     ] {
         metric(&mut out, name, help, "gauge", value);
@@ -95,9 +101,59 @@ fn text(counted: &Counted) -> String {
             format_args!("{name}{{kind=\"{}\"}} {value}", kind.as_str()),
         );
     }
+    events(&mut out, &counted.gateway.events().counters());
     media(&mut out, &counted.gateway.media_totals());
     recordings(&mut out, &counted.gateway.recorder_totals());
     out
+}
+
+/// The bus and its handlers.
+fn events(out: &mut String, counters: &EventCounters) {
+    let help = "Events of the server that somebody wanted";
+    let (name, value) = ("event_bus_published_total", counters.published);
+    metric(out, name, help, "counter", value);
+    let of_handlers = |read: fn(&HandlerCounters) -> u64| {
+        let values = counters.handlers.iter().map(|it| (it.package, read(it)));
+        values.collect::<Vec<_>>()
+    };
+    let (name, help) = (
+        "event_handler_dropped_total",
+        "Events that an event handler did not take in time",
+    );
+    of_each(out, name, help, "counter", &of_handlers(|it| it.dropped));
+    let (name, help) = (
+        "event_handler_waiting",
+        "Events that wait for an event handler",
+    );
+    let waiting = of_handlers(|it| it.waiting.try_into().unwrap_or(u64::MAX));
+    of_each(out, name, help, "gauge", &waiting);
+    // The same counter of several handlers has to stand together.
+    let mut own: Vec<(PluginCounter, Vec<(&str, u64)>)> = Vec::new();
+    for handler in &counters.handlers {
+        for counter in &handler.own {
+            let value = (handler.package, counter.value);
+            match own.iter_mut().find(|(known, _)| known.name == counter.name) {
+                Some((_, values)) => values.push(value),
+                None => own.push((*counter, vec![value])),
+            }
+        }
+    }
+    for (counter, values) in own {
+        let name = format!("event_handler_{}_total", counter.name);
+        of_each(out, &name, counter.help, "counter", &values);
+    }
+}
+
+/// A figure of each event handler, by package.
+fn of_each(out: &mut String, name: &str, help: &str, kind: &str, values: &[(&str, u64)]) {
+    line(out, format_args!("# HELP portunus_{name} {help}"));
+    line(out, format_args!("# TYPE portunus_{name} {kind}"));
+    for (package, value) in values {
+        line(
+            out,
+            format_args!("portunus_{name}{{handler=\"{package}\"}} {value}"),
+        );
+    }
 }
 
 fn media(out: &mut String, totals: &MediaTotals) {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +18,8 @@ use tokio::time::timeout;
 use super::{Shared, enlarge, instead_of};
 use crate::listen::stopped;
 use crate::pace::{Pace, Requests};
-use crate::reply;
 use crate::start::UNIX;
+use crate::{reply, told};
 
 /// How long a client's socket may be full before the client counts as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -171,12 +172,15 @@ fn refuse(socket: &UnixDatagram, path: &Path, reply: &Value) {
 async fn client(socket: Arc<UnixDatagram>, path: PathBuf, shared: Arc<Shared>, requests: Waiting) {
     let _open = shared.counters.open_unix.hold();
     let (client, outbox) = Client::pushed(UNIX, Requester::unix());
+    let events = shared.gateway.events();
+    told::unix_connected(events, &client, shared.api, socket.as_raw_fd(), true);
     let pace = Pace::new();
     let outcome = tokio::select! {
         () = read(&shared, &client, &pace, requests) => Ok(()),
         outcome = write(&socket, &path, &shared, &pace, outbox) => outcome,
     };
     shared.gateway.client_gone(&client);
+    told::disconnected(events, &client);
     if let Err(error) = outcome {
         tracing::debug!(%error, path = %path.display(), "Unix socket client is gone");
     }

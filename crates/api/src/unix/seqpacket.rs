@@ -13,8 +13,8 @@ use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 use super::{Shared, enlarge, instead_of};
 use crate::listen::stopped;
 use crate::pace::{Pace, Requests};
-use crate::reply;
 use crate::start::UNIX;
+use crate::{reply, told};
 
 /// How long a client may not read what it is sent before it is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,12 +53,15 @@ async fn connection(socket: UnixSeqpacket, shared: Arc<Shared>, _place: OwnedSem
     let _open = shared.counters.open_unix.hold();
     enlarge(&socket);
     let (client, mut outbox) = Client::pushed(UNIX, Requester::unix());
+    let events = shared.gateway.events();
+    told::unix_connected(events, &client, shared.api, socket.as_raw_fd(), false);
     let pace = Pace::new();
     let outcome = tokio::select! {
         outcome = read(&socket, &shared, &client, &pace) => outcome,
         outcome = write(&socket, &shared, &mut outbox, &pace) => outcome,
     };
     shared.gateway.client_gone(&client);
+    told::disconnected(events, &client);
     if let Err(error) = outcome {
         tracing::debug!(%error, "Unix socket connection ended");
     }

@@ -8,6 +8,7 @@
 )]
 
 mod admin;
+mod events;
 mod http;
 mod polling;
 mod secure;
