@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use portunus_core::events::Subscription;
 use tokio::time::{Instant, sleep_until};
 
@@ -47,7 +48,7 @@ impl Layout {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     /// The events as JSON.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
     /// How many they are.
     pub(crate) events: u64,
 }
@@ -98,7 +99,7 @@ impl Batches {
             self.next = Instant::now().checked_add(self.pause).unwrap_or(self.next);
         }
         Some(Batch {
-            body,
+            body: body.into(),
             events: count,
         })
     }
@@ -176,7 +177,7 @@ mod tests {
         let batch = batches
             .next(&events, Layout::Lines, JsonForm::Compact)
             .await;
-        let body = String::from_utf8(batch.unwrap().body).unwrap();
+        let body = String::from_utf8(batch.unwrap().body.to_vec()).unwrap();
         assert!(body.ends_with('\n'));
         assert_eq!(body.lines().count(), 3);
     }

@@ -1,6 +1,13 @@
 //! The event handlers of this server. This is the only place that names them.
 
 use portunus_core::events::EventHandlerRegistration;
+use portunus_events::{File, Gelf, Nanomsg, WebSocket, Webhook};
 
 /// All event handlers.
-pub(crate) const EVENT_HANDLERS: &[EventHandlerRegistration] = &[];
+pub(crate) const EVENT_HANDLERS: &[EventHandlerRegistration] = &[
+    EventHandlerRegistration::of::<Webhook>(),
+    EventHandlerRegistration::of::<WebSocket>(),
+    EventHandlerRegistration::of::<File>(),
+    EventHandlerRegistration::of::<Gelf>(),
+    EventHandlerRegistration::of::<Nanomsg>(),
+];

@@ -371,7 +371,13 @@ mod tests {
         assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 3 }));
         assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 4 }));
         assert_eq!(subscription.dropped(), 3);
+        (0..2).for_each(|n| publish(&bus, EventKind::Core, n));
+        subscription.keep(1);
+        let told = subscription.recv().await.unwrap();
+        assert_eq!(told.body, json!({ "status": "missed", "count": 1 }));
+        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 1 }));
         bus.end().await;
+        subscription.over().await;
         assert_eq!(subscription.recv().await, None);
     }
 

@@ -21,6 +21,11 @@ pub trait ConfiguredEventHandler: EventHandler + Sized {
     /// Why it does not start. That the other side cannot be reached is no reason: it may come.
     type Error: std::error::Error + Send + Sync + 'static;
 
+    /// The key that it cannot do without, if that is not set: then it is a mistake to enable it.
+    fn missing(_config: &Self::Config) -> Option<&'static str> {
+        None
+    }
+
     /// Makes it.
     fn from_config(config: Self::Config) -> impl Future<Output = Result<Self, Self::Error>> + Send;
 }
@@ -103,6 +108,10 @@ fn read<H: ConfiguredEventHandler>(events: &mut Section<'_>) -> EventHandlerConf
     events.section(H::NAME, |section| {
         let common = Common::read(section);
         let own = H::Config::read(section);
+        if let Some(key) = H::missing(&own).filter(|_| common.enabled) {
+            let what = format!("needs events.{}.{key}", H::NAME);
+            section.require(&["enabled", key], false, &what);
+        }
         EventHandlerConfig {
             name: H::NAME,
             common,

@@ -49,6 +49,22 @@ struct State {
     over: bool,
 }
 
+impl State {
+    /// Lets the oldest go until no more than so many wait; says how many went.
+    fn shrink(&mut self, most: usize) -> u64 {
+        let mut lost: u64 = 0;
+        while self.waiting.len() > most || self.bytes > MAX_WAITING_BYTES {
+            let Some(oldest) = self.waiting.pop_front() else {
+                break;
+            };
+            self.bytes = self.bytes.saturating_sub(oldest.weight());
+            lost = lost.saturating_add(1);
+        }
+        self.missed = self.missed.saturating_add(lost);
+        lost
+    }
+}
+
 impl Queue {
     pub(super) fn new(name: &str, filter: EventFilter, capacity: usize) -> Self {
         let state = State {
@@ -84,15 +100,7 @@ impl Queue {
         }
         state.waiting.push_back(event.clone());
         state.bytes = state.bytes.saturating_add(weight);
-        let mut lost: u64 = 0;
-        while state.waiting.len() > self.capacity || state.bytes > MAX_WAITING_BYTES {
-            let Some(oldest) = state.waiting.pop_front() else {
-                break;
-            };
-            state.bytes = state.bytes.saturating_sub(oldest.weight());
-            lost = lost.saturating_add(1);
-        }
-        state.missed = state.missed.saturating_add(lost);
+        let lost = state.shrink(self.capacity);
         drop(state);
         self.changed.notify_one();
         if lost > 0 {
@@ -102,6 +110,11 @@ impl Queue {
                 tracing::warn!(handler, more, "events are lost: they are not taken in time");
             }
         }
+    }
+
+    fn keep(&self, most: usize) {
+        let lost = self.state().shrink(most);
+        self.dropped.fetch_add(lost, Ordering::Relaxed);
     }
 
     /// What waits can still be taken; nothing more comes.
@@ -168,6 +181,29 @@ impl Subscription {
         let event = state.waiting.pop_front()?;
         state.bytes = state.bytes.saturating_sub(event.weight());
         Some(event)
+    }
+
+    /// Waits until the bus has ended; there may be events left to take. Cancel safe, as [`Subscription::recv`], which nobody is
+    /// to wait for at the same time.
+    pub async fn over(&self) {
+        while !self.queue.state().over {
+            self.queue.changed.notified().await;
+        }
+    }
+
+    /// How many events wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.waiting()
+    }
+
+    /// Lets go of the oldest events if more than so many wait: they count as lost.
+    pub fn keep(&self, most: usize) {
+        self.queue.keep(most);
+    }
+
+    /// The name of this server.
+    pub fn emitter(&self) -> &str {
+        &self.emitter
     }
 
     /// An event with the name of this server, to be written by serde.

@@ -1,0 +1,57 @@
+//! `[events.gelf]`.
+
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+/// The shortest and the longest part of a message.
+pub(super) const LENGTHS: std::ops::RangeInclusive<u64> = 100..=65_000;
+
+/// Where messages of the Graylog Extended Log Format are sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GelfConfig {
+    /// The other side's name or address; empty: none.
+    pub(super) backend: String,
+    pub(super) port: u16,
+    pub(super) protocol: Protocol,
+    /// Bytes of a message in one datagram; what is longer takes several.
+    pub(super) max_message_len: u64,
+    /// Messages over UDP are compressed.
+    pub(super) compress: bool,
+    /// 1 (fast) to 9 (small).
+    pub(super) compression: u32,
+}
+
+/// What messages are sent by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Protocol {
+    Udp,
+    Tcp,
+}
+
+impl Default for GelfConfig {
+    fn default() -> Self {
+        GelfConfig {
+            backend: String::new(),
+            port: 12_201,
+            protocol: Protocol::Udp,
+            max_message_len: 500,
+            compress: false,
+            compression: 6,
+        }
+    }
+}
+
+impl Configuration for GelfConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let gelf: Self = section.keys();
+        section.range("port", gelf.port, 1..=65_535);
+        section.range("max_message_len", gelf.max_message_len, LENGTHS);
+        section.range("compression", gelf.compression, 1..=9);
+        let compresses = !gelf.compress || gelf.protocol == Protocol::Udp;
+        let udp = "expected false with protocol = \"tcp\": GELF compresses over UDP only";
+        section.require(&["compress", "protocol"], compresses, udp);
+        gelf
+    }
+}

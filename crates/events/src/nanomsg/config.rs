@@ -1,0 +1,54 @@
+//! `[events.nanomsg]`.
+
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+use super::address::Address;
+use crate::json::JsonForm;
+
+/// Where events are published.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NanomsgConfig {
+    /// The events that wait are sent as one JSON array; else each by itself.
+    pub(super) grouping: bool,
+    pub(super) json: JsonForm,
+    /// The least time from one batch to the next.
+    pub(super) batch_pause_ms: u64,
+    /// Such as `tcp://127.0.0.1:5555` or `ipc:///run/portunus/events.sock`.
+    pub(super) address: String,
+    pub(super) mode: Mode,
+}
+
+/// Who connects to whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Mode {
+    /// This server, to one subscriber that is bound.
+    Connect,
+    /// Any number of subscribers.
+    Bind,
+}
+
+impl Default for NanomsgConfig {
+    fn default() -> Self {
+        NanomsgConfig {
+            grouping: true,
+            json: JsonForm::default(),
+            batch_pause_ms: 50,
+            address: String::new(),
+            mode: Mode::Connect,
+        }
+    }
+}
+
+impl Configuration for NanomsgConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let nanomsg: Self = section.keys();
+        section.range("batch_pause_ms", nanomsg.batch_pause_ms, 0..=10_000);
+        if !nanomsg.address.is_empty() {
+            section.check(&["address"], nanomsg.address.parse::<Address>().map(drop));
+        }
+        nanomsg
+    }
+}

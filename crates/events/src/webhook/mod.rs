@@ -1,0 +1,278 @@
+//! A webhook: events are posted to an HTTP server.
+
+mod config;
+mod failure;
+mod signature;
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use portunus_core::events::{
+    ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
+};
+use portunus_core::{Fields, Object, PluginCounter};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use reqwest::{Client, Url, redirect};
+use tokio::time::sleep;
+
+use crate::backoff::Backoff;
+use crate::batch::{Batch, Batches, Layout};
+use crate::json::JsonForm;
+use crate::tally::Tally;
+use crate::tls::{self, TlsError};
+use crate::tweak;
+pub use config::WebhookConfig;
+use failure::{Failure, MOST_WAIT};
+use signature::Signatures;
+
+const PACKAGE: &str = "janus.eventhandler.sampleevh";
+
+/// The header by which a backend knows events that it has got already: it stays the same over all attempts.
+const DELIVERY_HEADER: &str = "x-portunus-delivery";
+
+/// Bytes of an answer that are read, so that its connection can be used again; what is longer costs the connection.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// Posts events to a URL, one batch after the other.
+pub struct Webhook {
+    client: Client,
+    bearer: Option<String>,
+    signatures: Option<Signatures>,
+    json: JsonForm,
+    pause: Duration,
+    settings: Mutex<Settings>,
+    /// Tells the deliveries of this run of the server from those of others.
+    run: u64,
+    deliveries: AtomicU64,
+    tally: Tally,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").finish_non_exhaustive()
+    }
+}
+
+/// What can be changed while it runs. Each attempt has what is in effect then.
+#[derive(Debug, Clone)]
+struct Settings {
+    grouping: bool,
+    backend: Url,
+    user: String,
+    password: String,
+    max_retransmissions: u64,
+    backoff: Duration,
+    compress: bool,
+    compression: u32,
+}
+
+/// Why a webhook does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WebhookError {
+    /// The backend is no URL.
+    #[error("events.webhook.backend: {0}")]
+    Backend(String),
+    /// Its certificates cannot be checked.
+    #[error("events.webhook.ca: {0}")]
+    Tls(#[from] TlsError),
+    /// The HTTP client cannot be made.
+    #[error("no HTTP client: {0}")]
+    Client(#[from] reqwest::Error),
+    /// Bodies cannot be signed.
+    #[error("events.webhook.hmac_secret: {0}")]
+    Signature(#[from] openssl::error::ErrorStack),
+}
+
+impl ConfiguredEventHandler for Webhook {
+    const NAME: &'static str = "webhook";
+    type Config = WebhookConfig;
+    type Error = WebhookError;
+
+    fn missing(config: &WebhookConfig) -> Option<&'static str> {
+        config.backend.is_empty().then_some("backend")
+    }
+
+    async fn from_config(config: WebhookConfig) -> Result<Self, WebhookError> {
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls::client(config.ca.as_deref())?)
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .http1_only()
+            .pool_max_idle_per_host(1)
+            .user_agent(concat!("Portunus/", env!("CARGO_PKG_VERSION")))
+            .timeout(config.timeout)
+            .build()?;
+        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let signatures = some(config.hmac_secret).map(|secret| Signatures::new(&secret));
+        Ok(Webhook {
+            client,
+            bearer: some(config.bearer),
+            signatures: signatures.transpose()?,
+            json: config.json,
+            pause: Duration::from_millis(config.batch_pause_ms),
+            settings: Mutex::new(Settings {
+                grouping: config.grouping,
+                backend: config::backend(&config.backend).map_err(WebhookError::Backend)?,
+                user: config.backend_user,
+                password: config.backend_pwd,
+                max_retransmissions: config.max_retransmissions,
+                backoff: Duration::from_millis(config.retransmissions_backoff),
+                compress: config.compress,
+                compression: config.compression,
+            }),
+            run: rand::random(),
+            deliveries: AtomicU64::new(0),
+            tally: Tally::default(),
+        })
+    }
+}
+
+impl EventHandler for Webhook {
+    fn info(&self) -> EventHandlerInfo {
+        EventHandlerInfo {
+            package: PACKAGE,
+            name: "Webhook",
+            description: "Posts events to an HTTP server.",
+            version: 1,
+            version_string: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    fn run(self: Arc<Self>, events: Subscription) -> Handling {
+        Box::pin(async move {
+            let mut batches = Batches::new(self.pause);
+            loop {
+                let layout = Layout::grouping(self.settings().grouping);
+                let Some(batch) = batches.next(&events, layout, self.json).await else {
+                    break;
+                };
+                self.deliver(batch).await;
+            }
+        })
+    }
+
+    fn tweak(&self, members: Fields<'_>) -> Result<(), TweakError> {
+        let mut new = self.settings();
+        tweak::set(&mut new.grouping, members.boolean("grouping")?);
+        if let Some(text) = members.string("backend")? {
+            new.backend = config::backend(text)
+                .map_err(|what| TweakError::Invalid(format!("Invalid value (backend: {what})")))?;
+        }
+        let text = |name| Ok::<_, TweakError>(members.string(name)?.map(str::to_owned));
+        tweak::set(&mut new.user, text("backend_user")?);
+        tweak::set(&mut new.password, text("backend_pwd")?);
+        tweak::set(&mut new.compress, members.boolean("compress")?);
+        let compression = tweak::within(members, "compression", 1..=9)?;
+        tweak::set(&mut new.compression, compression.map(|level| level as u32));
+        let most = 0..=config::MOST_RETRANSMISSIONS;
+        let retransmissions = tweak::within(members, "max_retransmissions", most)?;
+        tweak::set(&mut new.max_retransmissions, retransmissions);
+        let most = 1..=config::MOST_BACKOFF_MS;
+        let backoff = tweak::within(members, "retransmissions_backoff", most)?;
+        tweak::set(&mut new.backoff, backoff.map(Duration::from_millis));
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    fn query(&self, name: &str, _: Fields<'_>) -> Result<Object, TweakError> {
+        self.tally.query(name)
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.tally.counters()
+    }
+}
+
+impl Webhook {
+    fn settings(&self) -> Settings {
+        let settings = self.settings.lock();
+        settings.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Posts a batch until it is taken, or given up.
+    async fn deliver(&self, batch: Batch) {
+        let number = self.deliveries.fetch_add(1, Ordering::Relaxed);
+        let delivery = format!("{:016x}-{number}", self.run);
+        let mut backoff = Backoff::new(self.settings().backoff, MOST_WAIT);
+        let mut failures = 0;
+        loop {
+            let settings = self.settings();
+            let Err(failure) = self.attempt(&settings, &delivery, &batch.body).await else {
+                return self.tally.sent(batch.events);
+            };
+            failures += 1;
+            let given_up = failure.is_final() || failures > settings.max_retransmissions;
+            if given_up {
+                self.tally.lost(batch.events);
+            }
+            self.tally.failed(PACKAGE, &failure, failure.advice());
+            if given_up {
+                return;
+            }
+            let asked = failure.retry_after().unwrap_or_default();
+            sleep(backoff.wait().max(asked)).await;
+            self.tally.retried();
+        }
+    }
+
+    async fn attempt(
+        &self,
+        settings: &Settings,
+        delivery: &str,
+        body: &Bytes,
+    ) -> Result<(), Failure> {
+        let mut request = self
+            .client
+            .post(settings.backend.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(DELIVERY_HEADER, delivery);
+        let mut body = body.clone();
+        if settings.compress {
+            body = compressed(body, settings.compression).await?;
+            request = request.header(CONTENT_ENCODING, "gzip");
+        }
+        if let Some(token) = &self.bearer {
+            request = request.bearer_auth(token);
+        } else if !settings.user.is_empty() {
+            request = request.basic_auth(&settings.user, Some(&settings.password));
+        }
+        if let Some(signatures) = &self.signatures {
+            let signature = signatures.of(&body);
+            let signature = signature.map_err(|error| Failure::Unsigned(error.to_string()))?;
+            request = request.header(signature::HEADER, signature);
+        }
+        let answer = request.body(body).send().await;
+        let mut answer = answer.map_err(|error| Failure::of_error(&error))?;
+        if let Some(failure) = Failure::of_answer(&answer) {
+            return Err(failure);
+        }
+        let mut length: usize = 0;
+        while length <= MAX_ANSWER {
+            match answer.chunk().await {
+                Ok(Some(chunk)) => length = length.saturating_add(chunk.len()),
+                Ok(None) => break,
+                Err(error) => return Err(Failure::of_error(&error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compresses beside the tasks of the server: a large body takes milliseconds.
+async fn compressed(body: Bytes, level: u32) -> Result<Bytes, Failure> {
+    let compress = move || {
+        let mut to = GzEncoder::new(Vec::new(), Compression::new(level));
+        to.write_all(&body)?;
+        to.finish()
+    };
+    let done = tokio::task::spawn_blocking(compress).await;
+    let done = done.map_err(std::io::Error::other).flatten();
+    done.map(Bytes::from)
+        .map_err(|error| Failure::Uncompressed(error.to_string()))
+}
