@@ -1,7 +1,8 @@
-//! A plugin in a crate of its own: it greets by name, and whoever connects.
+//! A plugin in a crate of its own, which greets by name, and whoever connects; and an event handler, which prints what happens.
 #![forbid(unsafe_code)]
 
 mod config;
+mod printer;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use portunus_core::{
 use serde_json::{Value, json};
 
 pub use config::GreeterConfig;
+pub use printer::{Printer, PrinterConfig};
 
 /// The plugin: what clients attach to.
 #[derive(Debug)]
@@ -68,6 +70,8 @@ impl PluginHandle for Guest {
             Ok(name) => self.name = name.unwrap_or(&self.name).to_owned(),
             Err(error) => return Reply::Error(error.to_string()),
         }
+        self.handle
+            .notify(|| json!({ "event": "greeted", "name": self.name }));
         let Some(offer) = message.jsep else {
             return Reply::Success(self.greeting());
         };

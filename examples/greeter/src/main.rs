@@ -1,26 +1,30 @@
-//! A whole server with one plugin: ours. The argument is its configuration, with the sections `[websocket]` and
-//! `[greeter]`; without one it has its defaults.
+//! A whole server with one plugin and one event handler: ours. The argument is its configuration, with the sections `[websocket]`,
+//! `[greeter]` and `[events.printer]`; without one it has its defaults.
 
 use std::error::Error;
 use std::process::ExitCode;
 
 use portunus_api::{ApiConfig, Transports, WebSocketConfig};
 use portunus_core::configuration::{self, Configuration, Section};
-use portunus_core::events::EventBus;
+use portunus_core::events::{EventBus, EventHandlerConfig, EventHandlerRegistration};
 use portunus_core::media::{MediaConfig, MediaPlane};
 use portunus_core::record::Recorder;
 use portunus_core::{
     CoreConfig, Gateway, Networks, PluginConfig, PluginContext, Registration, ServerFacts,
 };
-use portunus_greeter::Greeter;
+use portunus_greeter::{Greeter, Printer};
 
 /// A server may have any number of these.
 const PLUGINS: &[Registration] = &[Registration::of::<Greeter>()];
+
+/// And of these.
+const EVENT_HANDLERS: &[EventHandlerRegistration] = &[EventHandlerRegistration::of::<Printer>()];
 
 /// The sections of the file.
 struct Config {
     websocket: WebSocketConfig,
     plugins: Vec<PluginConfig>,
+    event_handlers: Vec<EventHandlerConfig>,
 }
 
 impl Config {
@@ -28,6 +32,10 @@ impl Config {
         Config {
             websocket: file.section("websocket", WebSocketConfig::read),
             plugins: PLUGINS.iter().map(|plugin| plugin.read(file)).collect(),
+            event_handlers: file.section("events", |section| {
+                let handlers = EVENT_HANDLERS.iter();
+                handlers.map(|handler| handler.read(section)).collect()
+            }),
         }
     }
 }
@@ -54,17 +62,26 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
         ..MediaConfig::default()
     };
     let (media, events) = MediaPlane::start(any_port)?;
+    let bus = EventBus::new("Greeter", false);
+    for handler in config.event_handlers {
+        if handler.is_enabled() {
+            handler.start(&bus).await?;
+        }
+    }
     let context = PluginContext {
         media: media.clone(),
         recorder: Recorder::default(),
         outgoing: Networks::default(),
-        events: EventBus::default(),
+        events: bus.clone(),
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins {
         plugins.push(plugin.start(context.clone()).await?);
     }
-    let facts = ServerFacts::default();
+    let facts = ServerFacts {
+        events: bus.clone(),
+        ..ServerFacts::default()
+    };
     let gateway = Gateway::new(CoreConfig::default(), media, events, plugins, facts);
     let mut api = ApiConfig {
         websocket: config.websocket,
@@ -78,5 +95,6 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
     tokio::signal::ctrl_c().await?;
     gateway.shutdown().await;
     transports.shutdown().await;
+    bus.end().await;
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -13,12 +13,23 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// Ends the server with the test.
-struct Server(Child);
+struct Server {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Server {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
     }
 }
 
@@ -34,16 +45,16 @@ fn file(text: &str) -> (TempDir, PathBuf) {
 fn start(section: &str) -> (Server, String) {
     let (_folder, path) = file(&format!("[websocket]\nport = 0\n{section}"));
     let program = env!("CARGO_BIN_EXE_portunus-greeter");
-    let mut child = Command::new(program)
+    let mut process = Command::new(program)
         .arg(path)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    let output = child.stdout.take().unwrap();
-    BufReader::new(output).read_line(&mut line).unwrap();
+    let output = BufReader::new(process.stdout.take().unwrap());
+    let mut server = Server { process, output };
+    let line = server.line();
     let url = line.split(' ').next().unwrap();
-    (Server(child), url.to_owned())
+    (server, url.to_owned())
 }
 
 /// What the server replies to these bodies.
@@ -101,9 +112,26 @@ async fn says_what_its_section_of_the_configuration_says() {
     assert_eq!(reply["plugindata"]["data"], greeting);
 }
 
+#[tokio::test]
+async fn an_own_event_handler_prints_what_the_plugin_tells() {
+    let section = "[events.printer]\nenabled = true\nevents = \"plugins\"\nprefix = \"> \"\n";
+    let (mut server, url) = start(section);
+    replies(&url, [json!({ "name": "Ada" })]).await;
+    let line = server.line();
+    let event: Value = serde_json::from_str(line.strip_prefix("> ").unwrap()).unwrap();
+    assert_eq!(event["emitter"], "Greeter");
+    assert_eq!(event["type"], 64);
+    let expected = json!({
+        "plugin": "example.plugin.greeter", "data": { "event": "greeted", "name": "Ada" },
+    });
+    assert_eq!(event["event"], expected);
+    assert!(event["handle_id"].is_u64());
+}
+
 #[test]
 fn mistakes_in_its_section_are_told_with_those_of_other_sections() {
-    let text = "[greeter]\ngreting = \"Hi\"\ntimes = 4\n[websocket]\nport = -1\n[greter]\n";
+    let text = "[greeter]\ngreting = \"Hi\"\ntimes = 4\n[websocket]\nport = -1\n[greter]\n\
+                [events.printer]\nprefx = 1\n";
     let (_folder, path) = file(text);
     let program = env!("CARGO_BIN_EXE_portunus-greeter");
     let output = Command::new(program).arg(path).output().unwrap();
@@ -115,6 +143,7 @@ fn mistakes_in_its_section_are_told_with_those_of_other_sections() {
         "line 3: greeter.times: expected 1 to 3, got 4",
         "line 5: websocket.port: expected a whole number from 0 to 65535, got -1",
         "line 6: greter: unknown key; did you mean greeter?",
+        "line 8: events.printer.prefx: unknown key; did you mean events.printer.prefix?",
     ];
     assert_eq!(told, expected);
 }
