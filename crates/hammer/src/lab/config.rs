@@ -5,6 +5,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::sink;
+use crate::namespace::LOAD_IP;
+
 /// There is a configuration for each number of workers up to this.
 const MOST_WORKERS: usize = 16;
 
@@ -23,6 +26,15 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     ] {
         let media = format!("[media]\n{key}\n");
         let text = portunus(ip, cores).replacen("[media]\n", &media, 1);
+        fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
+    }
+    for (name, port) in [
+        ("webhook", sink::PORT),
+        ("hanging-webhook", sink::HANGING_PORT),
+    ] {
+        let webhook =
+            format!("[events.webhook]\nenabled = true\nbackend = \"http://{LOAD_IP}:{port}/\"\n");
+        let text = portunus(ip, cores) + &webhook;
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
     for workers in 1..=MOST_WORKERS {

@@ -6,6 +6,7 @@
 mod config;
 mod process;
 mod server;
+mod sink;
 mod spec;
 mod variants;
 
@@ -25,14 +26,21 @@ use crate::ceiling::{self, CeilingError};
 use crate::cli::Cli;
 use crate::namespace::{Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
-use crate::record::{BareLoop, Ceiling, Criterion, Lateness, ReadError, Report, RunRecord};
+use crate::record::{
+    BareLoop, Ceiling, Criterion, Lateness, ReadError, Report, RunRecord, Webhook,
+};
 use crate::report::{self, ReportError};
 use crate::viewer::Addresses;
 use crate::{doubts, figures, lateness};
 use process::{Ended, Process, inside};
 use server::{Server, StartError};
+use sink::Sink;
 pub use spec::{Named, SpecError};
 use variants::variants;
+
+/// What is said of a run in which a webhook was to be told of something.
+const NO_EVENTS: &str =
+    "no event came by the server's webhook: the figures are those of a server without events";
 
 /// How long the cores are watched before a round.
 const WATCHED: Duration = Duration::from_secs(2);
@@ -84,7 +92,8 @@ COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} 
 server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
 {dir}/portunus-N.toml (the same with N workers),
 {dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off),
-{dir}/portunus-busy-poll.toml (busy_poll_us = 200) and {dir}/janus/. Two commands are known by name:
+{dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-webhook.toml and
+{dir}/portunus-hanging-webhook.toml (all events are posted to hammer, which takes them or never answers) and {dir}/janus/. Two commands are known by name:
   portunus        portunus --config {dir}/portunus.toml
   debian-janus    janus --configs-folder {dir}/janus
 
@@ -121,6 +130,9 @@ pub enum LabError {
     /// A server did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Nothing listens for events.
+    #[error("listening for events: {0}")]
+    Sink(io::Error),
     /// The scenario could not be started.
     #[error("the scenario cannot be started: {0}")]
     Child(io::Error),
@@ -154,9 +166,12 @@ pub fn run(options: &Options) -> Result<(), LabError> {
             .map_err(LabError::Child)?;
     }
     let link = Link::new()?;
+    let has_webhook = plan.servers.iter().any(spec::ServerSpec::has_webhook);
+    let sink = has_webhook.then(|| Sink::start(&link, &options.load_cores));
     let lab = Lab {
         options,
         link,
+        sink: sink.transpose().map_err(LabError::Sink)?,
         interrupted,
     };
     let mut report = Report::new(plan.title.clone(), Vec::new());
@@ -263,6 +278,8 @@ struct Bare {
 struct Lab<'a> {
     options: &'a Options,
     link: Link,
+    /// Where webhooks lead, if a server has one.
+    sink: Option<Sink>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -404,16 +421,35 @@ impl Lab<'_> {
         }
         let mut runs = Report::read(&figures)?.runs;
         let died = server.stop();
+        let webhook = self.events_of(spec);
         for run in &mut runs {
+            run.server.webhook = webhook;
             run.server.name.clone_from(&spec.name);
             run.server.command = Some(spec.to_text());
             run.server.cores.clone_from(cores);
+            if webhook.is_some_and(|webhook| webhook.events == 0) {
+                run.summary.warnings.push(NO_EVENTS.to_owned());
+            }
             if let Some(status) = died {
                 let warning = format!("the server ended by itself during the run, with {status}");
                 run.summary.warnings.push(warning);
             }
         }
         Ok(runs)
+    }
+
+    /// What a server with a webhook has told since the last one.
+    fn events_of(&self, spec: &spec::ServerSpec) -> Option<Webhook> {
+        let sink = self.sink.as_ref().filter(|_| spec.has_webhook())?;
+        let webhook = sink.take();
+        let Webhook {
+            events,
+            requests,
+            bytes,
+        } = webhook;
+        let line = format!("webhook: {events} events in {requests} requests, {bytes} bytes");
+        Progress::start(&spec.name).keep(&line);
+        Some(webhook)
     }
 
     /// Adds what the lab knows to the scenario's command line.

@@ -67,6 +67,13 @@ impl FromStr for Named {
 }
 
 impl ServerSpec {
+    /// Whether its configuration is one of those with a webhook.
+    pub(super) fn has_webhook(&self) -> bool {
+        self.command
+            .iter()
+            .any(|word| word.contains("webhook.toml"))
+    }
+
     /// The command in one line.
     pub(super) fn to_text(&self) -> String {
         let words = self

@@ -94,6 +94,20 @@ pub struct Server {
     /// The SRTP profile that was negotiated, by its name in OpenSSL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub srtp_profile: Option<String>,
+    /// What it told of itself by its webhook, if `hammer lab` listened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Webhook>,
+}
+
+/// What came by a server's webhook.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Webhook {
+    /// Events.
+    pub events: u64,
+    /// Requests that these came in.
+    pub requests: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
 }
 
 /// The machine that server and hammer ran on.

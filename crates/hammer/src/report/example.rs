@@ -147,6 +147,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             command: Some(format!("{name} --config <x>")),
             cores: vec![0],
             srtp_profile: Some("SRTP_AEAD_AES_128_GCM".into()),
+            webhook: None,
         },
         version: "0.1.0".into(),
         machine: Machine {

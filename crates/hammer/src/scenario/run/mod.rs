@@ -94,6 +94,7 @@ pub(super) async fn run(
             command: None,
             cores,
             srtp_profile: crowd.profile().map(|profile| profile.name().to_owned()),
+            webhook: None,
         },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: usage::machine(),
