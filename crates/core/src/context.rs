@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{MediaPlane, PeerEvent, PeerId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-use crate::admin::{Access, Settings, Transports};
+use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::handle::{Command, Inbox, WeakHandle};
 use crate::rate::RequestRate;
 use crate::{CoreConfig, Counters, ServerFacts};
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) access: Access,
     pub(crate) settings: Settings,
     pub(crate) transports: Transports,
+    pub(crate) started: Instant,
+    pub(crate) ranking: SharedRanking,
 }
 
 /// Which handle a peer belongs to.

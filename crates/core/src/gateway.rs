@@ -13,9 +13,9 @@ use portunus_media::{MediaPlane, PeerEvent};
 use portunus_sdp::IceCredentials;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::admin::{Access, Settings, Transports};
+use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
@@ -75,6 +75,8 @@ impl Gateway {
             access: Access::new(facts.admin.secret.clone()),
             settings: Settings::new(&config, &facts),
             transports: Transports::default(),
+            started: Instant::now(),
+            ranking: SharedRanking::default(),
             config,
             facts,
             media,
@@ -300,7 +302,7 @@ impl Gateway {
         let tasks = sessions.iter().flat_map(|session| {
             subtract(&self.inner.context.counters.sessions);
             let handles = session.take_handles();
-            handles.into_iter().map(|Attached { inbox, task }| {
+            handles.into_iter().map(|Attached { inbox, task, .. }| {
                 let reason = "Server shutdown".to_owned();
                 inbox.deliver(Command::Hangup {
                     reason,

@@ -14,8 +14,8 @@ use crate::context::Context;
 use crate::counters::add;
 use crate::events::lifecycle::{self, SessionEnd};
 use crate::events::{EventAddress, EventBus, EventKind};
-use crate::handle::Inbox;
-use crate::{Client, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
+use crate::handle::{Handle, Inbox, WeakHandle};
+use crate::{Client, ClientAddress, Counters, HandleId, OUTBOX_OF_HANDLE, SessionId, client_event};
 
 /// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
 const QUEUE: usize = 512;
@@ -23,6 +23,7 @@ const QUEUE: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
+    created: Instant,
     counters: Arc<Counters>,
     events: EventBus,
     state: Mutex<State>,
@@ -45,6 +46,18 @@ struct State {
     running: usize,
     /// How it ended; whoever watches is told once the last handle has.
     ended: Option<SessionEnd>,
+}
+
+/// A session at one moment.
+#[derive(Debug)]
+pub(crate) struct SessionFacts {
+    /// The package of its client's transport.
+    pub(crate) transport: &'static str,
+    pub(crate) address: ClientAddress,
+    pub(crate) created: Instant,
+    pub(crate) last_activity: Instant,
+    pub(crate) timeout: SessionTimeout,
+    pub(crate) handles: Vec<Handle>,
 }
 
 /// After how long without a request a session ends.
@@ -70,6 +83,7 @@ impl SessionTimeout {
 pub(crate) struct Attached {
     pub(crate) inbox: Inbox,
     pub(crate) task: JoinHandle<()>,
+    pub(crate) handle: WeakHandle,
 }
 
 impl Session {
@@ -98,6 +112,7 @@ impl Session {
         };
         Session {
             id,
+            created: Instant::now(),
             counters,
             events,
             state: Mutex::new(state),
@@ -158,6 +173,30 @@ impl Session {
 
     pub(crate) fn set_timeout(&self, timeout: SessionTimeout) {
         self.state().timeout = timeout;
+    }
+
+    /// What administrators are told of it.
+    pub(crate) fn facts(&self) -> SessionFacts {
+        let state = self.state();
+        let mut handles: Vec<_> = state
+            .handles
+            .values()
+            .filter_map(|attached| attached.handle.upgrade())
+            .collect();
+        handles.sort_unstable_by_key(Handle::id);
+        SessionFacts {
+            transport: state.owner.transport(),
+            address: state.owner.requester().address(),
+            created: self.created,
+            last_activity: state.last_activity,
+            timeout: state.timeout,
+            handles,
+        }
+    }
+
+    /// A handle; none if there is none of this id, or it is going.
+    pub(crate) fn handle_itself(&self, id: HandleId) -> Option<Handle> {
+        self.state().handles.get(&id)?.handle.upgrade()
     }
 
     /// The handles that there are, by id.

@@ -4,16 +4,20 @@
 
 mod access;
 mod config;
+mod handle_info;
 mod handles;
 mod log;
 mod modules;
 mod network;
+mod overview;
 mod server;
 mod sessions;
 mod settings;
 mod watch;
 
 use serde_json::{Value, json};
+
+use handle_info::handle_info;
 
 use crate::counters::add;
 use crate::request::{Address, Refusal, Request};
@@ -24,6 +28,7 @@ pub use config::AdminConfig;
 pub use log::{LogControl, LogLevel, RememberedLog};
 pub use modules::TransportControl;
 pub(crate) use modules::Transports;
+pub(crate) use overview::SharedRanking;
 pub(crate) use settings::Settings;
 pub(crate) use watch::Watch;
 
@@ -117,12 +122,14 @@ impl Gateway {
             }
             Address::Handle(id, handle) => {
                 let session = self.session(id)?;
-                let inbox = session
-                    .handle(handle)
-                    .ok_or(ApiError::HandleNotFound(handle, id))?;
+                let not_found = || ApiError::HandleNotFound(handle, id);
+                let inbox = session.handle(handle).ok_or_else(not_found)?;
                 let fields = Fields(&request.members);
                 match request.verb.as_str() {
-                    "handle_info" => handles::info(&inbox, fields).await?,
+                    "handle_info" => {
+                        let itself = session.handle_itself(handle).ok_or_else(not_found)?;
+                        handle_info(self, &session, (&itself, &inbox), fields).await?
+                    }
                     "detach_handle" => handles::detach(&session, handle, &inbox),
                     "hangup_webrtc" => handles::hangup(&inbox),
                     _ => return Err(ApiError::InvalidPath(request.verb.clone())),
@@ -164,6 +171,7 @@ impl Gateway {
             "list_sessions" => Ok(sessions::list(self)),
             "resolve_address" => network::resolve_address(fields).await,
             "test_stun" => network::test_stun(fields).await,
+            "overview" => overview::overview(self, fields).await,
             "loops_info" => Ok(server::loops()),
             "subscribe_events" => watch::subscribe(self, client, fields),
             "unsubscribe_events" => watch::unsubscribe(client),

@@ -35,6 +35,11 @@ impl Settings {
         self.session_timeout.load(Ordering::Relaxed)
     }
 
+    /// In ms.
+    pub(super) fn min_nack_queue(&self) -> u32 {
+        self.min_nack_queue.load(Ordering::Relaxed)
+    }
+
     pub(super) fn set_session_timeout(&self, seconds: u32) {
         self.session_timeout.store(seconds, Ordering::Relaxed);
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use portunus_media::{CloseReason, Event, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::connection::Connections;
 use super::inbox::Commands;
@@ -34,6 +35,7 @@ pub(crate) fn start(
         plugin: plugin.info(),
         opaque_id: opaque_id.map(Arc::from),
         token: token.map(Box::from),
+        created: Instant::now(),
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
         outgoing: Mutex::new(Outgoing::new(context.config.ack_pause())),
@@ -47,11 +49,18 @@ pub(crate) fn start(
     handle.tell_attached();
     let actor = Actor {
         handle: handle.clone(),
-        plugin: plugin.attach(handle),
+        plugin: plugin.attach(handle.clone()),
     };
     let task = tokio::spawn(actor.run(commands));
     session
-        .add_handle(id, Attached { inbox, task })
+        .add_handle(
+            id,
+            Attached {
+                inbox,
+                task,
+                handle: handle.downgrade(),
+            },
+        )
         .map_err(|attached| {
             attached.inbox.deliver(Command::Detach { responder: None });
         })
@@ -194,6 +203,10 @@ impl Actor {
     fn trickle(&mut self, members: &Map<String, Value>) -> Result<Value, ApiError> {
         self.handle.hold();
         let candidates = trickle::read(members)?;
+        // An empty text says that there are no more, as does a candidate that is none.
+        if candidates.is_empty() || candidates.iter().any(|it| it.text.is_empty()) {
+            self.handle.connections().all_trickled();
+        }
         self.handle.connections().trickle(&self.handle, candidates);
         Ok(json!({ "janus": "ack" }))
     }

@@ -13,16 +13,18 @@ use portunus_sdp::{
 use rand::Rng;
 use rand::distr::Alphanumeric;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::Handle;
 use super::closed::Closed;
+use super::facts::{ConnectionFacts, PeerFacts};
 use super::jsep::RawJsep;
 use super::trickle::{Candidate, EarlyCandidates};
 use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
 use crate::events::EventKind;
 use crate::plugin::{Jsep, JsepKind};
-use crate::{ApiError, Object, client_event};
+use crate::{ApiError, Object, RidOrder, client_event};
 
 /// Our offer or answer, to be pushed to the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +96,8 @@ pub(super) struct Connections {
     early: EarlyCandidates,
     /// The last connection is gone, but not everybody has been told.
     closing: bool,
+    /// There was a connection at some time.
+    had_one: bool,
 }
 
 struct Connection {
@@ -106,6 +110,16 @@ struct Connection {
     e2ee: bool,
     /// The media, and their encodings, that have come at some time.
     came: Vec<(Mid, Option<u8>)>,
+    created: Instant,
+    /// When the first offer and answer were exchanged.
+    started: Option<Instant>,
+    /// The client has said that it has no more candidates.
+    all_trickled: bool,
+    rid_order: RidOrder,
+    /// Our last description, for administrators.
+    local: Option<Arc<str>>,
+    /// The client's, the same.
+    remote: Option<Arc<str>>,
 }
 
 impl Connections {
@@ -116,6 +130,58 @@ impl Connections {
             current: None,
             early: EarlyCandidates::default(),
             closing: false,
+            had_one: false,
+        }
+    }
+
+    pub(super) fn full_trickle(&self) -> bool {
+        self.full_trickle
+    }
+
+    /// How many candidates wait until they can be used.
+    pub(super) fn early(&self) -> usize {
+        self.early.count()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    pub(super) fn had_one(&self) -> bool {
+        self.had_one
+    }
+
+    pub(super) fn facts(&self) -> Option<ConnectionFacts> {
+        let connection = self.current.as_ref()?;
+        Some(ConnectionFacts {
+            peer: connection.peer,
+            created: connection.created,
+            started: connection.started,
+            negotiated: connection.negotiated.clone(),
+            signaling: connection.session.signaling(),
+            restarting: connection.restart.is_some(),
+            up: connection.up,
+            e2ee: connection.e2ee,
+            all_trickled: connection.all_trickled,
+            rid_order: connection.rid_order,
+            local: connection.local.clone(),
+            remote: connection.remote.clone(),
+        })
+    }
+
+    pub(super) fn peer_facts(&self) -> Option<PeerFacts> {
+        let connection = self.current.as_ref()?;
+        Some(PeerFacts {
+            peer: connection.peer,
+            negotiated: connection.negotiated.is_some(),
+            up: connection.up,
+        })
+    }
+
+    /// The client has no more candidates.
+    pub(super) fn all_trickled(&mut self) {
+        if let Some(connection) = &mut self.current {
+            connection.all_trickled = true;
         }
     }
 
@@ -146,10 +212,8 @@ impl Connections {
         if raw.kind == JsepKind::Offer && self.current.as_ref().is_some_and(stale) {
             self.drop_connection();
         }
-        remote.rid_order = raw
-            .rid_order
-            .unwrap_or(self.context.config.rid_order)
-            .into();
+        let rid_order = raw.rid_order.unwrap_or(self.context.config.rid_order);
+        remote.rid_order = rid_order.into();
 
         let update = self.negotiated().is_some();
         let mids: Vec<_> = remote
@@ -170,6 +234,9 @@ impl Connections {
             }
             connection.e2ee |= raw.e2ee;
             e2ee = connection.e2ee;
+            connection.rid_order = rid_order;
+            connection.all_trickled |= raw.sdp.contains("a=end-of-candidates");
+            connection.remote = Some(raw.sdp.into());
         }
         let (kind, svc) = (raw.kind, raw.svc(&mids));
         Ok(Jsep {
@@ -391,6 +458,7 @@ impl Connections {
 
     fn drop_connection(&mut self) -> Option<Closed> {
         let connection = self.current.take()?;
+        self.had_one = true;
         let Context { media, peers, .. } = &*self.context;
         peers.remove(connection.peer);
         let closed = Closed::new(&self.context, connection.peer, connection.up);
@@ -434,6 +502,12 @@ impl Connections {
             up: false,
             e2ee: false,
             came: Vec::new(),
+            created: Instant::now(),
+            started: None,
+            all_trickled: false,
+            rid_order: self.context.config.rid_order,
+            local: None,
+            remote: None,
         }
     }
 
@@ -449,6 +523,7 @@ impl Connections {
             .media
             .negotiate(connection.peer, negotiated.clone());
         connection.negotiated = Some(negotiated);
+        connection.started.get_or_insert_with(Instant::now);
         let early = self.early.take(self.context.config.candidates_timeout());
         self.add_candidates(handle, early);
     }
@@ -494,7 +569,10 @@ impl Connections {
         handle.tell_local_jsep(kind, sdp);
     }
 
-    fn local(&self, kind: JsepKind, sdp: String, first: Option<Mid>, fresh: bool) -> LocalJsep {
+    fn local(&mut self, kind: JsepKind, sdp: String, first: Option<Mid>, fresh: bool) -> LocalJsep {
+        if let Some(connection) = &mut self.current {
+            connection.local = Some(sdp.as_str().into());
+        }
         let mid = first.as_ref().map_or("0", Mid::as_str);
         let trickled = match &self.current {
             Some(connection) if fresh && self.full_trickle => {

@@ -3,6 +3,7 @@
 mod actor;
 mod closed;
 mod connection;
+mod facts;
 mod inbox;
 mod jsep;
 mod outgoing;
@@ -30,6 +31,7 @@ use crate::{HandleId, Object, PluginInfo, SessionId, client_event};
 
 pub(crate) use actor::start;
 pub use connection::{JsepError, LocalIce, LocalJsep};
+pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
 
 use connection::Connections;
@@ -50,6 +52,7 @@ struct Shared {
     opaque_id: Option<Arc<str>>,
     /// What the client showed when it attached the handle.
     token: Option<Box<str>>,
+    created: Instant,
     context: Arc<Context>,
     inbox: Inbox,
     /// Detached: the client is told nothing more.
@@ -277,7 +280,7 @@ impl Handle {
         WeakHandle(Arc::downgrade(&self.shared))
     }
 
-    fn peer(&self) -> Option<PeerId> {
+    pub(crate) fn peer(&self) -> Option<PeerId> {
         self.connections().peer()
     }
 

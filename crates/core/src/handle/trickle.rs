@@ -130,6 +130,10 @@ impl EarlyCandidates {
         );
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Those that are not older than `limit`; none is kept.
     pub(crate) fn take(&mut self, limit: Duration) -> Vec<Candidate> {
         let waiting = std::mem::take(&mut self.waiting);
