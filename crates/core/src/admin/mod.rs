@@ -4,6 +4,7 @@
 
 mod access;
 mod config;
+mod diagnosis;
 mod handle_info;
 mod handles;
 mod log;
