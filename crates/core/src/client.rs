@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::admin::Watch;
 use crate::outbox::{Outbox, OutboxSender, outbox};
-use crate::{Requester, Rights, SessionId};
+use crate::{Requester, Rights, SessionId, TokenScope};
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct Client {
     rights: Rights,
     /// By which number events call it.
     told_id: u64,
+    /// The rooms and mountpoints that its requests may name, if it is internal.
+    scope: TokenScope,
 }
 
 #[derive(Debug)]
@@ -87,6 +89,13 @@ impl Client {
         }
     }
 
+    /// The same client, whose requests may name only the rooms and mountpoints that the token of `scope` opens. For internal clients:
+    /// requests of others show a token themselves.
+    #[must_use]
+    pub fn confined_to(self, scope: TokenScope) -> Client {
+        Client { scope, ..self }
+    }
+
     fn new(
         transport: &'static str,
         way: Way,
@@ -107,6 +116,7 @@ impl Client {
             requester,
             rights: internal.unwrap_or_default(),
             told_id: id,
+            scope: TokenScope::default(),
         }
     }
 
@@ -133,6 +143,10 @@ impl Client {
     /// The rights that it has whatever its requests show.
     pub(crate) fn rights(&self) -> Rights {
         self.rights
+    }
+
+    pub(crate) fn scope(&self) -> &TokenScope {
+        &self.scope
     }
 
     pub(crate) fn is_internal(&self) -> bool {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
-use crate::signed_token::{API, SignedToken};
-use crate::{Credentials, Networks, Requester, Right, Rights};
+use crate::tokens::MAX_TOKEN;
+use crate::{Networks, Right};
 
 /// What the core can be told; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +100,9 @@ impl Configuration for CoreConfig {
             named,
             "expected text in quotes for token, got \"\"",
         );
+        let short = |stored: &StoredToken| stored.token.len() <= MAX_TOKEN;
+        let text = "expected 4096 bytes at most for token";
+        section.require(&["tokens"], core.tokens.iter().all(short), text);
         section.range("request_burst", core.request_burst, 1..=1_000_000);
         section.range("max_text", core.max_text, 64..=64 << 20);
         section.range("ack_pause_ms", core.ack_pause_ms, 0..=1_000);
@@ -107,88 +110,9 @@ impl Configuration for CoreConfig {
     }
 }
 
-/// Bytes of the longest signed token that is looked at: to verify one costs work, whoever sends it.
-const MAX_TOKEN: usize = 4_096;
-
 impl CoreConfig {
     pub(crate) fn ack_pause(&self) -> Duration {
         Duration::from_millis(self.ack_pause_ms.into())
-    }
-
-    /// Whether a client that shows these is let in.
-    pub(crate) fn admits(&self, api_secret: Option<&str>, token: Option<&str>) -> bool {
-        let open = self.api_secret.is_none() && !self.token_auth;
-        let by_token = || self.stored(token).is_some() || self.signed(token, API).is_some();
-        open || self.is_api_secret(api_secret) || (self.token_auth && by_token())
-    }
-
-    fn is_api_secret(&self, shown: Option<&str>) -> bool {
-        let known = self.api_secret.as_deref().zip(shown);
-        known.is_some_and(|(known, shown)| equal_in_constant_time(known, shown))
-    }
-
-    /// What `requester` may do beyond a call, in `plugin` or in the server, with what it shows. A token gives no rights
-    /// in plugins that it does not open.
-    pub(crate) fn rights(
-        &self,
-        requester: Requester,
-        credentials: Credentials<'_>,
-        plugin: Option<&str>,
-    ) -> Rights {
-        let trusted = self.trust_loopback && requester.is_local();
-        if trusted || self.is_api_secret(credentials.api_secret) {
-            return Rights::ALL;
-        }
-        let stored = self.stored(credentials.token).map(|stored| {
-            let opened = plugin.is_none_or(|plugin| stored.opens(plugin));
-            let rights = stored.rights.iter().copied();
-            rights.filter(|_| opened).collect::<Rights>()
-        });
-        let signed = || {
-            let signed = self.signed(credentials.token, API)?;
-            let opened = plugin.is_none_or(|plugin| signed.opens(plugin));
-            opened.then(|| signed.rights())
-        };
-        stored.or_else(signed).unwrap_or_default()
-    }
-
-    /// Whether a client with this token may attach to `plugin`; one without was let in by the API secret.
-    pub(crate) fn token_opens(&self, token: Option<&str>, plugin: &str) -> bool {
-        if !self.token_auth {
-            return true;
-        }
-        match (self.stored(token), self.signed(token, API)) {
-            (Some(stored), _) => stored.opens(plugin),
-            (None, Some(signed)) => signed.opens(plugin),
-            (None, None) => true,
-        }
-    }
-
-    /// Whether a signed token opens `descriptor` in `realm`; none if no tokens are signed.
-    pub(crate) fn signed_token_opens(
-        &self,
-        token: Option<&str>,
-        realm: &str,
-        descriptor: &str,
-    ) -> Option<bool> {
-        let in_use = self.token_auth && self.token_auth_secret.is_some();
-        in_use.then(|| {
-            let signed = self.signed(token, realm);
-            signed.is_some_and(|signed| signed.opens(descriptor))
-        })
-    }
-
-    fn signed<'a>(&self, token: Option<&'a str>, realm: &str) -> Option<SignedToken<'a>> {
-        let token = token.filter(|token| token.len() <= MAX_TOKEN)?;
-        let signed = SignedToken::verify(token, self.token_auth_secret.as_deref()?)?;
-        signed.is_for(realm).then_some(signed)
-    }
-
-    fn stored(&self, token: Option<&str>) -> Option<&StoredToken> {
-        let token = token?;
-        self.tokens
-            .iter()
-            .find(|stored| equal_in_constant_time(&stored.token, token))
     }
 
     pub(crate) fn reclaim_session_timeout(&self) -> Duration {
@@ -221,12 +145,6 @@ pub struct StoredToken {
     /// What requests with it may do beyond a call.
     #[serde(default)]
     pub rights: Vec<Right>,
-}
-
-impl StoredToken {
-    fn opens(&self, plugin: &str) -> bool {
-        self.plugins.is_empty() || self.plugins.iter().any(|opened| opened == plugin)
-    }
 }
 
 /// The order of the rids of a simulcast offer.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::handle::{Command, Inbox, WeakHandle};
 use crate::rate::RequestRate;
+use crate::tokens::Tokens;
 use crate::{CoreConfig, Counters, ServerFacts};
 
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(crate) struct Context {
     pub(crate) transports: Transports,
     pub(crate) started: Instant,
     pub(crate) ranking: SharedRanking,
+    pub(crate) tokens: Tokens,
 }
 
 /// Which handle a peer belongs to.

@@ -90,6 +90,7 @@ impl BadRequest {
             | ApiError::HandleNotFound(..)
             | ApiError::PluginNotFound(_)
             | ApiError::ModuleNotFound(_)
+            | ApiError::TokenNotFound(_)
             | ApiError::SessionConflict => BadRequest::Address,
             ApiError::JsepUnknownType(_)
             | ApiError::InvalidSdp(_)

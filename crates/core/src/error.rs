@@ -82,6 +82,9 @@ pub enum ApiError {
     /// The session id that a client asked for is taken.
     #[error("Session ID already in use")]
     SessionConflict,
+    /// There is no such stored token.
+    #[error("Token {0} not found")]
+    TokenNotFound(String),
     /// An answer came that nobody waits for.
     #[error("Unexpected ANSWER (did we offer?)")]
     UnexpectedAnswer,
@@ -118,6 +121,7 @@ impl ApiError {
             ApiError::InvalidElement(_) | ApiError::TooLong(..) => 467,
             ApiError::SessionConflict => 468,
             ApiError::UnexpectedAnswer => 469,
+            ApiError::TokenNotFound(_) => 470,
             ApiError::WebRtcState(_) => 471,
             ApiError::NotAcceptingSessions => 472,
             ApiError::Unknown(_) => 490,

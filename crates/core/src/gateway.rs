@@ -25,9 +25,10 @@ use crate::handle::{Command, LocalIce};
 use crate::rate::RequestRate;
 use crate::request::Request;
 use crate::session::{Attached, Session};
+use crate::tokens::{Tokens, watch_keys};
 use crate::{
     ApiError, Client, CoreConfig, Counters, HandleId, Plugin, PluginCounter, PluginInfo, Requester,
-    Rights, ServerFacts, SessionId, info,
+    Rights, ServerFacts, SessionId, TokenScope, TokenTotals, info,
 };
 use requests::Answer;
 pub(crate) use requests::Unanswered;
@@ -71,6 +72,7 @@ impl Gateway {
     ) -> Gateway {
         let accepting = AtomicBool::new(config.accept_new_sessions);
         let rate = RequestRate::new(config.request_rate, config.request_burst);
+        let tokens = Tokens::new(&config, facts.jwt.clone());
         let context = Arc::new(Context {
             access: Access::new(facts.admin.secret.clone()),
             settings: Settings::new(&config, &facts),
@@ -83,8 +85,10 @@ impl Gateway {
             counters: Arc::default(),
             peers: Peers::default(),
             rate,
+            tokens,
         });
         tokio::spawn(deliver_events(context.clone(), events));
+        tokio::spawn(watch_keys(Arc::downgrade(&context)));
         let inner = Arc::new(Inner {
             context,
             plugins,
@@ -219,8 +223,7 @@ impl Gateway {
     /// by itself, see [`Client::internal`].
     pub fn admits(&self, credentials: Credentials<'_>, package: &str) -> Result<(), ApiError> {
         self.authorize(credentials)?;
-        let config = &self.inner.context.config;
-        match config.token_opens(credentials.token, package) {
+        match self.tokens().opens(credentials.token, package) {
             true => Ok(()),
             false => Err(ApiError::UnauthorizedPlugin(package.to_owned())),
         }
@@ -233,8 +236,17 @@ impl Gateway {
         credentials: Credentials<'_>,
         plugin: &str,
     ) -> Rights {
-        let config = &self.inner.context.config;
-        config.rights(requester, credentials, Some(plugin))
+        self.tokens().rights(requester, credentials, Some(plugin))
+    }
+
+    /// Which rooms and mountpoints of `plugin` requests that show `credentials` may name.
+    pub fn scope(&self, credentials: Credentials<'_>, plugin: &'static str) -> TokenScope {
+        self.tokens().scope(credentials.token, plugin)
+    }
+
+    /// What is counted of tokens since the start.
+    pub fn token_totals(&self) -> TokenTotals {
+        self.tokens().totals()
     }
 
     /// The plugin that serves `/whip/NAME` and `/whep/NAME`.
@@ -344,6 +356,12 @@ impl Gateway {
         plugins.find(|plugin| plugin.info().package == package)
     }
 
+    /// The packages of all plugins.
+    pub(crate) fn packages(&self) -> Vec<&'static str> {
+        let plugins = self.inner.plugins.iter();
+        plugins.map(|plugin| plugin.info().package).collect()
+    }
+
     pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
         self.inner.sessions().values().cloned().collect()
     }
@@ -362,11 +380,14 @@ impl Gateway {
     }
 
     fn authorize(&self, credentials: Credentials<'_>) -> Result<(), ApiError> {
-        let config = &self.inner.context.config;
-        match config.admits(credentials.api_secret, credentials.token) {
+        match self.tokens().admits(credentials) {
             true => Ok(()),
             false => Err(ApiError::Unauthorized),
         }
+    }
+
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.inner.context.tokens
     }
 
     pub(crate) fn refuse(

@@ -8,7 +8,7 @@ use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
 
 use crate::events::{EventBus, EventsConfig};
-use crate::{AdminConfig, CoreConfig, LogControl, Object, PluginInfo, RememberedLog};
+use crate::{AdminConfig, CoreConfig, JwtVerifier, LogControl, Object, PluginInfo, RememberedLog};
 
 /// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
 #[derive(Debug, Clone)]
@@ -45,6 +45,8 @@ pub struct ServerFacts {
     pub log: Arc<dyn LogControl>,
     /// Which statistics are told there.
     pub statistics: EventsConfig,
+    /// What verifies JSON Web Tokens.
+    pub jwt: JwtVerifier,
 }
 
 /// As far as the defaults of the configuration go.
@@ -68,6 +70,7 @@ impl Default for ServerFacts {
             admin: AdminConfig::default(),
             log: Arc::<RememberedLog>::default(),
             statistics: EventsConfig::default(),
+            jwt: JwtVerifier::default(),
         }
     }
 }

@@ -34,9 +34,9 @@ pub mod request;
 mod requester;
 mod rights;
 mod session;
-mod signed_token;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tokens;
 
 pub use admin::{AdminConfig, LogControl, LogLevel, RememberedLog, TransportControl};
 pub use begun::Begun;
@@ -65,6 +65,10 @@ pub use registration::{ConfiguredPlugin, PluginConfig, PluginContext, PluginErro
 pub use replaced::replace_file;
 pub use requester::{ClientAddress, Requester};
 pub use rights::{Right, Rights};
+pub use tokens::{
+    JwtConfig, JwtError, JwtVerifier, KeyError, KeyFileError, OutOfScope, TokenFault, TokenScope,
+    TokenTotals,
+};
 
 /// Reads sections of the configuration file into types, and writes them.
 pub use portunus_config as configuration;

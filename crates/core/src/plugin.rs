@@ -9,7 +9,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::{Description, Simulcast};
 use serde_json::{Map, Value, json};
 
-use crate::{Broadcast, ClientAddress, Handle, Rights};
+use crate::{Broadcast, ClientAddress, Handle, Rights, TokenScope};
 
 /// What a plugin says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +94,8 @@ pub struct Message {
     pub jsep: Option<Jsep>,
     /// What whoever makes this request may do beyond a call. A secret of the plugin's own, in the body, can give more.
     pub rights: Rights,
+    /// Which rooms and mountpoints it may name.
+    pub scope: TokenScope,
     /// Where it comes from, to count what each client makes.
     pub client: ClientAddress,
 }

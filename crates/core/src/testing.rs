@@ -10,6 +10,10 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::crypto::sign;
+use jsonwebtoken::{Algorithm, EncodingKey};
 pub use portunus_media::testing::Requested;
 use portunus_media::{CloseReason, Event, MediaPlane, PeerEvent, PeerId, PeerStats};
 use portunus_record::{Recorder, RecorderConfig};
@@ -17,7 +21,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::{Client, CoreConfig, Gateway, Networks, Outbox, Plugin, Requester, ServerFacts};
+use crate::tokens::SignedToken;
+use crate::{
+    Client, CoreConfig, Gateway, JwtConfig, JwtVerifier, Networks, Outbox, Plugin, Requester,
+    ServerFacts, TokenFault,
+};
 
 /// A gateway with plugins under test. Answers follow their acks at once, so that silence can be told at once; but see
 /// [`TestServer::pausing`].
@@ -338,7 +346,7 @@ fn id_in(reply: &Value) -> u64 {
 
 /// A signed token: `data` is `EXPIRY,REALM[,DESCRIPTOR…]`.
 pub fn signed_token(data: &str, secret: &str) -> String {
-    crate::signed_token::sign(data, secret)
+    crate::tokens::sign(data, secret)
 }
 
 /// Whether a signed token opens `descriptor` of `realm` at a time in seconds since 1970.
@@ -349,8 +357,38 @@ pub fn signed_token_opens(
     realm: &str,
     descriptor: &str,
 ) -> bool {
-    let token = crate::signed_token::SignedToken::verify_at(token, secret, now);
-    token.is_some_and(|token| token.is_for(realm) && token.opens(descriptor))
+    let token = SignedToken::verify_at(token, secret, now);
+    token.is_ok_and(|token| token.is_for(realm) && token.opens(descriptor))
+}
+
+/// What is configured where JSON Web Tokens are signed with `secret`, of 32 bytes at least.
+pub fn jwt_verifier(secret: &str) -> JwtVerifier {
+    let config = JwtConfig {
+        secret: Some(secret.to_owned()),
+        ..JwtConfig::default()
+    };
+    JwtVerifier::load(config).expect("a secret")
+}
+
+/// A JSON Web Token with these claims, which may be any text.
+pub fn jwt(claims: &str, secret: &str) -> String {
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let message = format!("{}.{}", part(r#"{"alg":"HS256"}"#), part(claims));
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    let signature = sign(message.as_bytes(), &key, Algorithm::HS256).expect("a signature");
+    format!("{message}.{signature}")
+}
+
+/// Whether a JSON Web Token opens a room or mountpoint of a plugin at a time in seconds since 1970.
+pub fn jwt_opens_room(
+    verifier: &JwtVerifier,
+    token: &str,
+    now: u64,
+    package: &str,
+    room: &str,
+) -> Result<bool, TokenFault> {
+    let claims = verifier.verify(token, now)?;
+    Ok(claims.opens_room(package, room))
 }
 
 /// An m-line of [`jsep`].

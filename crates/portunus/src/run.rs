@@ -8,7 +8,9 @@ use std::time::Duration;
 use portunus_api::{StartError, Transports, transport_infos};
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
-use portunus_core::{Gateway, LogControl, Plugin, PluginContext, PluginError, ServerFacts};
+use portunus_core::{
+    Gateway, JwtError, JwtVerifier, LogControl, Plugin, PluginContext, PluginError, ServerFacts,
+};
 use portunus_media::{MediaError, MediaPlane};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -27,6 +29,8 @@ pub(crate) enum RunError {
     Signals(io::Error),
     #[error(transparent)]
     Announced(#[from] ResolveError),
+    #[error(transparent)]
+    Tokens(#[from] JwtError),
     #[error(transparent)]
     Media(#[from] MediaError),
     #[error(transparent)]
@@ -49,6 +53,7 @@ pub(crate) async fn run(
 ) -> Result<(), RunError> {
     let mut signals = Signals::new().map_err(RunError::Signals)?;
     config.resolve_announced().await?;
+    let jwt = JwtVerifier::load(config.jwt.clone())?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
     let recorder = Recorder::new(config.recording.clone());
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
@@ -70,6 +75,7 @@ pub(crate) async fn run(
         plugins,
         ServerFacts {
             log,
+            jwt,
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );

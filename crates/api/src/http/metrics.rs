@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use portunus_core::events::{EventCounters, HandlerCounters};
 use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
-use portunus_core::{Gateway, PluginCounter};
+use portunus_core::{Gateway, PluginCounter, TokenTotals};
 
 use crate::Counters;
 
@@ -102,6 +102,7 @@ fn text(counted: &Counted) -> String {
         );
     }
     events(&mut out, &counted.gateway.events().counters());
+    tokens(&mut out, &counted.gateway.token_totals());
     media(&mut out, &counted.gateway.media_totals());
     recordings(&mut out, &counted.gateway.recorder_totals());
     out
@@ -153,6 +154,30 @@ fn of_each(out: &mut String, name: &str, help: &str, kind: &str, values: &[(&str
             out,
             format_args!("portunus_{name}{{handler=\"{package}\"}} {value}"),
         );
+    }
+}
+
+fn tokens(out: &mut String, totals: &TokenTotals) {
+    let name = "portunus_refused_tokens_total";
+    let help = format_args!("# HELP {name} Tokens that were refused, by reason");
+    line(out, help);
+    line(out, format_args!("# TYPE {name} counter"));
+    for (reason, count) in &totals.refused {
+        line(out, format_args!("{name}{{reason=\"{reason}\"}} {count}"));
+    }
+    for (name, help, value) in [
+        (
+            "token_key_reads_total",
+            "Times that jwt.jwks_file was read again because it had changed",
+            totals.key_reads,
+        ),
+        (
+            "token_key_failures_total",
+            "Times that this gave no keys, so that the former ones stayed",
+            totals.key_failures,
+        ),
+    ] {
+        metric(out, name, help, "counter", value);
     }
 }
 

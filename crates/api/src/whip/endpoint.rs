@@ -274,8 +274,11 @@ impl Whip {
     }
 
     async fn link(&self, asked: &Asked<'_>) -> Result<Link, Failure> {
-        let client = Client::internal(TRANSPORT, asked.requester, asked.rights);
-        Link::open(&self.gateway, client, asked.plugin.info().package).await
+        let (client, messages) = Client::internal(TRANSPORT, asked.requester, asked.rights);
+        let package = asked.plugin.info().package;
+        let scope = self.gateway.scope(shown(asked.token), package);
+        let client = (client.confined_to(scope), messages);
+        Link::open(&self.gateway, client, package).await
     }
 
     /// Registers a resource; the answer that tells the client of it.

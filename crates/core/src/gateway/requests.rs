@@ -12,6 +12,7 @@ use crate::events::lifecycle::SessionEnd;
 use crate::handle::{self, Command, Inbox, Responder};
 use crate::request::{Address, Refusal, Request};
 use crate::session::Session;
+use crate::tokens::ShownToken;
 use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, id};
 
 /// A request that has no reply yet.
@@ -212,7 +213,7 @@ impl Gateway {
             .find(|plugin| plugin.info().package == package)
             .ok_or_else(|| ApiError::PluginNotFound(package.to_owned()))?;
         let may_attach =
-            client.is_internal() || context.config.token_opens(request.text("token"), package);
+            client.is_internal() || context.tokens.opens(request.text("token"), package);
         if !may_attach {
             return Err(ApiError::UnauthorizedPlugin(package.to_owned()));
         }
@@ -223,7 +224,11 @@ impl Gateway {
             return Err(ApiError::PluginAttach("too many handles"));
         }
         let id = HandleId::random(|id| session.has_handle(id));
-        let shown = (opaque_id, request.text("token"));
+        let token = match client.is_internal() {
+            true => client.scope().subject().map(ShownToken::Subject),
+            false => context.tokens.shown_as(request.text("token")),
+        };
+        let shown = (opaque_id, token);
         handle::start(id, session.clone(), &**plugin, shown, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
         let data = json!({ "id": id.to_json(context.config.string_ids) });

@@ -16,14 +16,17 @@ use crate::context::Context;
 use crate::counters::{add, subtract};
 use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
-use crate::{ApiError, Client, Credentials, Fields, HandleId, Object, Rights, client_event};
+use crate::tokens::ShownToken;
+use crate::{
+    ApiError, Client, Credentials, Fields, HandleId, Object, Rights, TokenScope, client_event,
+};
 
 /// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
 pub(crate) fn start(
     id: HandleId,
     session: Arc<Session>,
     plugin: &dyn Plugin,
-    (opaque_id, token): (Option<&str>, Option<&str>),
+    (opaque_id, token): (Option<&str>, Option<ShownToken>),
     context: Arc<Context>,
 ) -> Result<(), ()> {
     session.begin_handle()?;
@@ -34,7 +37,7 @@ pub(crate) fn start(
         session: session.clone(),
         plugin: plugin.info(),
         opaque_id: opaque_id.map(Arc::from),
-        token: token.map(Box::from),
+        token,
         created: Instant::now(),
         inbox: inbox.clone(),
         stopped: AtomicBool::new(false),
@@ -172,6 +175,7 @@ impl Actor {
             body,
             jsep,
             rights: self.rights(members, client),
+            scope: self.scope(members, client),
             client: client.requester().address(),
         };
         let reply = match self.plugin.message(message) {
@@ -194,10 +198,21 @@ impl Actor {
 
     fn rights(&self, members: &Map<String, Value>, client: &Client) -> Rights {
         let shared = &self.handle.shared;
-        let (config, package) = (&shared.context.config, shared.plugin.package);
+        let (tokens, package) = (&shared.context.tokens, shared.plugin.package);
         let shown = Credentials::of(members);
-        let found = config.rights(client.requester(), shown, Some(package));
+        let found = tokens.rights(client.requester(), shown, Some(package));
         found.and(client.rights())
+    }
+
+    fn scope(&self, members: &Map<String, Value>, client: &Client) -> TokenScope {
+        let shared = &self.handle.shared;
+        match client.is_internal() {
+            true => client.scope().clone(),
+            false => {
+                let token = Credentials::of(members).token;
+                shared.context.tokens.scope(token, shared.plugin.package)
+            }
+        }
     }
 
     fn trickle(&mut self, members: &Map<String, Value>) -> Result<Value, ApiError> {
@@ -307,15 +322,16 @@ impl Actor {
 
     async fn closed(&mut self, reason: &CloseReason, last: Option<Box<PeerStats>>) {
         let (session, handle) = (self.handle.session_id(), self.handle.id());
+        let subject = self.handle.subject();
         let counters = &self.handle.shared.context.counters;
         match reason {
             CloseReason::IceFailed(cause) => {
                 add(&counters.ice_failures);
-                tracing::warn!(%session, %handle, "ICE failed: {cause}");
+                tracing::warn!(%session, %handle, subject, "ICE failed: {cause}");
             }
             CloseReason::DtlsFailed(cause) => {
                 add(&counters.dtls_failures);
-                tracing::warn!(%session, %handle, "DTLS failed: {cause}");
+                tracing::warn!(%session, %handle, subject, "DTLS failed: {cause}");
             }
             // The media plane has logged a fault of its own.
             CloseReason::Requested | CloseReason::DtlsAlert | CloseReason::Internal => {}

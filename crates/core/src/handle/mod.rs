@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::context::Context;
 use crate::events::EventAddress;
 use crate::session::Session;
+use crate::tokens::ShownToken;
 use crate::{HandleId, Object, PluginInfo, SessionId, client_event};
 
 pub(crate) use actor::start;
@@ -50,8 +51,8 @@ struct Shared {
     session: Arc<Session>,
     plugin: PluginInfo,
     opaque_id: Option<Arc<str>>,
-    /// What the client showed when it attached the handle.
-    token: Option<Box<str>>,
+    /// What administrators and events see of the token that it was attached with.
+    token: Option<ShownToken>,
     created: Instant,
     context: Arc<Context>,
     inbox: Inbox,
@@ -77,11 +78,27 @@ impl Handle {
         self.shared.opaque_id.as_deref()
     }
 
-    /// Whether `token` is signed for this plugin and opens `descriptor`, such as `room=1234`; none if the server does
-    /// not use signed tokens.
+    /// Whether `token` is signed for this plugin and opens `descriptor`, such as `room=1234`, or is a JSON Web Token that opens
+    /// this room; none if the server has no secret and no key for such tokens.
     pub fn signed_token_opens(&self, token: Option<&str>, descriptor: &str) -> Option<bool> {
-        let (config, realm) = (&self.shared.context.config, self.shared.plugin.package);
-        config.signed_token_opens(token, realm, descriptor)
+        let (tokens, realm) = (&self.shared.context.tokens, self.shared.plugin.package);
+        tokens.signed_opens(token, realm, descriptor)
+    }
+
+    /// What administrators and events see of the token that the handle was attached with: whom a JSON Web Token is about, another token
+    /// as it is. None without a valid one.
+    pub fn token(&self) -> Option<&str> {
+        self.shared.token.as_ref().map(|token| match token {
+            ShownToken::Subject(text) | ShownToken::Text(text) => &**text,
+        })
+    }
+
+    /// Whom the JSON Web Token is about that the handle was attached with: for the log.
+    pub fn subject(&self) -> Option<&str> {
+        match &self.shared.token {
+            Some(ShownToken::Subject(subject)) => Some(subject),
+            Some(ShownToken::Text(_)) | None => None,
+        }
     }
 
     /// Sends an event to the client: `data`, an object; the transaction of the request that it answers; and an

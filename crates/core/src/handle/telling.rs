@@ -13,7 +13,7 @@ impl Handle {
         self.tell(EventKind::Handles, None, || {
             let shared = &self.shared;
             let package = shared.plugin.package;
-            lifecycle::handle_attached(package, self.opaque_id(), shared.token.as_deref())
+            lifecycle::handle_attached(package, self.opaque_id(), self.token())
         });
     }
 
@@ -21,7 +21,7 @@ impl Handle {
         self.tell(EventKind::Handles, None, || {
             let shared = &self.shared;
             let package = shared.plugin.package;
-            lifecycle::handle_detached(package, self.opaque_id(), shared.token.as_deref())
+            lifecycle::handle_detached(package, self.opaque_id(), self.token())
         });
     }
 

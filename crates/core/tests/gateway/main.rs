@@ -11,6 +11,7 @@ mod errors;
 mod events;
 mod handles;
 mod internal;
+mod jwt;
 mod peers;
 mod polling;
 mod server;

@@ -153,6 +153,7 @@ impl PluginHandle for ProbeHandle {
                 let from = message.client.to_string();
                 Reply::Success(json!({ "rights": names, "from": from }))
             }
+            Some("tell token") => Reply::Success(json!({ "token": self.handle.token() })),
             Some("refuse") => Reply::Error("no".to_owned()),
             Some("answer later") => {
                 self.handle.push(transaction, json!({ "number": 1 }), None);

@@ -17,7 +17,7 @@ use portunus_core::configuration::{
 };
 use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
-use portunus_core::{AdminConfig, CoreConfig};
+use portunus_core::{AdminConfig, CoreConfig, JwtConfig};
 use portunus_media::MediaConfig;
 
 use announced::Announced;
@@ -34,6 +34,7 @@ pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) core: CoreConfig,
+    pub(crate) jwt: JwtConfig,
     /// Its `announced` stays empty until [`Config::resolve_announced`].
     pub(crate) media: MediaConfig,
     announced: Vec<Announced>,
@@ -90,6 +91,7 @@ impl Config {
     /// Reads all sections: this is where they are named.
     fn read(file: &mut Section<'_>) -> Self {
         let core = file.section("server", CoreConfig::read);
+        let jwt = file.section("jwt", JwtConfig::read);
         let (announced, media) = file.section("media", |section| {
             let announced = section.key("announced").unwrap_or_default();
             (announced, MediaConfig::read(section))
@@ -108,6 +110,7 @@ impl Config {
         });
         Config {
             core,
+            jwt,
             media,
             announced,
             api: ApiConfig {
@@ -131,6 +134,7 @@ impl Config {
     pub(crate) fn to_toml(&self) -> Result<String, PrintError> {
         let mut printed = Printed::default();
         printed.section("server", keys_of(&self.core)?);
+        printed.section("jwt", keys_of(&self.jwt)?);
         let mut media = keys_of(&BTreeMap::from([("announced", &self.announced)]))?;
         media.extend(keys_of(&self.media)?);
         printed.section("media", media);

@@ -149,7 +149,7 @@ fn an_unknown_section_is_a_mistake() {
     );
     let unlike = mistakes("[zzz]\n");
     assert!(
-        unlike[0].contains("there are server, media, events, http"),
+        unlike[0].contains("there are server, jwt, media, events, http"),
         "{unlike:?}"
     );
 }
@@ -283,6 +283,18 @@ fn values_out_of_range_are_mistakes() {
             "server.tokens: expected one of \"create\", \"record\", \"forward\", \"administer\", got \"all\"",
         ),
         (
+            "[jwt]\nsecret = \"too short\"",
+            "jwt.secret: expected 32 bytes at least",
+        ),
+        (
+            "[jwt]\nleeway = 601",
+            "jwt.leeway: expected 0 to 600, got 601",
+        ),
+        (
+            "[jwt]\njwks = \"keys.json\"",
+            "jwt.jwks: unknown key; did you mean jwt.jwks_file?",
+        ),
+        (
             "[server]\nrequest_burst = 0",
             "server.request_burst: expected 1 to 1000000, got 0",
         ),
@@ -359,7 +371,7 @@ fn a_plugin_without_keys_has_no_section() {
     assert_eq!(
         mistakes("[echotest]\n"),
         [
-            "line 1: echotest: unknown key; there are server, media, events, http, whip, websocket, unix, admin, tls, log, recording, \
+            "line 1: echotest: unknown key; there are server, jwt, media, events, http, whip, websocket, unix, admin, tls, log, recording, \
           plugins, streaming, videoroom"
         ]
     );

@@ -4,14 +4,13 @@
 //! a plugin's package name; what it opens there; and the HMAC-SHA1 of what stands before the colon, in base64. In the
 //! realm of the API, a descriptor `right=NAME` gives a right.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use openssl::base64;
 use openssl::hash::MessageDigest;
 use openssl::memcmp;
 use openssl::pkey::PKey;
 use openssl::sign::Signer;
 
+use super::TokenFault;
 use crate::{Right, Rights};
 
 /// The realm of the API itself.
@@ -25,25 +24,27 @@ pub(crate) struct SignedToken<'a> {
 }
 
 impl<'a> SignedToken<'a> {
-    /// Checks a token against the secret; none if it is not valid now.
-    pub(crate) fn verify(token: &'a str, secret: &str) -> Option<Self> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-        Self::verify_at(token, secret, now.as_secs())
+    /// Whether `token` looks like a signed one.
+    pub(crate) fn is_like(token: &str) -> bool {
+        token.contains(':') && token.contains(',')
     }
 
-    pub(crate) fn verify_at(token: &'a str, secret: &str, now: u64) -> Option<Self> {
-        let (data, signature) = token.rsplit_once(':')?;
-        let (expiry, rest) = data.split_once(',')?;
-        if expiry.parse::<u64>().ok()? <= now {
-            return None;
-        }
-        let shown = base64::decode_block(signature).ok()?;
-        let known = signature_of(data, secret)?;
+    /// Checks a token against the secret at `now`, in seconds since 1970.
+    pub(crate) fn verify_at(token: &'a str, secret: &str, now: u64) -> Result<Self, TokenFault> {
+        let malformed = TokenFault::Malformed("it is not EXPIRY,REALM:SIGNATURE");
+        let (data, signature) = token.rsplit_once(':').ok_or(malformed)?;
+        let (expiry, rest) = data.split_once(',').ok_or(malformed)?;
+        let expiry = expiry.parse::<u64>().map_err(|_| malformed)?;
+        let shown = base64::decode_block(signature).map_err(|_| malformed)?;
+        let known = signature_of(data, secret).ok_or(TokenFault::Signature)?;
         if shown.len() != known.len() || !memcmp::eq(&shown, &known) {
-            return None;
+            return Err(TokenFault::Signature);
+        }
+        if expiry <= now {
+            return Err(TokenFault::Expired);
         }
         let (realm, descriptors) = rest.split_once(',').unwrap_or((rest, ""));
-        Some(SignedToken { realm, descriptors })
+        Ok(SignedToken { realm, descriptors })
     }
 
     /// Whether it is for `realm`.
@@ -101,10 +102,11 @@ mod tests {
         assert!(opened.is_for(API) && !opened.is_for("other"));
         assert!(opened.opens("room=5") && opened.opens("janus.plugin.echotest"));
         assert!(!opened.opens("room=55") && !opened.opens("janus"));
-        assert_eq!(SignedToken::verify_at(&token, "s", 1_000), None);
-        assert_eq!(SignedToken::verify_at(&token, "t", 999), None);
+        let refused = |token: &str, secret, now| SignedToken::verify_at(token, secret, now).err();
+        assert_eq!(refused(&token, "s", 1_000), Some(TokenFault::Expired));
+        assert_eq!(refused(&token, "t", 999), Some(TokenFault::Signature));
         let other = token.replacen("room=5", "room=6", 1);
-        assert_eq!(SignedToken::verify_at(&other, "s", 999), None);
+        assert_eq!(refused(&other, "s", 999), Some(TokenFault::Signature));
     }
 
     #[test]
@@ -130,7 +132,7 @@ mod tests {
             "1000,janus:%%%",
             "1000,janus",
         ] {
-            assert_eq!(SignedToken::verify_at(text, "s", 0), None, "{text}");
+            assert!(SignedToken::verify_at(text, "s", 0).is_err(), "{text}");
         }
     }
 }

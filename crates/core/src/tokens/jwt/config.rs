@@ -1,0 +1,80 @@
+//! `[jwt]`: which JSON Web Tokens are accepted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+use super::keys::MIN_SECRET;
+
+/// Which JSON Web Tokens are accepted; without a key, none are.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JwtConfig {
+    /// The secret of tokens that are signed by HS256.
+    #[serde(with = "portunus_config::optional")]
+    pub secret: Option<String>,
+    /// A file with such a secret.
+    #[serde(with = "portunus_config::optional")]
+    pub secret_file: Option<PathBuf>,
+    /// A PEM file: the public key of tokens that are signed by RS256, ES256, ES384 or EdDSA.
+    #[serde(with = "portunus_config::optional")]
+    pub key_file: Option<PathBuf>,
+    /// A file with a set of keys (RFC 7517), which is read again when it changes.
+    #[serde(with = "portunus_config::optional")]
+    pub jwks_file: Option<PathBuf>,
+    /// Who has to have issued a token (`iss`).
+    #[serde(with = "portunus_config::optional")]
+    pub issuer: Option<String>,
+    /// Whom a token has to be for (`aud`).
+    #[serde(with = "portunus_config::optional")]
+    pub audience: Option<String>,
+    /// Whether a token has to say when it ends (`exp`).
+    pub require_expiry: bool,
+    /// How far the clocks of the issuer and the server may differ.
+    #[serde(with = "portunus_config::seconds")]
+    pub leeway: Duration,
+}
+
+impl Default for JwtConfig {
+    fn default() -> Self {
+        JwtConfig {
+            secret: None,
+            secret_file: None,
+            key_file: None,
+            jwks_file: None,
+            issuer: None,
+            audience: None,
+            require_expiry: true,
+            leeway: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Configuration for JwtConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let jwt: Self = section.keys();
+        let short = jwt.secret.as_ref().is_some_and(|it| it.len() < MIN_SECRET);
+        let text = "expected 32 bytes at least (RFC 7518 section 3.2)";
+        section.require(&["secret"], !short, text);
+        section.range("leeway", jwt.leeway.as_secs(), 0..=600);
+        jwt
+    }
+}
+
+/// The secret is not shown.
+impl std::fmt::Debug for JwtConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JwtConfig")
+            .field("secret", &self.secret.as_ref().map(|_| "…"))
+            .field("secret_file", &self.secret_file)
+            .field("key_file", &self.key_file)
+            .field("jwks_file", &self.jwks_file)
+            .field("issuer", &self.issuer)
+            .field("audience", &self.audience)
+            .field("require_expiry", &self.require_expiry)
+            .field("leeway", &self.leeway)
+            .finish()
+    }
+}
