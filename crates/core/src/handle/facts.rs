@@ -77,7 +77,7 @@ impl Handle {
         HandleFacts {
             plugin: shared.plugin.package,
             opaque_id: shared.opaque_id.clone(),
-            token: shared.token.clone(),
+            token: self.token().map(Box::from),
             created: shared.created,
             full_trickle: connections.full_trickle(),
             early: connections.early(),
