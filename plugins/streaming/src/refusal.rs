@@ -1,6 +1,6 @@
 //! Why a request is refused: codes and texts.
 
-use portunus_core::{FieldError, JsepError, Right, Rights, Untrusted};
+use portunus_core::{FieldError, JsepError, OutOfScope, Right, Rights, Untrusted};
 use portunus_resources::{self as resources, Id, SavedError};
 use serde_json::{Value, json};
 
@@ -32,6 +32,8 @@ pub(crate) enum Refusal {
     Unauthorized(&'static str),
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
+    #[error("Unauthorized ({0})")]
+    OutOfScope(#[from] OutOfScope),
     #[error("Cannot switch: {0}")]
     CannotSwitch(String),
     #[error("Cannot record: {0}")]
@@ -64,7 +66,7 @@ impl Refusal {
             | Refusal::Element { .. } => 454,
             Refusal::NoSuchMountpoint(_) | Refusal::NotWatching => 455,
             Refusal::CannotCreate(_) | Refusal::Ports { .. } => 456,
-            Refusal::Unauthorized(_) | Refusal::Untrusted(_) => 457,
+            Refusal::Unauthorized(_) | Refusal::Untrusted(_) | Refusal::OutOfScope(_) => 457,
             Refusal::CannotSwitch(_) => 458,
             Refusal::CannotRecord(_) => 459,
             Refusal::State(_) => 460,

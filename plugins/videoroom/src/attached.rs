@@ -60,6 +60,7 @@ impl Attached {
     /// Answers by events.
     fn request(&mut self, name: &str, message: &Message) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
+        in_scope(name, message)?;
         let rights = self.shared.check(name, fields, message.rights)?;
         let is_join = matches!(name, "join" | "joinandconfigure" | "watch");
         match &self.role {
@@ -90,7 +91,7 @@ impl Attached {
         if !by_secret {
             state
                 .options
-                .check_signed_token(&room.id, &self.handle, fields)?;
+                .check_signed_token(&room.id, (&self.handle, &message.scope), fields)?;
         }
         if !by_secret {
             state.options.access.check_pin(fields)?;
@@ -261,6 +262,12 @@ impl Attached {
     }
 }
 
+/// Whether a request may name the room that it names.
+fn in_scope(name: &str, message: &Message) -> Result<(), Refusal> {
+    let room = message.body.get("room");
+    Ok(message.scope.check(room, name == "create")?)
+}
+
 impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
         let fields = Fields(&message.body);
@@ -273,10 +280,11 @@ impl PluginHandle for Attached {
             return self.refuse(&message, &unknown());
         }
         if !ASYNCHRONOUS.contains(&name.as_str()) {
-            let allowed = self.shared.check(&name, fields, message.rights);
+            let allowed = in_scope(&name, &message)
+                .and_then(|()| self.shared.check(&name, fields, message.rights));
             let managed = allowed.and_then(|rights| {
                 let maker = Maker::of(message.rights, message.client);
-                let client = Some(&self.handle);
+                let client = Some((&self.handle, &message.scope));
                 let managed = self.shared.manage(&name, fields, client, (rights, maker));
                 managed.ok_or_else(unknown)
             });

@@ -1,7 +1,7 @@
 //! What a room can be told, when it is made and later.
 
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{Fields, Handle, Object};
+use portunus_core::{Fields, Handle, Object, TokenScope};
 use portunus_resources::{Access, Id};
 use serde_json::{Map, Value};
 
@@ -175,14 +175,15 @@ impl RoomOptions {
         Ok(options)
     }
 
-    /// Checks that a request shows a token that is signed for `room`, where these are asked for.
+    /// Checks that a request shows a token that is signed for `room`, where these are asked for: as `token` in its body, or as a
+    /// JSON Web Token that the API takes.
     pub(crate) fn check_signed_token(
         &self,
         room: &Id,
-        client: &Handle,
+        (client, scope): (&Handle, &TokenScope),
         fields: Fields<'_>,
     ) -> Result<(), Refusal> {
-        if !self.signed_tokens {
+        if !self.signed_tokens || scope.opens(&room.to_string()) {
             return Ok(());
         }
         let token = fields.string("token")?;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use portunus_core::{FieldError, JsepError, Object, Untrusted};
+use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_resources::{self as resources, Id, TooMany};
 use serde_json::Value;
 
@@ -49,6 +49,8 @@ pub(crate) enum Refusal {
     Limit(TooMany),
     #[error("Unauthorized ({0})")]
     Untrusted(#[from] Untrusted),
+    #[error("Unauthorized ({0})")]
+    OutOfScope(#[from] OutOfScope),
     #[error("Unauthorized (nothing may be sent to {0}, see server.outgoing_networks)")]
     Destination(IpAddr),
     #[error("Already published")]
@@ -104,6 +106,7 @@ impl Refusal {
             | Refusal::Wrong(_)
             | Refusal::Limit(_)
             | Refusal::Untrusted(_)
+            | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
             Refusal::NotPublished => 435,

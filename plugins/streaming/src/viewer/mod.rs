@@ -133,13 +133,21 @@ impl Attached {
             return Reply::Success(Refusal::UnknownRequest(name).to_json());
         }
         let viewer = &self.0;
+        let scope = message
+            .scope
+            .check(message.body.get("id"), name == "create");
         if manage::is_management(&name) {
+            if let Err(error) = scope {
+                return Reply::Success(Refusal::from(error).to_json());
+            }
             let maker = Maker::of(message.rights, message.client);
             let asks = (message.rights, maker);
             return manage::reply(viewer.shared.clone(), name, message.body, asks);
         }
         viewer.begin_answer();
-        let allowed = viewer.shared.check(&name, fields, message.rights);
+        let allowed = scope
+            .map_err(Refusal::from)
+            .and_then(|()| viewer.shared.check(&name, fields, message.rights));
         let answered = allowed.and_then(|_| viewer.answer(&name, &message));
         viewer.respond(&message.transaction, &name, answered);
         Reply::Ack(None)

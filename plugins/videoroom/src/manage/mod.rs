@@ -7,7 +7,7 @@ mod remote;
 mod remotize;
 mod rooms;
 
-use portunus_core::{Fields, Handle, Later, Object, Reply, Rights};
+use portunus_core::{Fields, Handle, Later, Object, Reply, Rights, TokenScope};
 use portunus_resources::{Maker, Writing};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ impl Shared {
         &self,
         name: &str,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<(&Handle, &TokenScope)>,
         (rights, maker): (Rights, Maker),
     ) -> Option<Reply> {
         let result = match name {

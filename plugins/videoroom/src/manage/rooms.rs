@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Handle, Object, Reply, Right, Rights};
+use portunus_core::{Fields, Handle, Object, Reply, Right, Rights, TokenScope};
 use portunus_resources::{AllowedTokens, Id, Maker};
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ impl Shared {
     pub(super) fn edit(
         &self,
         fields: Fields<'_>,
-        client: Option<&Handle>,
+        client: Option<(&Handle, &TokenScope)>,
     ) -> Result<Reply, Refusal> {
         let room = self.rooms.named(fields)?;
         let mut state = room.lock();
