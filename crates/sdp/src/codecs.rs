@@ -46,6 +46,19 @@ impl CodecSpec {
         }
     }
 
+    /// The channels of a codec of any number of them, where it has others than the server writes by itself.
+    pub fn unusual_channels(&self) -> Option<u8> {
+        let name = self.codec_name()?;
+        match name {
+            CodecName::MultiOpus | CodecName::L16Wide | CodecName::L16 => {
+                // One need not be written (RFC 4566 section 6).
+                let differs = self.channels.max(1) != name.channels().max(1);
+                differs.then_some(self.channels)
+            }
+            _ => None,
+        }
+    }
+
     /// Its name in the API.
     pub fn codec_name(&self) -> Option<CodecName> {
         CodecName::ALL.into_iter().find(|name| name.matches(self))

@@ -24,6 +24,57 @@ const VIDEO: &str = "video 9 UDP/TLS/RTP/SAVPF 96 97 98";
 const VP8: &str = "rtpmap:96 VP8/90000";
 const DATA: &str = "application 9 UDP/DTLS/SCTP webrtc-datachannel";
 
+/// RFC 3551 section 6, tables 4 and 5, as far as the server knows the codecs.
+#[test]
+fn static_payload_types_need_no_rtpmap() {
+    for (pt, codec, map) in [
+        (0, CodecName::Pcmu, "PCMU/8000"),
+        (8, CodecName::Pcma, "PCMA/8000"),
+        (9, CodecName::G722, "G722/8000"),
+    ] {
+        for numbers in [format!("{pt}"), format!("111 {pt} 13")] {
+            let line = format!("audio 9 UDP/TLS/RTP/SAVPF {numbers}");
+            let offered = one_line(&line, &[OPUS, "sendrecv"]);
+            let (text, negotiated) = answer_with(&mut session(), &offered, |options| {
+                options.audio.only(codec);
+            });
+            assert_eq!(
+                lines(&text, 1, "a=rtpmap"),
+                [format!("a=rtpmap:{pt} {map}")],
+                "{numbers}"
+            );
+            let payload = &negotiated.media[0].payloads[0];
+            assert_eq!((payload.pt, payload.codec), (Pt(pt), codec.codec()));
+        }
+        // Numbers of others, and of audio on a line of video, mean nothing.
+        let offered = one_line(&format!("video 9 UDP/TLS/RTP/SAVPF 26 {pt}"), &["sendrecv"]);
+        let (_, negotiated) = answer(&offered);
+        assert!(negotiated.media[0].disabled);
+    }
+}
+
+#[test]
+fn channels_that_a_codec_does_not_usually_have_are_told() {
+    let told = |map: &str| {
+        let map = format!("rtpmap:111 {map}");
+        let remote = parse(&one_line("audio 9 UDP/TLS/RTP/SAVPF 111", &[&map])).unwrap();
+        remote.description.media[0].codecs[0].unusual_channels()
+    };
+    for (map, channels) in [
+        ("opus/48000/2", None),
+        ("opus/48000", None),
+        ("multiopus/48000/6", None),
+        ("multiopus/48000/8", Some(8)),
+        ("L16/48000", None),
+        ("L16/48000/1", None),
+        ("L16/48000/2", Some(2)),
+        ("L16/16000/2", Some(2)),
+        ("speex/16000/2", None),
+    ] {
+        assert_eq!(told(map), channels, "{map}");
+    }
+}
+
 #[test]
 fn directions_are_those_of_the_table() {
     use Direction::{Inactive, RecvOnly, SendOnly, SendRecv};

@@ -115,6 +115,7 @@ impl Mountpoint {
             live.codec = codec;
             live.pt = stream.spec.pt.unwrap_or(pt);
         }
+        live.channels = published.codec.unusual_channels();
         if stream.spec.fmtp.is_none() {
             live.fmtp = published.codec.fmtp;
         }

@@ -44,6 +44,8 @@ pub(crate) struct Live {
     pub(crate) codec: Option<StreamCodec>,
     pub(crate) pt: u8,
     pub(crate) fmtp: Option<String>,
+    /// Those of audio, where they are not the codec's usual ones.
+    pub(crate) channels: Option<u8>,
     pub(crate) simulcast: bool,
     pub(crate) svc: bool,
     /// What viewers' routes start from; none while there is no source.
@@ -111,6 +113,7 @@ impl Stream {
                 .or_else(|| spec.codec.map(StreamCodec::default_pt))
                 .unwrap_or(0),
             fmtp: spec.fmtp.clone(),
+            channels: None,
             simulcast: spec.simulcast,
             svc: spec.svc,
             source: None,

@@ -15,6 +15,8 @@ use crate::spec::{MediaKind, StreamCodec};
 pub(super) struct Format {
     pub(super) codec: Option<StreamCodec>,
     fmtp: Option<String>,
+    /// Those of audio, where they are not the codec's usual ones.
+    channels: Option<u8>,
     pt: u8,
 }
 
@@ -23,18 +25,23 @@ impl Format {
         Format {
             codec: live.codec,
             fmtp: live.fmtp.clone(),
+            channels: live.channels,
             pt: live.pt,
         }
     }
 
     /// As it stands in an offer; none as long as nobody has said the codec.
     pub(super) fn spec(&self) -> Option<CodecSpec> {
-        Some(self.codec?.spec(self.pt, self.fmtp.as_deref()))
+        let usual = self.codec?.spec(self.pt, self.fmtp.as_deref());
+        Some(CodecSpec {
+            channels: self.channels.unwrap_or(usual.channels),
+            ..usual
+        })
     }
 
     /// Whether a receiver needs to be told nothing: payload types stay what was agreed on.
     fn is_same(&self, other: &Self) -> bool {
-        (self.codec, &self.fmtp) == (other.codec, &other.fmtp)
+        (self.codec, self.channels, &self.fmtp) == (other.codec, other.channels, &other.fmtp)
     }
 }
 

@@ -146,6 +146,7 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
         return stream;
     };
     stream.codec = codec.codec_name();
+    stream.channels = codec.unusual_channels();
     let parameter = |name| codec.parameter(name).map(str::to_owned);
     match stream.codec {
         Some(CodecName::Opus) => {

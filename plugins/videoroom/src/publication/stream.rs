@@ -18,6 +18,8 @@ pub(crate) struct Stream {
     /// Rejected, or not sent any more.
     pub(crate) disabled: bool,
     pub(crate) codec: Option<CodecName>,
+    /// Those of audio, where they are not the codec's usual ones.
+    pub(crate) channels: Option<u8>,
     pub(crate) description: Option<String>,
     pub(crate) opus: OfferedFlags,
     /// The format parameters, where the packets cannot be understood without them.
@@ -71,6 +73,7 @@ impl Stream {
             index,
             disabled: true,
             codec: None,
+            channels: None,
             description: None,
             opus: OfferedFlags::default(),
             fmtp: None,
@@ -153,7 +156,7 @@ impl Stream {
     }
 
     /// As others are told of it; `talking` to those who have just come.
-    pub(super) fn public(&self, talking: bool) -> Value {
+    pub(crate) fn public(&self, talking: bool) -> Value {
         let described = self.described();
         if self.disabled {
             return described.into();

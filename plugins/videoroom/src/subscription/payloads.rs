@@ -10,24 +10,44 @@ use portunus_core::sdp::CodecName;
 /// The numbers that have been given out.
 #[derive(Debug, Default)]
 pub(super) struct Payloads {
-    known: Vec<(CodecName, Option<String>, Pt)>,
+    known: Vec<Known>,
+}
+
+/// What a number stands for.
+#[derive(Debug)]
+struct Known {
+    codec: CodecName,
+    channels: Option<u8>,
+    fmtp: Option<String>,
+    pt: Pt,
 }
 
 impl Payloads {
-    /// The number for `codec` with `fmtp`; the usual one where there is no other left.
-    pub(super) fn number(&mut self, codec: CodecName, fmtp: Option<&str>) -> Pt {
-        let same = |(name, parameters, _): &&(CodecName, Option<String>, Pt)| {
-            *name == codec && parameters.as_deref() == fmtp
+    /// The number for `codec` with `fmtp` and, where they are not its usual ones, `channels`; the usual one where there is no
+    /// other left.
+    pub(super) fn number(
+        &mut self,
+        codec: CodecName,
+        channels: Option<u8>,
+        fmtp: Option<&str>,
+    ) -> Pt {
+        let same = |known: &&Known| {
+            (known.codec, known.channels, known.fmtp.as_deref()) == (codec, channels, fmtp)
         };
-        if let Some((_, _, pt)) = self.known.iter().find(same) {
-            return *pt;
+        if let Some(known) = self.known.iter().find(same) {
+            return known.pt;
         }
         let mut numbers = std::iter::once(usual(codec)).chain(others());
-        let taken = |pt: &Pt| self.known.iter().any(|(_, _, known)| known == pt);
+        let taken = |pt: &Pt| self.known.iter().any(|known| known.pt == *pt);
         let Some(pt) = numbers.find(|pt| !taken(pt)) else {
             return usual(codec);
         };
-        self.known.push((codec, fmtp.map(str::to_owned), pt));
+        self.known.push(Known {
+            codec,
+            channels,
+            fmtp: fmtp.map(str::to_owned),
+            pt,
+        });
         pt
     }
 }
@@ -64,12 +84,14 @@ mod tests {
     fn a_number_means_one_codec_with_one_set_of_parameters() {
         let mut payloads = Payloads::default();
         let stereo = Some("stereo=1");
-        assert_eq!(payloads.number(CodecName::Opus, None), Pt(111));
-        assert_eq!(payloads.number(CodecName::Opus, stereo), Pt(36));
-        assert_eq!(payloads.number(CodecName::MultiOpus, None), Pt(38));
-        assert_eq!(payloads.number(CodecName::Vp8, None), Pt(96));
-        assert_eq!(payloads.number(CodecName::Opus, stereo), Pt(36));
-        assert_eq!(payloads.number(CodecName::Opus, None), Pt(111));
+        assert_eq!(payloads.number(CodecName::Opus, None, None), Pt(111));
+        assert_eq!(payloads.number(CodecName::Opus, None, stereo), Pt(36));
+        assert_eq!(payloads.number(CodecName::MultiOpus, None, None), Pt(38));
+        assert_eq!(payloads.number(CodecName::Vp8, None, None), Pt(96));
+        assert_eq!(payloads.number(CodecName::Opus, None, stereo), Pt(36));
+        assert_eq!(payloads.number(CodecName::Opus, None, None), Pt(111));
+        assert_eq!(payloads.number(CodecName::L16, None, None), Pt(110));
+        assert_eq!(payloads.number(CodecName::L16, Some(2), None), Pt(40));
     }
 
     #[test]
@@ -77,7 +99,7 @@ mod tests {
         let mut payloads = Payloads::default();
         for profile in 0..20 {
             let fmtp = format!("profile-id={profile}");
-            let number = payloads.number(CodecName::Vp9, Some(&fmtp));
+            let number = payloads.number(CodecName::Vp9, None, Some(&fmtp));
             assert!(profile < 15 || number == Pt(101));
         }
     }

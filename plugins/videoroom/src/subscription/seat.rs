@@ -71,7 +71,7 @@ impl Seat {
             }
             formats.push(SeatFormat {
                 codec: *codec,
-                pt: Some(payloads.number(*codec, fmtp.as_deref())),
+                pt: Some(payloads.number(*codec, None, fmtp.as_deref())),
                 fmtp,
             });
         }

@@ -55,6 +55,8 @@ enum Source {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Format {
     codec: Option<CodecName>,
+    /// Those of audio, where they are not the codec's usual ones.
+    channels: Option<u8>,
     /// As it was offered last.
     pt: Option<Pt>,
     fmtp: Option<String>,
@@ -234,8 +236,9 @@ impl Line {
 
     /// Whether a stream may take this m-line over without a negotiation.
     pub(super) fn fits(&self, stream: &Stream) -> bool {
-        let same = stream.kind == self.kind && stream.codec == self.format.codec;
-        same && !stream.disabled && self.kind != Kind::Data && self.seat.is_none()
+        let format = &self.format;
+        let codec = (stream.codec, stream.channels) == (format.codec, format.channels);
+        stream.kind == self.kind && codec && !stream.disabled && self.kind != Kind::Data && self.seat.is_none()
     }
 
     /// Takes another stream that fits; none if it has that already. If it was inactive, which is given back, it has to be
@@ -287,6 +290,7 @@ impl Line {
         }
         self.source = source;
         self.format.codec = track.and_then(|(_, stream)| stream.codec);
+        self.format.channels = track.and_then(|(_, stream)| stream.channels);
         self.current = Layer::default();
         true
     }

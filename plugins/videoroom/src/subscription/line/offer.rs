@@ -1,7 +1,7 @@
 //! How an m-line is offered.
 
 use portunus_core::ExtensionKind;
-use portunus_core::sdp::{CodecName, Direction, Kind, MediaOffer, Msid};
+use portunus_core::sdp::{CodecName, CodecSpec, Direction, Kind, MediaOffer, Msid};
 
 use super::{Format, Line, Source};
 use crate::publication::{Publications, Stream};
@@ -30,9 +30,13 @@ impl Line {
             self.format = Format::of(stream);
         }
         let Format {
-            codec, fmtp, pt, ..
+            codec,
+            channels,
+            fmtp,
+            pt,
+            ..
         } = &mut self.format;
-        *pt = codec.map(|codec| payloads.number(codec, fmtp.as_deref()));
+        *pt = codec.map(|codec| payloads.number(codec, *channels, fmtp.as_deref()));
     }
 
     /// As it is offered, with the name of its publisher if `use_msid`.
@@ -53,9 +57,20 @@ impl Format {
     fn of(stream: &Stream) -> Self {
         Format {
             codec: stream.codec,
+            channels: stream.channels,
             pt: None,
             fmtp: fmtp(stream),
             extensions: offered_extensions(stream),
+        }
+    }
+
+    /// As it stands in an offer; `codec` is its codec.
+    fn spec(&self, codec: CodecName) -> CodecSpec {
+        let usual = CodecSpec::new(codec, self.pt.unwrap_or_else(|| codec.default_pt()));
+        CodecSpec {
+            channels: self.channels.unwrap_or(usual.channels),
+            fmtp: self.fmtp.clone(),
+            ..usual
         }
     }
 }
@@ -84,7 +99,7 @@ impl Line {
                 media.add_codec(format.codec, format.pt, format.fmtp.clone());
             }
         } else if let Some(codec) = self.format.codec {
-            media.add_codec(codec, self.format.pt, self.format.fmtp.clone());
+            media.codecs.push(self.format.spec(codec));
         }
         media.extensions.push(MID);
         if self.kind == Kind::Video {
