@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::world::{PACKAGE, World, create, refused};
 
+/// How long a test waits for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn limited(max_per_client: usize, max_from_clients: usize) -> StreamingConfig {
@@ -123,9 +125,13 @@ async fn a_first_secret_does_not_show_a_stranger_the_network() {
     };
     let world = World::with(config).await;
     let mut operator = world.client().await;
-    while listed(&mut operator).await != [7] {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let made = async {
+        while listed(&mut operator).await != [7] {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, made).await;
+    in_time.expect("the mountpoint of the configuration in time");
     let mut client = stranger(&world, 1).await;
     let first = json!({ "request": "edit", "id": 7, "new_secret": "x" });
     assert_eq!(refused(&mut client, first.clone()).await, 457);
