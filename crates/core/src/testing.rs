@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::events::{EventFilter, Subscription};
 use crate::tokens::SignedToken;
 use crate::{
     Client, CoreConfig, Gateway, JwtConfig, JwtVerifier, Networks, Outbox, Plugin, Requester,
@@ -176,6 +177,12 @@ impl TestServer {
         client.session = client.create().await;
         client.handle = client.attach(client.session, package).await;
         client
+    }
+
+    /// What is told to event handlers from now on.
+    pub fn watch(&self, filter: EventFilter) -> Subscription {
+        let events = &self.gateway.context().facts.events;
+        events.subscribe("test", filter, 10_000)
     }
 
     /// The PeerConnections that there are, oldest first.

@@ -243,6 +243,27 @@ impl Echo {
         }
     }
 
+    /// What whoever watches the server is told of the settings.
+    fn configured(&self) -> Value {
+        let simulcast = || {
+            json!({
+                "substream": number(self.current.substream),
+                "temporal-layer": number(self.current.temporal),
+            })
+        };
+        let recording = self.recording.as_ref();
+        Object::new()
+            .with("audio_active", self.settings.audio)
+            .with("video_active", self.settings.video)
+            .with("bitrate", self.settings.bitrate)
+            .with_some(
+                "simulcast",
+                (self.layers == Layers::Simulcast).then(simulcast),
+            )
+            .with_some("recording", recording.map(ClientRecording::to_json))
+            .into()
+    }
+
     fn cap_bitrate(&self) {
         let bitrate = self.settings.bitrate;
         self.handle.set_bitrate((bitrate > 0).then_some(bitrate));
@@ -329,7 +350,10 @@ impl PluginHandle for Echo {
     fn message(&mut self, message: Message) -> Reply {
         let transaction = Some(message.transaction.as_str());
         match self.request(&message) {
-            Ok(jsep) => self.push(transaction, json!({ "result": "ok" }), jsep),
+            Ok(jsep) => {
+                self.push(transaction, json!({ "result": "ok" }), jsep);
+                self.handle.notify(|| self.configured());
+            }
             Err(refusal) => {
                 // An offer that is not answered leaves nothing behind.
                 let offers = |jsep: &Jsep| jsep.kind == JsepKind::Offer;
@@ -373,22 +397,21 @@ impl PluginHandle for Echo {
 
     fn query(&self) -> Value {
         let settings = &self.settings;
-        let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
         let layers = match self.layers {
             Layers::None => json!({}),
             Layers::Simulcast => json!({
                 "simulcast": true,
-                "substream": now(self.current.substream),
+                "substream": number(self.current.substream),
                 "substream-target": settings.substream,
-                "temporal-layer": now(self.current.temporal),
+                "temporal-layer": number(self.current.temporal),
                 "temporal-layer-target": settings.temporal,
                 "fallback": u64::try_from(settings.fallback.as_micros()).unwrap_or(u64::MAX),
             }),
             Layers::Svc => json!({
                 "svc": true,
-                "spatial-layer": now(self.current.spatial),
+                "spatial-layer": number(self.current.spatial),
                 "spatial-layer-target": settings.spatial_layer,
-                "temporal-layer": now(self.current.temporal),
+                "temporal-layer": number(self.current.temporal),
                 "temporal-layer-target": settings.temporal_layer,
             }),
         };
@@ -411,6 +434,11 @@ impl PluginHandle for Echo {
             .with("destroyed", 0)
             .into()
     }
+}
+
+/// A layer as administrators see it: -1 if none is relayed.
+fn number(layer: Option<u8>) -> i16 {
+    layer.map_or(-1, i16::from)
 }
 
 /// What the client sends, by an answer of ours.

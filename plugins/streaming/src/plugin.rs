@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
@@ -15,11 +16,13 @@ use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
 use crate::config::{PortRange, StreamingConfig};
-use crate::manage;
+use crate::manage::{self, Asker};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;
 use crate::requests::REQUESTS;
 use crate::viewer::{Attached, ViewerId};
+
+const PACKAGE: &str = "janus.plugin.streaming";
 
 /// The plugin, with its mountpoints.
 pub struct Streaming {
@@ -33,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
     pub(crate) media: MediaPlane,
     pub(crate) recorder: Recorder,
+    /// Where whoever watches the server is told of what no client does.
+    pub(crate) events: PluginEvents,
     pub(crate) mountpoints: Resources<Mountpoint>,
     next_viewer: AtomicU64,
 }
@@ -50,18 +55,36 @@ impl Shared {
         Ok(rights)
     }
 
+    /// Tells whoever watches the server what has happened: as something that `client` did, if one did it.
+    pub(crate) fn notify(&self, client: Option<&Handle>, data: impl FnOnce() -> Value) {
+        match client {
+            Some(client) => client.notify(data),
+            None => self.events.notify(data),
+        }
+    }
+
     pub(crate) fn next_viewer(&self) -> ViewerId {
         ViewerId(self.next_viewer.fetch_add(1, Ordering::Relaxed))
     }
 }
 
 impl Streaming {
-    /// The plugin on `media`, which feeds its viewers, and with `recorder` for what is to be recorded. The mountpoints of the configuration and those that were
-    /// saved are made at once, as far as they can be: what is wrong with the others is in the log.
+    /// The plugin on `media`, which feeds its viewers, and with `recorder` for what is to be recorded. The mountpoints of the
+    /// configuration and those that were saved are made at once, as far as they can be: what is wrong with the others is in the log.
     pub async fn start(
         config: StreamingConfig,
         media: MediaPlane,
         recorder: Recorder,
+    ) -> Result<Self, SavedError> {
+        Self::watched(config, media, recorder, &EventBus::default()).await
+    }
+
+    /// The same, whose doings are told on `events`.
+    async fn watched(
+        config: StreamingConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+        events: &EventBus,
     ) -> Result<Self, SavedError> {
         let limits = config.limits();
         let StreamingConfig {
@@ -86,6 +109,7 @@ impl Streaming {
             })),
             media,
             recorder,
+            events: events.of_plugin(PACKAGE),
             mountpoints,
             next_viewer: AtomicU64::new(1),
         });
@@ -107,16 +131,17 @@ impl ConfiguredPlugin for Streaming {
             media,
             recorder,
             outgoing,
-            ..
+            events,
         } = context;
-        Streaming::start(StreamingConfig { outgoing, ..config }, media, recorder).await
+        let config = StreamingConfig { outgoing, ..config };
+        Streaming::watched(config, media, recorder, &events).await
     }
 }
 
 impl Plugin for Streaming {
     fn info(&self) -> PluginInfo {
         PluginInfo {
-            package: "janus.plugin.streaming",
+            package: PACKAGE,
             name: "Streaming plugin",
             description: "One source to many viewers.",
             version: 11,
@@ -143,8 +168,17 @@ impl Plugin for Streaming {
         if !manage::is_management(&name) {
             return Some(Reply::Success(Refusal::UnknownRequest(name).to_json()));
         }
-        let operator = (Rights::ALL, Maker::Operator);
-        Some(manage::reply(self.shared.clone(), name, body, operator))
+        let administrator = Asker {
+            rights: Rights::ALL,
+            maker: Maker::Operator,
+            client: None,
+        };
+        Some(manage::reply(
+            self.shared.clone(),
+            name,
+            body,
+            administrator,
+        ))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {

@@ -11,10 +11,7 @@ use portunus_core::{
 use serde_json::{Value, json};
 
 use crate::request::{Changes, Refusal, Request};
-use crate::users::{Call, CallState, User, UserId, Users};
-
-/// The reason that the other side reads when a PeerConnection or a handle is gone.
-const GONE: &str = "Remote WebRTC hangup";
+use crate::users::{Call, CallState, End, User, UserId, Users, number};
 
 /// A user as long as its handle is attached.
 pub(crate) struct Attached {
@@ -52,7 +49,8 @@ impl Attached {
             Request::Set(changes) => self.set(users, &changes, message.jsep.as_ref()),
             Request::Hangup { reason } => {
                 let name = users.get(self.id).and_then(|user| user.name.clone());
-                users.end_call(self.id, reason.as_deref().unwrap_or("We did the hangup"));
+                let reason = reason.as_deref().unwrap_or("We did the hangup");
+                users.end_call(self.id, End::Request(reason));
                 Ok(hangup(name, "Explicit hangup"))
             }
         }
@@ -177,6 +175,19 @@ impl Attached {
         Ok(json!({ "event": "set" }))
     }
 
+    /// Tells whoever watches the server of a request that came to `result`.
+    fn notify(&self, users: &Users, result: &Value) {
+        match result.get("event").and_then(Value::as_str) {
+            // The list of users changes nothing.
+            None => {}
+            Some("set") => self.handle.notify(|| users.configured(self.id)),
+            Some("hangup") => self
+                .handle
+                .notify(|| json!({ "event": "hangup", "reason": result.get("reason") })),
+            Some(_) => self.handle.notify(|| result.clone()),
+        }
+    }
+
     /// An offer that nobody gets leaves nothing behind, but for what the other side is about to answer. That of who is
     /// called ends the call with all that is there.
     fn discard_offer(&self, users: &Users, jsep: Option<&Jsep>) {
@@ -293,8 +304,9 @@ impl PluginHandle for Attached {
             Ok(result) => {
                 let data = Object::new()
                     .with("videocall", "event")
-                    .with("result", result);
+                    .with("result", result.clone());
                 self.handle.push(transaction, data, None);
+                self.notify(&users, &result);
             }
             Err(refusal) => {
                 if !closes {
@@ -309,7 +321,7 @@ impl PluginHandle for Attached {
             }
         }
         if closes {
-            users.end_call(self.id, GONE);
+            users.end_call(self.id, End::Gone);
             self.handle.close_pc();
         }
         Reply::Ack(None)
@@ -337,7 +349,7 @@ impl PluginHandle for Attached {
                 }
             }
             HandleEvent::Data(message) => self.relay_data(message),
-            HandleEvent::Hangup(_) => lock(&self.users).end_call(self.id, GONE),
+            HandleEvent::Hangup(_) => lock(&self.users).end_call(self.id, End::Gone),
             HandleEvent::Up
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
@@ -369,14 +381,13 @@ impl PluginHandle for Attached {
                 .with("peer-bitrate", me.call.peer_bitrate)
                 .with("slowlink_count", me.call.slow_links);
         }
-        let now = |layer: Option<u8>| layer.map_or(-1, i16::from);
         state = state.with_some("simulcast", me.call.simulcast.map(|_| true));
         if peer.is_some_and(|peer| peer.call.simulcast.is_some()) {
             state = state
                 .with("simulcast-peer", true)
-                .with("substream", now(current.substream))
+                .with("substream", number(current.substream))
                 .with("substream-target", settings.substream)
-                .with("temporal-layer", now(current.temporal))
+                .with("temporal-layer", number(current.temporal))
                 .with("temporal-layer-target", settings.temporal)
                 .with(
                     "fallback",
@@ -399,7 +410,7 @@ impl PluginHandle for Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         let mut users = lock(&self.users);
-        users.end_call(self.id, GONE);
+        users.end_call(self.id, End::Gone);
         users.remove(self.id);
     }
 }

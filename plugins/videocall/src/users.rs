@@ -6,7 +6,7 @@ use std::time::Duration;
 use portunus_core::media::Layer;
 use portunus_core::sdp::Extmap;
 use portunus_core::{ClientRecording, Handle, LocalJsep, Mid, Object, SentMedia};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::link::Link;
 use crate::request::{Changes, Refusal};
@@ -70,6 +70,33 @@ pub(crate) enum CallState {
     Calling(UserId),
     Ringing(UserId),
     InCall(UserId),
+}
+
+/// Why a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End<'r> {
+    /// One side asked for it; this is what the other side reads.
+    Request(&'r str),
+    /// A PeerConnection or a handle is gone.
+    Gone,
+}
+
+impl End<'_> {
+    /// What the other side reads.
+    const fn reason(&self) -> &str {
+        match self {
+            End::Request(reason) => reason,
+            End::Gone => "Remote WebRTC hangup",
+        }
+    }
+
+    /// What whoever watches the server reads of the other side.
+    const fn cause(&self) -> &'static str {
+        match self {
+            End::Request(_) => "Remote hangup",
+            End::Gone => "Remote WebRTC hangup",
+        }
+    }
 }
 
 impl CallState {
@@ -207,8 +234,39 @@ impl Users {
         Ok(())
     }
 
+    /// What whoever watches the server is told of a user's settings.
+    pub(crate) fn configured(&self, id: UserId) -> Value {
+        let Some(user) = self.get(id) else {
+            return Value::Null;
+        };
+        let Call {
+            settings,
+            current,
+            recording,
+            ..
+        } = &user.call;
+        let peer = self.peer_of(id).and_then(|peer| self.get(peer));
+        let simulcast = peer.and_then(|peer| peer.call.simulcast).map(|_| {
+            json!({
+                "substream": number(current.substream),
+                "temporal-layer": number(current.temporal),
+            })
+        });
+        Object::new()
+            .with("event", "configured")
+            .with("audio_active", settings.audio)
+            .with("video_active", settings.video)
+            .with("bitrate", settings.bitrate)
+            .with_some("simulcast", simulcast)
+            .with_some(
+                "recording",
+                recording.as_ref().map(ClientRecording::to_json),
+            )
+            .into()
+    }
+
     /// Ends the call of `id`, and tells the other side why. The PeerConnection of `id` is left alone.
-    pub(crate) fn end_call(&mut self, id: UserId, reason: &str) {
+    pub(crate) fn end_call(&mut self, id: UserId, end: End<'_>) {
         let Some(user) = self.users.get_mut(&id) else {
             return;
         };
@@ -221,8 +279,15 @@ impl Users {
         let hangup = Object::new()
             .with("event", "hangup")
             .with_some("username", name)
-            .with("reason", reason);
+            .with("reason", end.reason());
         peer.push(None, hangup, None);
+        peer.handle
+            .notify(|| json!({ "event": "hangup", "reason": end.cause() }));
         peer.handle.close_pc();
     }
+}
+
+/// A layer as administrators see it: -1 if none is relayed.
+pub(crate) fn number(layer: Option<u8>) -> i16 {
+    layer.map_or(-1, i16::from)
 }

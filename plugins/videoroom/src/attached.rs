@@ -108,6 +108,7 @@ impl Attached {
         match fields.required_string("ptype")? {
             "publisher" => {
                 let mut join = Join::read(fields, ids)?;
+                let token = fields.string("token")?;
                 join.by_secret = by_secret;
                 let configure = match name {
                     "join" => None,
@@ -117,7 +118,8 @@ impl Attached {
                 let jsep = message.jsep.as_ref();
                 let key = self.handle.id();
                 let configured = configure
-                    .map(|configure| state.configure(&id, key, &configure, jsep))
+                    .as_ref()
+                    .map(|configure| state.configure(&id, key, configure, jsep))
                     .transpose();
                 let configured = match configured {
                     Ok(configured) => configured,
@@ -130,8 +132,13 @@ impl Attached {
                     Some(configured) => (configured.members, configured.jsep),
                     None => (Object::new(), None),
                 };
+                let is_configured = configure.is_some();
                 let joined = state.joined(&id).with_all(members);
                 self.push(message, joined, jsep);
+                state.notify_joined(&id, token);
+                if is_configured {
+                    state.notify_configured(&id);
+                }
                 drop(state);
                 self.role = Role::Participant(room, id);
                 Ok(())
@@ -175,8 +182,9 @@ impl Attached {
                     .with("configured", "ok")
                     .with_all(configured.members);
                 self.push(message, event, configured.jsep);
+                state.notify_configured(id);
                 if configured.changed {
-                    state.tell_published(id);
+                    state.tell_updated(id);
                 }
             }
             "unpublish" => {
@@ -355,9 +363,9 @@ impl PluginHandle for Attached {
                     let event = json!({ "videoroom": "slow_link" });
                     self.handle.push(None, event, None);
                 }
+                HandleEvent::Up => room.lock().notify_subscribed(key),
                 HandleEvent::Hangup(_) => room.lock().subscriber_hung_up(key),
-                HandleEvent::Up
-                | HandleEvent::Talking { .. }
+                HandleEvent::Talking { .. }
                 | HandleEvent::Speech { .. }
                 | HandleEvent::SlowLink { .. }
                 | HandleEvent::Media { .. }

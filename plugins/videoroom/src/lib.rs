@@ -20,6 +20,7 @@ mod subscription;
 
 use std::sync::Arc;
 
+use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
@@ -36,6 +37,8 @@ pub use requests::REQUESTS;
 use crate::refusal::Refusal;
 use crate::room::Room;
 
+const PACKAGE: &str = "janus.plugin.videoroom";
+
 /// The plugin, with its rooms.
 #[derive(Debug)]
 pub struct VideoRoom {
@@ -51,6 +54,8 @@ pub(crate) struct Shared {
     outgoing: Arc<Networks>,
     media: MediaPlane,
     recorder: Recorder,
+    /// Where whoever watches the server is told of what no client does.
+    events: PluginEvents,
     rooms: Resources<Room>,
 }
 
@@ -61,6 +66,16 @@ impl VideoRoom {
         config: VideoRoomConfig,
         media: MediaPlane,
         recorder: Recorder,
+    ) -> Result<Self, SavedError> {
+        Self::watched(config, media, recorder, &EventBus::default())
+    }
+
+    /// The same, whose doings are told on `events`.
+    fn watched(
+        config: VideoRoomConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+        events: &EventBus,
     ) -> Result<Self, SavedError> {
         let limits = config.limits();
         let VideoRoomConfig {
@@ -79,6 +94,7 @@ impl VideoRoom {
             outgoing: Arc::new(outgoing),
             media,
             recorder,
+            events: events.of_plugin(PACKAGE),
             rooms,
         };
         for room in first {
@@ -111,16 +127,17 @@ impl ConfiguredPlugin for VideoRoom {
             media,
             recorder,
             outgoing,
-            ..
+            events,
         } = context;
-        VideoRoom::new(VideoRoomConfig { outgoing, ..config }, media, recorder)
+        let config = VideoRoomConfig { outgoing, ..config };
+        VideoRoom::watched(config, media, recorder, &events)
     }
 }
 
 impl Plugin for VideoRoom {
     fn info(&self) -> PluginInfo {
         PluginInfo {
-            package: "janus.plugin.videoroom",
+            package: PACKAGE,
             name: "Video Room plugin",
             description: "Rooms in which many publish and many watch.",
             version: 10,

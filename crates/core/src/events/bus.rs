@@ -303,6 +303,11 @@ pub struct PluginEvents {
 }
 
 impl PluginEvents {
+    /// Whether anybody watches plugins: else there is no need to collect what is told.
+    pub fn is_watched(&self) -> bool {
+        self.bus.wants(EventKind::Plugins)
+    }
+
     /// Tells whoever watches; `data` is made only if somebody does.
     pub fn notify(&self, data: impl FnOnce() -> Value) {
         self.notify_at(

@@ -1,5 +1,6 @@
 //! What is asked, answered and refused, and how it ends.
 
+use portunus_core::events::{EventFilter, EventKind};
 use portunus_core::media::{CloseReason, Event};
 use portunus_core::testing::{Line, TestClient, jsep};
 use portunus_echotest::EchoTest;
@@ -300,6 +301,33 @@ async fn detaching_is_silent() {
     );
     assert_eq!(client.next().await["janus"], "detached");
     client.expect_silence().await;
+}
+
+#[tokio::test]
+async fn whoever_watches_the_server_is_told_of_what_is_set() {
+    let server = server();
+    let filter = EventFilter {
+        kinds: EventKind::Plugins.into(),
+        plugins: vec![PACKAGE.to_owned()],
+    };
+    let watcher = server.watch(filter);
+    let mut client = server.attach(PACKAGE).await;
+    client.message(json!({ "audio": 1 }), None).await;
+    assert_eq!(client.event().await["error_code"], 413);
+    client
+        .message(json!({ "audio": false, "bitrate": 9_000 }), None)
+        .await;
+    assert_eq!(client.event().await, ok());
+    let told = watcher.try_recv().unwrap();
+    let told = watcher.to_json(&told);
+    let members = ["session_id", "handle_id", "opaque_id"].map(|member| told[member].clone());
+    assert_eq!(
+        members,
+        [json!(client.session), json!(client.handle), json!("mine")]
+    );
+    let data = json!({ "audio_active": false, "video_active": true, "bitrate": 9_000 });
+    assert_eq!(told["event"], json!({ "plugin": PACKAGE, "data": data }));
+    assert_eq!(watcher.try_recv(), None);
 }
 
 #[tokio::test]

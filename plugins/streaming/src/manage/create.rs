@@ -6,6 +6,7 @@ use portunus_core::{Fields, Object};
 use portunus_resources::{Maker, Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
+use super::Asker;
 use crate::bounds::Bounds;
 use crate::config::PortRange;
 use crate::mountpoint::{self, Mountpoint};
@@ -22,7 +23,7 @@ const MAX_KEPT_OF_CLIENTS: u32 = 1 << 20;
 pub(super) async fn create(
     shared: &Arc<Shared>,
     body: &Map<String, Value>,
-    maker: Maker,
+    asker: &Asker,
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
     let mountpoints = &shared.mountpoints;
@@ -31,7 +32,7 @@ pub(super) async fn create(
     let permanent = saved.is_some();
     let mut spec = MountpointSpec::read(body, mountpoints.ids(), Origin::Request)
         .map_err(|problem| problem.refusal)?;
-    let maker = mountpoints.maker(maker, permanent);
+    let maker = mountpoints.maker(asker.maker, permanent);
     if let Maker::Client(_) = maker {
         limit(&mut spec, shared.ports)?;
     }
@@ -52,6 +53,10 @@ pub(super) async fn create(
             return Err(error.into());
         }
     }
+    shared.notify(asker.client.as_ref(), || {
+        let created = mountpoint.event("created");
+        created.with("type", mountpoint.type_name()).into()
+    });
     let created = Object::new()
         .with("streaming", "created")
         .with("created", mountpoint.name.as_str())

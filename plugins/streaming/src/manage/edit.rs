@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Object, Right, Rights};
+use portunus_core::{Fields, Handle, Right, Rights};
 use portunus_resources::{check_secret, off_thread};
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ pub(super) async fn edit(
     shared: &Arc<Shared>,
     fields: Fields<'_>,
     rights: Rights,
+    client: Option<&Handle>,
 ) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     let description = fields.string("new_description")?;
@@ -45,9 +46,8 @@ pub(super) async fn edit(
         details.metadata = owned(metadata);
     }
     let told = (edited_event && details.metadata != before.metadata).then(|| {
-        Object::new()
-            .with("event", "edited")
-            .with("id", mountpoint.id.to_json())
+        mountpoint
+            .event("edited")
             .with("metadata", details.metadata.clone().unwrap_or_default())
     });
     match saved {
@@ -68,6 +68,11 @@ pub(super) async fn edit(
         }
         None => *mountpoint.details() = details,
     }
+    shared.notify(client, || {
+        let metadata = mountpoint.details().metadata.clone();
+        let edited = mountpoint.event("edited");
+        edited.with_some("metadata", metadata).into()
+    });
     if let Some(event) = told {
         mountpoint.tell_viewers(&event.into());
     }

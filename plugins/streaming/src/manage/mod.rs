@@ -6,7 +6,7 @@ mod recording;
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, Later, Reply, Right, Rights};
+use portunus_core::{Fields, Handle, Later, Reply, Right, Rights};
 use portunus_resources::{Id, Maker, off_thread};
 use serde_json::{Map, Value, json};
 
@@ -28,20 +28,30 @@ const REQUESTS: [&str; 9] = [
     "kick_all",
 ];
 
+/// Who makes a request.
+pub(crate) struct Asker {
+    /// What they may do beyond a call.
+    pub(crate) rights: Rights,
+    /// Whose what it makes is.
+    pub(crate) maker: Maker,
+    /// The client, if it is one.
+    pub(crate) client: Option<Handle>,
+}
+
 /// Whether the request manages mountpoints.
 pub(crate) fn is_management(request: &str) -> bool {
     REQUESTS.contains(&request)
 }
 
-/// Answers a request that [`is_management`], of somebody with these rights; `maker` is who makes what it makes.
+/// Answers a request that [`is_management`].
 pub(crate) fn reply(
     shared: Arc<Shared>,
     request: String,
     body: Map<String, Value>,
-    (rights, maker): (Rights, Maker),
+    asker: Asker,
 ) -> Reply {
     Reply::Later(Later::new(async move {
-        let answered = answer(&shared, &request, &body, (rights, maker)).await;
+        let answered = answer(&shared, &request, &body, &asker).await;
         answered.unwrap_or_else(|refusal| refusal.to_json())
     }))
 }
@@ -50,33 +60,35 @@ async fn answer(
     shared: &Arc<Shared>,
     request: &str,
     body: &Map<String, Value>,
-    (rights, maker): (Rights, Maker),
+    asker: &Asker,
 ) -> Result<Value, Refusal> {
     let fields = Fields(body);
-    let rights = shared.check(request, fields, rights)?;
+    let rights = shared.check(request, fields, asker.rights)?;
+    let client = asker.client.as_ref();
     match request {
-        "list" => list(shared, fields),
+        "list" => list(shared, fields, client.is_none()),
         "info" => info(shared, fields, rights),
         "create" => {
-            let created = create::create(shared, body, maker).await;
+            let created = create::create(shared, body, asker).await;
             created.map_err(|refusal| refusal.told_to(rights))
         }
-        "edit" => edit::edit(shared, fields, rights).await,
-        "destroy" => destroy(shared, fields).await,
+        "edit" => edit::edit(shared, fields, rights, client).await,
+        "destroy" => destroy(shared, fields, client).await,
         "enable" => switch(shared, fields, rights, true),
         "disable" => switch(shared, fields, rights, false),
         "recording" => recording::recording(shared, fields).await,
         "kick_all" => {
             let mountpoint = managed(shared, fields)?;
             mountpoint.dismiss_viewers("kicked_all");
+            shared.notify(client, || mountpoint.event("kicked_all").into());
             Ok(json!({ "streaming": "kicked_all" }))
         }
         _ => Err(Refusal::UnknownRequest(request.to_owned())),
     }
 }
 
-fn list(shared: &Shared, fields: Fields<'_>) -> Result<Value, Refusal> {
-    let mountpoints = shared.mountpoints.listed(fields)?;
+fn list(shared: &Shared, fields: Fields<'_>, by_administrator: bool) -> Result<Value, Refusal> {
+    let mountpoints = shared.mountpoints.listed(fields, by_administrator)?;
     let listed: Vec<_> = mountpoints.iter().map(|it| it.listed()).collect();
     Ok(json!({ "streaming": "list", "list": listed }))
 }
@@ -94,7 +106,11 @@ fn info(shared: &Shared, fields: Fields<'_>, rights: Rights) -> Result<Value, Re
     Ok(json!({ "streaming": "info", "info": mountpoint.info(admin, places) }))
 }
 
-async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refusal> {
+async fn destroy(
+    shared: &Arc<Shared>,
+    fields: Fields<'_>,
+    client: Option<&Handle>,
+) -> Result<Value, Refusal> {
     let mountpoint = managed(shared, fields)?;
     match shared.mountpoints.permanent(fields)?.cloned() {
         // What cannot be removed for good stays.
@@ -111,6 +127,7 @@ async fn destroy(shared: &Arc<Shared>, fields: Fields<'_>) -> Result<Value, Refu
     }
     mountpoint.close().await;
     tracing::info!(id = %mountpoint.id, name = mountpoint.name, "mountpoint destroyed");
+    shared.notify(client, || mountpoint.event("destroyed").into());
     Ok(json!({ "streaming": "destroyed", "destroyed": mountpoint.id.to_json() }))
 }
 

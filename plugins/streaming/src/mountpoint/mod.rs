@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portunus_core::Object;
+use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_resources::{Access, Id, Resource};
 use serde_json::Value;
@@ -55,6 +57,8 @@ pub(crate) struct Mountpoint {
     duration: Option<Duration>,
     bounds: Bounds,
     media: MediaPlane,
+    /// Where whoever watches the server is told of what no client does to it.
+    events: PluginEvents,
 }
 
 /// What can be edited.
@@ -99,6 +103,7 @@ impl Resource for Mountpoint {
         };
         if is_ours {
             self.close().await;
+            self.events.notify(|| self.event("destroyed").into());
         }
         is_ours
     }
@@ -261,6 +266,13 @@ impl Mountpoint {
         for viewer in viewers.into_values() {
             viewer.dismiss(self, status);
         }
+    }
+
+    /// Something that happened to it, as viewers and whoever watches the server are told of it.
+    pub(crate) fn event(&self, name: &str) -> Object {
+        Object::new()
+            .with("event", name)
+            .with("id", self.id.to_json())
     }
 
     /// Tells viewers something.

@@ -144,6 +144,7 @@ pub(crate) async fn open(
         duration,
         bounds,
         media: shared.media.clone(),
+        events: shared.events.clone(),
     })
 }
 

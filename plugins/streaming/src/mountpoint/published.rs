@@ -142,15 +142,16 @@ impl Mountpoint {
         }
     }
 
-    /// The publisher is gone: viewers wait for another one.
-    pub(crate) fn unpublish(&self, id: ViewerId) {
+    /// The publisher is gone: viewers wait for another one. False if it is another handle that publishes, or none.
+    pub(crate) fn unpublish(&self, id: ViewerId) -> bool {
         let mut publisher = lock(&self.publisher);
         if publisher.as_ref().is_none_or(|known| known.viewer.id != id) {
-            return;
+            return false;
         }
         *publisher = None;
         drop(publisher);
         self.forget_sources(|_, _| false);
+        true
     }
 
     /// Forgets the sources of the streams that `stays` is not true of: their routes end.

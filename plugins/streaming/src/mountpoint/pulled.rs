@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use portunus_core::Mid;
 use portunus_core::media::IngestStatus;
 use portunus_core::media::ingest::{
     FeedError, IngestFeed, IngestId, IngestMedia, IngestOptions, PacketFeed, ParameterSets,
     interface_address, packet_feed,
 };
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::{Mid, Object};
 use portunus_rtsp::{
     Config, Login, Medium, MediumKind, RtspError, Session, Sink, Transport, pull, shown_url,
 };
@@ -327,16 +327,16 @@ impl Pulled {
         }
     }
 
-    /// Tells viewers, if they are to know.
+    /// Tells whoever watches the server, and viewers, if they are to know.
     fn tell(&self, event: &str) {
-        if let Some(mountpoint) = self.mountpoint.upgrade()
-            && let SourceSpec::Rtsp(spec) = &mountpoint.spec.source
+        let Some(mountpoint) = self.mountpoint.upgrade() else {
+            return;
+        };
+        mountpoint.events.notify(|| mountpoint.event(event).into());
+        if let SourceSpec::Rtsp(spec) = &mountpoint.spec.source
             && spec.notify_changes
         {
-            let event = Object::new()
-                .with("event", event)
-                .with("id", mountpoint.id.to_json());
-            mountpoint.tell_viewers(&event.into());
+            mountpoint.tell_viewers(&mountpoint.event(event).into());
         }
     }
 }

@@ -25,12 +25,12 @@ impl Viewer {
                 substream,
                 ..
             } => self.published(mid, substream, receiving),
+            HandleEvent::DataChannel { .. } => self.data_is_ready(),
             HandleEvent::Hangup(_) => self.leave(),
             HandleEvent::SlowLink { .. }
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
             | HandleEvent::Remb(_)
-            | HandleEvent::DataChannel { .. }
             | HandleEvent::Data(_) => {}
         }
     }
@@ -49,6 +49,7 @@ impl Viewer {
                 // A kept keyframe goes out with the routes, before the client is told.
                 watching.connect(&self.handle);
                 self.push_result(json!({ "status": "started" }));
+                self.notify("started", &watching.mountpoint);
                 drop(session);
                 // What was offered may be out of date by now.
                 self.renew();
@@ -62,6 +63,13 @@ impl Viewer {
             for event in watching.relayed(route, layer, reason) {
                 self.push_result(event);
             }
+        }
+    }
+
+    /// Messages can be sent to the viewer.
+    fn data_is_ready(&self) {
+        if let Session::Watching(watching) = &mut *self.session() {
+            watching.data_ready = true;
         }
     }
 

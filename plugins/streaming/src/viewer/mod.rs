@@ -22,7 +22,7 @@ use portunus_core::{
 use portunus_resources::Maker;
 use serde_json::{Value, json};
 
-use crate::manage;
+use crate::manage::{self, Asker};
 use crate::mountpoint::{Mountpoint, Playing};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
@@ -60,6 +60,8 @@ struct Watching {
     subscriptions: Vec<Subscription>,
     phase: Phase,
     paused: bool,
+    /// A data channel is open.
+    data_ready: bool,
     /// The client said that its media is encrypted end to end.
     e2ee: bool,
     /// What is played for this viewer alone.
@@ -140,9 +142,12 @@ impl Attached {
             if let Err(error) = scope {
                 return Reply::Success(Refusal::from(error).to_json());
             }
-            let maker = Maker::of(message.rights, message.client);
-            let asks = (message.rights, maker);
-            return manage::reply(viewer.shared.clone(), name, message.body, asks);
+            let client = Asker {
+                rights: message.rights,
+                maker: Maker::of(message.rights, message.client),
+                client: Some(viewer.handle.clone()),
+            };
+            return manage::reply(viewer.shared.clone(), name, message.body, client);
         }
         viewer.begin_answer();
         let allowed = scope
@@ -259,6 +264,13 @@ impl Viewer {
         self.handle.push(None, data, None);
     }
 
+    /// Tells whoever watches the server what the client does with a mountpoint.
+    fn notify(&self, status: &str, mountpoint: &Mountpoint) {
+        let id = || mountpoint.id.to_json();
+        self.handle
+            .notify(|| json!({ "status": status, "id": id() }));
+    }
+
     /// Sends an event as it is.
     pub(crate) fn tell(&self, event: Value) {
         self.handle.push(None, event, None);
@@ -285,7 +297,11 @@ impl Viewer {
         match former {
             Session::Idle => {}
             Session::Watching(watching) => watching.mountpoint.remove_viewer(self.id),
-            Session::Publishing(publishing) => publishing.mountpoint.unpublish(self.id),
+            Session::Publishing(publishing) => {
+                if publishing.mountpoint.unpublish(self.id) {
+                    self.notify("unpublished", &publishing.mountpoint);
+                }
+            }
         }
     }
 

@@ -93,6 +93,7 @@ impl Viewer {
         if again {
             mountpoint.connect_viewers();
         }
+        self.notify("publishing", &mountpoint);
         let local = local.with_e2ee(mountpoint.is_e2ee());
         Ok((json!({ "status": "publishing" }), Some(local)))
     }

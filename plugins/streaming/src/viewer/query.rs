@@ -35,7 +35,7 @@ impl Viewer {
             .with_some("e2ee", is(Watching::is_e2ee).then_some(true))
             .with("hangingup", 0)
             .with("started", flag(is(|w| w.phase == Phase::Up)))
-            .with("dataready", flag(is(|w| w.phase == Phase::Up)))
+            .with("dataready", flag(is(|w| w.data_ready)))
             .with("paused", flag(is(|w| w.paused)))
             .with("stopping", 0)
             .with("destroyed", 0)
@@ -61,9 +61,9 @@ impl Subscription {
         let svc = is(|live| live.svc).then(|| {
             json!({
                 "spatial-layer": now(self.current.spatial),
-                "spatial-layer-target": self.layers.spatial_layer,
+                "target-spatial-layer": self.layers.spatial_layer,
                 "temporal-layer": now(self.current.temporal),
-                "temporal-layer-target": self.layers.temporal_layer,
+                "target-temporal-layer": self.layers.temporal_layer,
             })
         });
         let delay = self.delay.min.zip(self.delay.max);

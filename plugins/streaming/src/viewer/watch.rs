@@ -249,6 +249,7 @@ impl Viewer {
             Phase::Up => "started",
             Phase::Offered | Phase::Answered => "starting",
         };
+        self.notify(status, &watching.mountpoint);
         Ok((json!({ "status": status }), None))
     }
 
@@ -259,6 +260,7 @@ impl Viewer {
         };
         watching.paused = true;
         watching.connect(&self.handle);
+        self.notify("pausing", &watching.mountpoint);
         Ok((json!({ "status": "pausing" }), None))
     }
 
@@ -274,6 +276,7 @@ impl Viewer {
             Phase::Offered | Phase::Answered => "idle",
         };
         watching.mountpoint.remove_viewer(self.id);
+        self.notify("stopping", &watching.mountpoint);
         *session = Session::Idle;
         Ok((json!({ "status": status }), None))
     }
@@ -287,6 +290,7 @@ impl Watching {
             subscriptions: Vec::new(),
             phase: Phase::Offered,
             paused: false,
+            data_ready: false,
             playing: None,
             begins_at: None,
             requested: RequestedStreams::all(),

@@ -39,6 +39,7 @@ impl Viewer {
                 watching.agreed(self.handle.negotiated());
                 watching.disconnect_unwanted(&self.handle);
                 watching.connect(&self.handle);
+                self.notify("starting", &mountpoint);
                 Ok((json!({ "status": "starting" }), Some(local)))
             }
             Session::Idle => {
@@ -51,6 +52,7 @@ impl Viewer {
                 watching.agreed(self.handle.negotiated());
                 watching.phase = Phase::Answered;
                 self.begin(&mut session, watching)?;
+                self.notify("starting", &mountpoint);
                 Ok((json!({ "status": "starting" }), Some(local)))
             }
         }

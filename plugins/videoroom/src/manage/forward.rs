@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portunus_core::media::ingest::IngestSrtp;
 use portunus_core::media::{Encodings, ForwardRtcp, Framing};
 use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
+use portunus_core::{FieldError, Fields, Handle, Later, Mid, Networks, Object, Pt, Reply, Ssrc};
 use portunus_resources::Id;
 use serde_json::Value;
 
@@ -167,7 +167,12 @@ impl Request {
         Ok(())
     }
 
-    fn start(self, room: &Room, addresses: &[IpAddr]) -> Result<Value, Refusal> {
+    fn start(
+        self,
+        room: &Room,
+        client: Option<&Handle>,
+        addresses: &[IpAddr],
+    ) -> Result<Value, Refusal> {
         let mut state = room.lock();
         let streams = state.forwardable(&self.publisher)?.streams();
         let mid = |entry: &Entry| {
@@ -206,6 +211,8 @@ impl Request {
             let forwarder = state.forward(&self.publisher, mid, wanted)?;
             old = started(old, entry, forwarder);
             shown.push(forwarder.to_json());
+            let forwarder = forwarder.id;
+            state.notify_forwarder(client, &self.publisher, mid, forwarder);
         }
         tracing::info!(room = %room.id, publisher = %self.publisher, "{} forwarders", shown.len());
         let reply = told("rtp_forward", &state, &self.publisher);
@@ -234,23 +241,41 @@ fn started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
 }
 
 impl Shared {
-    pub(super) fn rtp_forward(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+    pub(super) fn rtp_forward(
+        &self,
+        fields: Fields<'_>,
+        client: Option<&Handle>,
+    ) -> Result<Reply, Refusal> {
         let room = self.managed_room(fields)?;
         self.check_forwarding(fields)?;
         let publisher = self.rooms.ids().required(fields, "publisher_id")?;
         let request = Request::read(fields, publisher)?;
         room.lock().forwardable(&request.publisher)?;
         let hosts = request.hosts.clone();
-        self.resolved(hosts, move |addresses| request.start(&room, addresses))
+        let client = client.cloned();
+        self.resolved(hosts, move |addresses| {
+            request.start(&room, client.as_ref(), addresses)
+        })
     }
 
-    pub(super) fn stop_rtp_forward(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn stop_rtp_forward(
+        &self,
+        fields: Fields<'_>,
+        client: Option<&Handle>,
+    ) -> Result<Value, Refusal> {
         self.managed(fields, |room| {
             self.check_forwarding(fields)?;
             let publisher = self.rooms.ids().required(fields, "publisher_id")?;
             let number = fields.positive("stream_id")?;
             let number = number.ok_or_else(|| FieldError::Missing("stream_id".to_owned()))?;
             room.end_forwarder(&publisher, number)?;
+            room.notify(client, || {
+                let stopped = room.notice("stop_rtp_forward");
+                stopped
+                    .with("publisher_id", publisher.to_json())
+                    .with("stream_id", number)
+                    .into()
+            });
             let reply = told("stop_rtp_forward", room, &publisher);
             Ok(reply.with("stream_id", number).into())
         })

@@ -26,18 +26,22 @@ impl Shared {
         (rights, maker): (Rights, Maker),
     ) -> Option<Reply> {
         let result = match name {
-            "create" => self.create(fields, maker),
+            "create" => self.create(fields, client, maker),
             "edit" => self.edit(fields, client),
-            "destroy" => self.destroy(fields),
+            "destroy" => self.destroy(fields, client),
             "exists" => self.exists(fields).map(Reply::Success),
-            "list" => self.list(fields, rights).map(Reply::Success),
+            "list" => {
+                let by_administrator = client.is_none();
+                self.list(fields, rights, by_administrator)
+                    .map(Reply::Success)
+            }
             "allowed" => self.allowed(fields).map(Reply::Success),
-            "kick" => self.kick(fields).map(Reply::Success),
-            "moderate" => self.moderate(fields).map(Reply::Success),
+            "kick" => self.kick(fields, client).map(Reply::Success),
+            "moderate" => self.moderate(fields, client).map(Reply::Success),
             "enable_recording" => self.enable_recording(fields).map(Reply::Success),
             "listparticipants" => self.list_participants(fields).map(Reply::Success),
-            "rtp_forward" => self.rtp_forward(fields),
-            "stop_rtp_forward" => self.stop_rtp_forward(fields).map(Reply::Success),
+            "rtp_forward" => self.rtp_forward(fields, client),
+            "stop_rtp_forward" => self.stop_rtp_forward(fields, client).map(Reply::Success),
             "listforwarders" => self.list_forwarders(fields).map(Reply::Success),
             "publish_remotely" => self.publish_remotely(fields),
             "unpublish_remotely" => self.unpublish_remotely(fields).map(Reply::Success),

@@ -14,7 +14,12 @@ use crate::refusal::Refusal;
 use crate::room::Room;
 
 impl Shared {
-    pub(super) fn create(&self, fields: Fields<'_>, maker: Maker) -> Result<Reply, Refusal> {
+    pub(super) fn create(
+        &self,
+        fields: Fields<'_>,
+        client: Option<&Handle>,
+        maker: Maker,
+    ) -> Result<Reply, Refusal> {
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
         let options = RoomOptions::read(fields)?;
@@ -24,6 +29,7 @@ impl Shared {
         let room = self.make(wanted, options, allowed, maker)?;
         tracing::info!(room = %room.id, "room created");
         let state = room.lock();
+        state.notify(client, || state.notice("created").into());
         // Whoever has destroyed it since then has the last word.
         let saved = saved.filter(|_| !state.destroyed);
         let writing = saved.map(|saved| saved.keep_soon(written(&room, state.options.clone())));
@@ -44,7 +50,14 @@ impl Shared {
             options.description = format!("Room {id}");
         }
         let media = (self.media.clone(), self.recorder.clone());
-        let room = Room::new(id, self.rooms.ids(), options, allowed, media);
+        let room = Room::new(
+            id,
+            self.rooms.ids(),
+            options,
+            allowed,
+            media,
+            self.events.clone(),
+        );
         let room = Arc::new(room);
         reservation.keep(room.clone());
         Ok(room)
@@ -73,6 +86,7 @@ impl Shared {
         if asks {
             state.keyframes_changed();
         }
+        state.notify(client, || state.notice("edited").into());
         let writing = saved.map(|saved| saved.keep_soon(written(&room, options)));
         if writing.is_some() {
             self.rooms.adopt(&room);
@@ -80,7 +94,11 @@ impl Shared {
         Ok(saving(writing, told("edited", &room.id)))
     }
 
-    pub(super) fn destroy(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+    pub(super) fn destroy(
+        &self,
+        fields: Fields<'_>,
+        client: Option<&Handle>,
+    ) -> Result<Reply, Refusal> {
         let room = self.rooms.named(fields)?;
         let mut state = room.lock();
         state.check_secret(fields)?;
@@ -93,6 +111,7 @@ impl Shared {
         let writing = saved.map(|saved| saved.remove_soon(id(), id()));
         self.rooms.remove(&room)?;
         state.destroy();
+        state.notify(client, || state.notice("destroyed").into());
         tracing::info!(room = %room.id, "room destroyed");
         Ok(saving(writing, told("destroyed", &room.id)))
     }
@@ -105,13 +124,19 @@ impl Shared {
         Ok(reply.into())
     }
 
-    pub(super) fn list(&self, fields: Fields<'_>, rights: Rights) -> Result<Value, Refusal> {
+    pub(super) fn list(
+        &self,
+        fields: Fields<'_>,
+        rights: Rights,
+        by_administrator: bool,
+    ) -> Result<Value, Refusal> {
         // Where the disk is written to is not for everybody.
         let rec_dir = |options: &RoomOptions| {
             let rec_dir = options.rec_dir.clone();
             rec_dir.filter(|_| rights.may(Right::Record))
         };
-        let list = self.rooms.listed(fields)?.into_iter().map(|room| {
+        let rooms = self.rooms.listed(fields, by_administrator)?;
+        let list = rooms.into_iter().map(|room| {
             let state = room.lock();
             let entry = Object::new()
                 .with("room", room.id.to_json())

@@ -1,6 +1,6 @@
 //! Ceasing to publish, and leaving.
 
-use portunus_core::HandleId;
+use portunus_core::{Handle, HandleId};
 use portunus_resources::Id;
 use serde_json::json;
 
@@ -12,11 +12,14 @@ use crate::roster::Participant;
 impl RoomState {
     /// A PeerConnection is gone: subscriptions let go of it, and others are told.
     pub(crate) fn media_ended(&mut self, id: &Id) -> Result<(), Refusal> {
-        self.end_media(id).ok_or(Refusal::NotPublished)?;
-        self.unsubscribe_all(id);
+        let media = self.end_media(id).ok_or(Refusal::NotPublished)?;
+        self.unsubscribe_all(id, &media);
         // Without the name: some clients would take it for a change of it.
         let unpublished = self.event().with("unpublished", id.to_json());
         self.tell_others(id, unpublished);
+        if let Some(person) = self.roster.get(id) {
+            self.notify(person.handle(), || self.about(person, "unpublished").into());
+        }
         Ok(())
     }
 
@@ -28,6 +31,7 @@ impl RoomState {
         let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
         let leaving = self.event().with("leaving", id.to_json());
         self.tell_all(person.labelled(leaving));
+        self.notify(person.handle(), || self.about(&person, "leaving").into());
         Ok(())
     }
 
@@ -38,8 +42,8 @@ impl RoomState {
         let _ = self.leave(id, handle);
     }
 
-    /// Throws somebody out.
-    pub(crate) fn kick(&mut self, id: &Id) -> Result<(), Refusal> {
+    /// Throws somebody out, as `client` asked for, if a client did.
+    pub(crate) fn kick(&mut self, id: &Id, client: Option<&Handle>) -> Result<(), Refusal> {
         if self.roster.is_kicked(id) {
             return Ok(());
         }
@@ -58,8 +62,9 @@ impl RoomState {
         // Clients take an event with a `display` for a change of name.
         let kicked = self.event().with("kicked", id.to_json());
         self.tell_all(kicked.with_some("metadata", person.metadata().cloned()));
-        if media.is_some() {
-            self.unsubscribe_all(id);
+        self.notify(client, || self.about(&person, "kicked").into());
+        if let Some(media) = &media {
+            self.unsubscribe_all(id, media);
         }
         if self.options.require_pvtid {
             let publications = &self.publications;

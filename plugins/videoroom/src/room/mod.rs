@@ -6,6 +6,7 @@
 
 mod join;
 mod leave;
+mod notices;
 mod people;
 mod publish;
 mod relay;
@@ -17,6 +18,7 @@ mod telling;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_core::Fields;
+use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_resources::{AllowedTokens, Id, Ids, Resource};
@@ -32,6 +34,7 @@ use crate::speakers::Speakers;
 use crate::subscription::Subscriptions;
 
 pub(crate) use join::Join;
+pub(crate) use publish::moderation;
 pub(crate) use remote::{NewRemote, hear};
 
 /// A room. Whatever happens in it happens under its lock, so that all see it in the same order.
@@ -54,6 +57,8 @@ pub(crate) struct RoomState {
     subscriptions: Subscriptions,
     speakers: Speakers,
     news: News,
+    /// Where whoever watches the server is told of what no client does.
+    events: PluginEvents,
 }
 
 impl Resource for Room {
@@ -78,6 +83,7 @@ impl Resource for Room {
         let is_ours = !state.destroyed && !state.is_used();
         if is_ours {
             state.destroy();
+            state.notify(None, || state.notice("destroyed").into());
         }
         is_ours
     }
@@ -90,6 +96,7 @@ impl Room {
         options: RoomOptions,
         allowed: AllowedTokens,
         (media, recorder): (MediaPlane, Recorder),
+        events: PluginEvents,
     ) -> Self {
         let mut state = RoomState {
             id: id.clone(),
@@ -101,6 +108,7 @@ impl Room {
             subscriptions: Subscriptions::default(),
             speakers: Speakers::default(),
             news: News::default(),
+            events,
         };
         state.measure_speech();
         if let Some(dummy) = state.options.dummy.clone() {

@@ -134,12 +134,11 @@ impl RoomState {
             self.update_media(id);
             self.record(id, false);
         }
-        let moderation = if mute { "muted" } else { "unmuted" };
         let event = self
             .event()
             .with("id", id.to_json())
             .with("mid", mid)
-            .with("moderation", moderation);
+            .with("moderation", moderation(mute));
         self.tell_all(event);
         Ok(())
     }
@@ -195,6 +194,14 @@ impl RoomState {
     /// What somebody publishes, stream by stream.
     pub(super) fn streams(&self, id: &Id) -> &[Stream] {
         self.publications.get(id).map_or(&[], Publication::streams)
+    }
+}
+
+/// What a moderator has done to a stream.
+pub(crate) const fn moderation(mute: bool) -> &'static str {
+    match mute {
+        true => "muted",
+        false => "unmuted",
     }
 }
 

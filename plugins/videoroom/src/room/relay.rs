@@ -5,6 +5,7 @@ use portunus_core::{HandleId, Mid, Object};
 use portunus_resources::Id;
 
 use super::RoomState;
+use crate::publication::Publication;
 use crate::refusal::Refusal;
 use crate::subscription::{LayerChange, changed_layers};
 
@@ -101,7 +102,8 @@ impl RoomState {
     }
 
     /// Takes what somebody published, which is gone, off all subscriptions.
-    pub(super) fn unsubscribe_all(&mut self, feed: &Id) {
+    pub(super) fn unsubscribe_all(&mut self, feed: &Id, media: &Publication) {
+        self.notify_ended(feed, media);
         for key in self.subscriptions.remove_feed(feed) {
             self.offer_removal(key);
         }
@@ -136,7 +138,7 @@ impl RoomState {
         if found {
             self.publications.found_svc(&feed, feed_mid);
             self.relay_stream(&feed, index);
-            self.tell_published(&feed);
+            self.tell_updated(&feed);
         }
         for (name, layer) in changed_layers((simulcast, svc || found), before, layer) {
             let event = self.layer_event(mid, name, layer, reason);

@@ -50,6 +50,7 @@ impl RoomState {
         self.publications.start(id, origin, new.e2ee, new.streams);
         self.media_up(id);
         self.tell_published(id);
+        self.notify_published(id, "published");
         self.update_media(id);
         self.record(id, false);
     }
@@ -74,7 +75,7 @@ impl RoomState {
         self.update_media(id);
         self.record(id, false);
         if news {
-            self.tell_published(id);
+            self.tell_updated(id);
         }
     }
 
@@ -86,8 +87,9 @@ impl RoomState {
         };
         let leaving = self.event().with("leaving", id.to_json());
         self.tell_all(person.labelled(leaving));
+        self.notify(None, || self.about(&person, "leaving").into());
         if let Some(media) = media {
-            self.unsubscribe_all(id);
+            self.unsubscribe_all(id, &media);
             media.close();
         }
     }

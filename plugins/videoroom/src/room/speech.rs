@@ -3,6 +3,7 @@
 use portunus_core::Mid;
 use portunus_core::media::SpeechActivity;
 use portunus_resources::Id;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::RoomState;
@@ -25,6 +26,10 @@ impl RoomState {
     pub(crate) fn heard(&mut self, id: &Id, mid: Mid, talking: bool, level: f64) {
         let heard = self.publications.heard((&self.id, id), mid, talking, level);
         if let Some(event) = heard {
+            let event = Value::from(event);
+            if let Some(person) = self.roster.get(id) {
+                self.notify(person.handle(), || event.clone());
+            }
             self.tell_all(event);
         }
     }

@@ -27,7 +27,8 @@ impl RoomState {
         let subscriber = join.subscriber(handle, owner, &self.options, &self.publications)?;
         let key = self.insert(subscriber);
         let offer = self.offer(key);
-        let offer = offer.inspect_err(|_| self.leave_subscriber(key))?;
+        let offer = offer.inspect_err(|_| self.forget_subscriber(key))?;
+        self.notify_subscription(key, "subscribing");
         let attached = self.attached(key);
         let attached = match feed.and_then(|feed| self.roster.get(&feed)) {
             Some(publisher) => attached
@@ -55,7 +56,8 @@ impl RoomState {
             Some(answer) => self.answer_viewer(key, answer),
             None => self.offer(key),
         };
-        let local = local.inspect_err(|_| self.leave_subscriber(key))?;
+        let local = local.inspect_err(|_| self.forget_subscriber(key))?;
+        self.notify_subscription(key, "subscribing");
         Ok((self.attached(key).into(), local))
     }
 
@@ -101,25 +103,38 @@ impl RoomState {
         self.subscriptions.get(key).map(drop)
     }
 
-    /// Forgets a subscription.
+    /// A subscription ends.
     pub(crate) fn leave_subscriber(&mut self, key: HandleId) {
+        self.subscriber_hung_up(key);
+        self.forget_subscriber(key);
+    }
+
+    fn forget_subscriber(&mut self, key: HandleId) {
         self.subscriptions.remove(key);
         self.measure_speech();
     }
 
     /// The PeerConnection is gone: nothing is received any more until the client subscribes again.
     pub(crate) fn subscriber_hung_up(&mut self, key: HandleId) {
-        if self.subscriptions.change(key, Subscriber::end).is_ok() {
-            self.measure_speech();
-        }
+        let Ok(subscriber) = self.subscriptions.get(key) else {
+            return;
+        };
+        let (client, before) = (subscriber.handle().clone(), self.received(key));
+        // It is there.
+        let _ = self.subscriptions.change(key, Subscriber::end);
+        self.notify_unsubscribed(&client, before);
+        self.measure_speech();
     }
 
     /// The requests `subscribe`, `unsubscribe` and `update`.
     pub(crate) fn change(&mut self, key: HandleId, change: Change) -> Outcome {
+        let client = self.subscriptions.get(key)?.handle().clone();
+        let before = self.received(key);
         let publications = &self.publications;
         let changed = self
             .subscriptions
             .change(key, |subscriber| subscriber.change(change, publications))??;
+        self.notify_unsubscribed(&client, before);
         let offer = |subscriber: &mut Subscriber| subscriber.offer_change(changed);
         match self.subscriptions.change(key, offer)? {
             Offer::Nothing => Ok(Some((self.updated().into(), None))),
@@ -131,6 +146,7 @@ impl RoomState {
             }
             Offer::Now => {
                 let offer = self.offer(key)?;
+                self.notify_subscription(key, "updated");
                 let updated = self.updated().with("streams", self.summaries(key));
                 Ok(Some((updated.into(), Some(offer))))
             }
@@ -151,6 +167,11 @@ impl RoomState {
             .change(key, |subscriber| subscriber.switch(switch, publications))??;
         if switched.revived {
             self.renegotiate(key, transaction);
+        }
+        if let Ok(subscriber) = self.subscriptions.get(key) {
+            subscriber
+                .handle()
+                .notify(|| self.notice("switched").into());
         }
         let event = self
             .event()
@@ -256,6 +277,7 @@ impl RoomState {
                 if let Ok(subscriber) = self.subscriptions.get(key) {
                     subscriber.handle().push(transaction, updated, Some(offer));
                 }
+                self.notify_subscription(key, "updated");
             }
             // Its PeerConnection is being closed, which ends the subscription.
             Err(error) => tracing::debug!(%error, "a subscription cannot be renegotiated"),
@@ -278,7 +300,7 @@ impl RoomState {
     }
 
     /// The summaries of all m-lines of a subscription.
-    fn summaries(&self, key: HandleId) -> Vec<Value> {
+    pub(super) fn summaries(&self, key: HandleId) -> Vec<Value> {
         let subscriber = self.subscriptions.get(key);
         let summaries = subscriber.map(|known| known.summaries(&self.roster, &self.publications));
         summaries.unwrap_or_default()

@@ -39,14 +39,21 @@ impl RoomState {
     }
 
     /// Tells others what `id` publishes now, if its media is up.
-    pub(crate) fn tell_published(&mut self, id: &Id) {
+    pub(super) fn tell_published(&mut self, id: &Id) {
         if let Some(published) = self.published(id, false) {
             self.tell_others(id, self.event().with("publishers", json!([published])));
         }
     }
 
+    /// Tells others, and whoever watches the server, what `id` publishes by now, if its media is up.
+    pub(crate) fn tell_updated(&mut self, id: &Id) {
+        self.tell_published(id);
+        self.notify_published(id, "updated");
+    }
+
     /// Somebody's media is up: others are told, together with those who come within a moment.
     pub(crate) fn announce(&mut self, id: &Id, room: &Arc<Room>) {
+        self.notify_published(id, "published");
         match self.news.announce(id, Instant::now()) {
             Announcement::Now => self.tell_published(id),
             Announcement::At(time) => {

@@ -15,8 +15,8 @@ mod watch;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use portunus_core::HandleId;
 use portunus_core::sdp::MAX_MEDIA;
+use portunus_core::{Handle, HandleId, Mid};
 use portunus_resources::Id;
 
 pub(crate) use change::Change;
@@ -29,7 +29,7 @@ pub(crate) use subscriber::{LayerChange, Subscriber};
 pub(crate) use switch::Switch;
 pub(crate) use watch::Watch;
 
-use crate::publication::{Publications, Stream};
+use crate::publication::{Publication, Publications, Stream};
 use crate::refusal::Refusal;
 
 /// The most m-lines of audio and video of a subscription: with one of data, its answers can be read.
@@ -186,6 +186,22 @@ impl Subscriptions {
                 entry.subscriber.relay(publications);
             }
         }
+    }
+
+    /// The clients that receive something of a publisher, with the mids of its streams.
+    pub(crate) fn receivers_of<'a>(
+        &'a self,
+        feed: &'a Id,
+        media: &'a Publication,
+    ) -> impl Iterator<Item = (&'a Handle, Mid)> {
+        let keys = self.receivers.get(feed).into_iter().flatten();
+        let entries = keys.filter_map(|key| self.by_handle.get(key));
+        entries.flat_map(move |entry| {
+            let subscriber = &entry.subscriber;
+            let received = media.streams().iter();
+            let received = received.filter(move |stream| subscriber.lines_of(feed, stream) > 0);
+            received.map(move |stream| (subscriber.handle(), stream.mid))
+        })
     }
 
     /// How many m-lines receive a stream.

@@ -11,7 +11,7 @@ use super::negotiation::{Negotiation, Offer};
 use super::seat::Seat;
 use super::seating::{Follow, Seating};
 use crate::options::RoomOptions;
-use crate::publication::{Publications, Stream};
+use crate::publication::{Publication, Publications, Stream};
 use crate::refusal::Refusal;
 use crate::roster::Roster;
 
@@ -85,6 +85,11 @@ impl Subscriber {
     /// The participant whose private id it gave.
     pub(super) const fn owner(&self) -> Option<&Id> {
         self.owner.as_ref()
+    }
+
+    /// The private id that it gave.
+    pub(crate) const fn private_id(&self) -> Option<u64> {
+        self.private_id
     }
 
     /// Its owner is gone.
@@ -301,6 +306,21 @@ impl Subscriber {
         !self.paused && !self.owner_kicked
     }
 
+    /// The streams that it receives: publishers, and their mids.
+    pub(crate) fn received(&self, publications: &Publications) -> Vec<(Id, Mid)> {
+        let mut received = Vec::new();
+        for feed in self.feeds() {
+            let streams = publications.get(feed).map_or(&[][..], Publication::streams);
+            for stream in streams.iter().filter(|it| self.lines_of(feed, it) > 0) {
+                let track = (feed.clone(), stream.mid);
+                if !received.contains(&track) {
+                    received.push(track);
+                }
+            }
+        }
+        received
+    }
+
     /// How many m-lines receive a stream.
     pub(super) fn lines_of(&self, feed: &Id, stream: &Stream) -> usize {
         let lines = self.lines.iter();
@@ -353,7 +373,7 @@ impl Subscriber {
     /// Its state, for administrators.
     pub(crate) fn state(&self) -> Object {
         Object::new()
-            .with_some("private_id", self.private_id)
+            .with("private_id", self.private_id.unwrap_or(0))
             .with("answered", self.negotiation.is_stable())
             .with("pending_offer", self.negotiation.pending_offer())
             .with("pending_restart", self.negotiation.restarts())

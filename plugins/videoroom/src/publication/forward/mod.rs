@@ -71,6 +71,11 @@ impl Forwarder {
             .into()
     }
 
+    /// The simulcast encoding, where it is not the lowest.
+    pub(crate) const fn substream(&self) -> Option<u8> {
+        self.substream
+    }
+
     /// The port that it sends to.
     pub(crate) const fn port(&self) -> u16 {
         self.to.port()
@@ -188,6 +193,11 @@ impl Publication {
 }
 
 impl Stream {
+    /// The forwarder of it that has this id.
+    pub(crate) fn forwarder(&self, id: u32) -> Option<&Forwarder> {
+        self.forwarders.iter().find(|forwarder| forwarder.id == id)
+    }
+
     /// Checks that there is room for so many more.
     pub(crate) fn check_forwarders(&self, more: usize) -> Result<(), Refusal> {
         match self.forwarders.len() + more > MAX_FORWARDERS {

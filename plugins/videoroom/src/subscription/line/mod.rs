@@ -238,7 +238,11 @@ impl Line {
     pub(super) fn fits(&self, stream: &Stream) -> bool {
         let format = &self.format;
         let codec = (stream.codec, stream.channels) == (format.codec, format.channels);
-        stream.kind == self.kind && codec && !stream.disabled && self.kind != Kind::Data && self.seat.is_none()
+        stream.kind == self.kind
+            && codec
+            && !stream.disabled
+            && self.kind != Kind::Data
+            && self.seat.is_none()
     }
 
     /// Takes another stream that fits; none if it has that already. If it was inactive, which is given back, it has to be
