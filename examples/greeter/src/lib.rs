@@ -54,6 +54,13 @@ impl Plugin for Greeter {
             name,
         })
     }
+
+    /// Tells administrators how it greets.
+    fn admin(&self, _: Value) -> Option<Reply> {
+        let GreeterConfig { greeting, times } = &*self.config;
+        let reply = json!({ "greeting": greeting, "times": times });
+        Some(Reply::Success(reply))
+    }
 }
 
 /// One client.
@@ -88,7 +95,13 @@ impl PluginHandle for Guest {
     fn event(&mut self, event: HandleEvent) {
         if event == HandleEvent::Up {
             self.handle.push(None, self.greeting(), None);
+            let greeted = || json!({ "event": "greeted", "name": self.name });
+            self.handle.notify(greeted);
         }
+    }
+
+    fn query(&self) -> Value {
+        json!({ "name": self.name })
     }
 }
 
