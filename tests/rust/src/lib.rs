@@ -10,12 +10,16 @@
 
 mod http;
 pub mod janus_tools;
+pub mod layered;
 mod peer;
 mod server;
+pub mod shape;
 mod socket;
 mod stage;
+mod watcher;
 
 pub use http::{header, http, serve};
 pub use peer::{Packet, Peer};
 pub use server::{Caller, Server};
 pub use stage::{Sender, Stage, Viewer, listen, vp8, vp8_ingest};
+pub use watcher::Watcher;

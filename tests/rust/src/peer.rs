@@ -1,5 +1,6 @@
 //! A client's PeerConnection: our own sans-IO stack on a socket.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use portunus_rtc::{
     TransportEvent, candidate_lines,
 };
 use portunus_rtp::header::{Fields, write_header};
-use portunus_rtp::{ExtensionKind, Pt, SeqNo};
+use portunus_rtp::{ExtensionKind, Pt, SeqNo, Ssrc};
 use portunus_sdp::negotiated::{IceCredentials, Negotiated};
 use portunus_sdp::{AnswerOptions, Description, LocalTransport, SdpType, Session};
 use rand::rngs::StdRng;
@@ -36,6 +37,8 @@ pub struct Peer {
     /// The header extensions that its answers take.
     pub extensions: Vec<ExtensionKind>,
     sent: Vec<u64>,
+    /// The same of the encodings of simulcast: by m-line and rid.
+    encodings: HashMap<(usize, String), u64>,
     /// What loses datagrams on their way here: the share of them, and how many it were.
     losing: Option<(StdRng, f64)>,
     lost: u64,
@@ -124,6 +127,7 @@ impl Peer {
             negotiated: None,
             extensions: Vec::new(),
             sent: Vec::new(),
+            encodings: HashMap::new(),
             losing: None,
             lost: 0,
             packets: Vec::new(),
@@ -230,10 +234,52 @@ impl Peer {
         extensions: &[(u8, &[u8])],
         payload: &[u8],
     ) {
-        let line = &self.negotiated().media[media];
-        let (pt, ssrc): (Pt, _) = (line.payloads[0].pt, line.local_ssrc);
-        let seq = SeqNo(self.sent[media]);
+        let ssrc = self.negotiated().media[media].local_ssrc;
+        let seq = self.sent[media];
         self.sent[media] += 1;
+        self.send_numbered(media, (ssrc, seq), timestamp, extensions, payload)
+            .await;
+    }
+
+    /// Leaves out the numbers of so many packets on m-line `media`, as if they were lost.
+    pub fn skip(&mut self, media: usize, packets: u64) {
+        self.sent[media] += packets;
+    }
+
+    /// As [`Peer::send_with`], of the encoding that is called `rid`.
+    pub async fn send_encoding(
+        &mut self,
+        (media, rid): (usize, &str),
+        timestamp: u32,
+        extensions: &[(u8, &[u8])],
+        payload: &[u8],
+    ) {
+        let line = &self.negotiated().media[media];
+        let mid = line.mid;
+        let number = |kind| line.extensions.id(kind).expect("the extension");
+        let own = [number(ExtensionKind::Mid), number(ExtensionKind::Rid)];
+        // Each has an SSRC of its own.
+        let other = rid.bytes().fold(1, |sum, byte| sum * 31 + u32::from(byte));
+        let ssrc = Ssrc(line.local_ssrc.0.wrapping_add(other));
+        let seq = self.encodings.entry((media, rid.to_owned())).or_insert(0);
+        *seq += 1;
+        let seq = *seq;
+        let mut all = vec![(own[0], mid.as_str().as_bytes()), (own[1], rid.as_bytes())];
+        all.extend(extensions);
+        self.send_numbered(media, (ssrc, seq), timestamp, &all, payload)
+            .await;
+    }
+
+    async fn send_numbered(
+        &mut self,
+        media: usize,
+        (ssrc, seq): (Ssrc, u64),
+        timestamp: u32,
+        extensions: &[(u8, &[u8])],
+        payload: &[u8],
+    ) {
+        let pt: Pt = self.negotiated().media[media].payloads[0].pt;
+        let seq = SeqNo(seq);
         let fields = Fields {
             marker: true,
             padding: false,

@@ -4,12 +4,18 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_core::events::{EventBus, EventFilter, EventKind};
 use portunus_core::record::Recorder;
-use portunus_core::{Client, CoreConfig, Gateway, Outbox, Plugin, Requester, ServerFacts};
+use portunus_core::{
+    Client, ConfiguredPlugin, CoreConfig, Gateway, HandleId, Networks, Outbox, Plugin,
+    PluginContext, Requester, ServerFacts, SessionId,
+};
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+
+use crate::Watcher;
 
 /// How long a test waits for something that has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -99,6 +105,41 @@ impl Server {
         let core = CoreConfig::default();
         let gateway = Gateway::new(core, media.clone(), events, vec![plugin], facts);
         Server { gateway, media }
+    }
+
+    /// A server with one worker, whose plugin is started as a server does it, and somebody who is told what it does.
+    pub async fn watched<P: ConfiguredPlugin>(
+        config: P::Config,
+        recorder: Recorder,
+    ) -> (Self, Watcher) {
+        let (media, peer_events) = Self::media(1);
+        let events = EventBus::new("watched", false);
+        let filter = EventFilter {
+            kinds: EventKind::Plugins.into(),
+            plugins: Vec::new(),
+        };
+        let watcher = Watcher::new(events.subscribe("test", filter, 10_000));
+        let context = PluginContext {
+            media: media.clone(),
+            recorder: recorder.clone(),
+            outgoing: Networks(vec!["127.0.0.0/8".parse().unwrap()]),
+            events: events.clone(),
+        };
+        let plugin = P::from_config(config, context).await.expect("a plugin");
+        let facts = ServerFacts {
+            recorder,
+            events,
+            ..ServerFacts::default()
+        };
+        let (core, plugins) = (CoreConfig::default(), vec![Arc::new(plugin) as _]);
+        let gateway = Gateway::new(core, media.clone(), peer_events, plugins, facts);
+        (Server { gateway, media }, watcher)
+    }
+
+    /// What the plugin tells administrators of a handle.
+    pub async fn state(&self, caller: &Caller) -> Value {
+        let (session, handle) = (SessionId(caller.session), HandleId(caller.handle));
+        self.gateway.query(session, handle).await.unwrap()
     }
 
     fn media(workers: usize) -> (MediaPlane, mpsc::Receiver<PeerEvent>) {
@@ -225,6 +266,18 @@ impl Caller {
         if let Some((kind, sdp)) = jsep {
             members["jsep"] = json!({ "type": kind, "sdp": sdp });
         }
+        let reply = self.request("message", members).await;
+        assert_eq!(reply["janus"], "ack", "{reply}");
+    }
+
+    /// Its session and its handle.
+    pub fn ids(&self) -> (u64, u64) {
+        (self.session, self.handle)
+    }
+
+    /// As [`Caller::message`], with any `jsep`.
+    pub async fn message_with(&mut self, body: Value, jsep: Value) {
+        let members = json!({ "body": body, "jsep": jsep });
         let reply = self.request("message", members).await;
         assert_eq!(reply["janus"], "ack", "{reply}");
     }

@@ -18,10 +18,12 @@ use portunus_rtp::header::{Fields, write_header};
 use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
 use portunus_rtp::{Pt, Ssrc};
 use portunus_streaming::{Streaming, StreamingConfig};
+use portunus_tests::shape::{is, object};
 use portunus_tests::{Peer, Server, vp8};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 
 const PACKAGE: &str = "janus.plugin.streaming";
@@ -36,6 +38,8 @@ struct Camera {
     asked: Arc<Mutex<Vec<u32>>>,
     /// Bytes of a packet that it sends besides.
     besides: usize,
+    /// Its connections are cut.
+    cut: Arc<Notify>,
 }
 
 /// Where its packets go.
@@ -75,6 +79,7 @@ impl Camera {
                 }
             };
             tokio::select! {
+                () = self.cut.notified() => return,
                 len = rtcp => self.hear(&control[..len]),
                 read = stream.read_buf(&mut received) => if read.unwrap_or(0) == 0 {
                     return;
@@ -260,5 +265,34 @@ async fn packets_of_a_camera_that_are_too_long_are_shown() {
     while totals().contains(&("too_long", 0)) {
         assert!(Instant::now() < patience);
         tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_camera_that_is_lost_and_comes_back_is_told() {
+    let (server, mut watcher) =
+        Server::watched::<Streaming>(StreamingConfig::default(), Recorder::default()).await;
+    let camera = Camera::default();
+    let mut caller = server.attach(PACKAGE).await;
+    let create = json!({
+        "request": "create", "type": "rtsp", "id": 7, "url": camera.start().await, "video": true,
+        "rtsp_transport": "tcp", "rtsp_reconnect_delay": 1, "rtsp_notify_changes": true,
+    });
+    let created = caller.manage(create).await;
+    assert_eq!(created["streaming"], "created", "{created}");
+    watcher.told(PACKAGE, Some(&caller)).await;
+    let watch = json!({ "request": "watch", "id": 7 });
+    caller.message(watch, None).await;
+    let status = "/plugindata/data/result/status";
+    caller.until(status, "preparing").await;
+    for event in ["rtsp-disconnected", "rtsp-reconnected"] {
+        if event == "rtsp-disconnected" {
+            camera.cut.notify_waiters();
+        }
+        let shape = object([("event", is(event)), ("id", is(7))]);
+        let told = caller.until("/plugindata/data/event", event).await;
+        shape.check(&told["plugindata"]["data"]);
+        // No client did it.
+        shape.check(&watcher.told(PACKAGE, None).await);
     }
 }

@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 /// A codec as browsers offer it.
 struct Case {
     codec: CodecName,
+    /// Those of audio, where they are not the codec's usual ones.
+    channels: Option<u8>,
     fmtp: Option<&'static str>,
     /// The parameters without which nobody can make anything of it.
     needed: &'static [&'static str],
@@ -35,13 +37,22 @@ const fn audio(
 ) -> Case {
     Case {
         codec,
+        channels: None,
         fmtp,
         needed,
         payload: b"sound",
     }
 }
 
-const CASES: [Case; 14] = [
+/// The same with another number of channels than usual.
+const fn channels(codec: CodecName, channels: u8, fmtp: Option<&'static str>) -> Case {
+    Case {
+        channels: Some(channels),
+        ..audio(codec, fmtp, &["channel_mapping", "num_streams"])
+    }
+}
+
+const CASES: [Case; 17] = [
     audio(
         CodecName::Opus,
         Some("minptime=10;stereo=1;useinbandfec=1;usedtx=1"),
@@ -54,6 +65,11 @@ const CASES: [Case; 14] = [
         ),
         &["channel_mapping", "coupled_streams", "num_streams"],
     ),
+    channels(
+        CodecName::MultiOpus,
+        8,
+        Some("channel_mapping=0,6,1,2,3,4,5,7;coupled_streams=3;num_streams=5"),
+    ),
     audio(CodecName::Pcmu, None, &[]),
     audio(CodecName::Pcma, None, &[]),
     audio(CodecName::G722, None, &[]),
@@ -61,32 +77,39 @@ const CASES: [Case; 14] = [
     audio(CodecName::Isac16, None, &[]),
     audio(CodecName::L16Wide, None, &[]),
     audio(CodecName::L16, None, &[]),
+    channels(CodecName::L16Wide, 2, None),
+    channels(CodecName::L16, 2, None),
     Case {
         codec: CodecName::Vp8,
+        channels: None,
         fmtp: None,
         needed: &[],
         payload: &[0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7],
     },
     Case {
         codec: CodecName::Vp9,
+        channels: None,
         fmtp: Some("profile-id=2"),
         needed: &["profile-id"],
         payload: &[0x0c, 0x82, 0x49, 0x83, 0x42, 7],
     },
     Case {
         codec: CodecName::H264,
+        channels: None,
         fmtp: Some("level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"),
         needed: &["packetization-mode", "profile-level-id"],
         payload: &[0x65, 0x88, 0x84, 7],
     },
     Case {
         codec: CodecName::Av1,
+        channels: None,
         fmtp: Some("level-idx=5;profile=0;tier=0"),
         needed: &[],
         payload: &[0x18, 0x0a, 0x01, 0x00, 7],
     },
     Case {
         codec: CodecName::H265,
+        channels: None,
         fmtp: Some("level-id=93;profile-id=1;tier-flag=0;tx-mode=SRST"),
         needed: &[],
         payload: &[0x26, 0x01, 0xaf, 7],
@@ -97,6 +120,8 @@ impl Case {
     fn description(&self, direction: Direction) -> Description {
         let mut line = MediaOffer::new(self.codec.kind(), direction);
         line.add_codec(self.codec, None, self.fmtp.map(str::to_owned));
+        let spec = &mut line.codecs[0];
+        spec.channels = self.channels.unwrap_or(spec.channels);
         Description::offer(OfferOptions {
             media: vec![line],
             ..OfferOptions::default()
@@ -117,7 +142,7 @@ impl Case {
         let name = self.codec.name();
         let sdp = message["jsep"]["sdp"].as_str();
         let sdp = sdp.unwrap_or_else(|| panic!("{name}: no description in {message}"));
-        let rtpmap = match self.codec.channels() {
+        let rtpmap = match self.channels.unwrap_or(self.codec.channels()) {
             0 => format!("{}/{}", self.codec.encoding(), self.codec.clock_rate()),
             channels => format!(
                 "{}/{}/{channels}",
@@ -218,7 +243,7 @@ async fn the_echo_test_echoes_each_codec() {
 async fn video_calls_have_each_codec() {
     let server = Server::start(1, Arc::new(VideoCall::default()));
     for case in &CASES {
-        let name = case.codec.name();
+        let name = format!("{} {:?}", case.codec.name(), case.channels);
         let mut sides = Vec::new();
         for side in ["al", "bo"] {
             let mut caller = server.attach("janus.plugin.videocall").await;

@@ -1,0 +1,15 @@
+//! What plugins answer, tell their clients, tell event handlers and tell administrators: member by member, with real peers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod administrators;
+mod echotest;
+mod participants;
+mod streaming;
+mod subscribers;
+mod videocall;
+mod world;
