@@ -302,11 +302,11 @@ impl PluginHandle for Attached {
         };
         match outcome {
             Ok(result) => {
+                self.notify(&users, &result);
                 let data = Object::new()
                     .with("videocall", "event")
-                    .with("result", result.clone());
+                    .with("result", result);
                 self.handle.push(transaction, data, None);
-                self.notify(&users, &result);
             }
             Err(refusal) => {
                 if !closes {
