@@ -25,9 +25,11 @@ impl Shared {
         client: Option<(&Handle, &TokenScope)>,
         (rights, maker): (Rights, Maker),
     ) -> Option<Reply> {
+        let scoped = client;
+        let client = scoped.map(|(client, _)| client);
         let result = match name {
             "create" => self.create(fields, client, maker),
-            "edit" => self.edit(fields, client),
+            "edit" => self.edit(fields, scoped),
             "destroy" => self.destroy(fields, client),
             "exists" => self.exists(fields).map(Reply::Success),
             "list" => {

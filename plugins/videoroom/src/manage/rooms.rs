@@ -86,6 +86,7 @@ impl Shared {
         if asks {
             state.keyframes_changed();
         }
+        let client = client.map(|(client, _)| client);
         state.notify(client, || state.notice("edited").into());
         let writing = saved.map(|saved| saved.keep_soon(written(&room, options)));
         if writing.is_some() {
