@@ -27,12 +27,12 @@ pub use demux::{Protocol, Transaction, stun_answer, stun_check, stun_username};
 pub use dtls::DtlsError;
 pub use ice::{
     ANSWERABLE, CandidateError, CandidateTransport, IceFailure, IceState, LocalCandidate,
-    SelectedPair, candidate_lines,
+    PairFigures, PairProgress, SelectedPair, candidate_lines,
 };
 pub use identity::{Identity, IdentityError};
 pub use path::{Carrier, Path};
 pub use reflection::Reflection;
 pub use transport::{
-    Counters, DropReason, DtlsState, FailReason, Received, Transmit, Transport, TransportConfig,
-    TransportError, TransportEvent,
+    Amount, Counters, Direction, DropReason, DtlsFigures, DtlsState, FailReason, PacketObserver,
+    Received, Transmit, Transport, TransportConfig, TransportError, TransportEvent,
 };

@@ -153,6 +153,11 @@ impl<T> Pacer<T> {
         self.audio.len() + self.video.len()
     }
 
+    /// Bytes of video that wait. Audio does not wait.
+    pub fn bytes(&self) -> u64 {
+        self.video_bytes
+    }
+
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

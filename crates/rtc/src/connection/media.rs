@@ -142,6 +142,11 @@ impl Media {
         self.payloads.first()
     }
 
+    /// The agreed payload types, most preferred first.
+    pub fn payloads(&self) -> &[Payload] {
+        &self.payloads
+    }
+
     /// RTP clock in Hz.
     pub fn clock_rate(&self) -> u32 {
         self.main_payload()

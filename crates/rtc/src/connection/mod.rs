@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use portunus_rtp::{SeqNo, Ssrc};
+use portunus_rtp::{Rid, SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Kind, Negotiated, NegotiatedMedia};
 use portunus_srtp::{fetch, fetch_head};
 
@@ -121,6 +121,8 @@ pub struct Connection {
     padding: Option<bandwidth::PaddingStream>,
     /// Bytes of padding that are to leave now.
     padding_due: usize,
+    /// A second of media has passed since that was polled.
+    second_passed: bool,
     feedback: VecDeque<Feedback>,
     keyframes: KeyframeRequests,
     fir_sequence: u8,
@@ -177,6 +179,7 @@ impl Connection {
             next_sender: 0,
             scratch: Vec::new(),
             malformed_rtcp: 0,
+            second_passed: false,
         }
     }
 
@@ -215,6 +218,32 @@ impl Connection {
     /// The m-lines.
     pub fn media(&self) -> &[Media] {
         &self.media
+    }
+
+    /// The rids of an m-line's encodings, lowest first; none without simulcast by rid.
+    pub fn rids(&self, media: usize) -> &[Rid] {
+        self.demux.rids(media)
+    }
+
+    /// The SSRC that repairs an encoding of an m-line, once known.
+    pub fn repair_of(&self, media: usize, encoding: u8) -> Option<Ssrc> {
+        let media = u16::try_from(media).ok()?;
+        self.demux.ssrc(StreamKey {
+            media,
+            encoding,
+            repair: true,
+        })
+    }
+
+    /// Changes how streams are watched from now on.
+    pub fn set_streams(&mut self, config: StreamConfig) {
+        self.config = config;
+    }
+
+    /// Whether a second of media has passed since the last call: what was counted is worth a look. While nothing comes or leaves
+    /// it never has.
+    pub fn poll_second(&mut self) -> bool {
+        mem::take(&mut self.second_passed)
     }
 
     /// The numbers of the header extensions.

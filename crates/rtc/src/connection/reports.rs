@@ -293,6 +293,7 @@ impl Connection {
 
     /// Once a second: who fell silent, who lost much.
     fn watch(&mut self, now: Instant) {
+        self.second_passed = true;
         let threshold = u64::from(self.config.slow_link_threshold);
         let no_media = self.config.no_media;
         let feedback = &mut self.feedback;

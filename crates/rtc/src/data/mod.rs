@@ -17,6 +17,7 @@ use sctp_proto::{
     PayloadProtocolIdentifier, ReliabilityType, StreamEvent, StreamId,
 };
 
+use crate::Amount;
 use channel::{Channel, State};
 pub use channel::{DataMessage, DataOptions, DataPayload, Reliability};
 pub use dcep::{MAX_LABEL, MAX_PROTOCOL};
@@ -117,6 +118,21 @@ pub(crate) struct Data {
     events: VecDeque<DataEvent>,
     /// Messages that make no sense.
     malformed: u32,
+    received: Amount,
+    sent: Amount,
+}
+
+/// What came and left on data channels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DataFigures {
+    /// Whether SCTP is up.
+    pub established: bool,
+    /// Channels that both sides may use.
+    pub channels: usize,
+    /// Messages that came.
+    pub received: Amount,
+    /// Messages that were given to SCTP, or wait for their channel.
+    pub sent: Amount,
 }
 
 impl Data {
@@ -134,6 +150,8 @@ impl Data {
             refused: false,
             events: VecDeque::new(),
             malformed: 0,
+            received: Amount::default(),
+            sent: Amount::default(),
         };
         if role == DtlsRole::Client {
             let client = sctp::client(config);
@@ -191,8 +209,8 @@ impl Data {
             .iter_mut()
             .find(|channel| channel.label == label);
         let channel = channel.ok_or(DataError::NoChannel)?;
-        let (ppid, bytes) = payload.to_wire();
-        match &mut channel.state {
+        let (len, (ppid, bytes)) = (payload.len(), payload.to_wire());
+        let sent = match &mut channel.state {
             State::Waiting(queue) => {
                 queue.push_back((ppid, bytes));
                 Ok(())
@@ -201,6 +219,21 @@ impl Data {
                 let id = *id;
                 self.write(id, &bytes, ppid)
             }
+        };
+        if sent.is_ok() {
+            self.sent.add(len);
+        }
+        sent
+    }
+
+    /// What came and left.
+    pub(crate) fn figures(&self) -> DataFigures {
+        let open = |channel: &&Channel| matches!(channel.state, State::Open(_));
+        DataFigures {
+            established: self.established,
+            channels: self.channels.iter().filter(open).count(),
+            received: self.received,
+            sent: self.sent,
         }
     }
 
@@ -339,7 +372,8 @@ impl Data {
             let Ok(Some(chunks)) = stream.read_sctp() else {
                 return;
             };
-            let mut bytes = vec![0; chunks.len()];
+            let len = chunks.len();
+            let mut bytes = vec![0; len];
             if chunks.read(&mut bytes).is_err() {
                 return;
             }
@@ -353,6 +387,7 @@ impl Data {
                 .find(|channel| channel.stream() == Some(id));
             match (channel, DataMessage::from_wire(chunks.ppi, bytes)) {
                 (Some(channel), Some(message)) => {
+                    self.received.add(len);
                     let (label, protocol) = (channel.label.clone(), channel.protocol.clone());
                     self.events.push_back(DataEvent::Message {
                         label,

@@ -65,6 +65,13 @@ impl Checks {
         })
     }
 
+    /// When a check left that is under way.
+    pub(super) fn sent(&self, transaction: Transaction) -> Option<Instant> {
+        let mut checks = self.in_order.iter().rev();
+        let check = checks.find(|check| check.transaction == transaction)?;
+        Some(check.sent)
+    }
+
     pub(super) fn clear(&mut self) {
         self.in_order.clear();
     }

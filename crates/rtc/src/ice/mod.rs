@@ -6,6 +6,7 @@ mod candidate;
 mod checks;
 mod consent;
 mod leave;
+mod pairs;
 mod report;
 mod sources;
 mod tcp;
@@ -31,6 +32,8 @@ use candidate::{Parsed, parse};
 pub use checks::ANSWERABLE;
 use checks::Checks;
 use leave::Nominations;
+use pairs::Pairs;
+pub use pairs::{PairFigures, PairProgress};
 pub use report::IceFailure;
 use report::kind_name;
 use sources::Sources;
@@ -140,6 +143,7 @@ pub(crate) struct Ice {
     /// Addresses of the remote candidates that were signalled.
     signalled: Vec<TransportAddress>,
     checks: Checks,
+    pairs: Pairs,
     nominations: Nominations,
     /// What leaves before anything that the agent has to send.
     out: VecDeque<Datagram>,
@@ -198,6 +202,7 @@ impl Ice {
             sources: Sources::default(),
             signalled: Vec::new(),
             checks: Checks::default(),
+            pairs: Pairs::default(),
             nominations: Nominations::default(),
             out: VecDeque::new(),
             early: 0,
@@ -249,6 +254,7 @@ impl Ice {
         self.signalled.clear();
         self.sources.clear();
         self.checks.clear();
+        self.pairs.clear();
         self.out.clear();
         self.nominations = Nominations::default();
         self.answers = 0;
@@ -375,7 +381,9 @@ impl Ice {
         if !self.sources.has_room_for(now, peer, kept) {
             return StunOutcome::Refused;
         }
-        let nominates = message.is_binding_request() && message.use_candidate();
+        let is_request = message.is_binding_request();
+        let nominates = is_request && message.use_candidate();
+        let is_success = message.is_successful_binding_response();
         let packet = StunPacket {
             proto: path.carrier.into(),
             source: path.remote,
@@ -388,6 +396,11 @@ impl Ice {
         }
         let kept = never_forgotten(self.selected, &self.signalled);
         self.sources.hear(now, peer, kept);
+        if let Some(local) = self.local_of(path) {
+            let check = stun_answer(datagram).filter(|_| is_success);
+            let sent = check.and_then(|check| self.checks.sent(check));
+            self.pairs.heard((local, peer), is_request, sent, now);
+        }
         if nominates {
             self.note_nomination(peer, now);
         }
@@ -456,6 +469,9 @@ impl Ice {
         };
         if let Some(transaction) = stun_check(&transmit.contents) {
             self.checks.note(transaction, path);
+            if let Some(local) = self.local_of(path) {
+                self.pairs.checked((local, path.peer()));
+            }
         }
         Some(Datagram {
             path,
@@ -523,12 +539,18 @@ impl Ice {
 
     /// The announced address that stands for the bound one of a path.
     fn announced(&self, path: Path) -> Option<SocketAddr> {
-        let matches = |c: &&LocalCandidate| {
+        let local = self.locals.get(usize::from(self.local_of(path)?))?;
+        Some(local.address)
+    }
+
+    /// The index of the local candidate at the bound end of a path.
+    fn local_of(&self, path: Path) -> Option<u8> {
+        let matches = |c: &LocalCandidate| {
             let is_same = c.base == path.local && c.carrier() == path.carrier;
             is_same && c.address.is_ipv4() == path.remote.is_ipv4()
         };
-        let found = self.locals.iter().find(matches);
-        found.map(|candidate| candidate.address)
+        let index = self.locals.iter().position(matches)?;
+        u8::try_from(index).ok()
     }
 
     /// The bound address behind an announced one.

@@ -99,6 +99,11 @@ impl Demux {
         known.map(|(_, key)| *key)
     }
 
+    /// The rids of an m-line, lowest first.
+    pub fn rids(&self, media: usize) -> &[Rid] {
+        self.media.get(media).map_or(&[], |line| &line.rids)
+    }
+
     /// Where the packet belongs; none if nothing says so.
     pub fn resolve(&mut self, header: &Header, packet: &[u8]) -> Option<StreamKey> {
         if let Some(key) = self.known(header.ssrc) {

@@ -51,6 +51,8 @@ pub struct SendStream {
     reports: [Option<(u32, Instant)>; REPORTS],
     sent_at_report: u64,
     round_trip: Option<Duration>,
+    /// The sender report that the last round trip is by, and how long the receiver had it.
+    answered: (u32, u32),
     jitter: u32,
     /// None before one left again.
     left_again: Option<Box<LeftAgain>>,
@@ -124,6 +126,7 @@ impl SendStream {
             sent_at_report: 0,
             repeats: REPEATS,
             round_trip: None,
+            answered: (0, 0),
             jitter: 0,
             left_again: None,
             counters: SendCounters::default(),
@@ -224,6 +227,7 @@ impl SendStream {
             .find(|(sent, _)| *sent == last_sr);
         if let Some((_, at)) = answered {
             let held = Duration::from_secs_f64(f64::from(delay) / 65_536.0);
+            self.answered = (last_sr, delay);
             self.round_trip = Some(now.saturating_duration_since(*at).saturating_sub(held));
         }
     }
@@ -270,6 +274,17 @@ impl SendStream {
     /// Round trip by the last report.
     pub fn round_trip(&self) -> Option<Duration> {
         self.round_trip
+    }
+
+    /// What the round trip was computed from: the sender report that was answered (the middle 32 bits of its NTP time), and how
+    /// long the receiver had had it, in 1/65,536 s.
+    pub fn answered(&self) -> Option<(u32, u32)> {
+        self.round_trip.map(|_| self.answered)
+    }
+
+    /// When the last packet left.
+    pub fn last_sent(&self) -> Option<Instant> {
+        self.last_sent
     }
 
     /// The receiver's jitter in timestamp units.

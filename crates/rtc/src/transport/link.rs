@@ -89,6 +89,7 @@ impl Transport {
         let context = self.identity.context();
         match Handshake::start(context, remote.role, fingerprints, now, &mut out) {
             Ok(handshake) => {
+                self.handshake.started = Some(now);
                 self.dtls = Dtls::Handshaking(Box::new(handshake));
                 self.events
                     .push_back(TransportEvent::Dtls(DtlsState::Trying));
@@ -100,9 +101,13 @@ impl Transport {
 
     fn connected(&mut self, now: Instant, done: Done) {
         self.dtls = Dtls::Established(Box::new(done.established));
-        self.srtp = done
-            .srtp
-            .map(|(sealer, opener)| Box::new(Srtp { sealer, opener }));
+        self.handshake.connected = Some(now);
+        let srtp = done.srtp;
+        let srtp = srtp.map(|(sealer, opener)| Box::new(Srtp { sealer, opener }));
+        match &mut self.observed {
+            Some(observed) => observed.srtp = srtp,
+            None => self.srtp = srtp,
+        }
         self.events
             .push_back(TransportEvent::Dtls(DtlsState::Connected));
         self.events.push_back(TransportEvent::Connected {
@@ -127,6 +132,9 @@ impl Transport {
     pub(super) fn end(&mut self) {
         self.dtls = Dtls::Ended;
         self.srtp = None;
+        if let Some(observed) = &mut self.observed {
+            observed.srtp = None;
+        }
         self.data = None;
         self.early = Vec::new();
     }
@@ -139,6 +147,7 @@ impl Transport {
         };
         for bytes in datagrams {
             debug_assert!(bytes.len() <= MAX_DATAGRAM);
+            self.handshake.sent.add(bytes.len());
             self.out.push_back(Datagram { path, bytes });
         }
     }

@@ -1,7 +1,9 @@
 //! The transport of one PeerConnection.
 
 mod event;
+mod figures;
 mod link;
+mod observe;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -19,6 +21,9 @@ use crate::ice::{Datagram, Ice, IceEvent, StunOutcome};
 use crate::{CandidateError, Identity, LocalCandidate, Path, Protocol, SelectedPair};
 
 pub use event::{Counters, DropReason, DtlsState, FailReason, Received, Transmit, TransportEvent};
+pub use figures::{Amount, DtlsFigures};
+use observe::Observed;
+pub use observe::{Direction, PacketObserver};
 
 /// DTLS datagrams that overtook the check which verifies their sender are kept: at most this many.
 const MAX_EARLY: usize = 4;
@@ -84,6 +89,9 @@ pub struct Transport {
     out: VecDeque<Datagram>,
     events: VecDeque<TransportEvent>,
     counters: Counters,
+    handshake: DtlsFigures,
+    /// Whoever sees its packets in the clear, and the keys meanwhile: without them, packets take the way past `observed`.
+    observed: Option<Box<Observed>>,
 }
 
 #[derive(Debug)]
@@ -106,6 +114,40 @@ enum Dtls {
 struct Srtp {
     sealer: Sealer,
     opener: Opener,
+}
+
+impl Srtp {
+    #[inline]
+    fn open_rtp(&mut self, datagram: &mut [u8]) -> Received {
+        let Ok(header) = Header::parse_encrypted(datagram) else {
+            return Received::Dropped(DropReason::MalformedRtp);
+        };
+        let opened =
+            self.opener
+                .open_rtp(header.header_len(), header.ssrc, header.sequence, datagram);
+        match opened {
+            // The length of the padding was encrypted.
+            Ok(opened) => match datagram
+                .get(..opened.len)
+                .map(|plain| header.decrypted(plain))
+            {
+                Some(Ok(header)) => Received::Rtp {
+                    len: opened.len,
+                    header,
+                    index: opened.index,
+                },
+                _ => Received::Dropped(DropReason::MalformedRtp),
+            },
+            Err(error) => Received::Dropped(DropReason::Srtp(error)),
+        }
+    }
+
+    fn open_rtcp(&mut self, datagram: &mut [u8]) -> Received {
+        match self.opener.open_rtcp(datagram) {
+            Ok(len) => Received::Rtcp { len },
+            Err(error) => Received::Dropped(DropReason::Srtp(error)),
+        }
+    }
 }
 
 impl Transport {
@@ -135,6 +177,8 @@ impl Transport {
             out: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::default(),
+            handshake: DtlsFigures::default(),
+            observed: None,
         }
     }
 
@@ -248,9 +292,12 @@ impl Transport {
             _ if matches!(self.dtls, Dtls::Ended) => Received::Dropped(DropReason::Closed),
             None => Received::Dropped(DropReason::UnknownProtocol),
             Some(Protocol::Rtp) => self.receive_rtp(now, path, datagram),
-            Some(Protocol::Rtcp) => self.receive_rtcp(datagram),
+            Some(Protocol::Rtcp) => self.receive_rtcp(path, datagram),
             Some(Protocol::Stun) => self.receive_stun(now, path, datagram),
-            Some(Protocol::Dtls) => self.receive_dtls(now, path, datagram),
+            Some(Protocol::Dtls) => {
+                self.handshake.received.add(datagram.len());
+                self.receive_dtls(now, path, datagram)
+            }
         };
         if let Received::Dropped(reason) = received
             && let Some(count) = self.counters.dropped.get_mut(reason.index())
@@ -381,14 +428,18 @@ impl Transport {
         tail: &[u8],
         buf: &mut [u8],
     ) -> Result<usize, TransportError> {
-        let srtp = self.srtp.as_ref().ok_or(TransportError::NoKeys)?;
+        let Some(srtp) = &self.srtp else {
+            return self.seal_observed_rtp(index, (header_len, len, tail), buf);
+        };
         let sealer = &srtp.sealer;
         Ok(sealer.seal_rtp_with_tail(index, header_len, len, tail, buf)?)
     }
 
     /// Seals the compound RTCP packet `buf[..len]` in place; see [`Sealer::seal_rtcp`].
     pub fn seal_rtcp(&mut self, len: usize, buf: &mut [u8]) -> Result<usize, TransportError> {
-        let srtp = self.srtp.as_mut().ok_or(TransportError::NoKeys)?;
+        let Some(srtp) = &mut self.srtp else {
+            return self.seal_observed_rtcp(len, buf);
+        };
         Ok(srtp.sealer.seal_rtcp(len, buf)?)
     }
 
@@ -424,7 +475,8 @@ impl Transport {
 
     /// What protects media, once connected.
     pub fn profile(&self) -> Option<Profile> {
-        self.srtp.as_ref().map(|srtp| srtp.sealer.profile())
+        let srtp = self.srtp.as_deref().or_else(|| self.observed_srtp());
+        srtp.map(|srtp| srtp.sealer.profile())
     }
 
     /// Whether the DTLS handshake is done and the transport has not ended.
@@ -439,41 +491,19 @@ impl Transport {
 
     fn receive_rtp(&mut self, now: Instant, path: Path, datagram: &mut [u8]) -> Received {
         let Some(srtp) = &mut self.srtp else {
-            return Received::Dropped(DropReason::NoKeys);
+            return self.receive_observed_rtp(now, path, datagram);
         };
-        let Ok(header) = Header::parse_encrypted(datagram) else {
-            return Received::Dropped(DropReason::MalformedRtp);
-        };
-        match srtp
-            .opener
-            .open_rtp(header.header_len(), header.ssrc, header.sequence, datagram)
-        {
-            // The length of the padding was encrypted.
-            Ok(opened) => match datagram
-                .get(..opened.len)
-                .map(|plain| header.decrypted(plain))
-            {
-                Some(Ok(header)) => {
-                    self.ice.hear_media(now, path);
-                    Received::Rtp {
-                        len: opened.len,
-                        header,
-                        index: opened.index,
-                    }
-                }
-                _ => Received::Dropped(DropReason::MalformedRtp),
-            },
-            Err(error) => Received::Dropped(DropReason::Srtp(error)),
+        let received = srtp.open_rtp(datagram);
+        if let Received::Rtp { .. } = received {
+            self.ice.hear_media(now, path);
         }
+        received
     }
 
-    fn receive_rtcp(&mut self, datagram: &mut [u8]) -> Received {
-        let Some(srtp) = &mut self.srtp else {
-            return Received::Dropped(DropReason::NoKeys);
-        };
-        match srtp.opener.open_rtcp(datagram) {
-            Ok(len) => Received::Rtcp { len },
-            Err(error) => Received::Dropped(DropReason::Srtp(error)),
+    fn receive_rtcp(&mut self, path: Path, datagram: &mut [u8]) -> Received {
+        match &mut self.srtp {
+            Some(srtp) => srtp.open_rtcp(datagram),
+            None => self.receive_observed_rtcp(path, datagram),
         }
     }
 
