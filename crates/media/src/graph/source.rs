@@ -85,6 +85,8 @@ pub(crate) struct Source {
     pub(crate) flow: Flow,
     /// Packets of this turn, not yet relayed.
     pub(crate) fresh: Vec<Arc<Packet>>,
+    /// It is among the sources with packets of this turn. It may be so without any: they were forgotten.
+    pub(crate) is_listed: bool,
     /// Slots of the routes on this worker.
     pub(crate) routes: Vec<usize>,
     /// Slots of its outlets.
@@ -123,6 +125,7 @@ impl Source {
             cache: None,
             flow: Flow::default(),
             fresh: Vec::new(),
+            is_listed: false,
             routes: Vec::new(),
             outlets: SmallVec::new(),
             watchers: Vec::new(),

@@ -424,6 +424,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_and_forgotten_is_not_fed_twice_afterwards() {
+        let mut rig = FanOut::new(3);
+        let mut frame = rig.frame(4, 700);
+        let mut rest = frame.split_off(2);
+        rig.relay(&mut frame);
+        for viewer in 1..=3 {
+            rig.remove_route(RouteId {
+                worker: 0,
+                serial: 1_000_000 + viewer,
+            });
+        }
+        // What was held is forgotten with the last route. The tap gets what comes next.
+        let (_, mut tap) = rig.tap(RouteOptions::default(), TapOptions::default());
+        let before = rig.now;
+        rig.now -= FRAME;
+        rig.relay(&mut rest);
+        assert_eq!(rig.now, before, "in the same moment");
+        let mut tapped = 0;
+        while tap.try_recv().is_some() {
+            tapped += 1;
+        }
+        assert_eq!(tapped, 2);
+    }
+
+    #[test]
     fn an_address_in_use_is_not_forgotten_for_others() {
         let mut rig = FanOut::new(1);
         let (publisher, mut buffer) = (client(0), vec![0; 2_048]);

@@ -274,6 +274,13 @@ impl Graph {
             peer.sources.retain(|known| *known != key);
         }
         self.intervals.forget(is);
-        self.sources.try_remove(key.0);
+        if self
+            .sources
+            .try_remove(key.0)
+            .is_some_and(|it| it.is_listed)
+        {
+            // Another source may get the key.
+            self.fresh.retain(|listed| *listed != key);
+        }
     }
 }

@@ -37,9 +37,8 @@ impl Graph {
         take: impl FnOnce(&mut Source) -> T,
     ) -> Option<T> {
         let source = self.sources.get_mut(key.0)?;
-        let was_empty = source.fresh.is_empty();
         let taken = take(source);
-        if was_empty && !source.fresh.is_empty() {
+        if !source.fresh.is_empty() && !mem::replace(&mut source.is_listed, true) {
             self.fresh.push(key);
         }
         Some(taken)
@@ -78,9 +77,10 @@ impl Graph {
 
     /// Notes that a source is to be relayed.
     pub(in crate::worker) fn make_ready(&mut self, key: SourceKey) {
-        let Some(source) = self.sources.get(key.0) else {
+        let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
+        source.is_listed = false;
         let route = source
             .routes
             .first()
