@@ -52,16 +52,13 @@ impl Worker {
     }
 
     fn poll_peer(&mut self, slot: usize, now: Instant) {
-        while let Some(peer) = self.peers.get_mut(slot) {
-            let Some(feedback) = peer.connection.poll_feedback() else {
-                break;
-            };
-            self.take_feedback(slot, feedback, now);
-        }
+        self.take_all_feedback(slot, now);
         self.peers.adapt(slot, &mut self.graph, now);
         self.relaying().catch_up(slot, now);
         self.relaying().release_paced(slot, now);
         self.transmit(slot, now);
+        // Who fell silent is noticed when reports leave.
+        self.take_all_feedback(slot, now);
         while let Some(peer) = self.peers.get_mut(slot) {
             let Some(event) = peer.connection.transport.poll_event() else {
                 break;
@@ -78,6 +75,15 @@ impl Worker {
         let next = [peer.connection.poll_timeout(), adaptation, pacer, catch_up];
         if let Some(at) = next.into_iter().flatten().min() {
             self.peers.wake_at(slot, at);
+        }
+    }
+
+    fn take_all_feedback(&mut self, slot: usize, now: Instant) {
+        while let Some(peer) = self.peers.get_mut(slot) {
+            let Some(feedback) = peer.connection.poll_feedback() else {
+                return;
+            };
+            self.take_feedback(slot, feedback, now);
         }
     }
 
