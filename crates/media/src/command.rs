@@ -11,9 +11,10 @@ use tokio::sync::oneshot;
 
 use crate::graph::SourceFormat;
 
+use crate::capture::{Capturing, NewCapture};
 use crate::ingest::{IngestId, IngestOptions, IngestStatus, Listening, ParameterSets};
 use crate::outlet::NewOutlet;
-use crate::{DataMessage, PeerId, PeerStats, RouteId, TalkDetection};
+use crate::{CaptureError, DataMessage, MediaSettings, PeerId, PeerStats, RouteId, TalkDetection};
 
 /// An m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -232,6 +233,17 @@ pub(crate) enum Command {
         peer: PeerId,
         reply: oneshot::Sender<PeerStats>,
     },
+    /// What all workers are told anew.
+    Configure(MediaSettings),
+    Capture {
+        peer: PeerId,
+        capture: Box<NewCapture>,
+        reply: oneshot::Sender<Result<(), CaptureError>>,
+    },
+    StopCapture {
+        peer: PeerId,
+        reply: oneshot::Sender<Result<Capturing, CaptureError>>,
+    },
     /// To the worker that relays `source` from another: what the sender's report said.
     SourceClock {
         source: SourceRef,
@@ -314,7 +326,9 @@ impl Command {
             | Command::RequestKeyframe { peer }
             | Command::SetOpaque { peer }
             | Command::SendData { peer, .. }
-            | Command::Stats { peer, .. } => Some(*peer),
+            | Command::Stats { peer, .. }
+            | Command::Capture { peer, .. }
+            | Command::StopCapture { peer, .. } => Some(*peer),
             _ => None,
         }
     }

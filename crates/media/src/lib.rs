@@ -10,6 +10,7 @@ mod graph;
 pub mod ingest;
 mod outlet;
 mod plane;
+mod settings;
 mod start;
 mod stats;
 mod sys;
@@ -40,6 +41,7 @@ pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, Path, SelectedPair};
+pub use settings::MediaSettings;
 pub use stats::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, MediaStats, MessageStats,
     PacerStats, PairState, PairStats, PayloadStats, PeerStats, ReportTimes, Sample, SampledLayers,

@@ -1,17 +1,21 @@
 //! The media plane as the control plane sees it: commands in, events out.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crossbeam_queue::SegQueue;
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::capture::Captures;
 use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::totals::WorkerTotals;
+use crate::worker::SharedLoad;
 use crate::{
-    DataMessage, MediaConfig, MediaError, MediaTotals, PeerEvent, PeerStats, TalkDetection,
+    DataMessage, MediaConfig, MediaError, MediaSettings, MediaTotals, PeerEvent, PeerStats,
+    TalkDetection, WorkerStats,
 };
 
 /// A peer: which worker it lives on, and which one it is.
@@ -55,6 +59,9 @@ struct Shared {
     running: watch::Receiver<()>,
     lost: watch::Receiver<bool>,
     last_stats: Arc<AtomicBool>,
+    /// Held for moments: all workers are told of the changes in one order.
+    settings: Mutex<MediaSettings>,
+    captures: Captures,
     #[cfg(feature = "testing")]
     notes: crate::testing::Notes,
 }
@@ -67,6 +74,7 @@ pub(crate) struct WorkerPort {
     pub(crate) candidates: Vec<String>,
     pub(crate) peers: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
+    pub(crate) load: Arc<SharedLoad>,
     pub(crate) ingests: Arc<AtomicUsize>,
     /// Where its socket is bound.
     pub(crate) local: SocketAddr,
@@ -98,6 +106,7 @@ impl Inbox {
 impl MediaPlane {
     /// Opens the sockets and starts the workers; events of all peers come out of the receiver.
     pub fn start(config: MediaConfig) -> Result<(Self, mpsc::Receiver<PeerEvent>), MediaError> {
+        let settings = MediaSettings::new(&config);
         let started = crate::start::start(config)?;
         let shared = Shared {
             workers: started.workers,
@@ -107,6 +116,8 @@ impl MediaPlane {
             running: started.running,
             lost: started.lost,
             last_stats: started.last_stats,
+            settings: Mutex::new(settings),
+            captures: Captures::default(),
             #[cfg(feature = "testing")]
             notes: Default::default(),
         };
@@ -131,6 +142,8 @@ impl MediaPlane {
             running: watch::channel(()).1,
             lost: watch::channel(false).1,
             last_stats: Arc::default(),
+            settings: Mutex::new(MediaSettings::new(&MediaConfig::default())),
+            captures: Captures::default(),
             notes: Default::default(),
         };
         let plane = Self {
@@ -182,6 +195,51 @@ impl MediaPlane {
             worker.totals.add_to(&mut sum);
         }
         sum
+    }
+
+    /// What each worker did in the last seconds.
+    pub fn worker_stats(&self) -> Vec<WorkerStats> {
+        let stats = |(index, worker): (usize, &WorkerPort)| {
+            let peers = worker.peers.load(Ordering::Relaxed);
+            worker.load.stats(index, peers)
+        };
+        self.shared.workers.iter().enumerate().map(stats).collect()
+    }
+
+    /// What administrators may change, as it is.
+    pub fn settings(&self) -> MediaSettings {
+        let settings = self.shared.settings.lock();
+        *settings.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For how long what is sent can be sent again, at least: up to a second, which is the default. All workers and sources follow.
+    pub fn set_nack_queue(&self, queue: Duration) {
+        self.configure(|it| it.nack_queue = queue.min(MediaSettings::NACK_QUEUE));
+    }
+
+    /// Whether what came before the last keyframe is not sent again.
+    pub fn set_nack_optimizations(&self, on: bool) {
+        self.configure(|it| it.nack_optimizations = on);
+    }
+
+    /// How long a medium may be silent before that is told; zero: clients are not to be told, and plugins are after a second.
+    pub fn set_no_media(&self, silence: Duration) {
+        let silence = Some(silence).filter(|silence| !silence.is_zero());
+        self.configure(|it| it.no_media = silence);
+    }
+
+    /// Packets lost within a second that are told as a slow link; 0: never.
+    pub fn set_slow_link_threshold(&self, packets: u32) {
+        self.configure(|it| it.slow_link_threshold = packets);
+    }
+
+    fn configure(&self, change: impl FnOnce(&mut MediaSettings)) {
+        let settings = self.shared.settings.lock();
+        let mut settings = settings.unwrap_or_else(PoisonError::into_inner);
+        change(&mut settings);
+        for port in &self.shared.workers {
+            port.inbox.send(Command::Configure(*settings));
+        }
     }
 
     /// The fingerprint of the certificate that all peers present.
@@ -333,7 +391,14 @@ impl MediaPlane {
     ) -> impl Future<Output = Option<PeerStats>> + Send + 'static + use<> {
         let (reply, stats) = oneshot::channel();
         self.send(peer, Command::Stats { peer, reply });
-        async move { stats.await.ok() }
+        let candidates = self.candidates(peer).iter();
+        let text = |line: &String| line.trim_start_matches("candidate:").to_owned();
+        let local = candidates.map(text).collect();
+        async move {
+            let mut stats = stats.await.ok()?;
+            stats.ice.local = local;
+            Some(stats)
+        }
     }
 
     /// Whether the end of a peer that nobody has asked for is to be told with its last figures ([`PeerEvent::last`]).
@@ -367,6 +432,10 @@ impl MediaPlane {
 
     pub(crate) fn ports(&self) -> &[WorkerPort] {
         &self.shared.workers
+    }
+
+    pub(crate) fn captures(&self) -> &Captures {
+        &self.shared.captures
     }
 
     pub(crate) fn next_id(&self) -> u64 {

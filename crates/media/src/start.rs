@@ -21,8 +21,8 @@ use tokio::sync::{mpsc, watch};
 use crate::addresses::{self, Reachable};
 use crate::plane::{Inbox, WorkerPort};
 use crate::sys::{MediaSocket, pin_to_core, run_first};
-use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts, most_pipes};
-use crate::{MediaConfig, MediaError, PeerEvent};
+use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
+use crate::{MediaConfig, MediaError, MediaSettings, PeerEvent};
 
 /// A receive buffer that is worth a warning: it holds some ten milliseconds of what a worker can take.
 const LITTLE_BUFFER: usize = 1 << 20;
@@ -89,23 +89,25 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         }
         let peers = Arc::new(AtomicUsize::new(0));
         let totals = Arc::new(Counters::totals());
+        let load = Arc::new(SharedLoad::new());
         let ingests = Arc::new(AtomicUsize::new(0));
         ports.push(WorkerPort {
             inbox,
             candidates: candidate_lines(&candidates),
             peers: Arc::clone(&peers),
             totals: Arc::clone(&totals),
+            load: Arc::clone(&load),
             ingests: Arc::clone(&ingests),
             local: socket.local(),
             listening,
         });
-        let counts = (peers, ingests, totals);
+        let counts = (peers, ingests, totals, load);
         parts.push(((socket, listener), poll, rings, candidates, counts));
     }
     let inboxes: Vec<Arc<Inbox>> = ports.iter().map(|port| Arc::clone(&port.inbox)).collect();
     for (index, (sockets, poll, rings, candidates, counts)) in parts.into_iter().enumerate() {
         let (socket, listener) = sockets;
-        let (peer_count, ingest_count, totals) = counts;
+        let (peer_count, ingest_count, totals, load) = counts;
         let worker = WorkerParts {
             index: index as u16,
             socket,
@@ -125,6 +127,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             clock,
             peer_count,
             totals,
+            load,
             ingest_count,
         };
         spawn(worker, &config, held.clone(), Loss(Some(told.clone())))?;
@@ -207,19 +210,12 @@ fn go_first(worker: u16, real_time: bool) {
     }
 }
 
-/// How long a medium may be silent before plugins are told, in ms, where clients are not to be.
-const UNTOLD_SILENCE: u32 = 1_000;
-
 fn streams(config: &MediaConfig) -> StreamConfig {
-    let millis = |ms: u32| Duration::from_millis(u64::from(ms));
-    let no_media_ms = match config.no_media_ms {
-        0 => UNTOLD_SILENCE,
-        ms => ms,
-    };
+    let settings = MediaSettings::new(config);
     StreamConfig {
-        twcc_period: millis(config.twcc_period_ms.max(10)),
-        no_media: Some(millis(no_media_ms)),
-        slow_link_threshold: config.slow_link_threshold,
+        twcc_period: Duration::from_millis(config.twcc_period_ms.max(10).into()),
+        no_media: Some(settings.silence()),
+        slow_link_threshold: settings.slow_link_threshold,
     }
 }
 

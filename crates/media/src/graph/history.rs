@@ -48,6 +48,11 @@ impl History {
         }
     }
 
+    /// From now on it spans `window`.
+    pub(crate) fn set_window(&mut self, window: Duration) {
+        self.window = window;
+    }
+
     /// A packet to be filled and put back by [`History::insert`]: the buffer of the one that `seq`
     /// displaces, if nobody else holds it any more, else one that was displaced before, or a `spare` one.
     pub(crate) fn recycle(

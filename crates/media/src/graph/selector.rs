@@ -112,7 +112,21 @@ impl Selector {
 
     /// What is relayed now, if that changed since the last call.
     pub(crate) fn take_change(&mut self, encodings: u8) -> Option<Layer> {
-        let layer = Layer {
+        let layer = self.relayed(encodings);
+        let nothing = Layer {
+            sent: layer.sent,
+            ..Layer::default()
+        };
+        if layer == self.announced || layer == nothing {
+            return None;
+        }
+        self.announced = layer;
+        Some(layer)
+    }
+
+    /// What is relayed now.
+    pub(crate) fn relayed(&self, encodings: u8) -> Layer {
+        Layer {
             substream: self.encoding.filter(|_| encodings > 1),
             spatial: self
                 .spatial
@@ -123,16 +137,7 @@ impl Selector {
                 .filter(|_| self.seen.1 > 0 && (encodings > 1 || self.svc))
                 .map(|temporal| temporal.min(self.seen.1)),
             sent: self.sent.filter(|_| encodings > 1 || self.svc),
-        };
-        let nothing = Layer {
-            sent: layer.sent,
-            ..Layer::default()
-        };
-        if layer == self.announced || layer == nothing {
-            return None;
         }
-        self.announced = layer;
-        Some(layer)
     }
 
     /// Why what is relayed is relayed: `wanted` is what the client asks for as far as its link carries it, and `chosen`

@@ -95,6 +95,8 @@ pub(crate) struct Source {
     pub(crate) watchers: Vec<(u16, usize)>,
     pub(crate) clocks: [Option<SenderClock>; ENCODINGS],
     generations: [u8; ENCODINGS],
+    /// When the last keyframe of each encoding came, and its number.
+    last_keyframes: [Option<(Instant, SeqNo)>; ENCODINGS],
     pub(crate) keyframes: KeyframeRequests,
     /// What the viewers on this worker can take, if the source lives on another.
     pub(crate) lowest: Lowest,
@@ -131,6 +133,7 @@ impl Source {
             watchers: Vec::new(),
             clocks: [None; ENCODINGS],
             generations: [0; ENCODINGS],
+            last_keyframes: [None; ENCODINGS],
             keyframes: KeyframeRequests::default(),
             lowest: Lowest::default(),
             limit: None,
@@ -283,6 +286,12 @@ impl Source {
             // It was that of another SSRC.
             *clock = None;
         }
+        if packet.layers.keyframe
+            && packet.layers.start
+            && let Some(last) = self.last_keyframes.get_mut(encoding)
+        {
+            *last = Some((packet.arrival, packet.seq));
+        }
         // Messages are sent again by SCTP.
         if self.format.messages.is_none() {
             if let Some(history) = self.history(packet.encoding) {
@@ -294,6 +303,25 @@ impl Source {
             cache.push(&packet);
         }
         self.fresh.push(packet);
+    }
+
+    /// When the last keyframe of an encoding came, if it could be told and anybody had a use for it.
+    pub(crate) fn last_keyframe(&self, encoding: u8) -> Option<Instant> {
+        let last = self.last_keyframes.get(usize::from(encoding))?;
+        last.map(|(at, _)| at)
+    }
+
+    /// Whether a keyframe came since a packet of its encoding: no decoder needs that any more.
+    pub(crate) fn is_outdated(&self, encoding: u8, seq: SeqNo) -> bool {
+        let last = self.last_keyframes.get(usize::from(encoding)).copied();
+        last.flatten().is_some_and(|(_, keyframe)| seq < keyframe)
+    }
+
+    /// From now on histories span `window`.
+    pub(crate) fn set_window(&mut self, window: Duration) {
+        for history in &mut self.histories {
+            history.set_window(window);
+        }
     }
 
     /// Frees what is remembered.
@@ -376,6 +404,31 @@ mod tests {
         source.fresh.pop();
         source.routes.pop();
         assert!(!source.holds_back(at(245)), "for few it is not worth it");
+    }
+
+    #[test]
+    fn what_came_before_the_last_keyframe_of_its_encoding_is_outdated() {
+        let start = Instant::now();
+        let ingest = SourceRef::Ingest(IngestId {
+            worker: 0,
+            serial: 1,
+        });
+        let mut source = Source::new(ingest, Duration::from_secs(1));
+        let mut push = |seq, encoding, keyframe| {
+            let mut packet = Packet::empty(start);
+            (packet.seq, packet.encoding) = (SeqNo(seq), encoding);
+            (packet.layers.keyframe, packet.layers.start) = (keyframe, true);
+            source.push(Arc::new(packet), start);
+        };
+        push(10, 0, true);
+        push(11, 0, false);
+        push(50, 1, true);
+        push(20, 0, true);
+        assert!(source.is_outdated(0, SeqNo(10)) && source.is_outdated(0, SeqNo(19)));
+        assert!(!source.is_outdated(0, SeqNo(20)) && !source.is_outdated(1, SeqNo(50)));
+        assert!(!source.is_outdated(2, SeqNo(1)), "none came");
+        assert_eq!(source.last_keyframe(0), Some(start));
+        assert_eq!(source.last_keyframe(2), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::PeerEvent;
 use crate::plane::Inbox;
 use crate::sys::MediaSocket;
-use crate::worker::{Counters, INBOX, Rings, Worker, WorkerParts};
+use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts};
 
 /// A worker that is turned by hand, and the ways to it.
 pub(crate) struct Bare {
@@ -92,6 +92,7 @@ fn one_of(
         clock: NtpClock::new(now, Duration::ZERO),
         peer_count: Arc::new(AtomicUsize::new(0)),
         totals: Arc::new(Counters::totals()),
+        load: Arc::new(SharedLoad::new()),
         ingest_count: Arc::new(AtomicUsize::new(0)),
     });
     Bare {

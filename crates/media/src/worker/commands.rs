@@ -11,7 +11,7 @@ use super::ends::guarded;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Sink, SourceFormat, SourceKey};
 use crate::plane::PeerId;
-use crate::{CloseReason, DataMessage, DataPayload, SourceRef, TrackRef};
+use crate::{CloseReason, DataMessage, DataPayload, MediaSettings, SourceRef, TrackRef};
 
 impl Worker {
     /// Carries out what is asked for.
@@ -104,10 +104,22 @@ impl Worker {
             Command::MeasureSpeech { track, wanted } => self.peers.measure_speech(track, wanted),
             Command::SendData { peer, message } => self.send_data(peer, &message, now),
             Command::Stats { peer, reply } => {
-                if let Some(peer) = self.peers.slot(peer).and_then(|slot| self.peers.get(slot)) {
+                if let Some(stats) = self.peers.figures(peer, &self.graph, now) {
                     // Whoever asked may be gone; then nobody needs the answer.
-                    let _ = reply.send(peer.figures(&self.graph));
+                    let _ = reply.send(stats);
                 }
+            }
+            Command::Configure(settings) => self.configure(settings),
+            Command::Capture {
+                peer,
+                capture,
+                reply,
+            } => {
+                let begun = self.peers.begin_capture(peer, *capture);
+                let _ = reply.send(begun);
+            }
+            Command::StopCapture { peer, reply } => {
+                let _ = reply.send(self.peers.stop_capture(peer));
             }
             Command::SourceClock {
                 source,
@@ -181,6 +193,15 @@ impl Worker {
         let graph = (&mut self.graph, &mut self.peers);
         self.ingests
             .add(new, graph, &self.others, self.poller.registry());
+    }
+
+    fn configure(&mut self, settings: MediaSettings) {
+        self.graph.set_nack_queue(settings.nack_queue);
+        self.graph.nack_optimizations = settings.nack_optimizations;
+        self.peers.set_streams(|streams| {
+            streams.no_media = Some(settings.silence());
+            streams.slow_link_threshold = settings.slow_link_threshold;
+        });
     }
 
     fn negotiate(&mut self, id: PeerId, negotiated: &Negotiated, now: Instant) {

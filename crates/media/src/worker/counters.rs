@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use portunus_rtc::DropReason;
 use portunus_rtc::connection::Refusal;
 
+use super::load::Passed;
 use crate::LayerReason;
 use crate::ingest::Refused;
 use crate::sys::SendCounters;
@@ -124,6 +125,12 @@ impl Counters {
         for (total, count) in datagrams.into_iter().chain(by_kind) {
             total.store(count, Relaxed);
         }
+    }
+
+    /// What came and left by UDP since the start.
+    pub(super) fn passed(&self, sending: SendCounters) -> Passed {
+        let (datagrams, bytes) = (self.received_datagrams, self.received_bytes);
+        [datagrams, bytes, sending.datagrams, sending.bytes]
     }
 
     /// Lets others read what was counted of TCP.

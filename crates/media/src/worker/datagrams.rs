@@ -148,6 +148,7 @@ impl Worker {
         }
         if data.len() > MAX_PACKET {
             peer.refused += 1;
+            peer.too_large += 1;
             self.counters.refuse(Refusal::MalformedRtp);
             return;
         }

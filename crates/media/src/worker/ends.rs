@@ -26,7 +26,7 @@ impl Worker {
 
     /// Forgets a peer with its sources, sinks and routes.
     pub(super) fn end_peer(&mut self, slot: usize, reason: CloseReason, now: Instant) {
-        let last = self.last_stats(slot, &reason);
+        let last = self.last_stats(slot, &reason, now);
         let Some(peer) = self.peers.remove(slot) else {
             return;
         };
@@ -46,10 +46,15 @@ impl Worker {
     }
 
     /// The figures of a peer that ends, if somebody wants them and could not ask for them before.
-    fn last_stats(&self, slot: usize, reason: &CloseReason) -> Option<Box<PeerStats>> {
+    fn last_stats(
+        &mut self,
+        slot: usize,
+        reason: &CloseReason,
+        now: Instant,
+    ) -> Option<Box<PeerStats>> {
         let wanted = *reason != CloseReason::Requested && self.last_stats.load(Ordering::Relaxed);
-        let peer = self.peers.get(slot).filter(|_| wanted)?;
-        Some(Box::new(peer.figures(&self.graph)))
+        let peer = self.peers.get(slot).filter(|_| wanted)?.id;
+        Some(Box::new(self.peers.figures(peer, &self.graph, now)?))
     }
 
     /// Ends a route, or an outlet.

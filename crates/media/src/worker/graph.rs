@@ -8,11 +8,12 @@ mod sources;
 mod turn;
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use super::slots::Slots;
-use crate::SourceRef;
 use crate::graph::{Source, SourceKey};
 use crate::plane::RouteId;
+use crate::{MediaSettings, SourceRef};
 
 use intervals::Intervals;
 pub(super) use limits::MANY;
@@ -42,6 +43,10 @@ pub(super) struct Graph {
     /// Sources and their encodings of which a keyframe is needed.
     keyframes: VecDeque<(SourceKey, u8)>,
     intervals: Intervals,
+    /// What the histories of sources span.
+    nack_queue: Duration,
+    /// What came before the last keyframe is not sent again.
+    pub(in crate::worker) nack_optimizations: bool,
 }
 
 impl Graph {
@@ -58,6 +63,8 @@ impl Graph {
             limited: Vec::new(),
             keyframes: VecDeque::new(),
             intervals: Intervals::default(),
+            nack_queue: MediaSettings::NACK_QUEUE,
+            nack_optimizations: false,
         }
     }
 

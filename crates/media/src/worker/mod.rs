@@ -12,6 +12,7 @@ mod ends;
 mod graph;
 mod handshakes;
 mod ingests;
+mod load;
 mod network;
 mod others;
 mod outbox;
@@ -47,6 +48,8 @@ pub(crate) use counters::Counters;
 use graph::Graph;
 use handshakes::Handshakes;
 use ingests::{Ingests, Intake};
+use load::Load;
+pub(crate) use load::SharedLoad;
 use network::Network;
 use others::OtherWorkers;
 pub(crate) use others::Rings;
@@ -85,6 +88,7 @@ pub(crate) struct WorkerParts {
     pub(crate) clock: NtpClock,
     pub(crate) peer_count: Arc<AtomicUsize>,
     pub(crate) totals: Arc<WorkerTotals>,
+    pub(crate) load: Arc<SharedLoad>,
     pub(crate) ingest_count: Arc<AtomicUsize>,
 }
 
@@ -112,6 +116,7 @@ pub(crate) struct Worker {
     last_stats: Arc<AtomicBool>,
     others: OtherWorkers,
     counters: Counters,
+    load: Load,
     running: bool,
 }
 
@@ -152,6 +157,7 @@ impl Worker {
             last_stats: parts.last_stats,
             others,
             counters,
+            load: Load::new(parts.load),
             running: true,
         }
     }
@@ -176,6 +182,7 @@ impl Worker {
     /// One turn; says whether more is waiting already.
     fn turn(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
         let now = Instant::now();
+        self.load.begin_turn(self.due(), now);
         // What is asked for, and what comes.
         let passed = self.count_passed();
         self.take_commands(now);
@@ -278,11 +285,11 @@ impl Worker {
             self.network.pipes.report(worker, now);
         }
         self.counters.report(worker, sending, now);
+        self.load.end_turn(self.counters.passed(sending), now);
     }
 
-    /// How long there is nothing to do.
-    fn idle(&self) -> Duration {
-        let now = Instant::now();
+    /// When the next thing is due.
+    fn due(&self) -> Option<Instant> {
         let due = [
             self.peers.timeout(),
             self.graph.timeout(),
@@ -290,8 +297,13 @@ impl Worker {
             self.outlets.timeout(),
             self.network.pipes.timeout(),
         ];
-        let due = due.into_iter().flatten().min();
-        let due = due.map(|at| at.saturating_duration_since(now));
+        due.into_iter().flatten().min()
+    }
+
+    /// How long there is nothing to do.
+    fn idle(&self) -> Duration {
+        let now = Instant::now();
+        let due = self.due().map(|at| at.saturating_duration_since(now));
         let all = [due, self.outbox.retry(), Some(LONGEST_WAIT)];
         all.into_iter().flatten().min().unwrap_or(LONGEST_WAIT)
     }

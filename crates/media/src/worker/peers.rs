@@ -2,9 +2,12 @@
 
 mod adaptation;
 mod addresses;
+mod captures;
 mod checks;
 mod figures;
+mod minute;
 mod peer;
+mod sampling;
 mod talk;
 mod timers;
 
@@ -85,7 +88,9 @@ impl Peers {
             tie_breaker: rand::random(),
         };
         let connection = Connection::new(transport, setup.streams, setup.clock, now);
-        let slot = self.slots.insert(Peer::new(id, connection, controlling));
+        let slot = self
+            .slots
+            .insert(Peer::new(id, connection, controlling, now));
         self.by_id.insert(id, slot);
         if let Some(peer) = self.slots.get_mut(slot) {
             self.addresses.add_ufrag(peer, slot, ufrag);
@@ -137,6 +142,15 @@ impl Peers {
     #[inline]
     pub(super) fn place(&self, slot: usize) -> Option<&Option<Peer>> {
         self.slots.place(slot)
+    }
+
+    /// How the streams of all are watched from now on.
+    pub(super) fn set_streams(&mut self, change: impl Fn(&mut StreamConfig)) {
+        change(&mut self.setup.streams);
+        let streams = self.setup.streams;
+        for peer in self.slots.iter_mut().map(|(_, peer)| peer) {
+            peer.connection.set_streams(streams);
+        }
     }
 
     /// All that are there.

@@ -59,6 +59,7 @@ impl Worker {
         self.transmit(slot, now);
         // Who fell silent is noticed when reports leave.
         self.take_all_feedback(slot, now);
+        self.sample(slot, now);
         while let Some(peer) = self.peers.get_mut(slot) {
             let Some(event) = peer.connection.transport.poll_event() else {
                 break;
@@ -84,6 +85,15 @@ impl Worker {
                 return;
             };
             self.take_feedback(slot, feedback, now);
+        }
+    }
+
+    /// Notes what the last second of a peer was like, if one has passed.
+    fn sample(&mut self, slot: usize, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(slot)
+            && peer.connection.poll_second()
+        {
+            peer.sample(&self.graph, now);
         }
     }
 
@@ -125,8 +135,7 @@ impl Worker {
                     IceState::Connected => peer.ice,
                     state => state,
                 };
-                if peer.ice != state {
-                    peer.ice = state;
+                if peer.set_ice(state, now) {
                     self.outbox.send(id, Event::Ice(state));
                 }
             }
@@ -134,7 +143,7 @@ impl Worker {
                 let is_first = !std::mem::replace(&mut peer.has_pair, true);
                 let dtls = peer.dtls;
                 if is_first {
-                    peer.ice = IceState::Ready;
+                    peer.set_ice(IceState::Ready, now);
                 }
                 self.select_way(slot, &pair);
                 if pair.carrier == Carrier::Udp {
@@ -231,6 +240,9 @@ impl Worker {
                 }
             }
             Feedback::Remb(bitrate) => {
+                if let Some(peer) = self.peers.get_mut(slot) {
+                    peer.remb = Some(bitrate);
+                }
                 self.note_viewer_bitrate(slot, bitrate, now);
                 self.outbox.send(id, Event::Remb { bitrate });
             }

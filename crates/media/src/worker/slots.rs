@@ -86,7 +86,6 @@ impl<T> Slots<T> {
         page.get_mut(slot % PAGE)?.as_mut()
     }
 
-    #[cfg(all(test, feature = "testing"))]
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut T)> {
         let pages = self.pages.iter_mut().enumerate();
         pages.flat_map(|(page, places)| {

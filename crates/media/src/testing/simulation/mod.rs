@@ -30,7 +30,9 @@ use tokio::sync::oneshot;
 use super::bare::{Bare, together};
 use crate::command::Command;
 use crate::plane::{PeerId, RouteId};
-use crate::{Event, KeyframeCache, KeyframeInterval, PeerStats, RouteOptions, TrackRef};
+use crate::{
+    Event, KeyframeCache, KeyframeInterval, MediaSettings, PeerStats, RouteOptions, TrackRef,
+};
 
 pub use camera::Camera;
 pub use watcher::{Seen, Watcher};
@@ -52,6 +54,8 @@ pub struct Simulation {
     pub cameras: Vec<Camera>,
     /// Who watches.
     pub watchers: Vec<Watcher>,
+    /// What the server told of media that comes or ceases, and of slow links.
+    pub heard: Vec<(Instant, Event)>,
     /// Who comes next is a client of this worker.
     pub worker: u16,
     /// Told true before a worker works, and false after it: what lies between is the server's doing, and
@@ -116,6 +120,7 @@ impl Simulation {
             now,
             cameras: Vec::new(),
             watchers: Vec::new(),
+            heard: Vec::new(),
             worker: 0,
             at_work: |_| {},
             workers,
@@ -356,7 +361,22 @@ impl Simulation {
 
     /// The server's figures of a viewer.
     pub fn stats(&mut self, watcher: usize) -> PeerStats {
-        let peer = self.peer_at(self.watchers[watcher].address);
+        self.stats_of(self.peer_at(self.watchers[watcher].address))
+    }
+
+    /// The server's figures of a publisher.
+    pub fn camera_stats(&mut self, camera: usize) -> PeerStats {
+        self.stats_of(self.camera_peer(camera))
+    }
+
+    /// Administrators change what all workers do.
+    pub fn configure(&mut self, settings: MediaSettings) {
+        for bare in &self.workers {
+            bare.inbox.send(Command::Configure(settings));
+        }
+    }
+
+    fn stats_of(&mut self, peer: PeerId) -> PeerStats {
         let (reply, mut stats) = oneshot::channel();
         self.order(peer.worker, Command::Stats { peer, reply });
         let bare = &mut self.workers[usize::from(peer.worker)];
@@ -489,8 +509,13 @@ impl Simulation {
     fn hear_events(&mut self) {
         for bare in &mut self.workers {
             while let Ok(event) = bare.events.try_recv() {
-                let Event::Layer { route, layer, .. } = event.event else {
-                    continue;
+                let (route, layer) = match event.event {
+                    Event::Layer { route, layer, .. } => (route, layer),
+                    Event::Media { .. } | Event::SlowLink { .. } => {
+                        self.heard.push((self.now, event.event));
+                        continue;
+                    }
+                    _ => continue,
                 };
                 let watcher = self.watchers.iter_mut();
                 for watcher in watcher.filter(|w| w.routes[0] == route) {

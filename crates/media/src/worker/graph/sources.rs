@@ -14,10 +14,9 @@ use crate::worker::others::OtherWorkers;
 use crate::worker::peers::Peers;
 use crate::{KeyframeCache, SourceRef, TrackRef};
 
-/// What a source's history spans; that of another worker's source is shorter, so that the owner can
-/// use its buffers again.
-const HISTORY: Duration = Duration::from_millis(1_000);
-const HISTORY_ELSEWHERE: Duration = Duration::from_millis(600);
+/// The part of a history's span, as a fraction, that the history of another worker's source spans: less, so that the owner can use its
+/// buffers again.
+const ELSEWHERE: (u32, u32) = (3, 5);
 
 impl Graph {
     /// The state of a source; made if there is none yet.
@@ -25,9 +24,7 @@ impl Graph {
         if let Some(key) = self.by_source.get(&is) {
             return *key;
         }
-        let here = is.worker() == self.worker;
-        let window = if here { HISTORY } else { HISTORY_ELSEWHERE };
-        let mut source = Source::new(is, window);
+        let mut source = Source::new(is, self.window_of(is));
         if is.track().is_some_and(|track| peers.brings_messages(track)) {
             source.format.messages = Some(Messages::OF_PEERS);
         }
@@ -37,6 +34,31 @@ impl Graph {
             peer.sources.push(key);
         }
         key
+    }
+
+    /// For how long what a source brings can be sent again, at least.
+    pub(in crate::worker) fn nack_queue(&self) -> Duration {
+        self.nack_queue
+    }
+
+    /// The same from now on, for all sources that there are, too.
+    pub(in crate::worker) fn set_nack_queue(&mut self, nack_queue: Duration) {
+        self.nack_queue = nack_queue;
+        let sources: SmallVec<[SourceKey; 16]> = self.by_source.values().copied().collect();
+        for key in sources {
+            let window = self.source(key).map(|source| self.window_of(source.is));
+            if let (Some(source), Some(window)) = (self.source_mut(key), window) {
+                source.set_window(window);
+            }
+        }
+    }
+
+    fn window_of(&self, is: SourceRef) -> Duration {
+        let (times, parts) = ELSEWHERE;
+        match is.worker() == self.worker {
+            true => self.nack_queue,
+            false => self.nack_queue * times / parts,
+        }
     }
 
     /// Whether a source lives on this worker, or can come into being here.

@@ -1,83 +1,146 @@
 //! The figures of a peer.
 
-use std::time::Duration;
+mod lines;
 
-use portunus_rtc::Path;
+use std::time::{Duration, Instant};
+
 use portunus_rtc::bandwidth::Estimate;
-use portunus_rtc::connection::Media;
-use portunus_rtc::streams::{ReceiveStream, SendStream};
+use portunus_rtc::{Amount, PairFigures, PairProgress, Path};
 use portunus_rtp::ExtensionKind;
-use portunus_sdp::negotiated::Kind;
 
-use super::Peer;
+use super::{Peer, Peers};
+use crate::plane::PeerId;
 use crate::worker::graph::Graph;
-use crate::{BandwidthStats, DtlsStats, IceStats, LayerStats, MediaStats, PeerStats, StreamStats};
+use crate::{
+    BandwidthStats, CandidateStats, DtlsStats, IceStats, PacerStats, PairState, PairStats,
+    PeerStats, Traffic,
+};
+
+impl Peers {
+    /// The figures of a peer at present, if it is there.
+    pub(in crate::worker) fn figures(
+        &mut self,
+        peer: PeerId,
+        graph: &Graph,
+        now: Instant,
+    ) -> Option<PeerStats> {
+        let ice_lite = self.setup.ice_lite;
+        let (_, peer) = self.find_mut(peer)?;
+        // What has ended a while ago is not what the last second was like.
+        if peer.minute.is_some() {
+            peer.sample(graph, now);
+        }
+        let mut stats = peer.figures(graph, now);
+        stats.ice.lite = ice_lite;
+        Some(stats)
+    }
+}
 
 impl Peer {
-    /// The figures of a peer at present.
-    pub(in crate::worker) fn figures(&self, graph: &Graph) -> PeerStats {
+    fn figures(&self, graph: &Graph, now: Instant) -> PeerStats {
         let transport = &self.connection.transport;
-        let lines = self.connection.media().iter().enumerate();
-        let lines = lines.filter(|(_, media)| media.kind != Kind::Data);
-        let estimate = self.connection.bandwidth();
         let extensions = self.connection.extensions();
+        let media = self.connection.media().iter().enumerate();
+        let estimate = self.connection.bandwidth();
         PeerStats {
-            ice: IceStats {
-                state: Some(self.ice),
-                controlling: self.controlling,
-                selected: transport.selected_pair().map(Path::from),
-                round_trip: transport.rtt(),
-                ..IceStats::default()
-            },
-            dtls: DtlsStats {
-                state: self.dtls,
-                srtp_profile: transport.profile().map(|profile| profile.name()),
-                ..DtlsStats::default()
-            },
+            age: now.saturating_duration_since(self.created),
+            ice: self.ice_figures(),
+            dtls: self.dtls_figures(),
+            sctp: transport.data_figures().is_some_and(|it| it.established),
             extensions: extensions.iter().collect(),
             transport_cc: extensions.id(ExtensionKind::TransportCc),
-            media: lines
-                .map(|(index, media)| MediaStats {
-                    mid: media.mid,
-                    index,
-                    kind: media.kind,
-                    send: media.send,
-                    receive: media.recv,
-                    payloads: Vec::new(),
-                    nacks: false,
-                    nack_queue: Duration::ZERO,
-                    rids: Vec::new(),
-                    received: media
-                        .received()
-                        .map(|stream| stream.map_or_else(StreamStats::default, received))
-                        .collect(),
-                    sent: media
-                        .sent()
-                        .map_or_else(StreamStats::default, |stream| sent(stream, media)),
-                    layers: self.layers(index, graph),
-                    messages: None,
-                })
+            media: media
+                .map(|(index, media)| self.line_figures(index, media, graph, now))
                 .collect(),
             bandwidth: estimate.filter(|_| self.is_recorded).map(bandwidth),
+            pacer: self.pacer.as_ref().map(|pacer| PacerStats {
+                packets: pacer.len(),
+                bytes: pacer.bytes(),
+                rate: pacer.limit().map(|rate| rate.as_bps()),
+            }),
+            remb: self.remb,
             received_datagrams: transport.counters().received,
             refused: self.refused,
-            ..PeerStats::default()
+            too_large: self.too_large,
+            series: self
+                .minute
+                .as_ref()
+                .map_or_else(Vec::new, |minute| minute.series(now)),
+            capture: self.capture.as_ref().map(|capture| capture.stats()),
         }
     }
 
-    /// What was decided for an outgoing m-line.
-    fn layers(&self, index: usize, graph: &Graph) -> Option<LayerStats> {
-        let sink = self.tracks.get(index)?.sink.as_ref()?;
-        let decision = graph.route(sink.route?)?.decision?;
-        let target = decision.target;
-        Some(LayerStats {
-            substream: target.map(|target| target.encoding),
-            spatial: target.map(|target| target.spatial),
-            temporal: target.map(|target| target.temporal),
-            bitrate: decision.rate.as_bps(),
-            reason: decision.reason.name(),
-            asked_of_publisher: decision.share.map(|share| share.as_bps()),
-        })
+    fn ice_figures(&self) -> IceStats {
+        let transport = &self.connection.transport;
+        IceStats {
+            state: Some(self.ice),
+            controlling: transport.is_controlling(),
+            // The worker's setup tells, and the plane knows the candidates.
+            lite: false,
+            local: Vec::new(),
+            gathered: Some(Duration::ZERO),
+            connected: self.connected.map(|at| self.since_created(at)),
+            disconnected: self.disconnected.map(|at| self.since_created(at)),
+            remote: transport.remote_candidates(),
+            ignored: transport.counters().ignored_candidates,
+            selected: transport.selected_pair().map(Path::from),
+            pairs: transport.pairs().into_iter().map(pair).collect(),
+            round_trip: transport.rtt(),
+        }
+    }
+
+    fn dtls_figures(&self) -> DtlsStats {
+        let transport = &self.connection.transport;
+        let figures = transport.dtls_figures();
+        DtlsStats {
+            state: self.dtls,
+            role: transport.dtls_role(),
+            retransmissions: transport.counters().dtls_retransmissions,
+            started: figures.started.map(|at| self.since_created(at)),
+            connected: figures.connected.map(|at| self.since_created(at)),
+            remote_fingerprints: transport.remote_fingerprints().to_vec(),
+            srtp_profile: transport.profile().map(|profile| profile.name()),
+            received: traffic(figures.received),
+            sent: traffic(figures.sent),
+        }
+    }
+
+    fn since_created(&self, at: Instant) -> Duration {
+        at.saturating_duration_since(self.created)
+    }
+}
+
+fn traffic(amount: Amount) -> Traffic {
+    Traffic {
+        packets: amount.count.into(),
+        bytes: amount.bytes,
+    }
+}
+
+fn pair(figures: PairFigures) -> PairStats {
+    let carrier = figures.carrier;
+    PairStats {
+        local: CandidateStats {
+            address: figures.local,
+            kind: "host",
+            carrier,
+        },
+        remote: CandidateStats {
+            address: figures.remote,
+            kind: figures.remote_kind,
+            carrier,
+        },
+        state: match figures.progress {
+            PairProgress::Waiting => PairState::Waiting,
+            PairProgress::InProgress => PairState::InProgress,
+            PairProgress::Succeeded => PairState::Succeeded,
+            PairProgress::Failed => PairState::Failed,
+        },
+        nominated: figures.is_selected,
+        round_trip: figures.round_trip,
+        checks_sent: figures.checks_sent,
+        checks_answered: figures.checks_answered,
+        checks_received: figures.checks_received,
     }
 }
 
@@ -90,38 +153,5 @@ fn bandwidth(estimate: Estimate) -> BandwidthStats {
         loss: estimate.loss,
         round_trip: estimate.round_trip,
         probing: estimate.is_probing,
-    }
-}
-
-fn received(stream: &ReceiveStream) -> StreamStats {
-    let counters = stream.counters();
-    StreamStats {
-        ssrc: Some(stream.ssrc()),
-        packets: counters.packets,
-        bytes: counters.bytes,
-        lost: counters.lost,
-        jitter: stream.jitter(),
-        nacks: counters.nacks,
-        retransmissions: counters.retransmissions,
-        keyframe_requests: counters.keyframe_requests,
-        ..StreamStats::default()
-    }
-}
-
-fn sent(stream: &SendStream, media: &Media) -> StreamStats {
-    let counters = stream.counters();
-    let clock_rate = f64::from(media.clock_rate().max(1));
-    StreamStats {
-        ssrc: Some(stream.ssrc()),
-        rtx_ssrc: stream.rtx_ssrc(),
-        packets: counters.packets,
-        bytes: counters.bytes,
-        lost: counters.lost,
-        nacks: counters.nacks,
-        retransmissions: counters.retransmissions,
-        keyframe_requests: counters.keyframe_requests,
-        rtt: stream.round_trip(),
-        jitter: Duration::from_secs_f64(f64::from(stream.remote_jitter()) / clock_rate),
-        ..StreamStats::default()
     }
 }

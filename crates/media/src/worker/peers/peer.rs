@@ -9,7 +9,9 @@ use portunus_srtp::{fetch, fetch_head};
 use smallvec::SmallVec;
 
 use super::adaptation::Adaptation;
+use super::minute::Minute;
 use super::talk::AudioLevels;
+use crate::capture::Capturing;
 use crate::graph::{ENCODINGS, Inspector, Sink, SourceKey};
 use crate::plane::PeerId;
 use crate::worker::relay::{CatchUp, Pacing};
@@ -53,6 +55,18 @@ pub(in crate::worker) struct Peer {
     pub(in crate::worker) refused: u64,
     /// What it sends is encrypted end to end.
     pub(in crate::worker) is_opaque: bool,
+    /// When it came.
+    pub(super) created: Instant,
+    /// When a pair worked first, and since when none does any more.
+    pub(super) connected: Option<Instant>,
+    pub(super) disconnected: Option<Instant>,
+    /// What it said last that it can receive, in bit/s.
+    pub(in crate::worker) remb: Option<u64>,
+    /// Packets of it that were too large.
+    pub(in crate::worker) too_large: u64,
+    /// None before anything came or left.
+    pub(super) minute: Option<Box<Minute>>,
+    pub(in crate::worker) capture: Option<Box<Capturing>>,
 }
 
 /// Both directions of an m-line.
@@ -79,7 +93,7 @@ impl Track {
 
 impl Peer {
     /// One that has just come; its ICE agent is the controlling one, or is not.
-    pub(super) fn new(id: PeerId, connection: Connection, controlling: bool) -> Self {
+    pub(super) fn new(id: PeerId, connection: Connection, controlling: bool, now: Instant) -> Self {
         Self {
             id,
             connection,
@@ -102,7 +116,30 @@ impl Peer {
             dtls: None,
             refused: 0,
             is_opaque: false,
+            created: now,
+            connected: None,
+            disconnected: None,
+            remb: None,
+            too_large: 0,
+            minute: None,
+            capture: None,
         }
+    }
+
+    /// The ICE agent changes its state; says whether it is another than before.
+    pub(in crate::worker) fn set_ice(&mut self, state: IceState, now: Instant) -> bool {
+        let is_new = std::mem::replace(&mut self.ice, state) != state;
+        match state {
+            IceState::Connected | IceState::Ready => {
+                self.connected.get_or_insert(now);
+                self.disconnected = None;
+            }
+            IceState::Disconnected | IceState::Failed => {
+                self.disconnected.get_or_insert(now);
+            }
+            IceState::Gathering | IceState::Connecting => {}
+        }
+        is_new
     }
 
     /// Fetches what taking a datagram of it reads first.

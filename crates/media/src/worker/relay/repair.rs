@@ -31,10 +31,11 @@ impl Relaying<'_> {
         let peer = self.peers.get_mut(slot)?;
         let sink = peer.tracks.get(media)?.sink.as_ref()?;
         let sent = sink.numbering.sent(seq)?;
-        let packet = self
-            .graph
-            .source(sent.source)?
-            .remembered(sent.encoding, sent.seq)?;
+        let source = self.graph.source(sent.source)?;
+        if self.graph.nack_optimizations && source.is_outdated(sent.encoding, sent.seq) {
+            return None;
+        }
+        let packet = source.remembered(sent.encoding, sent.seq)?;
         let playout_delay = sink
             .route
             .and_then(|slot| self.graph.route(slot)?.options.playout_delay);
