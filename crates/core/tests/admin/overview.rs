@@ -1,0 +1,90 @@
+//! The server at a glance.
+
+use std::time::Duration;
+
+use portunus_core::testing::{Line, jsep};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::stage::Stage;
+use crate::world::PROBE;
+
+fn ids(reply: &Value) -> Vec<u64> {
+    let sessions = reply["sessions"].as_array().unwrap();
+    let id = |session: &Value| session["session_id"].as_u64().unwrap();
+    sessions.iter().map(id).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_shown_with_their_handles() {
+    let stage = Stage::new();
+    let mut client = stage.attach().await;
+    sleep(Duration::from_secs(3)).await;
+    let reply = stage.ask("overview", json!({})).await;
+    assert_eq!(reply["total"], 1);
+    let counts = json!({ "sessions": 1, "handles": 1, "peer_connections": 0 });
+    assert_eq!(reply["counts"], counts);
+    let session = &reply["sessions"][0];
+    assert_eq!(session["session_id"], client.session);
+    assert_eq!(session["transport"], "janus.transport.test");
+    assert_eq!(session["address"], "unix");
+    assert_eq!(
+        (session["age"].as_f64(), session["idle"].as_f64()),
+        (Some(3.0), Some(3.0))
+    );
+    let handle = json!({ "handle_id": client.handle, "plugin": PROBE, "opaque_id": "mine" });
+    assert_eq!(session["handles"], json!([handle]));
+    let offer = jsep("offer", "abcd", &[Line::Audio]);
+    client.message(json!({ "do": "answer" }), Some(offer)).await;
+    client.event().await;
+    let reply = stage.ask("overview", json!({})).await;
+    let handle = &reply["sessions"][0]["handles"][0];
+    assert_eq!(handle["connection"], "connecting");
+    assert!(
+        reply["trouble"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|it| it["value"].is_u64())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_are_found_sorted_and_given_a_page_at_a_time() {
+    let stage = Stage::new();
+    let mut clients = Vec::new();
+    for _ in 0..5 {
+        clients.push(stage.attach().await);
+        sleep(Duration::from_secs(1)).await;
+    }
+    let all: Vec<u64> = clients.iter().map(|client| client.session).collect();
+    let newest: Vec<u64> = all.iter().rev().copied().collect();
+    assert_eq!(ids(&stage.ask("overview", json!({})).await), newest);
+    let page = stage
+        .ask("overview", json!({ "offset": 1, "limit": 2 }))
+        .await;
+    assert_eq!(ids(&page), newest[1..3]);
+    assert_eq!(page["total"], 5);
+    // The first is silent for longest, unless it says something.
+    let silent = stage.ask("overview", json!({ "sort": "activity" })).await;
+    assert_eq!(ids(&silent), all);
+    let first = &mut clients[0];
+    let alive = json!({ "janus": "keepalive", "transaction": "k", "session_id": first.session });
+    first.ask(alive).await;
+    let silent = stage.ask("overview", json!({ "sort": "activity" })).await;
+    assert_eq!(ids(&silent)[..4], all[1..]);
+    for sort in ["bitrate", "loss"] {
+        let sorted = stage.ask("overview", json!({ "sort": sort })).await;
+        assert_eq!(ids(&sorted).len(), 5);
+    }
+    let third = clients[2].handle.to_string();
+    let found = stage.ask("overview", json!({ "search": third })).await;
+    assert_eq!(ids(&found), [all[2]]);
+    assert_eq!(found["total"], 1);
+    let found = stage
+        .ask("overview", json!({ "search": "MINE", "limit": 0 }))
+        .await;
+    assert_eq!((ids(&found).len(), &found["total"]), (0, &json!(5)));
+    let found = stage.ask("overview", json!({ "search": "nobody" })).await;
+    assert_eq!(found["total"], 0);
+}
