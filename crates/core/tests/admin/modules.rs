@@ -6,7 +6,7 @@ use portunus_core::events::{
     EventBus, EventFilter, EventHandler, EventHandlerInfo, EventKind, Handling, Subscription,
     TweakError,
 };
-use portunus_core::{ServerFacts, TransportControl, TransportInfo};
+use portunus_core::{Fields, ServerFacts, TransportControl, TransportInfo};
 use serde_json::{Map, Value, json};
 
 use crate::stage::{Stage, TALKER, code};
@@ -65,12 +65,9 @@ impl EventHandler for Sink {
         Box::pin(async move { while events.recv().await.is_some() {} })
     }
 
-    fn tweak(&self, request: &Map<String, Value>) -> Result<Value, TweakError> {
-        match request.get("request").and_then(Value::as_str) {
-            Some("tweak") => Ok(json!({})),
-            Some(_) => Err(TweakError::UnknownRequest),
-            None => Err(TweakError::Missing("request".to_owned())),
-        }
+    fn tweak(&self, members: Fields<'_>) -> Result<(), TweakError> {
+        members.positive("size")?;
+        Ok(())
     }
 }
 
@@ -101,6 +98,8 @@ async fn event_handlers_are_tweaked() {
     let expected = json!({ "error_code": 411, "error": "Unknown request" });
     assert_eq!(reply["response"], expected);
     assert_eq!(query(json!({})).await["response"]["error_code"], 412);
+    let wrong = json!({ "request": "tweak", "size": "x" });
+    assert_eq!(query(wrong).await["response"]["error_code"], 413);
     let reply = stage
         .ask("query_eventhandler", json!({ "handler": "none" }))
         .await;

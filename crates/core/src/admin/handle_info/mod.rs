@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use super::diagnosis::{Observed, diagnose};
 use crate::context::Context;
 use crate::handle::{Command, ConnectionFacts, Handle, HandleFacts, Inbox};
 use crate::session::Session;
@@ -106,6 +107,13 @@ fn peer_connection(
         .with_some("profile", connection.profile())
         .with_some("local", connection.local.as_deref())
         .with_some("remote", connection.remote.as_deref());
+    let causes = diagnose(&Observed {
+        stats: &stats,
+        negotiated: connection.negotiated.is_some(),
+        worker: None,
+    });
+    let causes = causes.into_iter();
+    let causes = causes.map(|cause| json!({ "cause": cause.code, "text": cause.text }));
     let started = connection.started;
     info.with("agent-created", micros(context, connection.created))
         .with_some("agent-started", started.map(|at| micros(context, at)))
@@ -119,6 +127,7 @@ fn peer_connection(
         )
         .with_all(capture(&stats))
         .with("webrtc", webrtc::webrtc(context, connection, &stats))
+        .with("diagnosis", causes.collect::<Value>())
 }
 
 /// The capture that is running.
