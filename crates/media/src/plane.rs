@@ -25,6 +25,13 @@ pub struct PeerId {
     pub(crate) serial: u64,
 }
 
+impl PeerId {
+    /// The number of the worker that it lives on, as in [`WorkerStats`].
+    pub const fn worker(self) -> usize {
+        self.worker as usize
+    }
+}
+
 /// A route from a source to a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RouteId {

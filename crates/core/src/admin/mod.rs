@@ -3,6 +3,7 @@
 //! Requests are for the server, for a session or for a handle. The verbs of a subject are a file of their own.
 
 mod access;
+mod capture;
 mod config;
 mod diagnosis;
 mod handle_info;
@@ -15,7 +16,9 @@ mod server;
 mod sessions;
 mod settings;
 mod watch;
+mod workers;
 
+use portunus_media::CaptureFormat;
 use serde_json::{Value, json};
 
 use handle_info::handle_info;
@@ -125,12 +128,17 @@ impl Gateway {
                 let session = self.session(id)?;
                 let not_found = || ApiError::HandleNotFound(handle, id);
                 let inbox = session.handle(handle).ok_or_else(not_found)?;
+                let itself = session.handle_itself(handle).ok_or_else(not_found)?;
                 let fields = Fields(&request.members);
                 match request.verb.as_str() {
-                    "handle_info" => {
-                        let itself = session.handle_itself(handle).ok_or_else(not_found)?;
-                        handle_info(self, &session, (&itself, &inbox), fields).await?
+                    "handle_info" => handle_info(self, &session, (&itself, &inbox), fields).await?,
+                    "start_pcap" => {
+                        capture::start(self, &itself, CaptureFormat::Pcap, fields).await?
                     }
+                    "start_text2pcap" => {
+                        capture::start(self, &itself, CaptureFormat::Text2pcap, fields).await?
+                    }
+                    "stop_pcap" | "stop_text2pcap" => capture::stop(self, &itself).await?,
                     "detach_handle" => handles::detach(&session, handle, &inbox),
                     "hangup_webrtc" => handles::hangup(&inbox),
                     _ => return Err(ApiError::InvalidPath(request.verb.clone())),
@@ -175,6 +183,7 @@ impl Gateway {
             "resolve_address" => network::resolve_address(fields).await,
             "test_stun" => network::test_stun(fields).await,
             "overview" => overview::overview(self, fields).await,
+            "workers_info" => Ok(workers::info(self)),
             "loops_info" => Ok(server::loops()),
             "subscribe_events" => watch::subscribe(self, client, fields),
             "unsubscribe_events" => watch::unsubscribe(client),

@@ -1,17 +1,20 @@
 //! The server's own settings and state.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use portunus_media::MediaSettings;
 use serde_json::{Value, json};
 
 use crate::{ApiError, Fields, Gateway, Object};
 
-/// The longest NACK queue that clients may ask for, in ms, as Janus has it.
-const MAX_NACK_QUEUE: u64 = 1_000;
+/// The longest time of silence that can be asked for, in s: a day.
+const MAX_NO_MEDIA: u64 = 86_400;
 
 pub(super) fn status(gateway: &Gateway) -> Object {
     let context = gateway.context();
     let (config, settings, log) = (&context.config, &context.settings, &context.facts.log);
+    let media = context.media.settings();
     let status = json!({
         "token_auth": config.token_auth,
         "session_timeout": settings.session_timeout_seconds(),
@@ -22,10 +25,10 @@ pub(super) fn status(gateway: &Gateway) -> Object {
         "log_colors": log.colors(),
         "locking_debug": settings.locking_debug.load(Ordering::Relaxed),
         "refcount_debug": settings.refcount_debug.load(Ordering::Relaxed),
-        "min_nack_queue": settings.min_nack_queue.load(Ordering::Relaxed),
-        "nack-optimizations": settings.nack_optimizations.load(Ordering::Relaxed),
-        "no_media_timer": settings.no_media_timer.load(Ordering::Relaxed),
-        "slowlink_threshold": settings.slowlink_threshold.load(Ordering::Relaxed),
+        "min_nack_queue": millis(media.nack_queue),
+        "nack-optimizations": media.nack_optimizations,
+        "no_media_timer": settings.no_media_ms().div_ceil(1_000),
+        "slowlink_threshold": media.slow_link_threshold,
     });
     Object::new().with("status", status)
 }
@@ -56,28 +59,36 @@ pub(super) fn set_min_nack_queue(
     gateway: &Gateway,
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
-    let queue = number(fields, "min_nack_queue", MAX_NACK_QUEUE)?;
-    let settings = &gateway.context().settings;
-    settings.min_nack_queue.store(queue, Ordering::Relaxed);
-    Ok(Object::new().with("min_nack_queue", queue))
+    let queue = number(fields, "min_nack_queue", millis(MediaSettings::NACK_QUEUE))?;
+    let media = &gateway.context().media;
+    media.set_nack_queue(Duration::from_millis(queue.into()));
+    let told = millis(media.settings().nack_queue);
+    Ok(Object::new().with("min_nack_queue", told))
 }
 
 pub(super) fn set_nack_optimizations(
     gateway: &Gateway,
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
-    let flag = &gateway.context().settings.nack_optimizations;
+    let media = &gateway.context().media;
+    media.set_nack_optimizations(fields.required_boolean("nack_optimizations")?);
     // The reply has a hyphen where the request has none.
-    remember(flag, fields, "nack_optimizations", "nack-optimizations")
+    let told = media.settings().nack_optimizations;
+    Ok(Object::new().with("nack-optimizations", told))
 }
 
 pub(super) fn set_no_media_timer(
     gateway: &Gateway,
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
-    let seconds = number(fields, "no_media_timer", u32::MAX.into())?;
-    let settings = &gateway.context().settings;
-    settings.no_media_timer.store(seconds, Ordering::Relaxed);
+    let seconds = number(fields, "no_media_timer", MAX_NO_MEDIA)?;
+    let context = gateway.context();
+    context
+        .media
+        .set_no_media(Duration::from_secs(seconds.into()));
+    context
+        .settings
+        .set_no_media_ms(seconds.saturating_mul(1_000));
     Ok(Object::new().with("no_media_timer", seconds))
 }
 
@@ -86,10 +97,7 @@ pub(super) fn set_slowlink_threshold(
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
     let packets = number(fields, "slowlink_threshold", u32::MAX.into())?;
-    let settings = &gateway.context().settings;
-    settings
-        .slowlink_threshold
-        .store(packets, Ordering::Relaxed);
+    gateway.context().media.set_slow_link_threshold(packets);
     Ok(Object::new().with("slowlink_threshold", packets))
 }
 
@@ -123,6 +131,10 @@ fn remember(
     let on = fields.required_boolean(member)?;
     flag.store(on, Ordering::Relaxed);
     Ok(Object::new().with(told, on))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A number that has to be there; what is beyond `most` counts as that.

@@ -240,7 +240,7 @@ impl Actor {
 
     async fn peer_event(&mut self, event: PeerEvent) {
         let PeerEvent { event, last, .. } = event;
-        let no_media_ms = self.handle.shared.context.facts.no_media_ms;
+        let no_media_ms = self.handle.shared.context.settings.no_media_ms();
         let told = client_event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
         // What clients hear of a medium, those who watch do too.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
@@ -313,7 +313,7 @@ impl Actor {
                 receiving,
                 substream,
                 ..
-            } if self.handle.shared.context.facts.no_media_ms == 0 => {
+            } if self.handle.shared.context.settings.no_media_ms() == 0 => {
                 *receiving && self.handle.connections().comes_first(*mid, *substream)
             }
             _ => true,

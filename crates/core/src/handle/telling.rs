@@ -83,7 +83,7 @@ impl Handle {
                 receiving,
                 substream,
             } => self.tell(EventKind::Media, Some(media::STATE), || {
-                let no_media_ms = self.shared.context.facts.no_media_ms;
+                let no_media_ms = self.shared.context.settings.no_media_ms();
                 media::state(mid, audio, substream, receiving, no_media_ms)
             }),
             Event::SlowLink {

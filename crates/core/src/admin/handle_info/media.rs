@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::millis;
 use super::webrtc::msids;
-use crate::context::Context;
 use crate::handle::ConnectionFacts;
 use crate::{ExtensionKind, Mid, Object, RidOrder};
 
@@ -15,10 +14,9 @@ use crate::{ExtensionKind, Mid, Object, RidOrder};
 const ENCODINGS: [&str; 3] = ["main", "sim1", "sim2"];
 
 /// All m-lines, by mid.
-pub(super) fn all(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> Value {
+pub(super) fn all(connection: &ConnectionFacts, stats: &PeerStats) -> Value {
     let local = connection.local.as_deref().map(msids).unwrap_or_default();
     let remote = connection.remote.as_deref().map(msids).unwrap_or_default();
-    let min_queue = context.settings.min_nack_queue();
     let negotiated = connection.negotiated.as_ref();
     let negotiated = negotiated.map_or(&[][..], |it| it.media.as_slice());
     let line = |media: &MediaStats| {
@@ -28,7 +26,6 @@ pub(super) fn all(context: &Context, connection: &ConnectionFacts, stats: &PeerS
             rid_order: connection.rid_order,
             local: find(&local, media.mid),
             remote: find(&remote, media.mid),
-            min_queue,
         };
         (media.mid.as_str().to_owned(), line.told())
     };
@@ -47,8 +44,6 @@ struct Line<'a> {
     /// Stream and track.
     local: Option<(&'a str, &'a str)>,
     remote: Option<(&'a str, &'a str)>,
-    /// In ms.
-    min_queue: u32,
 }
 
 impl Line<'_> {
@@ -66,10 +61,9 @@ impl Line<'_> {
         if media.kind == Kind::Data {
             return line.with("stats", data_stats(media)).into();
         }
-        let queue = millis(media.nack_queue).max(self.min_queue.into());
         line.with_some("msid", self.msid())
             .with("do_nacks", media.nacks)
-            .with("nack-queue-ms", queue)
+            .with("nack-queue-ms", millis(media.nack_queue))
             .with("ssrc", self.ssrcs())
             .with_some("rid-simulcast", self.rids())
             .with(

@@ -107,10 +107,12 @@ fn peer_connection(
         .with_some("profile", connection.profile())
         .with_some("local", connection.local.as_deref())
         .with_some("remote", connection.remote.as_deref());
+    let workers = context.media.worker_stats();
+    let worker = connection.peer.worker();
     let causes = diagnose(&Observed {
         stats: &stats,
         negotiated: connection.negotiated.is_some(),
-        worker: None,
+        worker: workers.iter().find(|stats| stats.index == worker),
     });
     let causes = causes.into_iter();
     let causes = causes.map(|cause| json!({ "cause": cause.code, "text": cause.text }));

@@ -26,7 +26,7 @@ pub(super) fn webrtc(context: &Context, connection: &ConnectionFacts, stats: &Pe
             "too-large",
             (stats.too_large > 0).then_some(stats.too_large),
         )
-        .with("media", media::all(context, connection, stats))
+        .with("media", media::all(connection, stats))
         .with_some("bandwidth", stats.bandwidth.as_ref().map(bandwidth))
         .with_some("pacer", stats.pacer.as_ref().map(pacer))
         .with_some("remb", stats.remb)
