@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use portunus_core::media::Event;
 use portunus_core::testing::{Line, TestClient, jsep};
+use portunus_core::{CoreConfig, ServerFacts, StoredToken};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -126,7 +127,16 @@ async fn a_peer_connection_has_its_descriptions_and_its_state() {
 
 #[tokio::test(start_paused = true)]
 async fn the_token_that_a_handle_was_attached_with_is_told() {
-    let stage = Stage::new();
+    let known = StoredToken {
+        token: "t1".to_owned(),
+        plugins: Vec::new(),
+        rights: Vec::new(),
+    };
+    let core = CoreConfig {
+        tokens: vec![known],
+        ..CoreConfig::default()
+    };
+    let stage = Stage::with(core, ServerFacts::default());
     let mut client = stage.attach().await;
     let attach = json!({ "janus": "attach", "transaction": "a", "session_id": client.session,
         "plugin": PROBE, "token": "t1" });

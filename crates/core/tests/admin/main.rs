@@ -7,6 +7,7 @@
     clippy::panic
 )]
 
+mod captures;
 mod handle_info;
 mod modules;
 mod network;

@@ -231,12 +231,21 @@ const SERVER: &[&str] = &[
     "test_stun",
     "loops_info",
     "overview",
+    "workers_info",
     "subscribe_events",
     "unsubscribe_events",
     "set_log_level",
 ];
 const SESSION: &[&str] = &["destroy_session", "list_handles"];
-const HANDLE: &[&str] = &["handle_info", "detach_handle", "hangup_webrtc"];
+const HANDLE: &[&str] = &[
+    "handle_info",
+    "detach_handle",
+    "hangup_webrtc",
+    "start_pcap",
+    "stop_pcap",
+    "start_text2pcap",
+    "stop_text2pcap",
+];
 
 #[tokio::test(start_paused = true)]
 async fn requests_at_another_level_are_refused() {

@@ -36,9 +36,13 @@ impl Stage {
     }
 
     pub fn knowing(facts: ServerFacts) -> Self {
+        Self::with(CoreConfig::default(), facts)
+    }
+
+    pub fn with(core: CoreConfig, facts: ServerFacts) -> Self {
         let plugin = Arc::new(Probe::default());
         let plugins: Vec<Arc<dyn Plugin>> = vec![plugin.clone(), Arc::new(Talker)];
-        let server = TestServer::knowing(facts, CoreConfig::default(), plugins);
+        let server = TestServer::knowing(facts, core, plugins);
         let admin = Client::polled("test").on_behalf_of(Requester::unix());
         let world = World {
             gateway: server.gateway.clone(),
