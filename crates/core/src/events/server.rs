@@ -82,7 +82,7 @@ mod tests {
         });
         bus.external("billing", || json!({ "cents": 5 }));
         bus.shutdown(15);
-        let mut next = || {
+        let next = || {
             let mut told = events.to_json(&events.try_recv().unwrap());
             assert!(told.as_object_mut().unwrap().remove("timestamp").is_some());
             told

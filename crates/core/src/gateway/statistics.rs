@@ -186,6 +186,7 @@ impl<T> Turns<T> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
     use super::*;
 
     fn turns(stats_period: u32, max_stats_rate: u32) -> (Turns<usize>, Instant) {
