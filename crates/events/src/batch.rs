@@ -77,7 +77,10 @@ impl Batches {
         layout: Layout,
         json: JsonForm,
     ) -> Option<Batch> {
-        sleep_until(self.next).await;
+        tokio::select! {
+            () = sleep_until(self.next) => {}
+            () = events.over() => {}
+        }
         let first = events.recv().await?;
         let [before, between, after] = layout.marks();
         let mut body = before.to_vec();
@@ -151,7 +154,12 @@ mod tests {
         let last = batches.next(&events, ARRAY.0, ARRAY.1).await.unwrap();
         assert_eq!(numbers(&last), [230]);
         assert!(begun.elapsed() >= Duration::from_millis(50));
+        publish(&bus, json!({ "n": 231 }));
         bus.end().await;
+        let ended = Instant::now();
+        let last = batches.next(&events, ARRAY.0, ARRAY.1).await.unwrap();
+        assert_eq!(numbers(&last), [231]);
+        assert_eq!(ended.elapsed(), Duration::ZERO);
         assert_eq!(batches.next(&events, ARRAY.0, ARRAY.1).await, None);
     }
 

@@ -9,6 +9,8 @@ mod json;
 mod nanomsg;
 mod stream;
 mod tally;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tls;
 mod tweak;
 mod webhook;

@@ -35,6 +35,7 @@ pub(super) struct Queue {
     capacity: usize,
     state: Mutex<State>,
     changed: Notify,
+    ended: Notify,
     dropped: AtomicU64,
     log: LogGate,
 }
@@ -79,6 +80,7 @@ impl Queue {
             capacity: capacity.max(1),
             state: Mutex::new(state),
             changed: Notify::new(),
+            ended: Notify::new(),
             dropped: AtomicU64::new(0),
             log: LogGate::default(),
         }
@@ -121,6 +123,7 @@ impl Queue {
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_one();
+        self.ended.notify_waiters();
     }
 
     pub(super) fn name(&self) -> &str {
@@ -183,11 +186,11 @@ impl Subscription {
         Some(event)
     }
 
-    /// Waits until the bus has ended; there may be events left to take. Cancel safe, as [`Subscription::recv`], which nobody is
-    /// to wait for at the same time.
+    /// Waits until the bus has ended; there may be events left to take. Cancel safe.
     pub async fn over(&self) {
-        while !self.queue.state().over {
-            self.queue.changed.notified().await;
+        let ended = self.queue.ended.notified();
+        if !self.queue.state().over {
+            ended.await;
         }
     }
 

@@ -3,7 +3,7 @@
 mod address;
 mod config;
 mod subscribers;
-mod wire;
+pub(crate) mod wire;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

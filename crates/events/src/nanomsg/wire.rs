@@ -28,7 +28,7 @@ pub(super) enum Framing {
 
 /// Why a connection is of no use.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WireError {
+pub(crate) enum WireError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("the other side does not speak nanomsg's protocol")]
@@ -85,7 +85,8 @@ const fn greeting(socket: u16) -> [u8; 8] {
     [0, b'S', b'P', 0, high, low, 0, 0]
 }
 
-fn check(theirs: [u8; 8]) -> Result<(), WireError> {
+/// Whether the other side's greeting is that of a subscriber.
+pub(crate) fn check(theirs: [u8; 8]) -> Result<(), WireError> {
     match theirs {
         [0, b'S', b'P', 0, high, low, 0, 0] => match u16::from_be_bytes([high, low]) {
             SUB => Ok(()),

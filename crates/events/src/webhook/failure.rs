@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
 /// The longest wait that a backend can ask for.
-pub(super) const MOST_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const MOST_WAIT: Duration = Duration::from_secs(60);
 
 /// Why events did not arrive.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +117,7 @@ impl Failure {
 }
 
 /// What the backend says of the next attempt: seconds, or a date (RFC 9110, section 10.2.3).
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),

@@ -1,7 +1,7 @@
 //! A webhook: events are posted to an HTTP server.
 
 mod config;
-mod failure;
+pub(crate) mod failure;
 mod signature;
 
 use std::io::Write;

@@ -277,5 +277,5 @@ fn a_webhook_that_is_not_enabled_needs_no_backend() {
     let read = configuration::read("[events.webhook]\nenabled = false\n", |file| {
         file.section("events", |events| handler.read(events).is_enabled())
     });
-    assert_eq!(read.unwrap(), false);
+    assert!(!read.unwrap());
 }

@@ -24,6 +24,7 @@ async fn to(url: &str, keys: &str) -> Running {
 }
 
 /// Accepts a connection; chooses the subprotocol that is offered.
+#[expect(clippy::result_large_err, reason = "the library's type")]
 async fn accept(listener: &TcpListener) -> (WebSocketStream<TcpStream>, Option<String>) {
     let (stream, _) = listener.accept().await.unwrap();
     let offered = Arc::new(Mutex::new(None));
