@@ -220,8 +220,10 @@ pub struct Caller {
     client: Client,
     messages: Outbox,
     token: Option<String>,
-    session: u64,
-    handle: u64,
+    /// Its session.
+    pub session: u64,
+    /// Its handle.
+    pub handle: u64,
 }
 
 impl Caller {
