@@ -1,14 +1,15 @@
-// Bundles the pages into dist/, which the server embeds. No output of it asks another host for anything.
+// Bundles the pages into dist/, which the server embeds; the dashboard is in dist/admin. No output of it asks another host for anything.
 import { build } from 'esbuild';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 
 const root = new URL('.', import.meta.url).pathname;
 const dist = `${root}dist`;
 
 /** What dist/ shall hold, by name. */
 const files = new Map(filesIn(`${root}static`).map((name) => [name, readFileSync(join(root, 'static', name))]));
-for (const name of readdirSync(`${root}pages`)) {
+for (const name of filesIn(`${root}static`)) files.set(`admin/${name}`, readFileSync(join(root, 'static', name)));
+for (const name of filesIn(`${root}pages`)) {
   files.set(name, Buffer.from(page(readFileSync(`${root}pages/${name}`, 'utf8'), name)));
 }
 
@@ -29,26 +30,32 @@ function page(text, name) {
       return values[key];
     });
     // The link to the page itself.
-    const here = `href="${name === 'index.html' ? '/' : name}"`;
+    const here = `href="${basename(name) === 'index.html' ? '/' : basename(name)}"`;
     return lines.replace(here, `${here} aria-current="page"`).replace(/^(?=.)/gm, indent);
   });
 }
 
-const { outputFiles } = await build({
-  absWorkingDir: root,
-  entryPoints: ['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/style.css'],
-  outdir: dist,
-  write: false,
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  target: ['es2022', 'safari16'],
-  minify: true,
-  sourcemap: false,
-  legalComments: 'eof',
-  logLevel: 'warning',
-});
-for (const { path, contents } of outputFiles) files.set(relative(dist, path), Buffer.from(contents));
+/** Bundles sources that share code into a folder of dist/. */
+async function bundle(entryPoints, outdir) {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints,
+    outdir: join(dist, outdir),
+    write: false,
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    target: ['es2022', 'safari16'],
+    minify: true,
+    sourcemap: false,
+    legalComments: 'eof',
+    logLevel: 'warning',
+  });
+  for (const { path, contents } of outputFiles) files.set(relative(dist, path), Buffer.from(contents));
+}
+await bundle(['src/index.ts', 'src/echotest.ts', 'src/videocall.ts', 'src/streaming.ts', 'src/videoroom.ts', 'src/style.css'], '.');
+// The dashboard is served on another port, and shares no file with the other pages.
+await bundle(['src/admin/index.ts', 'src/admin/connection.ts', 'src/admin/events.ts', 'src/admin/style.css'], 'admin');
 
 // What is as it was stays untouched: the server, which embeds it, need not be built again.
 mkdirSync(dist, { recursive: true });

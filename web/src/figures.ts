@@ -1,7 +1,7 @@
 // The live figures of a PeerConnection, from its statistics, and the panel that shows them.
 import { make } from './make';
 import { KINDS, Plot, type PlotKind } from './plot';
-import { everySecondSeen } from './seen';
+import { everySeen, SECOND } from './seen';
 
 /** One reading; a field is undefined while the browser has no value for it. */
 export interface Figures {
@@ -147,7 +147,7 @@ export class FiguresPanel {
   /** Reads the statistics now and every second that the page is seen, until `stop`. */
   start(peerConnection: () => RTCPeerConnection | null): void {
     this.stop();
-    this.end = everySecondSeen(() => {
+    this.end = everySeen(SECOND, () => {
       const sampler = (this.sampler = new Sampler());
       return () => void this.read(sampler, peerConnection());
     });

@@ -1,12 +1,13 @@
-// A small plot of one figure over the last minute, drawn as SVG so that its colours follow the scheme of the page.
+// A small plot of one figure over the last minutes, drawn as SVG so that its colours follow the scheme of the page.
 import { make } from './make';
-import { bitrate, percent } from './units';
+import { SECOND } from './seen';
+import { bitrate, percent, time } from './units';
 
-/** How many samples are kept; one is taken each second. */
+/** How many samples are kept. */
 const SAMPLES = 60;
 
-/** Samples that are further apart, in milliseconds, have missing ones between them. */
-const GAP = 2000;
+/** Samples that are further apart, in periods, have missing ones between them. */
+const GAP = 2;
 
 /** The units of the drawing: one a sample across, and these upwards. */
 const HEIGHT = 20;
@@ -20,6 +21,10 @@ export const KINDS = {
   bitrate: { write: bitrate, least: 10_000 },
   /** A share, 0 to 1. */
   loss: { write: percent, least: 0.01 },
+  /** Seconds. */
+  time: { write: time, least: 0.01 },
+  /** Of simulcast or SVC, the lowest is 0. */
+  layer: { write: (layer: number) => String(layer), least: 2 },
 };
 
 export type PlotKind = keyof typeof KINDS;
@@ -35,8 +40,8 @@ export class Plot {
   /** When the newest was taken, in milliseconds. */
   private at = 0;
 
-  /** `name` says what is plotted; a new one is told with the next sample. */
-  constructor(kind: PlotKind, public name: string, testid: string) {
+  /** `name` says what is plotted; a new one is told with the next sample. A sample is taken each `period` milliseconds. */
+  constructor(kind: PlotKind, public name: string, testid: string, private readonly period = SECOND) {
     this.kind = KINDS[kind];
     this.root = make('div', { className: `plot ${kind}`, testid });
     this.root.setAttribute('role', 'img');
@@ -48,11 +53,11 @@ export class Plot {
     this.draw();
   }
 
-  /** Takes in the sample of this second; undefined if there is no figure. */
+  /** Takes in the sample of this period; undefined if there is no figure. */
   add(value: number | undefined): void {
     const now = performance.now();
-    const elapsed = now - this.at;
-    const missing = this.samples.length > 0 && elapsed > GAP ? Math.round(elapsed / 1000) - 1 : 0;
+    const elapsed = (now - this.at) / this.period;
+    const missing = this.samples.length > 0 && elapsed > GAP ? Math.round(elapsed) - 1 : 0;
     for (let i = 0; i < Math.min(missing, SAMPLES); i += 1) this.samples.push(undefined);
     this.samples.push(value);
     this.samples = this.samples.slice(-SAMPLES);
@@ -60,9 +65,14 @@ export class Plot {
     this.draw();
   }
 
-  clear(): void {
-    this.samples = [];
+  /** Takes in all samples at once, the newest last; undefined is a period without a figure. */
+  show(samples: (number | undefined)[]): void {
+    this.samples = samples.slice(-SAMPLES);
     this.draw();
+  }
+
+  clear(): void {
+    this.show([]);
   }
 
   private draw(): void {
@@ -77,7 +87,9 @@ export class Plot {
     this.most.textContent = kind.write(top).replace(/^[\d.]+/, (digits) => String(Number(digits)));
     const newest = samples.at(-1);
     const now = newest === undefined ? 'unknown' : kind.write(newest);
-    const label = some ? `${this.name}, last minute: now ${now}, at most ${kind.write(largest)}` : '';
+    const minutes = (SAMPLES * this.period) / (60 * SECOND);
+    const span = minutes === 1 ? 'last minute' : `last ${minutes} minutes`;
+    const label = some ? `${this.name}, ${span}: now ${now}, at most ${kind.write(largest)}` : '';
     this.root.setAttribute('aria-label', label);
     this.root.title = label;
     this.root.classList.toggle('none', !some);

@@ -1,18 +1,19 @@
-// Work that is done once a second, and only while somebody can see the page.
+// Work that is done again and again, and only while somebody can see the page.
 
-const SECOND = 1000;
+/** Milliseconds. */
+export const SECOND = 1000;
 
 /**
- * Calls what `begin` gives at once and every second while the page is seen; `begin` is called again each time that the page
- * comes back into view. Gives a function that ends it.
+ * Calls what `begin` gives at once and every `period` milliseconds while the page is seen; `begin` is called again each time
+ * that the page comes back into view. Gives a function that ends it.
  */
-export function everySecondSeen(begin: () => () => void): () => void {
+export function everySeen(period: number, begin: () => () => void): () => void {
   let timer: ReturnType<typeof setInterval> | undefined;
   const turn = () => {
     clearInterval(timer);
     if (document.hidden) return;
     const tick = begin();
-    timer = setInterval(tick, SECOND);
+    timer = setInterval(tick, period);
     tick();
   };
   document.addEventListener('visibilitychange', turn);

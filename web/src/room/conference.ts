@@ -1,7 +1,7 @@
 // A room while one is in it: who is there, what they send, what is said.
 import { clearNotice, element, notice } from '../page';
 import { FiguresPanel } from '../figures';
-import { everySecondSeen } from '../seen';
+import { everySeen, SECOND } from '../seen';
 import type { Session } from '../session';
 import type { Setup } from '../setup';
 import { explain, keyOf, type Feed, type FeedStream, type Id } from './api';
@@ -283,7 +283,7 @@ export class Conference {
 
   private readFigures(): void {
     this.endFigures?.();
-    this.endFigures = everySecondSeen(() => {
+    this.endFigures = everySeen(SECOND, () => {
       const [received, sent] = [new Rates('inbound'), new Rates('outbound')];
       return () => void this.showFigures(received, sent);
     });
