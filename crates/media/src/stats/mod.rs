@@ -41,6 +41,9 @@ pub struct PeerStats {
     pub pacer: Option<PacerStats>,
     /// The bitrate that the peer said last that it can receive (REMB), in bit/s.
     pub remb: Option<u64>,
+    /// The most that the peer is told to send (REMB), in bit/s, for the plugin's sake or that of who receives it; none: it sends
+    /// what it likes.
+    pub bitrate_cap: Option<u64>,
     /// All datagrams that came from the peer.
     pub received_datagrams: u64,
     /// Datagrams that were refused: malformed, unauthenticated, replayed or unexpected.

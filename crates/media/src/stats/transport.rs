@@ -28,8 +28,10 @@ pub struct IceStats {
     pub local: Vec<String>,
     /// The peer's, the same: those that it named and are of use, and those that its checks showed.
     pub remote: Vec<String>,
-    /// Candidates of the peer that are of no use here: mDNS names, TCP that nobody connects by.
-    pub ignored: u32,
+    /// Candidates of the peer that are of no use here, as they hide its address (mDNS names).
+    pub ignored_mdns: u32,
+    /// Those that are of no use as nobody connects by them (TCP).
+    pub ignored_tcp: u32,
     /// Between which addresses media travels, and by what, once a pair is selected. Ours is the bound one.
     pub selected: Option<Path>,
     /// The pairs, that in use first.

@@ -400,6 +400,14 @@ impl Connection {
         self.next_report = Some(now);
     }
 
+    /// The most that the peer is told to send, in bit/s.
+    pub fn bitrate_cap(&self) -> Option<u64> {
+        match (self.bitrate, self.limit) {
+            (Bitrate::Cap(cap), limit) => Some(limit.map_or(cap, |limit| limit.min(cap))),
+            (Bitrate::Unset | Bitrate::Lifted, limit) => limit,
+        }
+    }
+
     /// What those that receive the peer's video can take, in bit/s: it is told like a cap, and never more
     /// than the cap. None: whatever it sends.
     pub fn limit_bitrate(&mut self, limit: Option<u64>, now: Instant) {

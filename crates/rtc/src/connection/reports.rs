@@ -147,11 +147,10 @@ impl Connection {
 
     /// Tells the cap; says whether it is to be told again.
     fn write_bitrate(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) -> bool {
-        let (bitrate, again) = match (self.bitrate, self.limit) {
-            (Bitrate::Unset, None) => return false,
-            (Bitrate::Cap(cap), limit) => (limit.map_or(cap, |limit| limit.min(cap)), true),
-            (Bitrate::Unset | Bitrate::Lifted, Some(limit)) => (limit, true),
-            (Bitrate::Lifted, None) => (NO_CAP, false),
+        let (bitrate, again) = match (self.bitrate_cap(), self.bitrate) {
+            (Some(cap), _) => (cap, true),
+            (None, Bitrate::Unset) => return false,
+            (None, Bitrate::Cap(_) | Bitrate::Lifted) => (NO_CAP, false),
         };
         let streams = self
             .media

@@ -325,6 +325,11 @@ impl Ice {
         Ok(Some(ignored))
     }
 
+    /// Candidates of the peer that were not used: mDNS names, and TCP that nobody connects by.
+    pub(crate) fn ignored(&self) -> (u32, u32) {
+        (self.ignored_mdns, self.ignored_tcp)
+    }
+
     fn has(&self, transport: CandidateTransport) -> bool {
         let mut locals = self.locals.iter();
         locals.any(|candidate| candidate.transport == transport)

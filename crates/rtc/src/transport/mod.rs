@@ -221,6 +221,11 @@ impl Transport {
         Ok(())
     }
 
+    /// Candidates of the peer that were not used: those that hide its address (mDNS names), and those of TCP that nobody connects by.
+    pub fn ignored_candidates(&self) -> (u32, u32) {
+        self.ice.ignored()
+    }
+
     /// Whether this side sends no media and no data: then the peer's media is a sign of life as good as its answers
     /// to checks.
     pub(crate) fn set_receive_only(&mut self, receive_only: bool) {

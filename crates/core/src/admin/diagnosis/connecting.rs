@@ -57,21 +57,27 @@ fn ice(stats: &PeerStats) -> Option<Cause> {
 
 /// The client has named no address that is of use, and none of its checks came.
 fn no_candidate(stats: &PeerStats) -> Cause {
-    let age = seconds(stats.age);
-    match stats.ice.ignored {
-        0 => Cause::new(
+    let (ice, age) = (&stats.ice, seconds(stats.age));
+    match (ice.ignored_mdns, ice.ignored_tcp) {
+        (0, 0) => Cause::new(
             "no-candidates",
             format!(
                 "The client has named no address within {age}, and none of its checks came. Does the application pass its candidates \
                  on (trickle)?"
             ),
         ),
-        ignored => Cause::new(
-            "unusable-candidates",
+        (0, tcp) => Cause::new(
+            "tcp-only",
             format!(
-                "The {ignored} addresses that the client has named are of no use: it hides them (mDNS), which is usual, or they are of \
-                 TCP, which is not turned on (media.ice_tcp). Its own checks have not reached the server for {age}: a firewall blocks the \
-                 media ports, or media.announced names a wrong address."
+                "The client names {tcp} addresses of TCP only: its network blocks UDP. Turn media.ice_tcp on and open its ports, or \
+                 give the client a TURN server."
+            ),
+        ),
+        (mdns, _) => Cause::new(
+            "mdns-only",
+            format!(
+                "The client hides its {mdns} addresses (mDNS), which is usual, but its own checks have not reached the server for \
+                 {age}: a firewall blocks the server's media ports, or media.announced names a wrong address."
             ),
         ),
     }

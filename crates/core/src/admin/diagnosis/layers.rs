@@ -6,6 +6,9 @@ use portunus_sdp::negotiated::Kind;
 use super::media::flows;
 use super::{Cause, bitrate, name};
 
+/// A cap below this is seen: it is less than what a browser sends of a small picture that moves.
+const LOW_CAP: u64 = 300_000;
+
 pub(super) fn causes(stats: &PeerStats, causes: &mut Vec<Cause>) {
     for media in stats.media.iter().filter(|media| media.kind == Kind::Video) {
         causes.extend(
@@ -14,6 +17,16 @@ pub(super) fn causes(stats: &PeerStats, causes: &mut Vec<Cause>) {
                 .and_then(|layers| sent(media, layers, stats.bandwidth)),
         );
         causes.extend(received(media));
+    }
+    let sends_video = |media: &MediaStats| media.kind == Kind::Video && media.receive;
+    let cap = stats.bitrate_cap.filter(|cap| *cap <= LOW_CAP);
+    if let Some(cap) = cap.filter(|_| stats.media.iter().any(sends_video)) {
+        let text = format!(
+            "The client was told to send no more than {}: the plugin was asked for that (bitrate), or those who watch can take no \
+             more.",
+            bitrate(cap)
+        );
+        causes.push(Cause::new("bitrate-cap", text));
     }
 }
 

@@ -156,19 +156,21 @@ fn a_description_that_is_not_answered() {
 
 #[test]
 fn a_client_without_candidates_that_can_be_reached() {
-    let without = |ignored| {
+    let without = |mdns, tcp| {
         let mut stats = connecting(8 * SECOND);
         stats.ice.remote.clear();
         stats.ice.pairs.clear();
-        stats.ice.ignored = ignored;
+        (stats.ice.ignored_mdns, stats.ice.ignored_tcp) = (mdns, tcp);
         causes_of(&stats)
     };
-    told("no-candidates", &["8 s", "trickle"], &without(0));
+    told("no-candidates", &["8 s", "trickle"], &without(0, 0));
     told(
-        "unusable-candidates",
-        &["2 addresses", "mDNS", "media.ice_tcp"],
-        &without(2),
+        "tcp-only",
+        &["2 addresses", "media.ice_tcp"],
+        &without(0, 2),
     );
+    told("mdns-only", &["1 addresses", "firewall"], &without(1, 0));
+    told("mdns-only", &[], &without(1, 2));
 }
 
 #[test]
@@ -410,6 +412,18 @@ fn encodings_that_the_client_leaves_out() {
     assert_eq!(encodings([true, true, true]), []);
     // Browsers may leave the lower ones out.
     assert_eq!(encodings([false, false, true]), []);
+}
+
+#[test]
+fn a_low_cap() {
+    tells("bitrate-cap", &["128 kbit/s"], |stats| {
+        stats.bitrate_cap = Some(128_000)
+    });
+    let mut stats = healthy();
+    stats.bitrate_cap = Some(2_000_000);
+    assert_eq!(causes_of(&stats), []);
+    (stats.bitrate_cap, stats.media[0].receive) = (Some(128_000), false);
+    assert_eq!(causes_of(&stats), []);
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn ice(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> Va
         [] => context.media.candidates(connection.peer),
         known => known,
     };
+    let ignored = ice.ignored_mdns.saturating_add(ice.ignored_tcp);
     let state = ice.state.unwrap_or(IceState::Gathering);
     Object::new()
         .with("stream_id", 1)
@@ -57,10 +58,7 @@ fn ice(context: &Context, connection: &ConnectionFacts, stats: &PeerStats) -> Va
         .with_some("connected", ice.connected.map(at))
         .with("local-candidates", bare(local))
         .with("remote-candidates", bare(&ice.remote))
-        .with_some(
-            "ignored-candidates",
-            (ice.ignored > 0).then_some(ice.ignored),
-        )
+        .with_some("ignored-candidates", (ignored > 0).then_some(ignored))
         .with_some("selected-pair", selected(stats))
         .with("ready", u8::from(connection.up))
         .with_some("round_trip", ice.round_trip.map(|rtt| rtt.as_secs_f64()))

@@ -59,6 +59,7 @@ impl Peer {
                 rate: pacer.limit().map(|rate| rate.as_bps()),
             }),
             remb: self.remb,
+            bitrate_cap: self.connection.bitrate_cap(),
             received_datagrams: transport.counters().received,
             refused: self.refused,
             too_large: self.too_large,
@@ -72,6 +73,7 @@ impl Peer {
 
     fn ice_figures(&self) -> IceStats {
         let transport = &self.connection.transport;
+        let (ignored_mdns, ignored_tcp) = transport.ignored_candidates();
         IceStats {
             state: Some(self.ice),
             controlling: transport.is_controlling(),
@@ -82,7 +84,8 @@ impl Peer {
             connected: self.connected.map(|at| self.since_created(at)),
             disconnected: self.disconnected.map(|at| self.since_created(at)),
             remote: transport.remote_candidates(),
-            ignored: transport.counters().ignored_candidates,
+            ignored_mdns,
+            ignored_tcp,
             selected: transport.selected_pair().map(Path::from),
             pairs: transport.pairs().into_iter().map(pair).collect(),
             round_trip: transport.rtt(),

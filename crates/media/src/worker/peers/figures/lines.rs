@@ -50,7 +50,7 @@ impl Peer {
             sent: sent.map_or_else(StreamStats::default, |stream| {
                 self.sent((index, media), stream, graph, now)
             }),
-            layers: self.layers(index, graph),
+            layers: self.layers(index, graph, now),
             messages: (media.kind == Kind::Data).then(|| self.messages()),
         }
     }
@@ -144,16 +144,25 @@ impl Peer {
         }
     }
 
-    /// What was decided for an outgoing m-line.
-    fn layers(&self, index: usize, graph: &Graph) -> Option<LayerStats> {
-        let decision = self.route(index, graph)?.decision?;
+    /// What was decided for an outgoing m-line, and why that is sent, or something else meanwhile.
+    fn layers(&self, index: usize, graph: &Graph, now: Instant) -> Option<LayerStats> {
+        let route = self.route(index, graph)?;
+        let decision = route.decision?;
         let target = decision.target;
+        let reason = match graph.source(route.source) {
+            Some(source) if target.is_some() => {
+                let bounds = (&route.options, &route.wanted);
+                let (encodings, chosen) = (source.format.encodings, Some(decision.reason));
+                route.selector.reason(encodings, bounds, chosen, now).name()
+            }
+            _ => decision.reason.name(),
+        };
         Some(LayerStats {
             substream: target.map(|target| target.encoding),
             spatial: target.map(|target| target.spatial),
             temporal: target.map(|target| target.temporal),
             bitrate: decision.rate.as_bps(),
-            reason: decision.reason.name(),
+            reason,
             asked_of_publisher: decision.share.map(|share| share.as_bps()),
         })
     }
