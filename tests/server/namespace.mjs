@@ -10,7 +10,8 @@ import { join } from 'node:path';
  * @property {string} host the server's address as seen from inside
  * @property {(command: string) => string} wrap gives the path of a script that runs the command inside
  * @property {(url: string) => Promise<string>} reach gives the address by which those inside reach a loopback address
- * @property {(kbps: number) => void} limit sets what the link carries towards the inside
+ * @property {(kbps: number) => void} limit sets what the link carries towards the inside; what is more waits in a queue
+ * @property {(way: 'in' | 'out', kbps: number) => void} lose sets what the link carries without a queue; what is more is lost
  * @property {() => void} remove ends all of it
  */
 
@@ -70,13 +71,23 @@ export function makeNamespace() {
       url.port = String(proxy.address().port);
       return url.href.replace(/\/$/, '');
     },
-    limit: (kbps) => run('tc', ['qdisc', 'replace', 'dev', outside, 'root', 'tbf', 'rate', `${kbps}kbit`, 'burst', '5kb', 'latency', '400ms']),
+    limit: (kbps) => run('tc', bucket(outside, kbps, '400ms')),
+    // Kernels are built without netem now and then.
+    lose: (way, kbps) => {
+      if (way === 'in') run('tc', bucket(outside, kbps, '1ms'));
+      else run('tc', ['-n', name, ...bucket(inside, kbps, '1ms')]);
+    },
     remove: () => {
       for (const proxy of proxies) proxy.close();
       run('ip', ['netns', 'del', name]);
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A link of this rate, in which a packet waits so long at most. */
+function bucket(device, kbps, latency) {
+  return ['qdisc', 'replace', 'dev', device, 'root', 'tbf', 'rate', `${kbps}kbit`, 'burst', '5kb', 'latency', latency];
 }
 
 function run(command, args) {
