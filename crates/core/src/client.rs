@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use crate::admin::Watch;
-use crate::outbox::{Outbox, OutboxSender, outbox};
+use crate::outbox::{Outbox, OutboxSender, Posted, outbox};
 use crate::{Requester, Rights, SessionId, TokenScope};
 
 /// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
@@ -22,6 +22,8 @@ pub struct Client {
     told_id: u64,
     /// The rooms and mountpoints that its requests may name, if it is internal.
     scope: TokenScope,
+    /// The request that this one makes, see [`Client::asking`].
+    asks: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -96,6 +98,33 @@ impl Client {
         Client { scope, ..self }
     }
 
+    /// The same client, trusted by whoever runs the server: it has all rights, whatever its requests show.
+    #[must_use]
+    pub fn trusted(&self) -> Client {
+        Client {
+            rights: Rights::ALL,
+            ..self.clone()
+        }
+    }
+
+    /// The same client as it makes the request with this number: the reply carries it ([`Posted::answers`]), and no event
+    /// does. For a connection that many share, each of whom wants the replies to its own requests.
+    #[must_use]
+    pub fn asking(&self, request: u64) -> Client {
+        Client {
+            asks: Some(request),
+            ..self.clone()
+        }
+    }
+
+    /// The same client as it is sent events.
+    pub(crate) fn without_request(&self) -> Client {
+        Client {
+            asks: None,
+            ..self.clone()
+        }
+    }
+
     fn new(
         transport: &'static str,
         way: Way,
@@ -117,6 +146,7 @@ impl Client {
             rights: internal.unwrap_or_default(),
             told_id: id,
             scope: TokenScope::default(),
+            asks: None,
         }
     }
 
@@ -201,10 +231,14 @@ impl Client {
         let Way::Push(outbox) = &self.inner.way else {
             return false;
         };
+        let posted = Posted {
+            answers: self.asks,
+            message,
+        };
         let mut outbox = outbox.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = outbox
             .as_ref()
-            .is_some_and(|outbox| outbox.push(message, self.handles()));
+            .is_some_and(|outbox| outbox.push(posted, self.handles()));
         if !sent {
             *outbox = None;
         }

@@ -53,7 +53,7 @@ pub use info::{ServerFacts, TransportInfo};
 pub use log_gate::LogGate;
 pub use networks::{Network, Networks};
 pub use object::Object;
-pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox};
+pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
 pub use plugin::{
     HandleEvent, Jsep, JsepKind, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
     Reply, Svc,

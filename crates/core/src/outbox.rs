@@ -13,17 +13,26 @@ pub const OUTBOX: usize = 1024;
 /// of them at once when they all join or lose packets.
 pub const OUTBOX_OF_HANDLE: usize = 16;
 
+/// A message that waits for a connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Posted {
+    /// The request that it answers, if that was told by [`crate::Client::asking`].
+    pub answers: Option<u64>,
+    /// The message.
+    pub message: Value,
+}
+
 /// The messages that wait for a connection, as its transport takes them.
 #[derive(Debug)]
 pub struct Outbox {
-    messages: mpsc::UnboundedReceiver<Value>,
+    messages: mpsc::UnboundedReceiver<Posted>,
     waiting: Arc<AtomicUsize>,
 }
 
 /// Where messages are put.
 #[derive(Debug)]
 pub(crate) struct OutboxSender {
-    messages: mpsc::UnboundedSender<Value>,
+    messages: mpsc::UnboundedSender<Posted>,
     waiting: Arc<AtomicUsize>,
 }
 
@@ -40,7 +49,7 @@ pub(crate) fn outbox() -> (OutboxSender, Outbox) {
 
 impl OutboxSender {
     /// Adds a message for a client with so many handles; false if there is no room, or nobody takes it.
-    pub(crate) fn push(&self, message: Value, handles: usize) -> bool {
+    pub(crate) fn push(&self, message: Posted, handles: usize) -> bool {
         let room = OUTBOX.saturating_add(handles.saturating_mul(OUTBOX_OF_HANDLE));
         if self.waiting.load(Ordering::Relaxed) >= room {
             return false;
@@ -58,21 +67,31 @@ impl OutboxSender {
 impl Outbox {
     /// The next message; none once the gateway has cut the client off and all before is taken. Cancel safe.
     pub async fn recv(&mut self) -> Option<Value> {
-        let message = self.messages.recv().await;
-        self.taken(message)
+        self.recv_posted().await.map(|posted| posted.message)
     }
 
     /// The next message if it is there.
     pub fn try_recv(&mut self) -> Option<Value> {
-        let message = self.messages.try_recv().ok();
-        self.taken(message)
+        self.try_recv_posted().map(|posted| posted.message)
     }
 
-    fn taken(&self, message: Option<Value>) -> Option<Value> {
-        if message.is_some() {
+    /// As [`Outbox::recv`], with the request that it answers.
+    pub async fn recv_posted(&mut self) -> Option<Posted> {
+        let posted = self.messages.recv().await;
+        self.taken(posted)
+    }
+
+    /// As [`Outbox::try_recv`], with the request that it answers.
+    pub fn try_recv_posted(&mut self) -> Option<Posted> {
+        let posted = self.messages.try_recv().ok();
+        self.taken(posted)
+    }
+
+    fn taken(&self, posted: Option<Posted>) -> Option<Posted> {
+        if posted.is_some() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-        message
+        posted
     }
 }
 
@@ -80,21 +99,28 @@ impl Outbox {
 mod tests {
     use super::*;
 
+    fn posted(message: impl Into<Value>) -> Posted {
+        Posted {
+            answers: None,
+            message: message.into(),
+        }
+    }
+
     #[test]
     fn who_has_many_handles_may_let_more_wait() {
         let (sender, mut outbox) = outbox();
         let fill = |handles| {
             (0..)
-                .take_while(|n| sender.push((*n).into(), handles))
+                .take_while(|n| sender.push(posted(*n), handles))
                 .count()
         };
         assert_eq!(fill(0), OUTBOX);
         assert_eq!(fill(2), 2 * OUTBOX_OF_HANDLE);
-        assert!(!sender.push(Value::Null, 2));
+        assert!(!sender.push(posted(Value::Null), 2));
         let taken = std::iter::from_fn(|| outbox.try_recv()).count();
         assert_eq!(taken, OUTBOX + 2 * OUTBOX_OF_HANDLE);
-        assert!(sender.push(Value::Null, 0));
+        assert!(sender.push(posted(Value::Null), 0));
         drop(outbox);
-        assert!(!sender.push(Value::Null, 0), "nobody takes it");
+        assert!(!sender.push(posted(Value::Null), 0), "nobody takes it");
     }
 }

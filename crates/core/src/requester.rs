@@ -12,6 +12,8 @@ pub enum ClientAddress {
     Ipv6([u16; 4]),
     /// A process on this machine that may open the server's Unix socket. All of them are one client.
     Unix,
+    /// Somebody whose requests come by this kind of message broker. All of them are one client.
+    Broker(&'static str),
 }
 
 impl From<IpAddr> for ClientAddress {
@@ -34,6 +36,7 @@ impl fmt::Display for ClientAddress {
                 write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
             }
             ClientAddress::Unix => f.write_str("unix"),
+            ClientAddress::Broker(kind) => f.write_str(kind),
         }
     }
 }
@@ -60,6 +63,15 @@ impl Requester {
         Requester {
             address: ClientAddress::Unix,
             is_local: true,
+        }
+    }
+
+    /// Somebody whose requests come by a message broker of this kind, such as `mqtt`. Who may publish there is the broker's
+    /// business; to us they are strangers.
+    pub const fn by_broker(kind: &'static str) -> Self {
+        Requester {
+            address: ClientAddress::Broker(kind),
+            is_local: false,
         }
     }
 

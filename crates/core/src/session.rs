@@ -99,7 +99,7 @@ impl Session {
             lifecycle::session_created(&owner)
         });
         let state = State {
-            owner,
+            owner: owner.without_request(),
             orphaned: false,
             over: false,
             last_activity: Instant::now(),
@@ -143,7 +143,7 @@ impl Session {
             state.owner.loses_handles(state.handles.len());
             client.owns(self.id);
             client.gains_handles(state.handles.len());
-            state.owner = client.clone();
+            state.owner = client.without_request();
             state.queue.clear();
             // Whoever polls for it waits in vain.
             state.polls += 1;

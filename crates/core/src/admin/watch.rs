@@ -96,7 +96,7 @@ pub(super) fn begin(client: &Client) {
     let Some(subscription) = client.watch().take_wanted() else {
         return;
     };
-    let task = tokio::spawn(tell(subscription, client.clone()));
+    let task = tokio::spawn(tell(subscription, client.without_request()));
     client.watch().set(State::Running(task.abort_handle()));
 }
 

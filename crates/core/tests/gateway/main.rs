@@ -16,5 +16,6 @@ mod peers;
 mod polling;
 mod server;
 mod sessions;
+mod sharing;
 mod trust;
 mod world;
