@@ -1,0 +1,86 @@
+//! How a NATS server is reached.
+
+use portunus_config::Section;
+use serde::{Deserialize, Serialize};
+
+/// A NATS server or a cluster of them, and who we are to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NatsServer {
+    /// `nats://HOST:PORT`; several, with commas between, are servers of one cluster.
+    pub url: String,
+    /// With `password`: whom the server lets in.
+    #[serde(with = "portunus_config::optional")]
+    pub username: Option<String>,
+    /// The user's password.
+    #[serde(with = "portunus_config::optional")]
+    pub password: Option<String>,
+    /// Instead: a token.
+    #[serde(with = "portunus_config::optional")]
+    pub token: Option<String>,
+}
+
+impl Default for NatsServer {
+    fn default() -> Self {
+        NatsServer {
+            url: "nats://localhost:4222".to_owned(),
+            username: None,
+            password: None,
+            token: None,
+        }
+    }
+}
+
+impl NatsServer {
+    /// Takes its keys of a section.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let server: Self = section.keys();
+        section.check(&["url"], server.addresses().map(drop));
+        section.require(
+            &["password", "username"],
+            server.username.is_some() == server.password.is_some(),
+            "username and password belong together",
+        );
+        section.require(
+            &["token", "username"],
+            server.token.is_none() || server.username.is_none(),
+            "expected either token or username and password",
+        );
+        server
+    }
+
+    /// Where the servers are.
+    pub(super) fn addresses(&self) -> Result<Vec<async_nats::ServerAddr>, String> {
+        let addresses = self.url.split(',').map(|url| {
+            let address = url.trim().parse::<async_nats::ServerAddr>();
+            // Who we are has keys of its own: addresses stand in logs.
+            let right = |address: &async_nats::ServerAddr| {
+                !address.host().is_empty() && !address.has_user_pass()
+            };
+            let address = address.ok().filter(right);
+            address.ok_or_else(|| {
+                format!("expected a URL such as \"nats://localhost:4222\", got {url:?}")
+            })
+        });
+        addresses.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_cluster_has_several_addresses() {
+        let server = |url: &str| NatsServer {
+            url: url.to_owned(),
+            ..NatsServer::default()
+        };
+        let found = server("nats://a:1, nats://b").addresses().unwrap();
+        assert_eq!((found[0].port(), found[1].host()), (1, "b"));
+        for wrong in ["", "http://a", "nats://a,,nats://b", "nats://u:p@a"] {
+            assert!(server(wrong).addresses().is_err(), "{wrong:?}");
+        }
+    }
+}

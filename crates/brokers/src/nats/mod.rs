@@ -1,0 +1,60 @@
+//! NATS, by `async-nats`.
+
+mod config;
+mod task;
+
+pub use config::NatsServer;
+
+use bytes::Bytes;
+
+use crate::{BrokerTls, Connection, TlsError};
+
+/// A message that is published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Where.
+    pub subject: String,
+    /// What.
+    pub payload: Bytes,
+}
+
+/// Connects to `server` and subscribes to `subjects`, on the running tokio runtime.
+pub fn connect(
+    server: &NatsServer,
+    tls: &BrokerTls,
+    subjects: Vec<String>,
+) -> Result<Connection<Outgoing>, TlsError> {
+    let plan = task::Plan {
+        server: server.clone(),
+        tls: tls.client()?,
+        subjects,
+    };
+    Ok(Connection::start(|ends| task::run(plan, ends)))
+}
+
+/// What [`is_subject`] wants, for people.
+pub const SUBJECT: &str = "expected words with dots between, without the wildcards * and >";
+
+/// Whether messages can be published there: words of visible characters with dots between, and no wildcards.
+pub fn is_subject(text: &str) -> bool {
+    let word = |word: &str| {
+        !word.is_empty()
+            && word
+                .chars()
+                .all(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '*' | '>'))
+    };
+    text.split('.').all(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_have_no_gaps_and_no_wildcards() {
+        assert!(is_subject("janus") && is_subject("janus.events-1.core"));
+        for wrong in ["", ".", "a..b", "a.", "a b", "a.*", "a.>", "a\tb"] {
+            assert!(!is_subject(wrong), "{wrong:?}");
+        }
+    }
+}

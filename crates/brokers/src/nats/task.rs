@@ -1,0 +1,165 @@
+//! The connection itself. The library connects again by itself, and tells when it does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event, Message, Subscriber};
+use futures_util::StreamExt;
+use futures_util::stream::{SelectAll, select_all};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
+
+use super::{NatsServer, Outgoing};
+use crate::backoff::Backoff;
+use crate::connection::{Ends, until_stopped};
+use crate::tell::Teller;
+use crate::{Incoming, Reply};
+
+/// Messages that come and wait to be taken; beyond that the library drops them and tells.
+const WAITING: usize = 4_096;
+
+/// How long the last messages may take at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What is to be connected to, and what for.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) server: NatsServer,
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    pub(super) subjects: Vec<String>,
+}
+
+type Numbered = futures_util::stream::BoxStream<'static, (usize, Message)>;
+
+/// Keeps the connection up until it is stopped.
+pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
+    let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
+    let mut teller = Teller::new("nats", plan.server.url.clone(), arrivals, counters);
+    let (told, mut events) = mpsc::unbounded_channel();
+    let opened = until_stopped(open(&plan, told), &mut ends, &mut teller).await;
+    match opened {
+        Some(Ok((client, messages))) => {
+            serve(&client, messages, &mut events, &mut ends, &mut teller).await;
+        }
+        Some(Err(reason)) => {
+            teller.failed(None, reason);
+            // It is not tried again: what is configured is wrong. What is published is lost.
+            while ends.outgoing.recv().await.is_some() {
+                teller.dropped(1, "there is no connection");
+            }
+        }
+        None => {}
+    }
+    ends.outgoing.close();
+    let left = ends.outgoing.len();
+    teller.dropped(left, "the server ends and the broker is away");
+}
+
+/// A client that connects in the background, and what comes by its subscriptions.
+async fn open(
+    plan: &Plan,
+    told: mpsc::UnboundedSender<Event>,
+) -> Result<(Client, SelectAll<Numbered>), String> {
+    let server = &plan.server;
+    let mut options = ConnectOptions::new()
+        .name("portunus")
+        .retry_on_initial_connect()
+        .subscription_capacity(WAITING)
+        .reconnect_delay_callback(Backoff::after)
+        .event_callback(move |event| {
+            // Nobody listens only at the end.
+            let _ = told.send(event);
+            std::future::ready(())
+        });
+    if let (Some(username), Some(password)) = (&server.username, &server.password) {
+        options = options.user_and_password(username.clone(), password.clone());
+    }
+    if let Some(token) = &server.token {
+        options = options.token(token.clone());
+    }
+    if let Some(tls) = &plan.tls {
+        options = options
+            .require_tls(true)
+            .tls_client_config(tls.as_ref().clone());
+    }
+    let addresses = server.addresses()?;
+    let client = options
+        .connect(addresses)
+        .await
+        .map_err(|error| error.to_string())?;
+    let mut messages = Vec::new();
+    for (number, subject) in plan.subjects.iter().enumerate() {
+        let subscriber: Subscriber = client
+            .subscribe(subject.clone())
+            .await
+            .map_err(|error| error.to_string())?;
+        messages.push(subscriber.map(move |message| (number, message)).boxed());
+    }
+    Ok((client, select_all(messages)))
+}
+
+/// Lets messages go to and fro.
+async fn serve(
+    client: &Client,
+    mut messages: SelectAll<Numbered>,
+    events: &mut mpsc::UnboundedReceiver<Event>,
+    ends: &mut Ends<Outgoing>,
+    teller: &mut Teller,
+) {
+    let mut is_connected = false;
+    let mut is_stopping = false;
+    loop {
+        tokio::select! {
+            Some((number, message)) = messages.next(), if teller.waiting() == 0 => {
+                let incoming = Incoming {
+                    subscription: number,
+                    payload: message.payload,
+                    reply: Reply {
+                        to: message.reply.map(|subject| subject.to_string()),
+                        correlation: None,
+                    },
+                };
+                teller.tell(incoming, None);
+            }
+            _ = teller.pass_on() => {}
+            message = ends.outgoing.recv(), if is_connected => match message {
+                Some(message) => match client.publish(message.subject, message.payload).await {
+                    Ok(()) => ends.counters.has_published(),
+                    Err(error) => teller.dropped(1, &error.to_string()),
+                },
+                None => {
+                    // Whether the last ones arrive is not waited for longer.
+                    let _ = timeout(LAST_WORDS, client.flush()).await;
+                    let _ = client.drain().await;
+                    return;
+                }
+            },
+            Some(event) = events.recv() => match event {
+                Event::Connected => {
+                    is_connected = true;
+                    teller.connected();
+                }
+                Event::Disconnected => {
+                    is_connected = false;
+                    teller.lost("the broker has closed the connection, or does not answer");
+                    teller.retrying();
+                }
+                Event::ServerError(error) => teller.failed(None, error.to_string()),
+                Event::ClientError(error) => teller.failed(None, error.to_string()),
+                Event::SlowConsumer(_) => {
+                    teller.dropped(1, "requests come faster than they are taken");
+                }
+                Event::Closed => is_connected = false,
+                Event::LameDuckMode | Event::Draining => {}
+            },
+            () = ends.stop.wanted(), if !is_stopping => {
+                is_stopping = true;
+                ends.outgoing.close();
+                if !is_connected {
+                    return;
+                }
+            }
+        }
+    }
+}

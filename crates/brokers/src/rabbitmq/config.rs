@@ -1,0 +1,61 @@
+//! How a RabbitMQ server is reached.
+
+use std::time::Duration;
+
+use portunus_config::Section;
+use serde::{Deserialize, Serialize};
+
+/// A RabbitMQ server, and who we are to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RabbitServer {
+    /// Its name or address.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The part of the server that we use.
+    pub vhost: String,
+    /// Whom the server lets in.
+    pub username: String,
+    /// The user's password.
+    pub password: String,
+    /// After how long without a sign of the server it counts as gone; zero: what the server wants.
+    #[serde(with = "portunus_config::seconds")]
+    pub heartbeat: Duration,
+}
+
+impl Default for RabbitServer {
+    fn default() -> Self {
+        RabbitServer {
+            host: "localhost".to_owned(),
+            port: 5672,
+            vhost: "/".to_owned(),
+            username: "guest".to_owned(),
+            password: "guest".to_owned(),
+            heartbeat: Duration::ZERO,
+        }
+    }
+}
+
+impl RabbitServer {
+    /// Takes its keys of a section.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let server: Self = section.keys();
+        section.require(
+            &["host"],
+            !server.host.is_empty(),
+            "expected a name or an address",
+        );
+        section.range("port", server.port, 1..=u16::MAX);
+        section.range("heartbeat", server.heartbeat.as_secs(), 0..=65_535);
+        server
+    }
+
+    /// Where it is, for people.
+    pub fn address(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}

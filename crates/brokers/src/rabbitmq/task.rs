@@ -1,0 +1,313 @@
+//! The connection itself: connects, makes what has to be there, and connects again.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::select_all;
+use futures_util::{Stream, StreamExt};
+use lapin::message::Delivery;
+use lapin::options::{BasicAckOptions, BasicPublishOptions};
+use lapin::tcp::{AsyncTcpStream, RustlsConnector};
+use lapin::types::ShortString;
+use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::{
+    BasicProperties, Channel, Confirmation, ConnectionProperties, Event, PublisherConfirm, runtime,
+};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::rustls::ClientConfig;
+
+use super::{Outgoing, RabbitServer, Topology};
+use crate::backoff::Backoff;
+use crate::connection::{Ends, until_stopped};
+use crate::tell::Teller;
+use crate::{Incoming, Reply};
+
+/// How long a broker may take to let us in, and to confirm the last messages.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the last messages may take at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Messages under way whose receipt the broker has not confirmed.
+const UNCONFIRMED: usize = 64;
+
+/// Connections that may break while a message is under way before it is given up: it may be what they break of.
+const TRIES: u8 = 5;
+
+/// What is to be connected to, and what for.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) server: RabbitServer,
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    pub(super) topology: Topology,
+}
+
+/// A message, and how many connections broke while it was under way.
+#[derive(Debug)]
+struct Tried {
+    message: Outgoing,
+    tries: u8,
+}
+
+/// What comes from the broker: the queue's number among those that are read, and what came.
+type Deliveries = Pin<Box<dyn Stream<Item = (usize, lapin::Result<Delivery>)> + Send>>;
+
+/// A connection that is there.
+struct Link {
+    connection: lapin::Connection,
+    channel: Channel,
+    deliveries: Deliveries,
+    events: Pin<Box<dyn Stream<Item = Event> + Send>>,
+}
+
+/// How a connection ended.
+enum Ending {
+    Lost(String),
+    /// As was wanted.
+    Stopped,
+}
+
+/// Keeps the connection up until it is stopped.
+pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
+    let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
+    let mut teller = Teller::new("rabbitmq", plan.server.address(), arrivals, counters);
+    let mut unconfirmed = VecDeque::new();
+    let mut backoff = Backoff::default();
+    loop {
+        let Some(opened) = until_stopped(open(&plan), &mut ends, &mut teller).await else {
+            break;
+        };
+        match opened {
+            Ok(link) => {
+                let begun = Instant::now();
+                teller.connected();
+                match serve(link, &mut unconfirmed, &mut ends, &mut teller).await {
+                    Ending::Stopped => break,
+                    Ending::Lost(reason) => teller.lost(&reason),
+                }
+                backoff.lasted(begun.elapsed());
+                let before = unconfirmed.len();
+                unconfirmed.retain_mut(|tried: &mut Tried| {
+                    tried.tries = tried.tries.saturating_add(1);
+                    tried.tries < TRIES
+                });
+                let given_up = before.saturating_sub(unconfirmed.len());
+                teller.dropped(
+                    given_up,
+                    "the connection broke each time that they were sent",
+                );
+            }
+            Err(reason) => teller.failed(None, reason),
+        }
+        let wait = sleep(backoff.next());
+        if until_stopped(wait, &mut ends, &mut teller).await.is_none() {
+            break;
+        }
+        teller.retrying();
+    }
+    ends.outgoing.close();
+    let left = unconfirmed.len().saturating_add(ends.outgoing.len());
+    teller.dropped(left, "the server ends and the broker is away");
+}
+
+async fn open(plan: &Plan) -> Result<Link, String> {
+    let opening = async {
+        let connection = connect(plan).await?;
+        let events = Box::pin(connection.events_listener());
+        let channel = connection.create_channel().await?;
+        let consumers = plan.topology.make(&channel).await?;
+        let numbered = consumers.into_iter().enumerate();
+        let streams: Vec<_> = numbered
+            .map(|(queue, consumer)| consumer.map(move |delivery| (queue, delivery)))
+            .collect();
+        let deliveries: Deliveries = match streams.is_empty() {
+            true => Box::pin(futures_util::stream::pending()),
+            false => Box::pin(select_all(streams)),
+        };
+        Ok::<_, lapin::Error>(Link {
+            connection,
+            channel,
+            deliveries,
+            events,
+        })
+    };
+    match timeout(PATIENCE, opening).await {
+        Ok(opened) => opened.map_err(|error| error.to_string()),
+        Err(_) => Err("no answer".to_owned()),
+    }
+}
+
+async fn connect(plan: &Plan) -> lapin::Result<lapin::Connection> {
+    let server = &plan.server;
+    let seconds = u16::try_from(server.heartbeat.as_secs()).unwrap_or(u16::MAX);
+    let uri = AMQPUri {
+        scheme: match plan.tls {
+            Some(_) => AMQPScheme::AMQPS,
+            None => AMQPScheme::AMQP,
+        },
+        authority: AMQPAuthority {
+            userinfo: AMQPUserInfo {
+                username: server.username.clone(),
+                password: server.password.clone(),
+            },
+            host: server.host.clone(),
+            port: server.port,
+        },
+        vhost: server.vhost.clone(),
+        query: AMQPQueryString {
+            heartbeat: (seconds > 0).then_some(seconds),
+            ..AMQPQueryString::default()
+        },
+    };
+    let tls = plan.tls.clone().map(RustlsConnector::from);
+    let properties = ConnectionProperties::default().with_connection_name("portunus".into());
+    let runtime = runtime::default_runtime()?;
+    lapin::Connection::connector(
+        uri,
+        runtime,
+        async move |uri, runtime| {
+            let AMQPAuthority { host, port, .. } = uri.authority;
+            let address = runtime.to_socket_addrs((host.clone(), port));
+            let stream = AsyncTcpStream::connect(&runtime, address).await?;
+            match &tls {
+                Some(tls) => Ok(stream.into_rustls(tls, &host).await?),
+                None => Ok(stream),
+            }
+        },
+        properties,
+    )
+    .await
+}
+
+/// Lets messages go to and fro. `unconfirmed` are sent first.
+async fn serve(
+    mut link: Link,
+    unconfirmed: &mut VecDeque<Tried>,
+    ends: &mut Ends<Outgoing>,
+    teller: &mut Teller,
+) -> Ending {
+    let mut confirms = VecDeque::new();
+    for tried in unconfirmed.iter() {
+        match publish(&link.channel, &tried.message).await {
+            Ok(confirm) => confirms.push_back(confirm),
+            Err(error) => return Ending::Lost(error.to_string()),
+        }
+    }
+    let mut last_words = std::pin::pin!(sleep(PATIENCE));
+    let (mut is_stopping, mut is_drained) = (false, false);
+    loop {
+        if is_drained && confirms.is_empty() {
+            let closing = link.connection.close(200, "OK".into());
+            // Whether it hears that makes no difference.
+            let _ = timeout(LAST_WORDS, closing).await;
+            return Ending::Stopped;
+        }
+        let failed = tokio::select! {
+            delivery = link.deliveries.next(), if teller.waiting() == 0 => match delivery {
+                Some((queue, Ok(delivery))) => take(queue, delivery, teller).await.err(),
+                Some((_, Err(error))) => Some(error),
+                None => return Ending::Lost("the queues are not read any more".to_owned()),
+            },
+            _ = teller.pass_on() => None,
+            confirmed = first(&mut confirms) => {
+                // One that fails is sent again by the next connection.
+                if confirmed.is_ok() {
+                    confirms.pop_front();
+                    unconfirmed.pop_front();
+                }
+                match confirmed {
+                    Ok(Confirmation::Nack(_)) => {
+                        teller.dropped(1, "the broker refuses it");
+                        None
+                    }
+                    Ok(Confirmation::Ack(_) | Confirmation::NotRequested) => {
+                        ends.counters.has_published();
+                        None
+                    }
+                    Err(error) => return Ending::Lost(error.to_string()),
+                }
+            }
+            message = ends.outgoing.recv(), if unconfirmed.len() < UNCONFIRMED && !is_drained => {
+                match message {
+                    Some(message) => {
+                        let published = publish(&link.channel, &message).await;
+                        unconfirmed.push_back(Tried { message, tries: 0 });
+                        published.map(|confirm| confirms.push_back(confirm)).err()
+                    }
+                    None => {
+                        is_drained = true;
+                        None
+                    }
+                }
+            }
+            event = link.events.next() => match event {
+                Some(Event::Error(error)) => Some(error),
+                Some(Event::ConnectionBlocked(reason)) => {
+                    tracing::warn!(reason, "RabbitMQ takes no messages for now");
+                    None
+                }
+                Some(_) => None,
+                None => return Ending::Lost("the connection is closed".to_owned()),
+            },
+            () = ends.stop.wanted(), if !is_stopping => {
+                is_stopping = true;
+                ends.outgoing.close();
+                last_words.as_mut().reset(Instant::now() + LAST_WORDS);
+                None
+            }
+            () = &mut last_words, if is_stopping => return Ending::Stopped,
+        };
+        if let Some(error) = failed {
+            return Ending::Lost(error.to_string());
+        }
+    }
+}
+
+/// Waits for the oldest confirmation; never ends if none is waited for. Cancel safe.
+async fn first(confirms: &mut VecDeque<PublisherConfirm>) -> lapin::Result<Confirmation> {
+    match confirms.front_mut() {
+        Some(confirm) => confirm.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn publish(channel: &Channel, message: &Outgoing) -> lapin::Result<PublisherConfirm> {
+    let correlation = message.correlation.as_ref();
+    let correlation = correlation.map(|id| String::from_utf8_lossy(id).into_owned());
+    let mut properties = BasicProperties::default().with_content_type("application/json".into());
+    if let Some(correlation) = correlation {
+        properties = properties.with_correlation_id(ShortString::from(correlation));
+    }
+    channel
+        .basic_publish(
+            message.exchange.as_str().into(),
+            message.routing_key.as_str().into(),
+            BasicPublishOptions::default(),
+            &message.payload,
+            properties,
+        )
+        .await
+}
+
+/// Takes a message out of its queue.
+async fn take(queue: usize, delivery: Delivery, teller: &mut Teller) -> lapin::Result<()> {
+    delivery.ack(BasicAckOptions::default()).await?;
+    let properties = &delivery.properties;
+    let reply = Reply {
+        to: properties.reply_to().as_ref().map(ToString::to_string),
+        correlation: properties
+            .correlation_id()
+            .as_ref()
+            .map(|id| Bytes::copy_from_slice(id.as_str().as_bytes())),
+    };
+    let message = Incoming {
+        subscription: queue,
+        payload: delivery.data.into(),
+        reply,
+    };
+    teller.tell(message, None);
+    Ok(())
+}

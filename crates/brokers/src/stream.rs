@@ -1,0 +1,33 @@
+//! The byte stream to a broker: TCP, with or without TLS.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// What bytes go over.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Connects; an IPv6 address stands without brackets.
+pub(crate) async fn connect(
+    host: &str,
+    port: u16,
+    tls: Option<&Arc<ClientConfig>>,
+) -> io::Result<Box<dyn Stream>> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    let Some(tls) = tls else {
+        return Ok(Box::new(stream));
+    };
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let stream = TlsConnector::from(tls.clone())
+        .connect(name, stream)
+        .await?;
+    Ok(Box::new(stream))
+}
