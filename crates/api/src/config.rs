@@ -7,7 +7,7 @@ use std::time::Duration;
 use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::AdminApiConfig;
+use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig};
 
 /// All transports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,6 +20,12 @@ pub struct ApiConfig {
     pub websocket: WebSocketConfig,
     /// Unix socket.
     pub unix: UnixConfig,
+    /// MQTT.
+    pub mqtt: MqttConfig,
+    /// RabbitMQ.
+    pub rabbitmq: RabbitConfig,
+    /// NATS.
+    pub nats: NatsConfig,
     /// The Admin API, on ports of its own.
     pub admin: AdminApiConfig,
     /// The certificate for HTTPS and secure WebSocket.

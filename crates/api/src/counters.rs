@@ -58,6 +58,10 @@ pub struct Counters {
     pub unix_connections: Counter,
     /// Messages received over the Unix socket.
     pub unix_messages: Counter,
+    /// Connections to message brokers.
+    pub broker_connections: Counter,
+    /// Messages received by message brokers.
+    pub broker_messages: Counter,
     /// Publishers that came by WHIP.
     pub whip_sessions: Counter,
     /// Viewers that came by WHEP.
@@ -78,7 +82,7 @@ pub struct Counters {
 
 impl Counters {
     /// All counters with the names that they have at `/metrics`, and what they mean.
-    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 13] {
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 15] {
         let entry = |name, help, counter: &Counter| (name, help, counter.value());
         [
             entry(
@@ -106,6 +110,16 @@ impl Counters {
                 "unix_messages",
                 "Messages received over the Unix socket",
                 &self.unix_messages,
+            ),
+            entry(
+                "broker_connections",
+                "Connections to message brokers",
+                &self.broker_connections,
+            ),
+            entry(
+                "broker_messages",
+                "Messages received by message brokers",
+                &self.broker_messages,
             ),
             entry(
                 "whip_sessions",

@@ -36,6 +36,14 @@ pub enum StartError {
         /// The configuration key of the path.
         key: &'static str,
     },
+    /// TLS to a message broker cannot be set up.
+    #[error("cannot connect to the broker of [{section}]: {error}")]
+    Broker {
+        /// The configuration section.
+        section: &'static str,
+        /// What is wrong.
+        error: portunus_brokers::TlsError,
+    },
     /// HTTPS or secure WebSocket is on, but tls.certificate or tls.key is not given.
     #[error("{0} needs a certificate: set tls.certificate and tls.key")]
     NoCertificate(&'static str),

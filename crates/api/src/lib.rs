@@ -1,4 +1,4 @@
-//! The Janus API and the Admin API over HTTP, WebSocket and Unix socket; WHIP and WHEP; the web pages.
+//! The Janus API and the Admin API over HTTP, WebSocket, Unix socket and message brokers; WHIP and WHEP; the web pages.
 //!
 //! [`Transports::start`] binds everything that [`ApiConfig`] asks for, and serves until
 //! [`Transports::shutdown`]. The transports know nothing of requests but where they come from: each message goes
@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod broker;
 mod config;
 mod control;
 mod counters;
@@ -25,10 +26,11 @@ mod websocket;
 mod whip;
 
 pub use admin::AdminApiConfig;
+pub use broker::{BrokerApi, MqttApi, MqttConfig, NatsApi, NatsConfig, RabbitApi, RabbitConfig};
 pub use config::{
     ApiConfig, FileMode, HttpConfig, IceServer, TlsConfig, UnixConfig, UnixKind, WebSocketConfig,
     WhipAuthorization, WhipConfig,
 };
 pub use counters::{Counter, Counters};
 pub use error::StartError;
-pub use start::{AdminAddresses, Transports, transport_infos};
+pub use start::{AdminAddresses, Transports, brokers, transport_infos};

@@ -15,26 +15,37 @@ const AHEAD: usize = 16;
 
 /// How far a client is ahead of what it has read.
 #[derive(Debug)]
-pub(crate) struct Pace(Semaphore);
+pub(crate) struct Pace {
+    free: Semaphore,
+    ahead: usize,
+}
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Self(Semaphore::new(AHEAD))
+        Self::ahead(AHEAD)
+    }
+
+    /// For a connection that is many clients: so many requests may have replies that wait.
+    pub(crate) fn ahead(ahead: usize) -> Self {
+        Self {
+            free: Semaphore::new(ahead),
+            ahead,
+        }
     }
 
     /// Waits until another request may be read.
     pub(crate) async fn ask(&self) {
         // It is never closed.
-        if let Ok(permit) = self.0.acquire().await {
+        if let Ok(permit) = self.free.acquire().await {
             permit.forget();
         }
     }
 
     /// A message was written. It may have been an event, which nobody asked for: the client is never more than
-    /// [`AHEAD`] requests ahead all the same.
+    /// the agreed number of requests ahead all the same.
     pub(crate) fn wrote(&self) {
-        if self.0.available_permits() < AHEAD {
-            self.0.add_permits(1);
+        if self.free.available_permits() < self.ahead {
+            self.free.add_permits(1);
         }
     }
 }
@@ -71,7 +82,12 @@ impl<'c> Requests<'c> {
     /// Hands a request on once the client has read enough; handles get theirs in the order in which they came. Those of the Admin
     /// API do not wait for each other.
     pub(crate) async fn take(&mut self, request: &[u8]) {
-        let (gateway, client, pace) = (self.gateway, self.client, self.pace);
+        self.take_from(self.client, request).await;
+    }
+
+    /// The same from a form of the client, see [`Client::asking`].
+    pub(crate) async fn take_from(&mut self, client: &Client, request: &[u8]) {
+        let (gateway, pace) = (self.gateway, self.pace);
         let api = self.api;
         let handed = async {
             pace.ask().await;

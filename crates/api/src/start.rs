@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
 use crate::listen::{self, Server};
 use crate::pace::Api;
@@ -59,10 +60,55 @@ pub fn transport_infos(config: &ApiConfig) -> Vec<TransportInfo> {
                 description: "The Janus API by a Unix socket.",
             },
         ),
+        (
+            config.mqtt.common.is_on(),
+            TransportInfo {
+                package: MQTT,
+                name: "MQTT",
+                description: "The Janus API by an MQTT broker.",
+            },
+        ),
+        (
+            config.rabbitmq.common.is_on(),
+            TransportInfo {
+                package: RABBITMQ,
+                name: "RabbitMQ",
+                description: "The Janus API by RabbitMQ.",
+            },
+        ),
+        (
+            config.nats.common.is_on(),
+            TransportInfo {
+                package: NATS,
+                name: "NATS",
+                description: "The Janus API by NATS.",
+            },
+        ),
     ];
     all.into_iter()
         .filter_map(|(on, info)| on.then_some(info))
         .collect()
+}
+
+/// The brokers that are connected to, and where they are.
+pub fn brokers(config: &ApiConfig) -> Vec<(&'static str, String)> {
+    let ApiConfig {
+        mqtt,
+        rabbitmq,
+        nats,
+        ..
+    } = config;
+    let all = [
+        (mqtt.common.is_on(), "MQTT", mqtt.server.url.clone()),
+        (
+            rabbitmq.common.is_on(),
+            "RabbitMQ",
+            rabbitmq.server.address(),
+        ),
+        (nats.common.is_on(), "NATS", nats.server.url.clone()),
+    ];
+    let on = all.into_iter().filter(|(on, ..)| *on);
+    on.map(|(_, name, address)| (name, address)).collect()
 }
 
 /// The running transports.
@@ -207,6 +253,16 @@ impl Transports {
             addresses.admin.unix = Some(path.clone());
         }
         control::register(&gateway, &counters, bound.open);
+        let shared = broker::Shared {
+            gateway,
+            counters: counters.clone(),
+            stop: stopped,
+        };
+        connect(&mut tasks, Mqtt(config.mqtt), &shared)?;
+        connect(&mut tasks, Rabbit(config.rabbitmq), &shared)?;
+        connect(&mut tasks, Nats(config.nats), &shared)?;
+        // Every connection holds a receiver.
+        drop(shared);
         for (listener, tls, server) in bound.listeners {
             tasks.spawn(listen::serve(listener, tls, server));
         }
@@ -270,6 +326,24 @@ impl Transports {
             tracing::debug!("some connections did not end in time");
         }
     }
+}
+
+/// Serves the APIs by a broker, if they are on.
+fn connect<B: Broker>(
+    tasks: &mut JoinSet<()>,
+    broker: B,
+    shared: &broker::Shared,
+) -> Result<(), StartError> {
+    let events = shared.gateway.events();
+    events.mute(B::PACKAGE, !broker.common().events);
+    if broker.common().is_on() {
+        let section = B::NAME;
+        let connection = broker
+            .connect()
+            .map_err(|error| StartError::Broker { section, error })?;
+        tasks.spawn(broker::serve(broker, connection, shared.clone()));
+    }
+    Ok(())
 }
 
 /// The servers of the Admin API.
@@ -356,5 +430,12 @@ mod tests {
         config.http.enabled = false;
         let names: Vec<_> = transport_infos(&config).iter().map(|t| t.package).collect();
         assert_eq!(names, [WEBSOCKET]);
+        config.mqtt.common.enabled = true;
+        config.rabbitmq.common.admin_enabled = true;
+        config.nats.common.enabled = true;
+        let names: Vec<_> = transport_infos(&config).iter().map(|t| t.package).collect();
+        assert_eq!(names, [WEBSOCKET, MQTT, RABBITMQ, NATS]);
+        let brokers: Vec<_> = brokers(&config).into_iter().map(|(_, at)| at).collect();
+        assert_eq!(brokers[1], "localhost:5672");
     }
 }

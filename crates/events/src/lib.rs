@@ -6,7 +6,11 @@ mod batch;
 mod file;
 mod gelf;
 mod json;
+mod line;
+mod mqtt;
 mod nanomsg;
+mod nats;
+mod rabbitmq;
 mod stream;
 mod tally;
 #[cfg(feature = "testing")]
@@ -18,7 +22,10 @@ mod websocket;
 
 pub use file::{File, FileConfig, FileError};
 pub use gelf::{Gelf, GelfConfig, GelfError};
+pub use mqtt::{Mqtt, MqttEvents, MqttTopics};
 pub use nanomsg::{Nanomsg, NanomsgConfig, NanomsgError};
+pub use nats::{Nats, NatsEvents, NatsSubjects};
+pub use rabbitmq::{RabbitEvents, RabbitMq, RabbitRoute};
 pub use tls::TlsError;
 pub use webhook::{Webhook, WebhookConfig, WebhookError};
 pub use websocket::{WebSocket, WebSocketConfig, WebSocketError};

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use portunus_api::{AdminAddresses, Transports};
+use portunus_api::{AdminAddresses, Transports, brokers};
 use portunus_media::MediaPlane;
 
 use crate::config::Config;
@@ -29,6 +29,7 @@ pub(crate) fn print(
         ws: transports.ws(),
         wss: transports.wss(),
         unix: transports.unix().map(|path| path.display().to_string()),
+        brokers: brokers(&config.api),
         admin: transports.admin(),
         admin_path: &config.api.admin.base_path,
         dashboard: config.api.admin.pages,
@@ -52,6 +53,8 @@ struct Facts<'a> {
     ws: &'a [SocketAddr],
     wss: &'a [SocketAddr],
     unix: Option<String>,
+    /// The kinds of brokers, and where they are.
+    brokers: Vec<(&'static str, String)>,
     admin: &'a AdminAddresses,
     admin_path: &'a str,
     dashboard: bool,
@@ -82,6 +85,9 @@ fn text(facts: &Facts<'_>) -> String {
     let servers = [("ws", facts.ws), ("wss", facts.wss)];
     row("WebSocket", urls(&servers, facts.address, ""));
     row("Unix", facts.unix.iter().cloned().collect());
+    for (name, address) in &facts.brokers {
+        row(name, vec![address.clone()]);
+    }
     let admin = facts.admin;
     let servers = [("http", &admin.http[..]), ("https", &admin.https[..])];
     if facts.dashboard {
@@ -192,6 +198,7 @@ mod tests {
             ws: &ws,
             wss: &[],
             unix: Some("/run/portunus/api.sock".into()),
+            brokers: vec![("NATS", "nats://192.0.2.9:4222".into())],
             admin: &AdminAddresses {
                 http: vec![SocketAddr::from(([127, 0, 0, 1], 7088))],
                 ..AdminAddresses::default()
@@ -209,6 +216,7 @@ mod tests {
             "http://localhost:8088/whip/ID  http://192.0.2.7:8088/whip/ID\n",
             "ws://127.0.0.1:8188\n",
             "/run/portunus/api.sock\n",
+            "NATS       nats://192.0.2.9:4222\n",
             "  Dashboard  http://127.0.0.1:7088/\n",
             "  Admin API  http://127.0.0.1:7088/admin\n",
             "UDP 10000-10001, TCP 443 (2 workers), announced as 203.0.113.7\n",

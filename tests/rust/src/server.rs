@@ -34,6 +34,14 @@ impl Server {
         Self::recording(workers, Recorder::default(), plugin)
     }
 
+    /// The same, with what its start knows.
+    pub fn with_facts(workers: usize, facts: ServerFacts, plugin: Arc<dyn Plugin>) -> Self {
+        let (media, events) = Self::media(workers);
+        let core = CoreConfig::default();
+        let gateway = Gateway::new(core, media.clone(), events, vec![plugin], facts);
+        Server { gateway, media }
+    }
+
     /// The same for clients that may connect by TCP.
     pub fn with_tcp(workers: usize, plugin: Arc<dyn Plugin>) -> Self {
         let (media, events) = Self::media_on(MediaConfig {

@@ -10,7 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use portunus_api::{
-    AdminApiConfig, ApiConfig, HttpConfig, TlsConfig, UnixConfig, WebSocketConfig, WhipConfig,
+    AdminApiConfig, ApiConfig, HttpConfig, MqttConfig, NatsConfig, RabbitConfig, TlsConfig,
+    UnixConfig, WebSocketConfig, WhipConfig,
 };
 use portunus_core::configuration::{
     self, Configuration, Mistake, PrintError, Printed, Section, keys_of,
@@ -118,6 +119,9 @@ impl Config {
                 whip,
                 websocket,
                 unix,
+                mqtt: file.section("mqtt", MqttConfig::read),
+                rabbitmq: file.section("rabbitmq", RabbitConfig::read),
+                nats: file.section("nats", NatsConfig::read),
                 admin: admin_api,
                 tls: file.section("tls", TlsConfig::read),
             },
@@ -142,6 +146,9 @@ impl Config {
         printed.section("whip", keys_of(&self.api.whip)?);
         printed.section("websocket", keys_of(&self.api.websocket)?);
         printed.section("unix", keys_of(&self.api.unix)?);
+        printed.section("mqtt", keys_of(&self.api.mqtt)?);
+        printed.section("rabbitmq", keys_of(&self.api.rabbitmq)?);
+        printed.section("nats", keys_of(&self.api.nats)?);
         let mut admin = keys_of(&self.admin)?;
         admin.extend(keys_of(&self.api.admin)?);
         printed.section("admin", admin);

@@ -367,12 +367,51 @@ room = -1
 }
 
 #[test]
+fn mistakes_in_the_sections_of_brokers_are_named() {
+    let text = "[mqtt]\nurl = \"localhost:1883\"\nmqtt_version = \"3.1\"\npublish_qos = 3\npublish_topic = \"a/#\"\n\
+        client_id = \"\"\n[rabbitmq]\nport = 0\njanus_exchange_type = \"fan\"\nto_janus = \"\"\n\
+        to_janus_admin = \"to-janus\"\ntls_client_key = \"k\"\n[nats]\nurl = \"localhost\"\nfrom_janus = \"a b\"\n\
+        password = \"p\"\nto_janus_admin = \"to-janus\"\n[events.mqtt]\nqos = 7\ntopik = \"x\"\n\
+        [events.nats]\nsubject = \"a..b\"\n[events.rabbitmq]\nroute_key = \"\"\n";
+    let found = mistakes(text);
+    for (line, part) in [
+        (2, "mqtt.url: expected a URL such as"),
+        (3, "mqtt.mqtt_version: expected"),
+        (4, "mqtt.publish_qos: expected 0 to 2, got 3"),
+        (5, "mqtt.publish_topic: expected a topic without"),
+        (8, "rabbitmq.port: expected 1 to 65535, got 0"),
+        (9, "rabbitmq.janus_exchange_type: expected"),
+        (10, "rabbitmq.to_janus: expected 1 to 255 bytes"),
+        (12, "rabbitmq.tls_client_cert: tls_client_cert and"),
+        (14, "nats.from_janus: expected words"),
+        (15, "nats.password: username and password"),
+        (16, "nats.to_janus_admin: expected a subject of its own"),
+        (18, "events.mqtt.qos: expected 0 to 2, got 7"),
+        (
+            19,
+            "events.mqtt.topik: unknown key; did you mean events.mqtt.topic?",
+        ),
+        (21, "events.nats.subject: expected words"),
+        (23, "events.rabbitmq.route_key: expected 1 to 255 bytes"),
+    ] {
+        let told = found.iter().any(|it| it.contains(part));
+        assert!(told, "{line}: {part} is not in {found:#?}");
+    }
+    assert!(
+        found
+            .iter()
+            .any(|it| it.starts_with("line 4: mqtt.publish_qos")),
+        "{found:#?}"
+    );
+}
+
+#[test]
 fn a_plugin_without_keys_has_no_section() {
     assert_eq!(
         mistakes("[echotest]\n"),
         [
-            "line 1: echotest: unknown key; there are server, jwt, media, events, http, whip, websocket, unix, admin, tls, log, recording, \
-          plugins, streaming, videoroom"
+            "line 1: echotest: unknown key; there are server, jwt, media, events, http, whip, websocket, unix, admin, mqtt, rabbitmq, \
+          nats, tls, log, recording, plugins, streaming, videoroom"
         ]
     );
 }

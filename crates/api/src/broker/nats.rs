@@ -1,0 +1,121 @@
+//! The transport by NATS. Janus has none; its keys are those of the one by RabbitMQ.
+
+use bytes::Bytes;
+use portunus_brokers::nats::{self, NatsServer, Outgoing};
+use portunus_brokers::{BrokerTls, Connection, Reply, TlsError};
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+use super::{Broker, BrokerApi};
+use crate::pace::Api;
+
+/// Its package name.
+pub(crate) const NATS: &str = "janus.transport.nats";
+
+/// The transport by NATS.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct NatsConfig {
+    /// What is the same for all brokers.
+    #[serde(flatten)]
+    pub common: BrokerApi,
+    /// Where the broker is.
+    #[serde(flatten)]
+    pub server: NatsServer,
+    /// TLS to it.
+    #[serde(flatten)]
+    pub tls: BrokerTls,
+    /// Subjects.
+    #[serde(flatten)]
+    pub api: NatsApi,
+}
+
+/// Where requests come from, and replies and events go to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NatsApi {
+    /// Requests.
+    pub to_janus: String,
+    /// Events, and replies to requests that name no subject for theirs.
+    pub from_janus: String,
+    /// The same of the Admin API.
+    pub to_janus_admin: String,
+    /// The same of the Admin API.
+    pub from_janus_admin: String,
+}
+
+impl Default for NatsApi {
+    fn default() -> Self {
+        NatsApi {
+            to_janus: "to-janus".to_owned(),
+            from_janus: "from-janus".to_owned(),
+            to_janus_admin: "to-janus-admin".to_owned(),
+            from_janus_admin: "from-janus-admin".to_owned(),
+        }
+    }
+}
+
+impl Configuration for NatsConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let common = BrokerApi::read(section);
+        let server = NatsServer::read(section);
+        let tls = BrokerTls::read(section);
+        let api: NatsApi = section.keys();
+        for (key, subject) in [
+            ("to_janus", &api.to_janus),
+            ("from_janus", &api.from_janus),
+            ("to_janus_admin", &api.to_janus_admin),
+            ("from_janus_admin", &api.from_janus_admin),
+        ] {
+            section.require(&[key], nats::is_subject(subject), nats::SUBJECT);
+        }
+        section.require(
+            &["to_janus_admin", "to_janus"],
+            api.to_janus != api.to_janus_admin,
+            "expected a subject of its own, other than to_janus",
+        );
+        NatsConfig {
+            common,
+            server,
+            tls,
+            api,
+        }
+    }
+}
+
+/// The transport.
+#[derive(Debug)]
+pub(crate) struct Nats(pub(crate) NatsConfig);
+
+impl Broker for Nats {
+    const PACKAGE: &'static str = NATS;
+    const NAME: &'static str = "nats";
+    type Outgoing = Outgoing;
+
+    fn common(&self) -> &BrokerApi {
+        &self.0.common
+    }
+
+    fn connect(&self) -> Result<Connection<Outgoing>, TlsError> {
+        let (common, api) = (&self.0.common, &self.0.api);
+        let subjects = [
+            (common.enabled, &api.to_janus),
+            (common.admin_enabled, &api.to_janus_admin),
+        ];
+        let subjects = subjects.into_iter().filter(|(on, _)| *on);
+        let subjects = subjects.map(|(_, subject)| subject.clone());
+        nats::connect(&self.0.server, &self.0.tls, subjects.collect())
+    }
+
+    fn outgoing(&self, api: Api, reply: Option<Reply>, payload: Bytes) -> Outgoing {
+        let subject = match api {
+            Api::Janus => &self.0.api.from_janus,
+            Api::Admin => &self.0.api.from_janus_admin,
+        };
+        let to = reply.and_then(|reply| reply.to);
+        let to = to.filter(|to| nats::is_subject(to));
+        Outgoing {
+            subject: to.unwrap_or_else(|| subject.clone()),
+            payload,
+        }
+    }
+}

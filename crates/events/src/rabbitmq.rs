@@ -1,0 +1,176 @@
+//! Events to RabbitMQ, with the keys of Janus's handler.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use portunus_brokers::rabbitmq::{
+    self, Exchange, ExchangeType, Outgoing, Queue, RabbitServer, Topology,
+};
+use portunus_brokers::{BrokerTls, TlsError};
+use portunus_config::{Configuration, Section};
+use portunus_core::events::{
+    ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
+};
+use portunus_core::{Fields, Object, PluginCounter};
+use serde::{Deserialize, Serialize};
+
+use crate::batch::{Batches, Layout};
+use crate::json::JsonForm;
+use crate::line::Line;
+
+/// How long events of quick succession are waited for, so that they go together.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The handler.
+#[derive(Debug)]
+pub struct RabbitMq {
+    config: RabbitRoute,
+    grouping: AtomicBool,
+    line: Line<Outgoing>,
+}
+
+/// What it can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct RabbitEvents {
+    /// Where the broker is.
+    #[serde(flatten)]
+    pub server: RabbitServer,
+    /// TLS to it.
+    #[serde(flatten)]
+    pub tls: BrokerTls,
+    /// What is told, and where.
+    #[serde(flatten)]
+    pub route: RabbitRoute,
+}
+
+/// What is told, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RabbitRoute {
+    /// Whether events that wait together go together, as a JSON array.
+    grouping: bool,
+    /// How much white space the JSON has.
+    json: JsonForm,
+    /// The exchange, which is made; none: the broker's own.
+    #[serde(with = "portunus_config::optional")]
+    exchange: Option<String>,
+    /// How it finds the queues of a message.
+    exchange_type: ExchangeType,
+    /// The routing key; without an exchange the queue.
+    route_key: String,
+    /// Whether a queue with the name of the routing key is made.
+    declare_outgoing_queue: bool,
+}
+
+impl Default for RabbitRoute {
+    fn default() -> Self {
+        RabbitRoute {
+            grouping: true,
+            json: JsonForm::default(),
+            exchange: None,
+            exchange_type: ExchangeType::Fanout,
+            route_key: "janus-events".to_owned(),
+            declare_outgoing_queue: true,
+        }
+    }
+}
+
+impl Configuration for RabbitEvents {
+    fn read(section: &mut Section<'_>) -> Self {
+        let server = RabbitServer::read(section);
+        let tls = BrokerTls::read(section);
+        let route: RabbitRoute = section.keys();
+        let exchange = route.exchange.as_deref().is_none_or(rabbitmq::is_name);
+        section.require(&["exchange"], exchange, rabbitmq::NAME);
+        section.require(
+            &["route_key"],
+            rabbitmq::is_name(&route.route_key),
+            rabbitmq::NAME,
+        );
+        RabbitEvents { server, tls, route }
+    }
+}
+
+impl RabbitRoute {
+    fn topology(&self) -> Topology {
+        let exchange = self.exchange.clone().map(|name| Exchange {
+            name,
+            kind: self.exchange_type,
+        });
+        let queue = self.declare_outgoing_queue.then(|| Queue {
+            name: self.route_key.clone(),
+            ..Queue::default()
+        });
+        Topology {
+            exchange,
+            queues: queue.into_iter().collect(),
+        }
+    }
+}
+
+impl ConfiguredEventHandler for RabbitMq {
+    const NAME: &'static str = "rabbitmq";
+    type Config = RabbitEvents;
+    type Error = TlsError;
+
+    async fn from_config(config: RabbitEvents) -> Result<Self, TlsError> {
+        let RabbitEvents { server, tls, route } = config;
+        let connection = rabbitmq::connect(&server, &tls, route.topology())?;
+        Ok(RabbitMq {
+            grouping: AtomicBool::new(route.grouping),
+            config: route,
+            line: Line::new(connection),
+        })
+    }
+}
+
+impl EventHandler for RabbitMq {
+    fn info(&self) -> EventHandlerInfo {
+        EventHandlerInfo {
+            package: "janus.eventhandler.rabbitmqevh",
+            name: "RabbitMQ",
+            description: "Publishes events by RabbitMQ.",
+            version: 1,
+            version_string: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    fn run(self: Arc<Self>, events: Subscription) -> Handling {
+        Box::pin(async move {
+            let Some(publisher) = self.line.take() else {
+                return;
+            };
+            let mut batches = Batches::new(PAUSE);
+            loop {
+                let layout = Layout::grouping(self.grouping.load(Ordering::Relaxed));
+                let Some(batch) = batches.next(&events, layout, self.config.json).await else {
+                    break;
+                };
+                let outgoing = Outgoing {
+                    exchange: self.config.exchange.clone().unwrap_or_default(),
+                    routing_key: self.config.route_key.clone(),
+                    payload: batch.body,
+                    correlation: None,
+                };
+                publisher.publish(outgoing).await;
+            }
+            publisher.finish().await;
+        })
+    }
+
+    fn tweak(&self, members: Fields<'_>) -> Result<(), TweakError> {
+        if let Some(grouping) = members.boolean("grouping")? {
+            self.grouping.store(grouping, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn query(&self, name: &str, _: Fields<'_>) -> Result<Object, TweakError> {
+        self.line.query(name)
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.line.counters()
+    }
+}

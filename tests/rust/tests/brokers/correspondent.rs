@@ -1,0 +1,130 @@
+//! Somebody at the other side of a broker, with an implementation of its protocol of their own.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// How long a test waits for something that has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A message that has come.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// The topic, queue or subject.
+    pub place: String,
+    /// What it says.
+    pub body: Value,
+    /// What it answers, if that is told.
+    pub correlation: Option<String>,
+}
+
+/// A connection to a broker.
+pub trait Wire {
+    /// Where replies to its requests come, if not where all replies do.
+    fn inbox(&self) -> Option<String>;
+
+    /// Whether replies carry what they answer.
+    fn correlates(&self) -> bool;
+
+    /// Sends a request.
+    fn send(&mut self, place: &str, body: String, correlation: &str) -> impl Future<Output = ()>;
+
+    /// The next message of any place.
+    fn next(&mut self) -> impl Future<Output = Message>;
+
+    /// Leaves the broker.
+    fn close(self) -> impl Future<Output = ()>
+    where
+        Self: Sized,
+    {
+        async {}
+    }
+}
+
+/// Who asks, and is told.
+#[derive(Debug)]
+pub struct Correspondent<W> {
+    wire: W,
+    /// What has come and nobody has wanted yet.
+    backlog: VecDeque<Message>,
+    asked: u32,
+}
+
+impl<W: Wire> Correspondent<W> {
+    pub fn new(wire: W) -> Self {
+        Correspondent {
+            wire,
+            backlog: VecDeque::new(),
+            asked: 0,
+        }
+    }
+
+    /// Sends a request to `to-janus` or `to-janus-admin`; gives the reply, which has come where it should.
+    pub async fn ask(&mut self, to: &str, mut request: Value) -> Value {
+        self.asked += 1;
+        let transaction = format!("t{}", self.asked);
+        request["transaction"] = transaction.clone().into();
+        self.wire.send(to, request.to_string(), &transaction).await;
+        let reply = self
+            .until(|message| {
+                message.body["transaction"] == *transaction && message.body["janus"] != "event"
+            })
+            .await;
+        let place = self
+            .wire
+            .inbox()
+            .unwrap_or_else(|| to.replace("to-", "from-"));
+        assert_eq!(reply.place, place, "{reply:?}");
+        if self.wire.correlates() {
+            assert_eq!(reply.correlation.as_deref(), Some(&*transaction));
+        }
+        reply.body
+    }
+
+    /// Leaves the broker.
+    pub async fn close(self) {
+        self.wire.close().await;
+    }
+
+    /// Sends text as it is.
+    pub async fn say(&mut self, to: &str, text: String, correlation: &str) {
+        self.wire.send(to, text, correlation).await;
+    }
+
+    /// The next message that is wanted.
+    pub async fn until(&mut self, wanted: impl Fn(&Message) -> bool) -> Message {
+        if let Some(place) = self.backlog.iter().position(&wanted) {
+            return self.backlog.remove(place).unwrap();
+        }
+        let waiting = async {
+            loop {
+                let message = self.wire.next().await;
+                if wanted(&message) {
+                    return message;
+                }
+                self.backlog.push_back(message);
+            }
+        };
+        let came = timeout(PATIENCE, waiting).await;
+        came.unwrap_or_else(|_| panic!("nothing came but {:#?}", self.backlog))
+    }
+
+    /// The next event of a handle or session.
+    pub async fn pushed(&mut self, janus: &str) -> Value {
+        let message = self
+            .until(|message| message.place == "from-janus" && message.body["janus"] == janus)
+            .await;
+        message.body
+    }
+
+    /// The next event of the server that is published at `place`.
+    pub async fn event(&mut self, place: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let message = self
+            .until(|message| message.place == place && wanted(&message.body))
+            .await;
+        message.body
+    }
+}

@@ -1,0 +1,16 @@
+//! The Janus API, the Admin API and events by real brokers from Debian, which are stopped and started meanwhile. A broker that
+//! is not installed is left out, and that is said.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+mod broker;
+mod correspondent;
+mod mosquitto;
+mod nats;
+mod rabbitmq;
+mod scenario;
+mod site;
