@@ -1,6 +1,7 @@
 //! Video rooms: those who publish, and what others see of them.
 
-use portunus_sdp::Direction;
+use portunus_rtp::ExtensionKind;
+use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::shape::{Shape, is, list, object};
 use portunus_tests::{Server, Watcher};
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
@@ -449,4 +450,151 @@ async fn encryption_and_profiles_are_told() {
         (&video["vp9-profile"], &video["svc"]),
         (&json!("0"), &json!(true))
     );
+}
+
+/// Stereo that pauses, and H.264, which is sent or not.
+fn film(video: Direction) -> Description {
+    let mut sound = MediaOffer::new(Kind::Audio, Direction::SendOnly);
+    let fmtp = "stereo=1;useinbandfec=1;usedtx=1".to_owned();
+    sound.add_codec(CodecName::Opus, None, Some(fmtp));
+    let mut picture = MediaOffer::new(Kind::Video, video);
+    let fmtp = "packetization-mode=1;profile-level-id=42e01f".to_owned();
+    picture.add_codec(CodecName::H264, None, Some(fmtp));
+    picture.extensions = vec![
+        (ExtensionKind::PlayoutDelay, 12),
+        (ExtensionKind::VideoOrientation, 13),
+    ];
+    Description::offer(OfferOptions {
+        media: vec![sound, picture],
+        ..OfferOptions::default()
+    })
+}
+
+#[tokio::test]
+async fn parameters_dummies_and_what_is_disabled_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, mut watcher) = server(&folder).await;
+    let mut bo = Member::answering(&server, PACKAGE).await;
+    let options = json!({ "videocodec": "h264", "h264_profile": "42e01f", "opus_dtx": true,
+                          "dummy_publisher": true });
+    create(&mut bo, &mut watcher, options).await;
+    let join = json!({ "request": "join", "room": 7, "ptype": "publisher", "id": 2 });
+    let joined = bo.ask(join).await["plugindata"]["data"].clone();
+    watcher.told(PACKAGE, Some(&bo.caller)).await;
+    let dummy = &joined["publishers"][0];
+    let named = || {
+        object([
+            ("id", Shape::Count),
+            ("display", is("Dummy publisher")),
+            ("dummy", is(true)),
+        ])
+    };
+    let shape = named().and([
+        ("audio_codec", is("opus")),
+        ("video_codec", is("h264")),
+        ("streams", is(dummy["streams"].clone())),
+    ]);
+    shape.check(dummy);
+    let listed = json!({ "request": "listparticipants", "room": 7 });
+    let listed = bo.caller.manage(listed).await;
+    let people = listed["participants"].as_array().unwrap();
+    let shape = named().and([("publisher", is(true))]);
+    shape.check(people.iter().find(|it| it["dummy"] == true).unwrap());
+
+    let mut al = Member::offering(&server, PACKAGE).await;
+    let offer = al.peer.offer(film(Direction::SendOnly));
+    let join = json!({ "request": "joinandconfigure", "room": 7, "ptype": "publisher", "id": 1 });
+    al.caller.message(join, Some(("offer", &offer))).await;
+    let joined = al.next().await;
+    let stream = |kind: &'static str, index: u8| {
+        object([
+            ("type", is(kind)),
+            ("mindex", is(index)),
+            ("mid", is(index.to_string())),
+        ])
+    };
+    let sound = stream("audio", 0).and([
+        ("codec", is("opus")),
+        ("stereo", is(true)),
+        ("fec", is(true)),
+        ("dtx", is(true)),
+    ]);
+    let codec = [("codec", is("h264")), ("h264_profile", is("42e01f"))];
+    let picture = stream("video", 1).and(codec);
+    let own = picture.clone().and([
+        ("playoutdelay_ext_id", is(12)),
+        ("videoorient_ext_id", is(13)),
+    ]);
+    list([sound.clone(), own]).check(&joined["plugindata"]["data"]["streams"]);
+    al.peer.accept(sdp(&joined));
+    al.connect().await;
+    let published = |picture: Shape| {
+        object([
+            ("id", is(1)),
+            ("audio_codec", is("opus")),
+            ("streams", list([sound.clone(), picture])),
+        ])
+    };
+    let shape = published(picture.clone()).and([("video_codec", is("h264"))]);
+    bo.expect(&event([("publishers", list([shape]))])).await;
+    for name in ["joined", "configured", "published"] {
+        let data = watcher.told(PACKAGE, Some(&al.caller)).await;
+        assert_eq!(data["event"], name);
+    }
+
+    // A subscription that is asked to change before it has answered.
+    let mut cy = Member::answering(&server, PACKAGE).await;
+    let join = json!({ "request": "join", "room": 7, "ptype": "subscriber",
+                       "streams": [{ "feed": 1, "mid": "1" }] });
+    let attached = cy.ask(join).await["plugindata"]["data"].clone();
+    assert_eq!(attached["streams"][0]["h264-profile"], "42e01f");
+    let restart = json!({ "request": "configure", "restart": true });
+    cy.caller.message(restart, None).await;
+    let state = server.state(&cy.caller).await;
+    for (member, value) in [
+        ("answered", false),
+        ("pending_offer", true),
+        ("pending_restart", true),
+    ] {
+        assert_eq!(state[member], value, "{member}");
+    }
+    let state = server.state(&al.caller).await;
+    assert_eq!(state["streams"][1]["h264-profile"], "42e01f");
+    let delay = json!({ "request": "configure", "mid": "1", "min_delay": 5, "max_delay": 20 });
+    al.ask(delay).await;
+    watcher.told(PACKAGE, Some(&al.caller)).await;
+    let state = server.state(&al.caller).await;
+    let delay = object([("min-delay", is(5)), ("max-delay", is(20))]);
+    delay.check(&state["streams"][1]["playout-delay"]);
+
+    // The picture is muted and comes back, and then is no more.
+    for mute in [true, false] {
+        let moderate = json!({ "request": "moderate", "room": 7, "secret": "s", "id": 1, "mid": "1",
+                               "mute": mute });
+        bo.caller.manage(moderate).await;
+        let moderation = if mute { "muted" } else { "unmuted" };
+        for member in [&mut al, &mut bo] {
+            let shape = event([
+                ("id", is(1)),
+                ("mid", is("1")),
+                ("moderation", is(moderation)),
+            ]);
+            member.expect(&shape).await;
+        }
+        let data = watcher.told(PACKAGE, Some(&bo.caller)).await;
+        assert_eq!(data["moderation"], moderation);
+    }
+    let offer = al.peer.offer(film(Direction::Inactive));
+    let configure = json!({ "request": "configure" });
+    al.caller.message(configure, Some(("offer", &offer))).await;
+    let configured = al.next().await;
+    let gone = stream("video", 1).and([("disabled", is(true))]);
+    list([sound.clone(), gone.clone()]).check(&configured["plugindata"]["data"]["streams"]);
+    assert_eq!(configured["plugindata"]["data"]["video_codec"], "none");
+    let shape = event([("publishers", list([published(gone.clone())]))]);
+    bo.expect(&shape).await;
+    watcher.told(PACKAGE, Some(&al.caller)).await;
+    let streams = ("streams", list([sound.clone(), gone]));
+    let shape = notice("updated", [("id", is(1)), streams]);
+    told(&mut watcher, &al, &shape).await;
 }

@@ -442,6 +442,22 @@ async fn svc_is_told_and_viewers_are_switched_and_stop() {
     let state = server.state(&viewer.caller).await;
     list([line]).check(&state["media"]);
 
+    // Offered again, with the same streams.
+    let again = viewer.ask(json!({ "request": "watch", "id": 7 })).await;
+    status("preparing").check(&again["plugindata"]["data"]);
+    let answer = viewer.peer.answer(sdp(&again));
+    let start = json!({ "request": "start" });
+    viewer
+        .caller
+        .message(start, Some(("answer", &answer)))
+        .await;
+    viewer.expect(&status("started")).await;
+    told(&mut watcher, &viewer, of("started", 7)).await;
+    let restart = json!({ "request": "watch", "id": 7, "restart": true });
+    let again = viewer.ask(restart).await;
+    status("updating").check(&again["plugindata"]["data"]);
+    assert_eq!(again["jsep"]["type"], "offer");
+
     viewer
         .caller
         .message(json!({ "request": "switch", "id": 8 }), None)
@@ -463,6 +479,70 @@ async fn svc_is_told_and_viewers_are_switched_and_stop() {
         .await;
     viewer.expect(&status("idle")).await;
     watcher.expect_silence();
+}
+
+#[tokio::test]
+async fn files_and_public_views_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tone.alaw"), [0xd5; 16_000]).unwrap();
+    let config = StreamingConfig {
+        folders: vec![folder.path().to_owned()],
+        ..StreamingConfig::default()
+    };
+    let (server, mut watcher) = Server::watched::<Streaming>(config, recorder(&folder)).await;
+    let mut admin = Member::answering(&server, PACKAGE).await;
+    for (kind, told_as) in [("ondemand", "on demand"), ("live", "live")] {
+        let file = folder.path().join("tone.alaw");
+        let create = json!({ "request": "create", "type": kind, "id": 7, "name": "tone", "secret": "s",
+                             "metadata": "m", "filename": file });
+        let created = admin.caller.manage(create).await;
+        assert_eq!(created["stream"]["type"], told_as, "{created}");
+        let event = [
+            ("event", is("created")),
+            ("id", is(7)),
+            ("type", is(told_as)),
+        ];
+        told(&mut watcher, &admin, event).await;
+        let entry = object([
+            ("id", is(7)),
+            ("type", is(told_as)),
+            ("description", is("tone")),
+            ("metadata", is("m")),
+            ("enabled", is(true)),
+        ]);
+        let listed = admin.caller.manage(json!({ "request": "list" })).await;
+        list([entry.clone()]).check(&listed["list"]);
+        let stream = object([
+            ("type", is("audio")),
+            ("pt", is(8)),
+            ("codec", is("pcma")),
+            ("rtpmap", is("PCMA/8000")),
+        ]);
+        // How long it lasts, and that there is a secret, are additions.
+        let public = entry.and([("secret_required", is(true)), ("media", list([stream]))]);
+        let public = match kind {
+            "ondemand" => public.and([("duration", is(2.0))]),
+            _ => public,
+        };
+        let info = admin
+            .caller
+            .manage(json!({ "request": "info", "id": 7 }))
+            .await;
+        public.check(&info["info"]);
+        let own = json!({ "request": "info", "id": 7, "secret": "s" });
+        let own = admin.caller.manage(own).await["info"].clone();
+        let more = public.and([
+            ("name", is("tone")),
+            ("secret", is("s")),
+            ("viewers", is(0)),
+            ("filename", Shape::Text),
+        ]);
+        more.check(&own);
+        let destroy = json!({ "request": "destroy", "id": 7, "secret": "s" });
+        admin.caller.manage(destroy).await;
+        let event = [("event", is("destroyed")), ("id", is(7))];
+        told(&mut watcher, &admin, event).await;
+    }
 }
 
 #[tokio::test]
