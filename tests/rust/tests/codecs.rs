@@ -137,19 +137,21 @@ impl Case {
         }
     }
 
+    /// `opus/48000/2`
+    fn rtpmap(&self) -> String {
+        let (encoding, rate) = (self.codec.encoding(), self.codec.clock_rate());
+        match self.channels.unwrap_or(self.codec.channels()) {
+            0 => format!("{encoding}/{rate}"),
+            channels => format!("{encoding}/{rate}/{channels}"),
+        }
+    }
+
     /// The description in `message`, which has to have the codec and what is needed to know of it.
     fn checked<'m>(&self, message: &'m Value) -> &'m str {
         let name = self.codec.name();
         let sdp = message["jsep"]["sdp"].as_str();
         let sdp = sdp.unwrap_or_else(|| panic!("{name}: no description in {message}"));
-        let rtpmap = match self.channels.unwrap_or(self.codec.channels()) {
-            0 => format!("{}/{}", self.codec.encoding(), self.codec.clock_rate()),
-            channels => format!(
-                "{}/{}/{channels}",
-                self.codec.encoding(),
-                self.codec.clock_rate()
-            ),
-        };
+        let rtpmap = self.rtpmap();
         let maps = sdp
             .lines()
             .filter_map(|line| line.strip_prefix("a=rtpmap:"));
@@ -294,6 +296,9 @@ async fn mountpoints_take_and_give_each_codec() {
         from.accept(case.checked(&answer));
         from.connect().await;
         publisher.until("/janus", "webrtcup").await;
+
+        let info = admin.manage(json!({ "request": "info", "id": id })).await;
+        assert_eq!(info["info"]["media"][0]["rtpmap"], case.rtpmap());
 
         // Watched with an offer of the server, and with one of the viewer.
         let watch = json!({ "request": "watch", "id": id });

@@ -203,7 +203,7 @@ impl Stream {
         Object::new()
             .with_some("pt", codec.map(|_| live.pt))
             .with_some("codec", codec.map(StreamCodec::name))
-            .with_some("rtpmap", codec.map(StreamCodec::rtpmap))
+            .with_some("rtpmap", codec.map(|codec| codec.rtpmap(live.channels)))
             .with_some("fmtp", live.fmtp.as_deref())
     }
 

@@ -109,10 +109,10 @@ impl StreamCodec {
         }
     }
 
-    /// As `rtpmap` has it: `opus/48000/2`.
-    pub(crate) fn rtpmap(self) -> String {
+    /// As `rtpmap` has it: `opus/48000/2`; with `channels` where they are not its usual ones.
+    pub(crate) fn rtpmap(self, channels: Option<u8>) -> String {
         let spec = self.spec(0, None);
-        match spec.channels {
+        match channels.unwrap_or(spec.channels) {
             0 => format!("{}/{}", spec.name, spec.clock_rate),
             channels => format!("{}/{}/{channels}", spec.name, spec.clock_rate),
         }
