@@ -256,7 +256,7 @@ async fn asking_of_a_call_is_cheap() {
         let reply = server.gateway.admin(&client, request.as_bytes()).await;
         assert!(reply.to_string().len() > 1_000);
     }
-    // What it takes without optimization on a busy machine says little: `docs/admin.md` has the figure. This would notice a mistake.
+    // What it takes without optimization on a busy machine says little, but a mistake would be noticed.
     println!("1000 handle_info: {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(20));
 }
