@@ -50,17 +50,7 @@ pub(super) fn causes(stats: &PeerStats, causes: &mut Vec<Cause>) {
         causes.push(Cause::new("loss-from-client", text));
     }
     if let Some(lost) = lost(stats, |one| one.sent, |one| one.sent_lost) {
-        let known = match stats.bandwidth {
-            Some(known) => format!(" It is believed to carry {}.", bitrate(known.estimate)),
-            None => String::new(),
-        };
-        let text = format!(
-            "{} of the packets to the client were lost on their way in the last {} s: its downlink is bad, or carries less than it \
-             is sent.{known} Have it ask for less (layers, bitrate), or use a better network.",
-            percent(lost),
-            lately(stats).len()
-        );
-        causes.push(Cause::new("loss-to-client", text));
+        causes.push(missed(stats, lost));
     }
     causes.extend(round_trip(stats).map(|time| {
         let queue = match stats.bandwidth.map(|known| known.queue) {
@@ -76,6 +66,37 @@ pub(super) fn causes(stats: &PeerStats, causes: &mut Vec<Cause>) {
         );
         Cause::new("round-trip", text)
     }));
+}
+
+/// The client reports that this share of what is sent to it did not come. What had been lost before it came to the server is in it: only
+/// transport-wide feedback tells these apart, as its numbers are given anew.
+fn missed(stats: &PeerStats, share: f64) -> Cause {
+    let (share, over) = (percent(share), lately(stats).len());
+    match stats.bandwidth {
+        Some(link) if link.loss < LOSS / 2.0 => Cause::new(
+            "loss-at-publisher",
+            format!(
+                "The client missed {share} of its packets in the last {over} s, but hardly any was lost on the way to it: who publishes \
+                 lost them on the way to the server. Look at that PeerConnection."
+            ),
+        ),
+        Some(link) => Cause::new(
+            "loss-to-client",
+            format!(
+                "{share} of the packets to the client were lost on their way in the last {over} s: its downlink is bad, or carries less \
+                 than it is sent. It is believed to carry {}. Have it ask for less (layers, bitrate), or use a better network.",
+                bitrate(link.estimate)
+            ),
+        ),
+        None => Cause::new(
+            "loss-to-client",
+            format!(
+                "{share} of the packets to the client were lost in the last {over} s: its downlink is bad, or carries less than it is \
+                 sent. Have it ask for less (layers, bitrate), or use a better network. If who publishes loses packets on the way to the \
+                 server, these are missed here too: look at that PeerConnection."
+            ),
+        ),
+    }
 }
 
 /// The share that was lost lately, if it is worth a word.

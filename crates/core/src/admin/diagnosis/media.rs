@@ -88,7 +88,8 @@ fn no_keyframe_comes(media: &MediaStats, stats: &PeerStats) -> Option<Cause> {
     (asked >= KEYFRAMES_ASKED).then(|| {
         let text = format!(
             "The client was asked for a keyframe of {} {asked} times in the last seconds, and {}: those who watch see nothing, or a \
-             picture that stands. Its encoder ignores requests (PLI): have it make a keyframe every two seconds.",
+             picture that stands. Its encoder ignores requests (PLI), or packets of its keyframes are lost: have it make one every two \
+             seconds, or send less.",
             name(media),
             none_for("none came", late.keyframe_age),
         );

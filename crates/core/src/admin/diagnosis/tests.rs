@@ -301,9 +301,17 @@ fn losses_are_told_by_their_way() {
         lossy(stats, 0.08, 0.01)
     });
     tells("loss-to-client", &["8 %"], |stats| lossy(stats, 0.01, 0.08));
-    tells("loss-to-client", &["carry 400 kbit/s"], |stats| {
+    tells("loss-to-client", &["50 %", "carry 400 kbit/s"], |stats| {
         lossy(stats, 0.0, 0.5);
-        stats.bandwidth = Some(link("loss"));
+        stats.bandwidth = Some(BandwidthStats {
+            loss: 0.4,
+            ..link("loss")
+        });
+    });
+    // Hardly any was lost between the server and this client.
+    tells("loss-at-publisher", &["50 %", "publishes"], |stats| {
+        lossy(stats, 0.0, 0.5);
+        stats.bandwidth = Some(link("delay"));
     });
     // What is over is over, and of two seconds nothing can be said.
     let mut stats = healthy();
