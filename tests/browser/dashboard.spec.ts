@@ -50,6 +50,9 @@ async function openHandle(page: Page, search: string, of = server): Promise<void
   await expect(page.getByTestId('status')).toContainText('DTLS connected');
 }
 
+/** What is told to be wrong, but for a machine that is busy with other tests. */
+const troubles = (page: Page) => page.getByTestId('diagnosis').locator('li:not([data-testid^="cause-worker"])');
+
 const points = async (page: Page, plot: string) => {
   const path = (await page.getByTestId(plot).locator('.line').getAttribute('d')) ?? '';
   return (path.match(/[ML]/g) ?? []).length;
@@ -116,13 +119,13 @@ test('the page of a PeerConnection plots it, shows its streams, and says what is
   await expect(watcher.getByTestId('facts')).toContainText('SRTP');
   await watcher.getByTestId('remote-open').locator('summary').click();
   await expect(watcher.getByTestId('remote-sdp')).toContainText('m=video');
-  await expect(watcher.getByTestId('well')).toHaveText('Nothing that the server can see.');
+  await expect(troubles(watcher)).toHaveCount(0);
 
   // What the echo test sends back stops.
   await page.getByTestId('mute-video').click();
   await expect(watcher.getByTestId('cause-no-media-to-client')).toContainText('Nothing of video');
   await page.getByTestId('mute-video').click();
-  await expect(watcher.getByTestId('well')).toBeVisible();
+  await expect(troubles(watcher)).toHaveCount(0);
 
   await watcher.getByTestId('hangup').click();
   await watcher.getByTestId('confirm-yes').click();
@@ -152,7 +155,7 @@ test('events appear as they come, and are filtered and held', FIREFOX, async ({ 
   await calling(page);
   const events = watcher.getByTestId('event');
   await expect(events.filter({ hasText: 'attached janus.plugin.echotest' })).toHaveCount(1);
-  await expect(events.filter({ hasText: 'Sessions' }).first()).toContainText('created');
+  await expect(events.filter({ hasText: 'created janus.transport.websockets' })).toHaveCount(1);
 
   // One kind alone; those that came before are shown by it too.
   for (const kind of await watcher.getByTestId('kinds').getByRole('checkbox').all()) await kind.uncheck();
@@ -325,15 +328,14 @@ test.describe('behind a bad link', () => {
       await caller.goto(`${await namespace.reach(lossy.base)}/echotest.html?source=synthetic&codec=vp8&size=640x360&transport=http`);
       await caller.getByTestId('start').click();
       await openHandle(page, 'echotest', lossy);
-      await expect(page.getByTestId('well')).toBeVisible();
-      namespace.lose('out', 60);
-      await expect(page.getByTestId('cause-loss-from-client')).toContainText(/of the client.s packets were lost/, { timeout: 60_000 });
-      await expect(page.getByTestId('cause-loss-to-client')).toHaveCount(0);
-      namespace.lose('out', 50_000);
-      await expect(page.getByTestId('cause-loss-from-client')).toHaveCount(0, { timeout: 60_000 });
       namespace.lose('in', 60);
       await expect(page.getByTestId('cause-loss-to-client')).toContainText('of the packets to the client were lost', { timeout: 60_000 });
-      await expect.poll(() => points(page, 'plot-loss-out')).toBeGreaterThan(10);
+      await expect(page.getByTestId('cause-loss-from-client')).toHaveCount(0);
+      await expect.poll(() => points(page, 'plot-loss-out')).toBeGreaterThan(5);
+      namespace.lose('in', 50_000);
+      await expect(page.getByTestId('cause-loss-to-client')).toHaveCount(0, { timeout: 60_000 });
+      namespace.lose('out', 60);
+      await expect(page.getByTestId('cause-loss-from-client')).toContainText(/of the client.s packets were lost/, { timeout: 60_000 });
     } finally {
       await inside.close();
       await lossy.stop();
