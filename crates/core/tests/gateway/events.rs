@@ -10,7 +10,7 @@ use portunus_core::media::{
 use portunus_core::sdp::Kind;
 use portunus_core::sdp::negotiated::Codec;
 use portunus_core::testing::{Line, TestClient, jsep};
-use portunus_core::{CoreConfig, Mid, Pt, ServerFacts};
+use portunus_core::{CoreConfig, Mid, Pt, ServerFacts, StoredToken};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -96,20 +96,31 @@ async fn sessions_and_handles_come_and_go_in_order() {
 }
 
 #[tokio::test]
-async fn a_handle_is_told_with_the_token_that_attached_it() {
-    let world = World::new();
+async fn a_handle_is_told_with_the_token_that_attached_it_if_that_is_good() {
+    let world = World::with(CoreConfig {
+        tokens: vec![StoredToken {
+            token: "good".to_owned(),
+            plugins: Vec::new(),
+            rights: Vec::new(),
+        }],
+        ..CoreConfig::default()
+    });
     let events = watch(&world, EventKind::Handles.into());
     let mut client = world.connect();
     let session = client.create().await;
-    let attach = json!({
-        "janus": "attach", "transaction": "a", "session_id": session, "plugin": PROBE,
-        "token": "shown",
-    });
-    client.ask(attach).await;
+    for token in ["good", "unknown"] {
+        let attach = json!({
+            "janus": "attach", "transaction": "a", "session_id": session, "plugin": PROBE,
+            "token": token,
+        });
+        client.ask(attach).await;
+    }
     let told = told(&events);
-    let attached = json!({ "name": "attached", "plugin": PROBE, "token": "shown" });
+    let attached = json!({ "name": "attached", "plugin": PROBE, "token": "good" });
     assert_eq!(told[0]["event"], attached);
     assert_eq!(told[0].get("opaque_id"), None);
+    let attached = json!({ "name": "attached", "plugin": PROBE });
+    assert_eq!(told[1]["event"], attached);
 }
 
 #[tokio::test(start_paused = true)]
