@@ -79,6 +79,8 @@ export function makeNamespace() {
     },
     remove: () => {
       for (const proxy of proxies) proxy.close();
+      // The kernel would take its time to do so after the namespace.
+      run('ip', ['link', 'del', outside]);
       run('ip', ['netns', 'del', name]);
       rmSync(folder, { recursive: true, force: true });
     },
