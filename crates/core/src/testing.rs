@@ -200,6 +200,11 @@ impl TestServer {
         self.media.pretend_stats(peer, stats);
     }
 
+    /// Lets whoever asks for the figures of `peer` wait for ever.
+    pub fn withhold_stats(&self, peer: PeerId) {
+        self.media.withhold_stats(peer);
+    }
+
     /// Lets the media plane report that `peer` has ended by itself, with its last figures.
     pub async fn end(&self, peer: PeerId, reason: CloseReason, last: PeerStats) {
         let event = PeerEvent::new(peer, Event::Closed(reason)).with_last(Some(Box::new(last)));

@@ -178,6 +178,15 @@ impl MediaPlane {
         notes.stats.insert(peer, stats);
     }
 
+    /// Lets whoever asks for the figures of `peer` wait for ever.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn withhold_stats(&self, peer: PeerId) {
+        let notes = self.shared.notes.lock();
+        let mut notes = notes.unwrap_or_else(std::sync::PoisonError::into_inner);
+        notes.silent.insert(peer);
+    }
+
     /// Number of workers.
     pub fn workers(&self) -> usize {
         self.shared.workers.len()

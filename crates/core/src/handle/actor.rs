@@ -7,6 +7,7 @@ use portunus_media::{CloseReason, Event, PeerEvent, PeerStats};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use super::closed::Untold;
 use super::connection::Connections;
 use super::inbox::Commands;
 use super::jsep::RawJsep;
@@ -116,9 +117,11 @@ impl Actor {
                         self.peer_event(event).await;
                     }
                 }
+                Command::TellClosed => self.tell_untold().await,
                 Command::Detach { responder } => {
                     self.handle.send_all();
                     self.handle.shared.stopped.store(true, Ordering::Release);
+                    self.tell_untold().await;
                     self.hangup("Detach", None).await;
                     self.plugin.detach();
                     if let Some((transaction, responder)) = responder {
@@ -238,6 +241,14 @@ impl Actor {
         }
     }
 
+    /// Tells whoever watches of the PeerConnections that the plugin has closed.
+    async fn tell_untold(&mut self) {
+        let untold = self.handle.connections().take_untold();
+        for Untold { closed, reason } in untold {
+            closed.tell(&self.handle, reason, None).await;
+        }
+    }
+
     async fn peer_event(&mut self, event: PeerEvent) {
         let PeerEvent { event, last, .. } = event;
         let no_media_ms = self.handle.shared.context.settings.no_media_ms();
@@ -347,7 +358,14 @@ impl Drop for Actor {
         let shared = &self.handle.shared;
         self.handle.send_all();
         shared.stopped.store(true, Ordering::Release);
-        let closed = self.handle.connections().close();
+        let (untold, closed) = {
+            let mut connections = self.handle.connections();
+            (connections.take_untold(), connections.close())
+        };
+        // Nobody can wait for last figures here.
+        for Untold { reason, .. } in untold {
+            self.handle.tell_hangup(reason);
+        }
         if closed.is_some() {
             self.handle.tell_hangup("Detach");
         }

@@ -45,13 +45,14 @@ impl Closed {
         handle.tell_hangup(reason);
     }
 
-    /// The same for those who cannot wait.
-    pub(super) fn tell_later(self, handle: Handle, reason: &'static str) {
-        match self.last {
-            None => handle.tell_hangup(reason),
-            Some(_) => {
-                tokio::spawn(async move { self.tell(&handle, reason, None).await });
-            }
-        }
+    /// Whether its last figures are still to come.
+    pub(super) fn has_to_wait(&self) -> bool {
+        self.last.is_some()
     }
+}
+
+/// A PeerConnection that was closed by one who could not wait for its last figures. The handle's task tells of it.
+pub(super) struct Untold {
+    pub(super) closed: Closed,
+    pub(super) reason: &'static str,
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Handle;
-use super::closed::Closed;
+use super::closed::{Closed, Untold};
 use super::facts::{ConnectionFacts, PeerFacts};
 use super::jsep::RawJsep;
 use super::trickle::{Candidate, EarlyCandidates};
@@ -96,6 +96,8 @@ pub(super) struct Connections {
     early: EarlyCandidates,
     /// The last connection is gone, but not everybody has been told.
     closing: bool,
+    /// Connections of which those who watch have not been told that they are closed.
+    untold: Vec<Untold>,
     /// There was a connection at some time.
     had_one: bool,
 }
@@ -130,6 +132,7 @@ impl Connections {
             current: None,
             early: EarlyCandidates::default(),
             closing: false,
+            untold: Vec::new(),
             had_one: false,
         }
     }
@@ -448,6 +451,15 @@ impl Connections {
     /// Everybody knows that the PeerConnection is gone.
     pub(super) fn closed(&mut self) {
         self.closing = false;
+    }
+
+    pub(super) fn leave_untold(&mut self, untold: Untold) {
+        self.untold.push(untold);
+    }
+
+    /// What was left untold, oldest first.
+    pub(super) fn take_untold(&mut self) -> Vec<Untold> {
+        std::mem::take(&mut self.untold)
     }
 
     /// Whether `peer` is the one that there is, and media can flow.

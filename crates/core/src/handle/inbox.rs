@@ -51,6 +51,8 @@ pub(crate) enum Command {
         reply: oneshot::Sender<Option<LocalIce>>,
     },
     Peer(PeerEvent),
+    /// Tells whoever watches of the PeerConnections that were closed meanwhile.
+    TellClosed,
 }
 
 impl Command {
@@ -68,7 +70,8 @@ impl Command {
             | Command::Hangup { .. }
             | Command::Detach { .. }
             | Command::Query { .. }
-            | Command::RestartIce { .. } => false,
+            | Command::RestartIce { .. }
+            | Command::TellClosed => false,
         }
     }
 
@@ -97,7 +100,8 @@ impl Command {
             | Command::Hangup { .. }
             | Command::Detach { .. }
             | Command::Query { .. }
-            | Command::RestartIce { .. } => true,
+            | Command::RestartIce { .. }
+            | Command::TellClosed => true,
         }
     }
 }

@@ -35,6 +35,7 @@ pub use connection::{JsepError, LocalIce, LocalJsep};
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
 
+use closed::Untold;
 use connection::Connections;
 use outgoing::Outgoing;
 
@@ -160,12 +161,25 @@ impl Handle {
     /// Closes the PeerConnection, if there is one: the client gets `hangup`. The plugin, which does it, gets no
     /// [`crate::HandleEvent::Hangup`].
     pub fn close_pc(&self) {
-        let closed = self.connections().close();
-        if let Some(closed) = closed {
-            const REASON: &str = "Close PC";
-            self.emit(client_event::hangup(REASON));
-            closed.tell_later(self.clone(), REASON);
+        const REASON: &str = "Close PC";
+        let mut connections = self.connections();
+        let Some(closed) = connections.close() else {
+            return;
+        };
+        // Under the lock: the end of the handle is told after that.
+        let has_to_wait = closed.has_to_wait();
+        match has_to_wait {
+            true => connections.leave_untold(Untold {
+                closed,
+                reason: REASON,
+            }),
+            false => self.tell_hangup(REASON),
         }
+        drop(connections);
+        if has_to_wait {
+            self.shared.inbox.deliver(Command::TellClosed);
+        }
+        self.emit(client_event::hangup(REASON));
     }
 
     /// Detaches the handle: the client gets `detached`.

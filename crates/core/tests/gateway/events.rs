@@ -372,6 +372,33 @@ async fn whoever_closes_it_a_hangup_is_told_once_with_its_reason() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_hangup_is_told_before_the_end_of_its_handle_however_late_its_last_figures_are() {
+    let kinds = without(EventKind::Core);
+    for (verb, on_handle) in [("detach", true), ("destroy", false)] {
+        let world = World::new();
+        let (mut client, peer) = connected(&world).await;
+        let events = watch(&world, kinds);
+        world.server.withhold_stats(peer);
+        let close = json!({ "body": { "do": "close" } });
+        client.on_handle("message", close).await;
+        match on_handle {
+            true => client.on_handle(verb, json!({})).await,
+            false => {
+                let end =
+                    json!({ "janus": verb, "session_id": client.session, "transaction": "d" });
+                client.ask(end).await
+            }
+        };
+        sleep(Duration::from_secs(1)).await;
+        let told = told(&events);
+        let hangup = json!({ "connection": "hangup", "reason": "Close PC" });
+        assert_eq!(told[0]["event"], hangup, "{told:?}");
+        assert_eq!(told[1]["event"]["name"], "detached");
+        assert_eq!(told.len(), if on_handle { 2 } else { 3 }, "{told:?}");
+    }
+}
+
 /// Figures that are all different.
 fn figures() -> PeerStats {
     let ms = Duration::from_millis;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use portunus_rtp::{Header, SeqNo};
 use portunus_sdp::negotiated::{Codec, Fingerprint, FingerprintHash};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::command::{Command, NewIngest};
 use crate::graph::{Inspector, Packet, Sent};
@@ -51,8 +51,12 @@ pub struct Requested {
     pub keyframes: Vec<SourceRef>,
     /// The figures of peers, as [`crate::MediaPlane::pretend_stats`] set them.
     pub stats: HashMap<PeerId, PeerStats>,
+    /// The peers whose figures are never given, as [`crate::MediaPlane::withhold_stats`] set them.
+    pub silent: HashSet<PeerId>,
     /// How often somebody has asked for figures.
     pub stats_asked: usize,
+    /// Those who ask for figures that are never given wait for as long as this is held.
+    unanswered: Vec<Arc<oneshot::Sender<PeerStats>>>,
 }
 
 /// An ingest.
@@ -270,6 +274,8 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             if let Some(stats) = notes.stats.get(&peer) {
                 // Whoever asked may have gone.
                 let _ = reply.send(stats.clone());
+            } else if notes.silent.contains(&peer) {
+                notes.unanswered.push(Arc::new(reply));
             }
         }
         Command::SourceKeyframes { source } => notes.keyframes.push(source),
