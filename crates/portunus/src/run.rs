@@ -79,6 +79,8 @@ pub(crate) async fn run(
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
+    // Before any client can come: what clients do is told after that.
+    gateway.tell_start();
     let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
         Ok(transports) => transports,
         Err(error) => {
@@ -87,7 +89,6 @@ pub(crate) async fn run(
         }
     };
     banner::print(file, &config, &media, &transports);
-    gateway.tell_start();
 
     let outcome = tokio::select! {
         signal = signals.end() => {
