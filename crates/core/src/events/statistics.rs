@@ -118,8 +118,8 @@ fn streams(head: Object, received: &StreamStats, sent: &StreamStats) -> Object {
         .with("retransmissions-received", received.retransmissions)
 }
 
-/// Where nothing was lost because nothing was sent, all is well.
-fn link_quality(stream: &StreamStats) -> u8 {
+/// How well packets arrive, in percent. Where nothing was lost because nothing was sent, all is well.
+pub(crate) fn link_quality(stream: &StreamStats) -> u8 {
     if stream.packets == 0 {
         100
     } else {
@@ -127,7 +127,8 @@ fn link_quality(stream: &StreamStats) -> u8 {
     }
 }
 
-fn media_link_quality(stream: &StreamStats) -> u8 {
+/// The same of media, after what was sent again.
+pub(crate) fn media_link_quality(stream: &StreamStats) -> u8 {
     if stream.packets == 0 {
         100
     } else {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::millis;
 use super::webrtc::msids;
+use crate::events::statistics::{link_quality, media_link_quality};
 use crate::handle::ConnectionFacts;
 use crate::{ExtensionKind, Mid, Object, RidOrder};
 
@@ -192,10 +193,10 @@ fn rtcp(media: &MediaStats) -> Value {
         "lost-by-remote": sent.lost,
         "jitter-local": millis(first.jitter),
         "jitter-remote": millis(sent.jitter),
-        "in-link-quality": first.link_quality,
-        "in-media-link-quality": first.media_link_quality,
-        "out-link-quality": sent.link_quality,
-        "out-media-link-quality": sent.media_link_quality,
+        "in-link-quality": link_quality(first),
+        "in-media-link-quality": media_link_quality(first),
+        "out-link-quality": link_quality(sent),
+        "out-media-link-quality": media_link_quality(sent),
     });
     let others = media.received.iter().zip(ENCODINGS).skip(1);
     let others = others.fold(Object::new().with("main", main), |all, (stream, name)| {
@@ -205,10 +206,10 @@ fn rtcp(media: &MediaStats) -> Value {
             "lost-by-remote": 0,
             "jitter-local": millis(stream.jitter),
             "jitter-remote": 0,
-            "in-link-quality": stream.link_quality,
-            "in-media-link-quality": stream.media_link_quality,
-            "out-link-quality": 0,
-            "out-media-link-quality": 0,
+            "in-link-quality": link_quality(stream),
+            "in-media-link-quality": media_link_quality(stream),
+            "out-link-quality": link_quality(&silent),
+            "out-media-link-quality": media_link_quality(&silent),
         });
         all.with(name, one)
     });
@@ -285,4 +286,48 @@ fn stream(stream: &StreamStats, rid: Option<&str>) -> Value {
         .with_some("last_packet_age", seconds(stream.last_packet_age))
         .with_some("round_trip", seconds(stream.rtt))
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use std::time::Duration;
+
+    use super::*;
+    use crate::events::statistics;
+
+    #[test]
+    fn links_on_which_nothing_was_sent_are_as_good_as_events_say() {
+        let line = MediaStats {
+            mid: Mid::new("0").unwrap(),
+            index: 0,
+            kind: Kind::Video,
+            send: true,
+            receive: true,
+            payloads: Vec::new(),
+            nacks: true,
+            nack_queue: Duration::ZERO,
+            rids: Vec::new(),
+            received: vec![StreamStats::default(); 2],
+            sent: StreamStats::default(),
+            layers: None,
+            messages: None,
+        };
+        let told = rtcp(&line);
+        let events = statistics::objects(&PeerStats {
+            media: vec![line],
+            ..PeerStats::default()
+        });
+        for (encoding, event) in ["main", "sim1"].into_iter().zip(&events) {
+            for name in [
+                "in-link-quality",
+                "in-media-link-quality",
+                "out-link-quality",
+                "out-media-link-quality",
+            ] {
+                assert_eq!(told[encoding][name], 100, "{encoding}: {name}");
+                assert_eq!(told[encoding][name], event[name], "{encoding}: {name}");
+            }
+        }
+    }
 }
