@@ -302,7 +302,8 @@ impl Session {
         std::mem::take(&mut state.handles).into_values().collect()
     }
 
-    /// Ends the session: nothing is sent any more, but that it has ended to a part of the server. Gives its handles back; none if it had ended before.
+    /// Ends the session: its client is sent nothing more. Only a part of the server is told that it has ended. Gives its handles
+    /// back; none if it had ended before.
     pub(crate) fn end(&self, how: SessionEnd) -> Option<Vec<Attached>> {
         let handles = {
             let mut state = self.state();
