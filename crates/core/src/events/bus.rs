@@ -266,21 +266,23 @@ pub struct HandlerCounters {
 
 impl Inner {
     fn add(&self, queue: Arc<Queue>) {
-        let queues = self.queues.write();
-        queues.unwrap_or_else(PoisonError::into_inner).push(queue);
-        self.renew_wanted();
+        self.change(|queues| queues.push(queue));
     }
 
     pub(super) fn remove(&self, queue: &Arc<Queue>) {
-        let queues = self.queues.write();
-        let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
-        queues.retain(|known| !Arc::ptr_eq(known, queue));
-        drop(queues);
-        self.renew_wanted();
+        self.change(|queues| queues.retain(|known| !Arc::ptr_eq(known, queue)));
     }
 
+    /// The filter of a queue has changed.
     pub(super) fn renew_wanted(&self) {
-        let queues = self.queues();
+        self.change(|_| ());
+    }
+
+    /// Changes the queues, and notes what they want, under one lock: whoever comes last has seen all changes before.
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Queue>>)) {
+        let queues = self.queues.write();
+        let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
+        change(&mut queues);
         let kinds = queues.iter().map(|queue| queue.filter().kinds);
         let wanted = kinds.fold(EventMask::NONE, EventMask::and);
         self.wanted.store(wanted.bits(), Ordering::Relaxed);
@@ -384,6 +386,40 @@ mod tests {
         bus.end().await;
         subscription.over().await;
         assert_eq!(subscription.recv().await, None);
+    }
+
+    #[test]
+    fn what_is_wanted_is_right_however_filters_change_at_once() {
+        const ROUNDS: usize = 5_000;
+        let bus = EventBus::default();
+        let filter = |kinds: EventMask| EventFilter {
+            kinds,
+            plugins: Vec::new(),
+        };
+        let turn = std::sync::Barrier::new(2);
+        let change = |name: &str, kind: EventKind| {
+            let subscription = bus.subscribe(name, filter(EventMask::NONE), 1);
+            let mut wrong = 0;
+            for round in 0..ROUNDS {
+                let is_wanted = round % 2 == 0;
+                let kinds = if is_wanted {
+                    kind.into()
+                } else {
+                    EventMask::NONE
+                };
+                turn.wait();
+                subscription.set_filter(filter(kinds));
+                turn.wait();
+                wrong += usize::from(bus.wants(kind) != is_wanted);
+            }
+            wrong
+        };
+        let wrong = std::thread::scope(|scope| {
+            let first = scope.spawn(|| change("first", EventKind::Sessions));
+            let second = scope.spawn(|| change("second", EventKind::Media));
+            [first, second].map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(wrong, [0, 0]);
     }
 
     struct Idle;
