@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use portunus_media::{IceState, PeerStats};
+use portunus_media::{IceState, PeerId, PeerStats};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -151,7 +151,7 @@ impl Row {
             let told = match handle.peer_facts() {
                 None => told,
                 Some(peer) => {
-                    let stats = timeout_at(deadline, context.media.stats(peer.peer)).await;
+                    let stats = stats_by(deadline, context, peer.peer).await;
                     told.with_all(link(peer, stats.ok().flatten()))
                 }
             };
@@ -166,6 +166,22 @@ impl Row {
             "handles": handles,
         })
     }
+}
+
+/// There was no time left.
+struct Late;
+
+/// The figures of `peer`, if there are any by `deadline`. Once that is over, nobody is asked.
+async fn stats_by(
+    deadline: Instant,
+    context: &Context,
+    peer: PeerId,
+) -> Result<Option<PeerStats>, Late> {
+    if Instant::now() >= deadline {
+        return Err(Late);
+    }
+    let stats = timeout_at(deadline, context.media.stats(peer)).await;
+    stats.map_err(|_| Late)
 }
 
 /// How a PeerConnection is doing.
@@ -232,13 +248,13 @@ impl Ranking {
         }
         self.figures.clear();
         let deadline = start + PATIENCE;
-        for session in gateway.all_sessions() {
+        'all: for session in gateway.all_sessions() {
             for handle in session.facts().handles {
                 let Some(PeerFacts { peer, .. }) = handle.peer_facts() else {
                     continue;
                 };
-                let Ok(stats) = timeout_at(deadline, context.media.stats(peer)).await else {
-                    break;
+                let Ok(stats) = stats_by(deadline, context, peer).await else {
+                    break 'all;
                 };
                 if let Some(stats) = stats {
                     let figures = Figures::of(&stats);

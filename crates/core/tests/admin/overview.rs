@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use portunus_core::media::Event;
 use portunus_core::testing::{Line, jsep};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::stage::Stage;
 use crate::world::PROBE;
@@ -87,4 +88,28 @@ async fn they_are_found_sorted_and_given_a_page_at_a_time() {
     assert_eq!((ids(&found).len(), &found["total"]), (0, &json!(5)));
     let found = stage.ask("overview", json!({ "search": "nobody" })).await;
     assert_eq!(found["total"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_media_plane_that_gives_no_figures_delays_it_by_two_seconds_at_most() {
+    let stage = Stage::new();
+    let server = &stage.world.server;
+    for _ in 0..5 {
+        let mut client = stage.attach().await;
+        let offer = jsep("offer", "abcd", &[Line::Audio]);
+        client.message(json!({ "do": "answer" }), Some(offer)).await;
+        client.event().await;
+    }
+    for peer in server.peers() {
+        server.withhold_stats(peer);
+        let srtp_profile = "SRTP_AEAD_AES_128_GCM";
+        server.happen(peer, Event::Connected { srtp_profile }).await;
+    }
+    let asked = server.requested().stats_asked;
+    let begun = Instant::now();
+    let reply = stage.ask("overview", json!({ "sort": "loss" })).await;
+    assert_eq!(ids(&reply).len(), 5);
+    assert_eq!(begun.elapsed().as_secs(), 2);
+    // For the order the first alone was asked, and for the page.
+    assert_eq!(server.requested().stats_asked - asked, 2);
 }
