@@ -97,7 +97,11 @@ function showTrouble(trouble: Counter[]): void {
 
 function showHandlers(handlers: EventHandler[]): void {
   element('no-handlers').hidden = handlers.length > 0;
-  const told = ({ waiting, lost, counters }: EventHandler) =>
-    [...counters.map(({ name, value }) => `${count(value)} ${name.replace(/_/g, ' ')}`), `${count(waiting)} waiting`, `${count(lost)} lost`].join(', ');
+  const told = ({ waiting, dropped, counters }: EventHandler) =>
+    [
+      ...counters.map(({ name, value }) => `${count(value)} ${name.replace(/_/g, ' ')}`),
+      `${count(waiting)} waiting`,
+      `${count(dropped)} not taken in time`,
+    ].join(', ');
   showFigures(element('handlers'), handlers.map((handler) => [short(handler.package), told(handler)]));
 }

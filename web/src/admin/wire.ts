@@ -52,7 +52,8 @@ export interface Counter {
 export interface EventHandler {
   package: string;
   waiting: number;
-  lost: number;
+  /** Events that it did not take in time. */
+  dropped: number;
   counters: Counter[];
 }
 

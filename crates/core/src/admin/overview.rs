@@ -356,7 +356,7 @@ fn handlers(context: &Context) -> Value {
         json!({
             "package": it.package,
             "waiting": it.waiting,
-            "lost": it.dropped,
+            "dropped": it.dropped,
             "counters": it.own.into_iter().map(counter).collect::<Value>(),
         })
     };

@@ -110,6 +110,7 @@ async fn event_handlers_are_tweaked() {
         overview["handlers"][0]["package"],
         "janus.eventhandler.sink"
     );
+    assert_eq!(overview["handlers"][0]["dropped"], 0);
 }
 
 struct Line;
