@@ -97,8 +97,9 @@ function showTrouble(trouble: Counter[]): void {
 
 function showHandlers(handlers: EventHandler[]): void {
   element('no-handlers').hidden = handlers.length > 0;
-  const told = ({ waiting, dropped, counters }: EventHandler) =>
+  const told = ({ running, waiting, dropped, counters }: EventHandler) =>
     [
+      ...(running ? [] : ['failed: see the log']),
       ...counters.map(({ name, value }) => `${count(value)} ${name.replace(/_/g, ' ')}`),
       `${count(waiting)} waiting`,
       `${count(dropped)} not taken in time`,

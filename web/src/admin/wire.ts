@@ -51,6 +51,8 @@ export interface Counter {
 
 export interface EventHandler {
   package: string;
+  /** False once it has ended by a fault of its own. */
+  running: boolean;
   waiting: number;
   /** Events that it did not take in time. */
   dropped: number;

@@ -123,6 +123,12 @@ fn events(out: &mut String, counters: &EventCounters) {
     );
     of_each(out, name, help, "counter", &of_handlers(|it| it.dropped));
     let (name, help) = (
+        "event_handler_running",
+        "Whether an event handler takes events (0: it has ended)",
+    );
+    let running = of_handlers(|it| it.is_running.into());
+    of_each(out, name, help, "gauge", &running);
+    let (name, help) = (
         "event_handler_waiting",
         "Events that wait for an event handler",
     );

@@ -172,6 +172,7 @@ async fn the_bus_is_counted_at_metrics() {
     for line in [
         "portunus_event_bus_published_total 1",
         "# TYPE portunus_event_handler_dropped_total counter",
+        "# TYPE portunus_event_handler_running gauge",
         "# TYPE portunus_event_handler_waiting gauge",
         "portunus_statistics_interval_milliseconds 0",
     ] {

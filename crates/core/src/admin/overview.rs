@@ -355,6 +355,7 @@ fn handlers(context: &Context) -> Value {
     let handler = |it: HandlerCounters| {
         json!({
             "package": it.package,
+            "running": it.is_running,
             "waiting": it.waiting,
             "dropped": it.dropped,
             "counters": it.own.into_iter().map(counter).collect::<Value>(),

@@ -1,6 +1,6 @@
 //! The bus: from whatever happens to whoever watches. It never waits, and makes nothing that nobody wants.
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -41,7 +41,27 @@ pub(super) struct Inner {
 struct Running {
     handler: Arc<dyn EventHandler>,
     queue: Arc<Queue>,
+    /// False once it has ended, be it by a panic.
+    is_running: Arc<AtomicBool>,
     task: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Relaxed)
+    }
+}
+
+/// Notes the end of a handler, and says so in the log if it is a panic.
+async fn watch(package: &'static str, task: JoinHandle<()>, is_running: Arc<AtomicBool>) {
+    let ended = task.await;
+    is_running.store(false, Ordering::Relaxed);
+    if ended.is_err_and(|error| error.is_panic()) {
+        tracing::error!(
+            handler = package,
+            "an event handler has panicked, and gets no more events: restart the server, and please report it"
+        );
+    }
 }
 
 impl std::fmt::Debug for Running {
@@ -111,10 +131,13 @@ impl EventBus {
         let package = handler.info().package;
         let (queue, subscription) = self.queue(package, filter, capacity);
         self.inner.add(queue.clone());
+        let is_running = Arc::new(AtomicBool::new(true));
         let task = tokio::spawn(handler.clone().run(subscription));
+        let task = tokio::spawn(watch(package, task, is_running.clone()));
         self.inner.handlers().push(Running {
             handler,
             queue,
+            is_running,
             task: Some(task),
         });
     }
@@ -152,11 +175,15 @@ impl EventBus {
             let handlers = self.inner.handlers();
             let is_meant = |running: &&Running| running.handler.info().package == package;
             let found = handlers.iter().find(is_meant);
-            found.map(|running| (running.handler.clone(), running.queue.clone()))
+            found.map(|it| (it.handler.clone(), it.queue.clone(), it.is_running()))
         };
-        let (handler, queue) = found?;
+        let (handler, queue, is_running) = found?;
         let members = Fields(request);
         Some(match members.required_string("request") {
+            Ok("tweak") if !is_running => {
+                let text = "The handler has ended: only a restart of the server helps";
+                Err(TweakError::Other(text.to_owned()))
+            }
             Ok("tweak") => self.tweak(&*handler, &queue, members),
             Ok(name) => handler.query(name, members).map(Value::from),
             Err(error) => Err(error.into()),
@@ -183,6 +210,7 @@ impl EventBus {
         let handlers = self.inner.handlers();
         let of_handler = |running: &Running| HandlerCounters {
             package: running.handler.info().package,
+            is_running: running.is_running(),
             dropped: running.queue.dropped(),
             waiting: running.queue.waiting(),
             own: running.handler.counters(),
@@ -232,7 +260,7 @@ impl EventBus {
         };
         let all = async {
             for task in tasks {
-                // One that panicked has ended too.
+                // It only waits for the handler: it does not panic.
                 let _ = task.await;
             }
         };
@@ -256,6 +284,8 @@ pub struct EventCounters {
 pub struct HandlerCounters {
     /// Its package name.
     pub package: &'static str,
+    /// Whether it takes events; false after a panic.
+    pub is_running: bool,
     /// Events that it did not take in time.
     pub dropped: u64,
     /// Events that wait for it.
@@ -472,6 +502,43 @@ mod tests {
         assert_eq!(ask(right), Ok(json!({ "result": 200 })));
         assert!(bus.wants(EventKind::Core) && !bus.wants(EventKind::Media));
         assert!(bus.query("test.none", &Map::new()).is_none());
+    }
+
+    /// Panics at the first event.
+    struct Broken;
+
+    impl EventHandler for Broken {
+        fn info(&self) -> EventHandlerInfo {
+            EventHandlerInfo {
+                package: "test.broken",
+                ..Idle.info()
+            }
+        }
+
+        fn run(self: Arc<Self>, events: Subscription) -> crate::events::Handling {
+            Box::pin(async move {
+                events.recv().await;
+                panic!("as told");
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_that_panics_is_told_and_cannot_be_changed() {
+        let bus = EventBus::default();
+        bus.start(Arc::new(Broken), EventFilter::ALL, 10);
+        let is_running = || bus.counters().handlers[0].is_running;
+        assert!(is_running());
+        publish(&bus, EventKind::Core, 1);
+        while is_running() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(!bus.wants(EventKind::Core));
+        let tweak = json!({ "request": "tweak", "events": "all" });
+        let answer = bus.query("test.broken", tweak.as_object().unwrap());
+        let code = answer.unwrap().map_err(|error| error.code());
+        assert_eq!(code, Err(499));
+        bus.end().await;
     }
 
     #[tokio::test]

@@ -111,6 +111,7 @@ async fn event_handlers_are_tweaked() {
         "janus.eventhandler.sink"
     );
     assert_eq!(overview["handlers"][0]["dropped"], 0);
+    assert_eq!(overview["handlers"][0]["running"], true);
 }
 
 struct Line;
