@@ -42,6 +42,8 @@ struct State {
     queue: VecDeque<Value>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
+    /// Whoever watches has not been told that there is a session.
+    is_untold: bool,
     /// Handles whose tasks have not ended, those included that nobody finds any more.
     running: usize,
     /// How it ended; whoever watches is told once the last handle has.
@@ -94,10 +96,6 @@ impl Session {
         events: EventBus,
     ) -> Self {
         owner.owns(id);
-        let address = || address(id);
-        events.publish(EventKind::Sessions, None, address, || {
-            lifecycle::session_created(&owner)
-        });
         let state = State {
             owner: owner.without_request(),
             orphaned: false,
@@ -107,6 +105,7 @@ impl Session {
             queue: VecDeque::new(),
             polls: 0,
             handles: HashMap::new(),
+            is_untold: true,
             running: 0,
             ended: None,
         };
@@ -118,6 +117,17 @@ impl Session {
             state: Mutex::new(state),
             changed: Notify::new(),
         }
+    }
+
+    /// Tells whoever watches that there is a session, which was made by `owner`.
+    pub(crate) fn tell_created(&self, owner: &Client) {
+        let address = || address(self.id);
+        self.events.publish(EventKind::Sessions, None, address, || {
+            lifecycle::session_created(owner)
+        });
+        let mut state = self.state();
+        state.is_untold = false;
+        self.tell_end(state);
     }
 
     /// Notes that the client is there.
@@ -246,9 +256,9 @@ impl Session {
         self.tell_end(state);
     }
 
-    /// Tells whoever watches that the session has ended, if it has: behind all that its handles told.
+    /// Tells whoever watches that the session has ended, if it has: behind its beginning and all that its handles told.
     fn tell_end(&self, mut state: MutexGuard<'_, State>) {
-        if state.running > 0 {
+        if state.is_untold || state.running > 0 {
             return;
         }
         let Some(end) = state.ended.take() else {

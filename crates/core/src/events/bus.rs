@@ -114,8 +114,15 @@ impl EventBus {
         let event = Arc::new(ServerEvent::now(kind, subtype, address(), body()));
         self.inner.published.fetch_add(1, Ordering::Relaxed);
         let weight = event.weight();
+        let mut late = Vec::new();
         for queue in self.inner.queues().iter() {
-            queue.offer(&event, weight);
+            if queue.offer(&event, weight) {
+                late.push(queue.clone());
+            }
+        }
+        // Not under the lock: a log can be slow.
+        for queue in late {
+            queue.tell_loss();
         }
     }
 

@@ -94,23 +94,26 @@ impl Queue {
         self.state().filter.kinds = kinds;
     }
 
-    /// Adds an event if it is wanted. The oldest make room for it.
-    pub(super) fn offer(&self, event: &Arc<ServerEvent>, weight: usize) {
+    /// Adds an event if it is wanted. The oldest make room for it; says whether any had to.
+    pub(super) fn offer(&self, event: &Arc<ServerEvent>, weight: usize) -> bool {
         let mut state = self.state();
         if state.over || !state.filter.wants(event) {
-            return;
+            return false;
         }
         state.waiting.push_back(event.clone());
         state.bytes = state.bytes.saturating_add(weight);
         let lost = state.shrink(self.capacity);
         drop(state);
         self.changed.notify_one();
-        if lost > 0 {
-            self.dropped.fetch_add(lost, Ordering::Relaxed);
-            if let Some(more) = self.log.open() {
-                let handler = &self.name;
-                tracing::warn!(handler, more, "events are lost: they are not taken in time");
-            }
+        self.dropped.fetch_add(lost, Ordering::Relaxed);
+        lost > 0
+    }
+
+    /// Logs that events were lost, once a second at most.
+    pub(super) fn tell_loss(&self) {
+        if let Some(more) = self.log.open() {
+            let handler = &self.name;
+            tracing::warn!(handler, more, "events are lost: they are not taken in time");
         }
     }
 

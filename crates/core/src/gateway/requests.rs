@@ -187,9 +187,11 @@ impl Gateway {
         };
         let context = &inner.context;
         let (counters, events) = (context.counters.clone(), context.facts.events.clone());
-        let session = Session::new(id, client.clone(), counters, events);
-        sessions.insert(id, Arc::new(session));
+        let session = Arc::new(Session::new(id, client.clone(), counters, events));
+        sessions.insert(id, session.clone());
         add(&inner.context.counters.sessions);
+        drop(sessions);
+        session.tell_created(client);
         Ok(json!({
             "janus": "success",
             "transaction": request.transaction,
