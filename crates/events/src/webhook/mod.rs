@@ -41,8 +41,7 @@ const MAX_ANSWER: usize = 64 << 10;
 /// Posts events to a URL, one batch after the other.
 pub struct Webhook {
     client: Client,
-    bearer: Option<String>,
-    signatures: Option<Signatures>,
+    configured: Configured,
     json: JsonForm,
     pause: Duration,
     settings: Mutex<Settings>,
@@ -58,6 +57,32 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
+/// The backend of the configuration, and the secrets that it alone gets: an administrator who names another does not see them there.
+struct Configured {
+    backend: Url,
+    user: String,
+    password: String,
+    bearer: Option<String>,
+    signatures: Option<Signatures>,
+}
+
+impl Configured {
+    /// Whether a backend is the same server, by scheme, host and port.
+    fn is_at(&self, backend: &Url) -> bool {
+        self.backend.origin() == backend.origin()
+    }
+
+    /// The token that is shown to a backend.
+    fn bearer(&self, backend: &Url) -> Option<&str> {
+        self.bearer.as_deref().filter(|_| self.is_at(backend))
+    }
+
+    /// What signs the bodies for a backend.
+    fn signatures(&self, backend: &Url) -> Option<&Signatures> {
+        self.signatures.as_ref().filter(|_| self.is_at(backend))
+    }
+}
+
 /// What can be changed while it runs. Each attempt has what is in effect then.
 #[derive(Debug, Clone)]
 struct Settings {
@@ -69,6 +94,19 @@ struct Settings {
     backoff: Duration,
     compress: bool,
     compression: u32,
+}
+
+impl Settings {
+    /// Posts to `backend` from now on. Another server gets no credentials that were meant for the former one.
+    fn move_to(&mut self, backend: Url, configured: &Configured) {
+        if backend.origin() != self.backend.origin() {
+            (self.user, self.password) = match configured.is_at(&backend) {
+                true => (configured.user.clone(), configured.password.clone()),
+                false => Default::default(),
+            };
+        }
+        self.backend = backend;
+    }
 }
 
 /// Why a webhook does not start.
@@ -110,22 +148,28 @@ impl ConfiguredEventHandler for Webhook {
             .build()?;
         let some = |text: String| Some(text).filter(|text| !text.is_empty());
         let signatures = some(config.hmac_secret).map(|secret| Signatures::new(&secret));
-        Ok(Webhook {
-            client,
+        let configured = Configured {
+            backend: config::backend(&config.backend).map_err(WebhookError::Backend)?,
+            user: config.backend_user,
+            password: config.backend_pwd,
             bearer: some(config.bearer),
             signatures: signatures.transpose()?,
+        };
+        Ok(Webhook {
+            client,
             json: config.json,
             pause: Duration::from_millis(config.batch_pause_ms),
             settings: Mutex::new(Settings {
                 grouping: config.grouping,
-                backend: config::backend(&config.backend).map_err(WebhookError::Backend)?,
-                user: config.backend_user,
-                password: config.backend_pwd,
+                backend: configured.backend.clone(),
+                user: configured.user.clone(),
+                password: configured.password.clone(),
                 max_retransmissions: config.max_retransmissions,
                 backoff: Duration::from_millis(config.retransmissions_backoff),
                 compress: config.compress,
                 compression: config.compression,
             }),
+            configured,
             run: rand::random(),
             deliveries: AtomicU64::new(0),
             tally: Tally::default(),
@@ -161,12 +205,17 @@ impl EventHandler for Webhook {
         let mut new = self.settings();
         tweak::set(&mut new.grouping, members.boolean("grouping")?);
         if let Some(text) = members.string("backend")? {
-            new.backend = config::backend(text)
+            let backend = config::backend(text)
                 .map_err(|what| TweakError::Invalid(format!("Invalid value (backend: {what})")))?;
+            new.move_to(backend, &self.configured);
         }
         let text = |name| Ok::<_, TweakError>(members.string(name)?.map(str::to_owned));
         tweak::set(&mut new.user, text("backend_user")?);
         tweak::set(&mut new.password, text("backend_pwd")?);
+        if !new.user.is_empty() && self.configured.bearer(&new.backend).is_some() {
+            let text = "Invalid value (backend_user: there is a bearer token already)";
+            return Err(TweakError::Invalid(text.to_owned()));
+        }
         tweak::set(&mut new.compress, members.boolean("compress")?);
         let compression = tweak::within(members, "compression", 1..=9)?;
         tweak::set(&mut new.compression, compression.map(|level| level as u32));
@@ -237,12 +286,12 @@ impl Webhook {
             body = compressed(body, settings.compression).await?;
             request = request.header(CONTENT_ENCODING, "gzip");
         }
-        if let Some(token) = &self.bearer {
+        if let Some(token) = self.configured.bearer(&settings.backend) {
             request = request.bearer_auth(token);
         } else if !settings.user.is_empty() {
             request = request.basic_auth(&settings.user, Some(&settings.password));
         }
-        if let Some(signatures) = &self.signatures {
+        if let Some(signatures) = self.configured.signatures(&settings.backend) {
             let signature = signatures.of(&body);
             let signature = signature.map_err(|error| Failure::Unsigned(error.to_string()))?;
             request = request.header(signature::HEADER, signature);

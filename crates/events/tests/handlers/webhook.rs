@@ -263,6 +263,53 @@ async fn a_tweak_changes_what_comes_next_and_wrong_ones_change_nothing() {
 }
 
 #[tokio::test]
+async fn another_server_gets_no_secrets_but_those_of_the_same_tweak() {
+    const LOGIN: &str = "backend_user = \"ada\"\nbackend_pwd = \"lovelace\"\n";
+    let secrets = |request: &crate::backend::Request| {
+        let header = |name| request.header(name).is_some();
+        (header("authorization"), header("x-portunus-signature"))
+    };
+    for keys in [LOGIN, "bearer = \"t0ken\"\n"] {
+        let (own, other) = (Backend::start([]).await, Backend::start([]).await);
+        let webhook = to(&own, &format!("hmac_secret = \"s3cret\"\n{keys}")).await;
+        let leave = json!({ "backend": other.url() });
+        assert_eq!(webhook.tweak(leave), Ok(()));
+        webhook.publish([1]);
+        webhook.until("sent", 1).await;
+        assert_eq!(secrets(&other.requests()[0]), (false, false), "{keys}");
+        let login = json!({ "backend_user": "u", "backend_pwd": "p" });
+        assert_eq!(webhook.tweak(login), Ok(()));
+        webhook.publish([2]);
+        webhook.until("sent", 2).await;
+        let shown = other.requests()[1].header("authorization");
+        assert_eq!(shown.as_deref(), Some("Basic dTpw"), "{keys}");
+        // The server of the configuration gets those of the configuration again.
+        let come_back = json!({ "backend": format!("{}/elsewhere", own.url()) });
+        assert_eq!(webhook.tweak(come_back), Ok(()));
+        webhook.publish([3]);
+        webhook.until("sent", 3).await;
+        let request = own.requests().remove(0);
+        assert_eq!(secrets(&request), (true, true), "{keys}");
+        assert_ne!(
+            request.header("authorization").unwrap(),
+            "Basic dTpw",
+            "{keys}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_user_beside_a_bearer_token_is_refused() {
+    let backend = Backend::start([]).await;
+    let webhook = to(&backend, "bearer = \"t0ken\"\n").await;
+    let login = json!({ "backend_user": "u", "backend_pwd": "p" });
+    assert_eq!(webhook.tweak(login), Err(413));
+    webhook.publish([1]);
+    let request = backend.until_requests(1).await.remove(0);
+    assert_eq!(request.header("authorization").unwrap(), "Bearer t0ken");
+}
+
+#[tokio::test]
 async fn at_the_end_of_the_server_what_waits_is_still_sent() {
     let backend = Backend::start([]).await;
     let webhook = to(&backend, "batch_pause_ms = 100\n").await;
