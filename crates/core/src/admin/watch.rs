@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::events::{EventFilter, EventMask, Subscription};
-use crate::{ApiError, Client, Fields, Gateway, Object};
+use crate::{ApiError, Client, ClientAddress, Fields, Gateway, Object};
 
 /// Events that wait for a connection that does not read them; the oldest go first.
 const WAITING: usize = 1_000;
@@ -61,7 +61,9 @@ pub(super) fn subscribe(
     client: &Client,
     fields: Fields<'_>,
 ) -> Result<Object, ApiError> {
-    if client.is_polled() {
+    // All who ask by a broker are one client: what one of them subscribes to would come to all.
+    let is_shared = matches!(client.requester().address(), ClientAddress::Broker(_));
+    if client.is_polled() || is_shared {
         let text = "Events are pushed to WebSocket and Unix socket connections only";
         return Err(ApiError::Transport(text.to_owned()));
     }

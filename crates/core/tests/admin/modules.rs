@@ -188,6 +188,22 @@ async fn administrators_tell_events_and_lines() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_subscribes_to_events_for_all_who_share_a_broker() {
+    let bus = EventBus::default();
+    let mut facts = facts(bus.clone());
+    facts.admin.secret = Some("s3".into());
+    let stage = Stage::knowing(facts);
+    let by_broker = portunus_core::Requester::by_broker("mqtt");
+    let (client, mut outbox) = portunus_core::Client::pushed("test", by_broker);
+    let request = json!({ "janus": "subscribe_events", "transaction": "t", "admin_secret": "s3" });
+    let request = request.to_string();
+    let gateway = &stage.world.gateway;
+    gateway.submit_admin(&client, request.as_bytes()).await;
+    assert_eq!(code(&outbox.recv().await.unwrap()), 450);
+    assert!(!bus.wants(EventKind::Core));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_subscription_ends_with_its_connection_and_keeps_to_its_filter() {
     let bus = EventBus::default();
     let stage = Stage::knowing(facts(bus.clone()));
