@@ -7,10 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use portunus_brokers::Reply;
 use portunus_core::{Client, Posted};
 
-use crate::pace::Pace;
+use crate::pace::{Api, Pace};
 
-/// Requests whose replies may wait to be written.
-const AHEAD: usize = 256;
+/// Requests of the Janus API whose replies may wait to be written.
+const JANUS_AHEAD: usize = 256;
+
+/// The same of the Admin API. Those whose replies are not there yet are among them.
+const ADMIN_AHEAD: usize = 64;
 
 /// One API's client.
 #[derive(Debug)]
@@ -23,10 +26,14 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(api: Api, client: Client) -> Self {
+        let ahead = match api {
+            Api::Janus => JANUS_AHEAD,
+            Api::Admin => ADMIN_AHEAD,
+        };
         Lane {
             client,
-            pace: Pace::ahead(AHEAD),
+            pace: Pace::ahead(ahead),
             next: AtomicU64::new(0),
             wanted: Mutex::default(),
         }

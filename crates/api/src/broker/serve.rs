@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use portunus_brokers::{Arrival, Connection, Incoming, Publisher, Reply};
 use portunus_core::{Client, Gateway, Object, Outbox, Requester};
 use serde_json::{Value, json};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -18,8 +17,9 @@ use crate::listen::stopped;
 use crate::pace::{Api, Requests};
 use crate::{Counters, reply};
 
-/// Requests of the Admin API that may be under way.
-const ADMIN_REQUESTS: usize = 64;
+/// Requests of the Admin API that may wait for their turn; further ones are refused, so that they do not hold up those of the
+/// Janus API.
+const ADMIN_WAITING: usize = 64;
 
 /// How long the last messages may take at the end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -45,95 +45,114 @@ pub(crate) async fn serve<B: Broker>(
     connection: Connection<B::Outgoing>,
     shared: Shared,
 ) {
-    let (publisher, mut arrivals) = connection.split();
+    let (publisher, arrivals) = connection.split();
     let link = Link {
         broker,
         publisher,
         shared,
     };
-    let mut stop = link.shared.stop.clone();
-    loop {
-        let (janus, mut events) = link.lane();
-        let (admin, mut watched) = link.lane();
-        let is_cut_off = tokio::select! {
-            () = link.read(&mut arrivals, &janus, &admin) => false,
-            () = link.write(Api::Janus, &janus, &mut events) => true,
-            () = link.write(Api::Admin, &admin, &mut watched) => true,
-            () = stopped(&mut stop) => false,
-        };
-        if !is_cut_off {
-            // The last events say that calls have ended.
-            let last = link.drain(&janus, &mut events);
-            let _ = timeout(LAST_WORDS, last).await;
-        }
-        link.shared.gateway.client_gone(&janus.client);
-        link.shared.gateway.client_gone(&admin.client);
-        if !is_cut_off {
-            break;
-        }
-        link.shared.counters.slow_clients.add(1);
-        tracing::warn!(
-            broker = B::NAME,
-            "too much waits for the broker: its sessions are left to be claimed, the rest is lost"
-        );
-    }
+    let (janus, for_janus) = mpsc::channel(1);
+    let (admin, for_admin) = mpsc::channel(ADMIN_WAITING);
+    tokio::join!(
+        link.sort(arrivals, janus, admin),
+        link.serve(Api::Janus, for_janus),
+        link.serve(Api::Admin, for_admin),
+    );
     let _ = timeout(LAST_WORDS, link.publisher.finish()).await;
 }
 
 impl<B: Broker> Link<B> {
-    fn lane(&self) -> (Lane, Outbox) {
+    /// Gives each API what is for it: the requests, and the Janus API what becomes of the connection too.
+    async fn sort(
+        &self,
+        mut arrivals: mpsc::Receiver<Arrival>,
+        janus: mpsc::Sender<Arrival>,
+        admin: mpsc::Sender<Arrival>,
+    ) {
+        let mut stop = self.shared.stop.clone();
+        loop {
+            let arrival = tokio::select! {
+                arrival = arrivals.recv() => arrival,
+                () = stopped(&mut stop) => None,
+            };
+            let Some(arrival) = arrival else { return };
+            let api = match &arrival {
+                Arrival::Message(message) => {
+                    self.shared.counters.broker_messages.add(1);
+                    self.broker.common().api(message.subscription)
+                }
+                _ => Api::Janus,
+            };
+            if api == Api::Janus {
+                if janus.send(arrival).await.is_err() {
+                    return;
+                }
+            } else if let Err(TrySendError::Full(Arrival::Message(message))) =
+                admin.try_send(arrival)
+            {
+                let refusal = reply::refused(&Value::Null, "Too many requests at once");
+                self.refuse(api, message.reply, &refusal).await;
+            }
+        }
+    }
+
+    /// Serves one API until the server stops. A client that is cut off gives way to another.
+    async fn serve(&self, api: Api, mut arrivals: mpsc::Receiver<Arrival>) {
+        let mut stop = self.shared.stop.clone();
+        loop {
+            let (lane, mut outbox) = self.lane(api);
+            let is_cut_off = tokio::select! {
+                () = self.read(api, &lane, &mut arrivals) => false,
+                () = self.write(api, &lane, &mut outbox) => true,
+                () = stopped(&mut stop) => false,
+            };
+            if !is_cut_off {
+                // The last events say that calls have ended.
+                let last = self.drain(api, &lane, &mut outbox);
+                let _ = timeout(LAST_WORDS, last).await;
+            }
+            self.shared.gateway.client_gone(&lane.client);
+            if !is_cut_off {
+                return;
+            }
+            self.shared.counters.slow_clients.add(1);
+            tracing::warn!(
+                broker = B::NAME,
+                ?api,
+                "too much waits for the broker: its sessions are left to be claimed, the rest is lost"
+            );
+        }
+    }
+
+    fn lane(&self, api: Api) -> (Lane, Outbox) {
         let (client, outbox) = Client::pushed(B::PACKAGE, Requester::by_broker(B::NAME));
         let client = match self.broker.common().trusted {
             true => client.trusted(),
             false => client,
         };
-        (Lane::new(client), outbox)
+        (Lane::new(api, client), outbox)
     }
 
     /// Hands what comes to the gateway.
-    async fn read(&self, arrivals: &mut mpsc::Receiver<Arrival>, janus: &Lane, admin: &Lane) {
+    async fn read(&self, api: Api, lane: &Lane, arrivals: &mut mpsc::Receiver<Arrival>) {
         let gateway = &self.shared.gateway;
-        let mut requests = Requests::new(Api::Janus, gateway, &janus.client, &janus.pace);
-        let mut asked = FuturesUnordered::new();
-        loop {
-            let arrival = tokio::select! {
-                arrival = requests.meanwhile(arrivals.recv()) => arrival,
-                Some(()) = asked.next() => continue,
-            };
-            let Some(arrival) = arrival else { return };
-            let Incoming {
-                subscription,
-                payload,
-                reply,
-            } = match arrival {
+        let max = self.broker.common().max_message;
+        let mut requests = Requests::new(api, gateway, &lane.client, &lane.pace);
+        while let Some(arrival) = requests.meanwhile(arrivals.recv()).await {
+            let Incoming { payload, reply, .. } = match arrival {
                 Arrival::Message(message) => message,
                 state => {
-                    self.tell(&janus.client, &state);
+                    self.tell(&lane.client, &state);
                     continue;
                 }
             };
-            self.shared.counters.broker_messages.add(1);
-            let api = self.broker.common().api(subscription);
-            let max = self.broker.common().max_message;
             if payload.len() > max {
                 let refusal = reply::too_large(max);
                 requests.meanwhile(self.refuse(api, reply, &refusal)).await;
                 continue;
             }
-            match api {
-                Api::Janus => {
-                    let client = janus.asking(reply);
-                    requests.take_from(&client, &payload).await;
-                }
-                Api::Admin if asked.len() < ADMIN_REQUESTS => {
-                    let client = admin.asking(reply);
-                    asked.push(async move { gateway.submit_admin(&client, &payload).await });
-                }
-                Api::Admin => {
-                    let refusal = reply::refused(&Value::Null, "Too many requests at once");
-                    requests.meanwhile(self.refuse(api, reply, &refusal)).await;
-                }
-            }
+            let client = lane.asking(reply);
+            requests.take_from(&client, &payload).await;
         }
     }
 
@@ -146,10 +165,10 @@ impl<B: Broker> Link<B> {
         }
     }
 
-    async fn drain(&self, lane: &Lane, outbox: &mut Outbox) {
+    async fn drain(&self, api: Api, lane: &Lane, outbox: &mut Outbox) {
         while let Some(posted) = outbox.try_recv_posted() {
             let reply = lane.reply_of(&posted);
-            self.say(Api::Janus, reply, &posted.message).await;
+            self.say(api, reply, &posted.message).await;
         }
     }
 

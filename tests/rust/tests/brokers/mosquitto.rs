@@ -300,3 +300,36 @@ async fn who_asks_by_a_broker_is_a_stranger_unless_the_broker_is_trusted() {
         site.end().await;
     }
 }
+
+/// Requests to the Admin API that come faster than replies go out neither end it nor the calls by the same broker.
+#[tokio::test]
+async fn a_flood_of_requests_to_the_admin_api_ends_no_session() {
+    const FLOOD: usize = 6_000;
+    let Some(broker) = Broker::start(Kind::Mosquitto).await else {
+        return;
+    };
+    let mut far = Correspondent::new(V3::connect(broker.port).await);
+    let text = format!(
+        "[mqtt]\nenabled = true\nadmin_enabled = true\nurl = \"tcp://127.0.0.1:{0}\"\nmax_inflight = 1\n\
+         admin_subscribe_qos = 0\n[events.mqtt]\nenabled = true\nurl = \"tcp://127.0.0.1:{0}\"\n",
+        broker.port
+    );
+    let site = Site::start(&text).await;
+    let connected = |event: &Value| event["event"]["data"]["event"] == "connected";
+    far.event(TOLD.transports, connected).await;
+    let created = far.ask("to-janus", json!({ "janus": "create" })).await;
+    let mut options = MqttOptions::new("flood", "127.0.0.1", broker.port);
+    options.set_max_packet_size(MAX_PACKET, MAX_PACKET);
+    let (client, mut events) = AsyncClient::new(options, 100);
+    let polling = tokio::spawn(async move { while events.poll().await.is_ok() {} });
+    let ping = r#"{"janus":"ping","transaction":"flood"}"#;
+    for _ in 0..FLOOD {
+        let sent = client.publish("to-janus-admin", QoS::AtMostOnce, false, ping);
+        sent.await.unwrap();
+    }
+    let alive = json!({ "janus": "keepalive", "session_id": created["data"]["id"] });
+    assert_eq!(far.ask("to-janus", alive).await["janus"], "ack");
+    assert_eq!(site.transports().counters().slow_clients.value(), 0);
+    polling.abort();
+    site.end().await;
+}

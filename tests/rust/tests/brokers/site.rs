@@ -53,6 +53,10 @@ impl Site {
         self.server.gateway.events()
     }
 
+    pub fn transports(&self) -> &Transports {
+        &self.transports
+    }
+
     /// Events of the kind `core` with these numbers.
     pub fn publish(&self, numbers: std::ops::Range<u64>) {
         for n in numbers {
