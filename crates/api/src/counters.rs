@@ -1,7 +1,9 @@
 //! What the transports count.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portunus_brokers::BrokerCounters;
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -78,9 +80,22 @@ pub struct Counters {
     pub connections_refused: Counter,
     pub(crate) open_websockets: Gauge,
     pub(crate) open_unix: Gauge,
+    brokers: Mutex<Vec<(&'static str, Arc<BrokerCounters>)>>,
 }
 
 impl Counters {
+    /// Adds what the connection to this kind of broker counts.
+    pub(crate) fn add_broker(&self, kind: &'static str, counters: Arc<BrokerCounters>) {
+        let mut brokers = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        brokers.push((kind, counters));
+    }
+
+    /// What the connections to brokers count, by the kind of broker.
+    pub fn brokers(&self) -> Vec<(&'static str, Arc<BrokerCounters>)> {
+        let brokers = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        brokers.clone()
+    }
+
     /// All counters with the names that they have at `/metrics`, and what they mean.
     pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 15] {
         let entry = |name, help, counter: &Counter| (name, help, counter.value());

@@ -341,6 +341,8 @@ fn connect<B: Broker>(
         let connection = broker
             .connect()
             .map_err(|error| StartError::Broker { section, error })?;
+        let counted = connection.counters().clone();
+        shared.counters.add_broker(B::NAME, counted);
         tasks.spawn(broker::serve(broker, connection, shared.clone()));
     }
     Ok(())

@@ -88,7 +88,7 @@ impl BrokerCounters {
         self.connects.load(Ordering::Relaxed)
     }
 
-    /// Messages that the broker has got.
+    /// Messages that the broker has got; of NATS, which confirms nothing, those that were handed over.
     pub fn published(&self) -> u64 {
         self.published.load(Ordering::Relaxed)
     }
@@ -159,6 +159,11 @@ impl<O: Send + 'static> Connection<O> {
             publisher,
             arrivals,
         }
+    }
+
+    /// What it counts.
+    pub fn counters(&self) -> &Arc<BrokerCounters> {
+        &self.publisher.counters
     }
 
     /// Its two directions. Arrivals have to be taken or the receiver dropped.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use portunus_brokers::BrokerCounters;
 use portunus_core::events::{EventCounters, HandlerCounters};
 use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
@@ -101,6 +102,7 @@ fn text(counted: &Counted) -> String {
             format_args!("{name}{{kind=\"{}\"}} {value}", kind.as_str()),
         );
     }
+    brokers(&mut out, &counted.counters);
     events(&mut out, &counted.gateway.events().counters());
     tokens(&mut out, &counted.gateway.token_totals());
     media(&mut out, &counted.gateway.media_totals());
@@ -121,19 +123,25 @@ fn events(out: &mut String, counters: &EventCounters) {
         "event_handler_dropped_total",
         "Events that an event handler did not take in time",
     );
-    of_each(out, name, help, "counter", &of_handlers(|it| it.dropped));
+    of_each(
+        out,
+        name,
+        help,
+        ("counter", "handler"),
+        &of_handlers(|it| it.dropped),
+    );
     let (name, help) = (
         "event_handler_running",
         "Whether an event handler takes events (0: it has ended)",
     );
     let running = of_handlers(|it| it.is_running.into());
-    of_each(out, name, help, "gauge", &running);
+    of_each(out, name, help, ("gauge", "handler"), &running);
     let (name, help) = (
         "event_handler_waiting",
         "Events that wait for an event handler",
     );
     let waiting = of_handlers(|it| it.waiting.try_into().unwrap_or(u64::MAX));
-    of_each(out, name, help, "gauge", &waiting);
+    of_each(out, name, help, ("gauge", "handler"), &waiting);
     // The same counter of several handlers has to stand together.
     let mut own: Vec<(PluginCounter, Vec<(&str, u64)>)> = Vec::new();
     for handler in &counters.handlers {
@@ -147,18 +155,47 @@ fn events(out: &mut String, counters: &EventCounters) {
     }
     for (counter, values) in own {
         let name = format!("event_handler_{}_total", counter.name);
-        of_each(out, &name, counter.help, "counter", &values);
+        of_each(out, &name, counter.help, ("counter", "handler"), &values);
     }
 }
 
-/// A figure of each event handler, by package.
-fn of_each(out: &mut String, name: &str, help: &str, kind: &str, values: &[(&str, u64)]) {
+/// What the connections to brokers by which the APIs are served count.
+fn brokers(out: &mut String, counters: &Counters) {
+    let brokers = counters.brokers();
+    let of_brokers = |read: fn(&BrokerCounters) -> u64| {
+        let values = brokers.iter().map(|(kind, it)| (*kind, read(it)));
+        values.collect::<Vec<_>>()
+    };
+    for (name, help, values) in [
+        (
+            "broker_published_messages_total",
+            "Replies and events that the broker has got, or with NATS that were handed over",
+            of_brokers(BrokerCounters::published),
+        ),
+        (
+            "broker_lost_messages_total",
+            "Replies and events that the broker has refused, or that were left at the end",
+            of_brokers(BrokerCounters::lost),
+        ),
+    ] {
+        of_each(out, name, help, ("counter", "broker"), &values);
+    }
+}
+
+/// A figure of each of several; `kind` is that of the metric, `label` says what they are.
+fn of_each(
+    out: &mut String,
+    name: &str,
+    help: &str,
+    (kind, label): (&str, &str),
+    values: &[(&str, u64)],
+) {
     line(out, format_args!("# HELP portunus_{name} {help}"));
     line(out, format_args!("# TYPE portunus_{name} {kind}"));
-    for (package, value) in values {
+    for (which, value) in values {
         line(
             out,
-            format_args!("portunus_{name}{{handler=\"{package}\"}} {value}"),
+            format_args!("portunus_{name}{{{label}=\"{which}\"}} {value}"),
         );
     }
 }

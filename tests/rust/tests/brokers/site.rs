@@ -13,6 +13,8 @@ use portunus_echotest::EchoTest;
 use portunus_events::{Mqtt, Nats, RabbitMq};
 use portunus_tests::Server;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 /// The secret of the Admin API.
@@ -90,6 +92,33 @@ impl Site {
         waited.unwrap_or_else(|_| panic!("{name} is {} of {value}", self.counted(name)));
     }
 
+    /// Waits until the connection of the API to a broker has published and lost so many messages.
+    pub async fn until_api_counted(&self, published: u64, lost: u64) {
+        let counted = || {
+            let brokers = self.transports.counters().brokers();
+            let (_, counters) = brokers.first().expect("a broker");
+            (counters.published(), counters.lost())
+        };
+        let waiting = async {
+            while counted() < (published, lost) || counted().1 < lost {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = timeout(Duration::from_secs(20), waiting).await;
+        waited.unwrap_or_else(|_| panic!("{:?} of {:?}", counted(), (published, lost)));
+    }
+
+    /// What it shows at `/metrics`.
+    pub async fn metrics(&self) -> String {
+        let at = self.transports.metrics().first().expect("an address");
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
     /// Ends it as the program does.
     pub async fn end(self) {
         let bus = self.bus().clone();
@@ -107,6 +136,7 @@ fn sections(file: &mut Section<'_>) -> (ApiConfig, Vec<EventHandlerConfig>) {
         ..ApiConfig::default()
     };
     api.http.enabled = false;
+    api.http.metrics_bind = Some(([127, 0, 0, 1], 0).into());
     api.admin.enabled = false;
     api.websocket.enabled = false;
     let handlers = file.section("events", |section| {
