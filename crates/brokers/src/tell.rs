@@ -2,13 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::{Arrival, BrokerCounters, Incoming};
 
 /// States of the connection that wait to be told.
 const STATES: usize = 16;
+
+/// Between two lines of the log that say that messages are lost.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// What a connection knows a message by that came.
 pub(crate) type Tag = u32;
@@ -25,6 +30,9 @@ pub(crate) struct Teller {
     counters: Arc<BrokerCounters>,
     /// It is in the log that the broker is away.
     is_away: bool,
+    /// When the log last said that messages are lost, and how many are since.
+    logged: Option<Instant>,
+    unlogged: usize,
 }
 
 impl Teller {
@@ -41,6 +49,8 @@ impl Teller {
             waiting: VecDeque::new(),
             counters,
             is_away: false,
+            logged: None,
+            unlogged: 0,
         }
     }
 
@@ -119,12 +129,19 @@ impl Teller {
         self.tell_state(Arrival::Failed { code, reason });
     }
 
-    /// So many messages are lost, and why.
-    pub(crate) fn dropped(&self, count: usize, reason: &str) {
-        if count > 0 {
+    /// So many messages are lost, and why. The log says so once a second at most: others may be the reason.
+    pub(crate) fn dropped(&mut self, count: usize, reason: &str) {
+        if count == 0 {
+            return;
+        }
+        self.counters.has_lost(count);
+        self.unlogged = self.unlogged.saturating_add(count);
+        let now = Instant::now();
+        if self.logged.is_none_or(|at| now.duration_since(at) >= QUIET) {
             let (broker, address) = (self.broker, &self.address);
+            let count = std::mem::take(&mut self.unlogged);
             tracing::warn!(broker, address, count, reason, "messages are lost");
-            self.counters.has_lost(count);
+            self.logged = Some(now);
         }
     }
 

@@ -95,11 +95,11 @@ pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
         }
         teller.retrying();
     }
-    leave(&session, &mut ends, &teller);
+    leave(&session, &mut ends, &mut teller);
 }
 
 /// Counts what cannot be published any more.
-fn leave(session: &Session, ends: &mut Ends<Outgoing>, teller: &Teller) {
+fn leave(session: &Session, ends: &mut Ends<Outgoing>, teller: &mut Teller) {
     ends.outgoing.close();
     let left = session.under_way().saturating_add(ends.outgoing.len());
     teller.dropped(left, "the server ends and the broker is away");
@@ -218,7 +218,7 @@ async fn flush(link: &mut Link, session: &mut Session) -> io::Result<()> {
     sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn count(session: &mut Session, counters: &BrokerCounters, teller: &Teller) {
+fn count(session: &mut Session, counters: &BrokerCounters, teller: &mut Teller) {
     for _ in 0..session.take_published() {
         counters.has_published();
     }

@@ -9,12 +9,14 @@ use bytes::Bytes;
 use futures_util::stream::select_all;
 use futures_util::{Stream, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{BasicAckOptions, BasicPublishOptions};
+use lapin::options::{BasicAckOptions, BasicPublishOptions, ConfirmSelectOptions};
+use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use lapin::tcp::{AsyncTcpStream, RustlsConnector};
 use lapin::types::ShortString;
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{
-    BasicProperties, Channel, Confirmation, ConnectionProperties, Event, PublisherConfirm, runtime,
+    BasicProperties, Channel, Confirmation, ConnectionProperties, ErrorKind, Event,
+    PublisherConfirm, runtime,
 };
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::rustls::ClientConfig;
@@ -58,6 +60,7 @@ type Deliveries = Pin<Box<dyn Stream<Item = (usize, lapin::Result<Delivery>)> + 
 /// A connection that is there.
 struct Link {
     connection: lapin::Connection,
+    /// By which we publish. What is read has a channel of its own, which outlives this one.
     channel: Channel,
     deliveries: Deliveries,
     events: Pin<Box<dyn Stream<Item = Event> + Send>>,
@@ -117,8 +120,9 @@ async fn open(plan: &Plan) -> Result<Link, String> {
     let opening = async {
         let connection = connect(plan).await?;
         let events = Box::pin(connection.events_listener());
-        let channel = connection.create_channel().await?;
-        let consumers = plan.topology.make(&channel).await?;
+        let reading = connection.create_channel().await?;
+        let consumers = plan.topology.make(&reading).await?;
+        let channel = open_channel(&connection).await?;
         let numbered = consumers.into_iter().enumerate();
         let streams: Vec<_> = numbered
             .map(|(queue, consumer)| consumer.map(move |delivery| (queue, delivery)))
@@ -138,6 +142,15 @@ async fn open(plan: &Plan) -> Result<Link, String> {
         Ok(opened) => opened.map_err(|error| error.to_string()),
         Err(_) => Err("no answer".to_owned()),
     }
+}
+
+/// A channel by which we publish.
+async fn open_channel(connection: &lapin::Connection) -> lapin::Result<Channel> {
+    let channel = connection.create_channel().await?;
+    channel
+        .confirm_select(ConfirmSelectOptions::default())
+        .await?;
+    Ok(channel)
 }
 
 async fn connect(plan: &Plan) -> lapin::Result<lapin::Connection> {
@@ -190,15 +203,32 @@ async fn serve(
     teller: &mut Teller,
 ) -> Ending {
     let mut confirms = VecDeque::new();
+    // What publishing by the channel came to, if that closed it.
+    let mut closed = None;
     for tried in unconfirmed.iter() {
         match publish(&link.channel, &tried.message).await {
             Ok(confirm) => confirms.push_back(confirm),
-            Err(error) => return Ending::Lost(error.to_string()),
+            Err(error) => {
+                closed = Some(error);
+                break;
+            }
         }
     }
     let mut last_words = std::pin::pin!(sleep(PATIENCE));
     let (mut is_stopping, mut is_drained) = (false, false);
     loop {
+        if let Some(error) = closed.take() {
+            if !link.connection.status().connected() {
+                return Ending::Lost(error.to_string());
+            }
+            confirms.clear();
+            let again = send_again(&link.connection, unconfirmed, ends, teller);
+            match timeout(PATIENCE, again).await {
+                Ok(Ok(channel)) => link.channel = channel,
+                Ok(Err(error)) => return Ending::Lost(error.to_string()),
+                Err(_) => return Ending::Lost("no answer".to_owned()),
+            }
+        }
         if is_drained && confirms.is_empty() {
             let closing = link.connection.close(200, "OK".into());
             // Whether it hears that makes no difference.
@@ -213,29 +243,28 @@ async fn serve(
             },
             _ = teller.pass_on() => None,
             confirmed = first(&mut confirms) => {
-                // One that fails is sent again by the next connection.
-                if confirmed.is_ok() {
-                    confirms.pop_front();
-                    unconfirmed.pop_front();
-                }
                 match confirmed {
-                    Ok(Confirmation::Nack(_)) => {
-                        teller.dropped(1, "the broker refuses it");
-                        None
+                    Ok(confirmation) => {
+                        confirms.pop_front();
+                        unconfirmed.pop_front();
+                        settle(&confirmation, ends, teller);
                     }
-                    Ok(Confirmation::Ack(_) | Confirmation::NotRequested) => {
-                        ends.counters.has_published();
-                        None
-                    }
+                    Err(error) if is_refusal(&error) => closed = Some(error),
+                    // It is sent again by the next connection.
                     Err(error) => return Ending::Lost(error.to_string()),
                 }
+                None
             }
             message = ends.outgoing.recv(), if unconfirmed.len() < UNCONFIRMED && !is_drained => {
                 match message {
                     Some(message) => {
                         let published = publish(&link.channel, &message).await;
                         unconfirmed.push_back(Tried { message, tries: 0 });
-                        published.map(|confirm| confirms.push_back(confirm)).err()
+                        match published {
+                            Ok(confirm) => confirms.push_back(confirm),
+                            Err(error) => closed = Some(error),
+                        }
+                        None
                     }
                     None => {
                         is_drained = true;
@@ -244,6 +273,8 @@ async fn serve(
                 }
             }
             event = link.events.next() => match event {
+                // That of a channel is told by what goes by it.
+                Some(Event::Error(error)) if error.is_amqp_soft_error() => None,
                 Some(Event::Error(error)) => Some(error),
                 Some(Event::ConnectionBlocked(reason)) => {
                     tracing::warn!(reason, "RabbitMQ takes no messages for now");
@@ -264,6 +295,47 @@ async fn serve(
             return Ending::Lost(error.to_string());
         }
     }
+}
+
+/// Sends what is not confirmed, by a new channel and one at a time: only so it is known which message the broker lets close a
+/// channel. That one is lost. Gives a channel by which the next can go.
+async fn send_again(
+    connection: &lapin::Connection,
+    unconfirmed: &mut VecDeque<Tried>,
+    ends: &Ends<Outgoing>,
+    teller: &mut Teller,
+) -> lapin::Result<Channel> {
+    let mut channel = open_channel(connection).await?;
+    while let Some(tried) = unconfirmed.front() {
+        let confirmed = match publish(&channel, &tried.message).await {
+            Ok(confirm) => confirm.await,
+            Err(error) => Err(error),
+        };
+        match confirmed {
+            Ok(confirmation) => settle(&confirmation, ends, teller),
+            Err(error) if is_refusal(&error) => {
+                teller.dropped(1, &error.to_string());
+                channel = open_channel(connection).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        unconfirmed.pop_front();
+    }
+    Ok(channel)
+}
+
+/// Counts a message of which the broker has said what became of it.
+fn settle(confirmation: &Confirmation, ends: &Ends<Outgoing>, teller: &mut Teller) {
+    match confirmation {
+        Confirmation::Nack(_) => teller.dropped(1, "the broker refuses it"),
+        Confirmation::Ack(_) | Confirmation::NotRequested => ends.counters.has_published(),
+    }
+}
+
+/// Whether the broker has closed a channel because we may not write where a message was to go.
+fn is_refusal(error: &lapin::Error) -> bool {
+    let refused = AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED);
+    matches!(error.kind(), ErrorKind::ProtocolError(error) if *error.kind() == refused)
 }
 
 /// Waits for the oldest confirmation; never ends if none is waited for. Cancel safe.

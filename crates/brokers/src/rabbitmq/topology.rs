@@ -2,8 +2,8 @@
 
 use lapin::ExchangeKind;
 use lapin::options::{
-    BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions, ExchangeDeclareOptions,
-    QueueBindOptions, QueueDeclareOptions,
+    BasicConsumeOptions, BasicQosOptions, ExchangeDeclareOptions, QueueBindOptions,
+    QueueDeclareOptions,
 };
 use lapin::types::FieldTable;
 use lapin::{Channel, Consumer};
@@ -75,9 +75,6 @@ impl ExchangeType {
 impl Topology {
     /// Makes all of it; gives what comes to the queues that are read, in their order.
     pub(super) async fn make(&self, channel: &Channel) -> lapin::Result<Vec<Consumer>> {
-        channel
-            .confirm_select(ConfirmSelectOptions::default())
-            .await?;
         channel
             .basic_qos(PREFETCH, BasicQosOptions::default())
             .await?;

@@ -15,6 +15,19 @@ use tokio::time::{sleep, timeout};
 /// How long a broker may take to start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Users of RabbitMQ. `narrow` may not write by the broker's own exchange.
+const RABBITMQ_USERS: &str = r#"{
+    "vhosts": [{ "name": "/" }],
+    "users": [
+        { "name": "guest", "password": "guest", "tags": "administrator" },
+        { "name": "narrow", "password": "narrow", "tags": "" }
+    ],
+    "permissions": [
+        { "user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*" },
+        { "user": "narrow", "vhost": "/", "configure": ".*", "write": "^(janus|to-janus.*)$", "read": ".*" }
+    ]
+}"#;
+
 /// Which broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -144,9 +157,15 @@ impl Broker {
     /// Two servers, since one has TLS or has it not.
     fn nats(&self, command: &mut Command) {
         let at = self.folder.path().display();
+        // Nobody may publish below `forbidden`.
+        let config = self.folder.path().join("nats.conf");
+        let text = "authorization { users = [ { user: any, password: any, \
+                    permissions: { publish: { deny: \"forbidden.>\" } } } ] }\nno_auth_user: any\n";
+        fs::write(&config, text).unwrap();
         let plain = format!(
-            "PATH=$PATH:/usr/sbin; nats-server -a 127.0.0.1 -p {}",
-            self.port
+            "PATH=$PATH:/usr/sbin; nats-server -a 127.0.0.1 -p {} -c {}",
+            self.port,
+            config.display()
         );
         let secure = format!(
             "nats-server -a 127.0.0.1 -p {} --tls --tlscert {at}/cert.pem --tlskey {at}/key.pem",
@@ -161,11 +180,16 @@ impl Broker {
         let at = folder.display();
         let (epmd, _) = self.names.as_ref().expect("its names");
         fs::write(folder.join("plugins"), "[].").unwrap();
+        let definitions = folder.join("definitions.json");
+        fs::write(&definitions, RABBITMQ_USERS).unwrap();
         let config = format!(
             "listeners.tcp.default = 127.0.0.1:{}\nlisteners.ssl.default = 127.0.0.1:{}\n\
              ssl_options.certfile = {at}/cert.pem\nssl_options.keyfile = {at}/key.pem\n\
-             ssl_options.cacertfile = {at}/cert.pem\nssl_options.verify = verify_none\n",
-            self.port, self.tls_port
+             ssl_options.cacertfile = {at}/cert.pem\nssl_options.verify = verify_none\n\
+             load_definitions = {}\n",
+            self.port,
+            self.tls_port,
+            definitions.display()
         );
         fs::write(folder.join("rabbitmq.conf"), config).unwrap();
         let path = std::env::var("PATH").unwrap_or_default();

@@ -84,6 +84,11 @@ impl<W: Wire> Correspondent<W> {
         reply.body
     }
 
+    /// The connection itself.
+    pub fn wire(&mut self) -> &mut W {
+        &mut self.wire
+    }
+
     /// Leaves the broker.
     pub async fn close(self) {
         self.wire.close().await;

@@ -1,7 +1,9 @@
 //! RabbitMQ. It takes seconds to start: once for all of this.
 
 use futures_util::StreamExt;
-use lapin::options::{BasicConsumeOptions, BasicPublishOptions, QueueDeclareOptions};
+use lapin::options::{
+    BasicConsumeOptions, BasicPublishOptions, QueueBindOptions, QueueDeclareOptions,
+};
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::Value;
@@ -134,7 +136,45 @@ async fn calls_and_events_go_by_rabbitmq_and_outlive_its_end() {
     let connect = async |broker: &Broker| Amqp::connect(broker.port, None).await;
     scenario::everything(&mut broker, &text, package, TOLD, false, connect).await;
     reply_to(&broker).await;
+    refused_replies(&broker).await;
     by_tls(&broker).await;
+}
+
+/// A reply to a queue to which the server may not write is lost; nothing else is.
+async fn refused_replies(broker: &Broker) {
+    let text = format!(
+        "[rabbitmq]\nenabled = true\nport = {}\nhost = \"localhost\"\nusername = \"narrow\"\npassword = \"narrow\"\n\
+         janus_exchange = \"janus\"\nuse_reply_to = true\n\
+         [events.rabbitmq]\nenabled = true\nport = {}\nhost = \"localhost\"\n",
+        broker.port, broker.port
+    );
+    let site = Site::start(&text).await;
+    let mut far = Correspondent::new(Amqp::connect(broker.port, None).await);
+    let connected = |event: &Value| event["event"]["data"]["event"] == "connected";
+    far.event(TOLD.transports, connected).await;
+    let bound = far.wire().channel.queue_bind(
+        "from-janus".into(),
+        "janus".into(),
+        "".into(),
+        QueueBindOptions::default(),
+        FieldTable::default(),
+    );
+    bound.await.unwrap();
+    let ping = |transaction: &str| format!(r#"{{"janus":"ping","transaction":"{transaction}"}}"#);
+    for n in 0..3 {
+        far.wire().inbox = Some("answers".to_owned());
+        far.say("to-janus", ping("refused"), "refused").await;
+        far.wire().inbox = None;
+        let transaction = format!("allowed{n}");
+        far.say("to-janus", ping(&transaction), "allowed").await;
+        let pong = far.until(|message| message.body["transaction"] == *transaction);
+        assert_eq!(pong.await.place, "from-janus");
+    }
+    site.until_api_counted(3, 3).await;
+    let counters = site.transports().counters();
+    assert_eq!(counters.broker_connections.value(), 1);
+    far.close().await;
+    site.end().await;
 }
 
 /// If that is turned on, a reply goes to the queue that its request names.
