@@ -41,7 +41,7 @@ impl<O: Send + 'static> Line<O> {
             ),
             counter(
                 "messages",
-                "Messages that the broker has got.",
+                "Messages that the broker has got, or with NATS that were handed over.",
                 counters.published(),
             ),
             counter(

@@ -125,6 +125,7 @@ async fn serve(
             _ = teller.pass_on() => {}
             message = ends.outgoing.recv(), if is_connected => match message {
                 Some(message) => match client.publish(message.subject, message.payload).await {
+                    // Handed over: the broker confirms nothing.
                     Ok(()) => ends.counters.has_published(),
                     Err(error) => teller.dropped(1, &error.to_string()),
                 },
@@ -145,7 +146,7 @@ async fn serve(
                     teller.lost("the broker has closed the connection, or does not answer");
                     teller.retrying();
                 }
-                Event::ServerError(error) => teller.failed(None, error.to_string()),
+                Event::ServerError(error) => refused(&error.to_string(), teller),
                 Event::ClientError(error) => teller.failed(None, error.to_string()),
                 Event::SlowConsumer(_) => {
                     teller.dropped(1, "requests come faster than they are taken");
@@ -161,5 +162,17 @@ async fn serve(
                 }
             }
         }
+    }
+}
+
+/// Tells of an error that the broker has sent. What we may not do does not end the connection.
+fn refused(error: &str, teller: &mut Teller) {
+    let lower = error.to_lowercase();
+    if lower.contains("permissions violation for publish") {
+        teller.dropped(1, error);
+    } else if lower.contains("permissions violation") {
+        tracing::warn!(error, "NATS refuses a subscription: no requests come by it");
+    } else {
+        teller.failed(None, error.to_owned());
     }
 }

@@ -3,6 +3,7 @@
 use async_nats::{Client, HeaderMap};
 use futures_util::StreamExt;
 use futures_util::stream::{SelectAll, select_all};
+use portunus_core::events::{EventFilter, EventKind, EventMask};
 use serde_json::Value;
 
 use crate::broker::{Broker, Kind};
@@ -132,4 +133,56 @@ async fn a_request_without_a_reply_subject_is_answered_where_events_come() {
         ("from-janus", &Value::from("p"))
     );
     site.end().await;
+}
+
+/// Whoever asks may name a subject for the reply where the server may not publish.
+#[tokio::test]
+async fn a_reply_that_nats_refuses_is_counted_and_is_no_failed_connection() {
+    let Some(broker) = Broker::start(Kind::Nats).await else {
+        return;
+    };
+    let site = Site::start(&config(&format!("nats://127.0.0.1:{}", broker.port), "")).await;
+    let events = site.bus().subscribe(
+        "test",
+        EventFilter {
+            kinds: EventMask::ALL,
+            plugins: Vec::new(),
+        },
+        1_000,
+    );
+    let wire = Nats::connect(broker.port).await;
+    let mut far = Correspondent::new(wire);
+    let client = far.wire().client.clone();
+    let ask = async |transaction: &str, reply_to: &str| {
+        let body = format!(r#"{{"janus":"ping","transaction":"{transaction}"}}"#);
+        let sent = client.publish_with_reply("to-janus", reply_to.to_owned(), body.into());
+        sent.await.unwrap();
+    };
+    let inbox = far.wire().inbox.clone();
+    // Until the server has subscribed nobody hears it.
+    loop {
+        let ping = r#"{"janus":"ping","transaction":"first"}"#;
+        client.publish("to-janus", ping.into()).await.unwrap();
+        let pong = far.until(|message| message.body["transaction"] == "first");
+        let wait = std::time::Duration::from_millis(200);
+        if tokio::time::timeout(wait, pong).await.is_ok() {
+            break;
+        }
+    }
+    ask("refused", "forbidden.place").await;
+    site.until_api_counted(2, 1).await;
+    ask("last", &inbox).await;
+    far.until(|message| message.body["transaction"] == "last")
+        .await;
+    let metrics = site.metrics().await;
+    let lost = "portunus_broker_lost_messages_total{broker=\"nats\"} 1\n";
+    assert!(metrics.contains(lost), "{metrics}");
+    site.end().await;
+    let mut names = Vec::new();
+    while let Some(event) = events.try_recv() {
+        if event.kind == EventKind::Transports {
+            names.push(event.body["data"]["event"].clone());
+        }
+    }
+    assert!(!names.contains(&"failed".into()), "{names:?}");
 }
