@@ -105,7 +105,7 @@ fn quality_2_comes_once_and_goes_once() {
     assert!(session.take(publish).unwrap().is_some());
     sent(&mut session);
     session.publish(message("y", QoS::ExactlyOnce));
-    let (id, _, _) = published(&sent(&mut session)[0]);
+    let (id, _, _) = published(sent(&mut session).first().unwrap());
     assert_eq!(session.take(Frame::Received(id)), Ok(None));
     assert_eq!(sent(&mut session), [Frame::Released(id)]);
     session.begin(&connected(true));
