@@ -261,7 +261,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         match tokio_tungstenite::client_async(request, stream).await {
             Ok((socket, response)) => {
                 let chosen = response.headers().get("Sec-WebSocket-Protocol").unwrap();
-                assert_eq!(chosen.to_str().ok(), protocol);
+                let mut offered = protocol.into_iter().flat_map(|all| all.split(", "));
+                assert!(offered.any(|one| chosen == one), "{chosen:?}");
                 Ok(Self(socket))
             }
             Err(Error::Http(response)) => Err(response.status().as_u16()),
