@@ -50,11 +50,20 @@ pub(super) fn read_file<T>(
     })
 }
 
-/// The file, and what it was when it was read.
+/// The file, and what is known of it.
 #[derive(Debug)]
 pub(super) struct JwksFile {
     path: PathBuf,
-    seen: Mutex<Option<Stamp>>,
+    seen: Mutex<Seen>,
+}
+
+/// Versions of the file; none where there was no file.
+#[derive(Debug)]
+struct Seen {
+    /// The one that was read last.
+    read: Option<Stamp>,
+    /// The one that could not be read, if that was so at the last look.
+    unreadable: Option<Option<Stamp>>,
 }
 
 /// What tells one version of a file from the next; a file that is replaced is another one.
@@ -62,6 +71,8 @@ pub(super) struct JwksFile {
 struct Stamp {
     file: (u64, u64),
     modified: (i64, i64),
+    /// Changes with the content even where a program sets the time above back.
+    changed: (i64, i64),
     size: u64,
 }
 
@@ -70,6 +81,7 @@ impl From<Metadata> for Stamp {
         Stamp {
             file: (file.dev(), file.ino()),
             modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
             size: file.size(),
         }
     }
@@ -78,25 +90,44 @@ impl From<Metadata> for Stamp {
 impl JwksFile {
     /// The file, with the keys in it now.
     pub(super) fn open(path: PathBuf) -> Result<(Self, Vec<Key>), KeyFileError> {
-        let file = JwksFile {
-            seen: Mutex::new(stamp(&path)),
-            path,
+        let seen = Seen {
+            read: stamp(&path),
+            unreadable: None,
         };
-        let keys = read_file(&file.path, keys::of_set)?;
-        Ok((file, keys))
+        let keys = read_file(&path, keys::of_set)?;
+        let seen = Mutex::new(seen);
+        Ok((JwksFile { path, seen }, keys))
     }
 
-    /// The keys in it, if it has changed since the last look; so an error is told once.
+    /// The keys in it, if it has changed since it was read. An error is told once for each version of the file.
     pub(super) fn changed(&self) -> Option<Result<Vec<Key>, KeyFileError>> {
+        self.changed_as(|path| read_file(path, keys::of_set))
+    }
+
+    fn changed_as(
+        &self,
+        read: impl FnOnce(&Path) -> Result<Vec<Key>, KeyFileError>,
+    ) -> Option<Result<Vec<Key>, KeyFileError>> {
         // Before it is read: what is written meanwhile is another change.
         let now = stamp(&self.path);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if *seen == now {
+        if seen.read == now {
+            seen.unreadable = None;
             return None;
         }
-        *seen = now;
-        drop(seen);
-        Some(read_file(&self.path, keys::of_set))
+        let outcome = read(&self.path);
+        // What could not be read may be read at the next look, without a change of the file.
+        if matches!(&outcome, Err(error) if matches!(error.why, Why::Io(_))) {
+            let now = Some(now);
+            let is_new = seen.unreadable != now;
+            seen.unreadable = now;
+            return is_new.then_some(outcome);
+        }
+        *seen = Seen {
+            read: now,
+            unreadable: None,
+        };
+        Some(outcome)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -107,4 +138,57 @@ impl JwksFile {
 /// None: there is no such file now.
 fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(Stamp::from)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const KEYS: &str = r#"{ "keys": [{ "kty": "oct", "k": "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0" }] }"#;
+
+    fn written() -> (tempfile::TempDir, JwksFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        std::fs::write(&path, KEYS).unwrap();
+        let (file, _) = JwksFile::open(path).unwrap();
+        (folder, file)
+    }
+
+    fn refused(path: &Path) -> Result<Vec<Key>, KeyFileError> {
+        Err(KeyFileError {
+            path: path.to_owned(),
+            why: Why::Io(io::ErrorKind::PermissionDenied.into()),
+        })
+    }
+
+    #[test]
+    fn a_version_that_could_not_be_read_is_tried_again_and_told_once() {
+        let (_folder, file) = written();
+        assert!(file.changed().is_none());
+        std::fs::write(file.path(), format!("{KEYS} ")).unwrap();
+        assert!(file.changed_as(refused).unwrap().is_err());
+        assert!(file.changed_as(refused).is_none());
+        assert!(file.changed().unwrap().is_ok());
+        assert!(file.changed().is_none());
+    }
+
+    #[test]
+    fn a_version_without_keys_is_read_once() {
+        let (_folder, file) = written();
+        std::fs::write(file.path(), "no keys").unwrap();
+        assert!(file.changed().unwrap().is_err());
+        let read_again = |_: &Path| -> Result<Vec<Key>, KeyFileError> { unreachable!() };
+        assert!(file.changed_as(read_again).is_none());
+    }
+
+    #[test]
+    fn content_of_the_same_size_and_time_is_seen() {
+        let (_folder, file) = written();
+        let before = std::fs::metadata(file.path()).unwrap();
+        std::fs::write(file.path(), KEYS.replace(' ', "\n")).unwrap();
+        let open = File::options().write(true).open(file.path()).unwrap();
+        open.set_modified(before.modified().unwrap()).unwrap();
+        assert!(file.changed().unwrap().is_ok());
+    }
 }
