@@ -1,6 +1,7 @@
 //! Who may use the Admin API. Guesses of the secret are slowed down.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,20 +13,28 @@ use crate::{ApiError, LogGate, Requester, equal_in_constant_time};
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// The longest of these delays.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// When answers are due so much later, guesses are not looked at any more.
+/// Answers are not due later than this; further wrong guesses are answered at once, as too many.
 const MAX_AHEAD: Duration = Duration::from_secs(10);
+/// Answers of one requester that wait at a time.
+const MAX_WAITING: usize = 100;
+/// Different wrong guesses of one requester that are compared in a [`WINDOW`]; after them not even the secret is.
+const MAX_COMPARED: usize = 1_000;
+/// The time after which guesses are counted from 0.
+const WINDOW: Duration = Duration::from_secs(60);
 /// How long after its last answer a guesser is remembered.
 const MEMORY: Duration = Duration::from_secs(60);
 
 /// Lets those in who show the secret; without one, those who are trusted for where they are.
 ///
-/// The answers to wrong guesses of a requester are due one after the other, so that guessing with many connections at once is not
-/// faster. One who guesses right is answered at once, unless its address has made so many wrong guesses that they are not
-/// looked at.
+/// The right secret is let in at once, whatever others at the same address guess: behind a proxy or a broker all are one
+/// requester. Only a flood of different guesses closes the door, until its window ends.
+/// The answers to wrong guesses of a requester are due one after the other, so that who waits for them guesses slowly.
 #[derive(Debug)]
 pub(crate) struct Access {
     secret: Option<String>,
     guessers: Mutex<HashMap<Requester, Guesser>>,
+    /// Tells guesses apart.
+    hasher: RandomState,
     log: LogGate,
 }
 
@@ -34,18 +43,35 @@ struct Guesser {
     delay: Duration,
     /// When the last answer so far is due.
     due: Instant,
-    /// The last wrong guess: who repeats it has learnt nothing new.
-    last: String,
+    /// Answers that are not due yet, and whose requester still waits.
+    waiting: usize,
+    /// When the window began.
+    since: Instant,
+    /// Hashes of the wrong guesses in this window: who repeats one has learnt nothing new.
+    guesses: HashSet<u64>,
 }
 
-/// Bytes of a wrong guess that are remembered.
-const MAX_GUESS: usize = 256;
+/// A wrong guess that waits for its answer.
+struct Waiting<'a> {
+    access: &'a Access,
+    requester: Requester,
+    due: Instant,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(guesser) = self.access.guessers().get_mut(&self.requester) {
+            guesser.waiting = guesser.waiting.saturating_sub(1);
+        }
+    }
+}
 
 impl Access {
     pub(crate) fn new(secret: Option<String>) -> Self {
         Access {
             secret,
             guessers: Mutex::default(),
+            hasher: RandomState::new(),
             log: LogGate::default(),
         }
     }
@@ -76,48 +102,71 @@ impl Access {
             self.tell(requester, "admin_secret is missing");
             return Err(ApiError::Unauthorized);
         };
-        if self.is_ahead(requester) {
+        if self.is_flooding(requester) {
             return Err(ApiError::TooManyGuesses);
         }
         if equal_in_constant_time(secret, shown) {
             return Ok(());
         }
         self.tell(requester, "admin_secret is wrong");
-        let due = self.wrong(requester, shown);
-        sleep_until(due).await;
+        let waiting = self
+            .wrong(requester, shown)
+            .ok_or(ApiError::TooManyGuesses)?;
+        sleep_until(waiting.due).await;
         Err(ApiError::Unauthorized)
     }
 
     /// Forgets those who guess no more.
     pub(crate) fn forget(&self) {
         let now = Instant::now();
-        self.guessers()
-            .retain(|_, guesser| now.duration_since(guesser.due) < MEMORY);
+        self.guessers().retain(|_, guesser| {
+            let last = guesser.due.max(guesser.since);
+            guesser.waiting > 0 || now.duration_since(last) < MEMORY
+        });
     }
 
-    fn is_ahead(&self, requester: Requester) -> bool {
+    fn is_flooding(&self, requester: Requester) -> bool {
         let guessers = self.guessers();
-        let due = guessers.get(&requester).map(|guesser| guesser.due);
-        due.is_some_and(|due| due.duration_since(Instant::now()) > MAX_AHEAD)
+        let guesser = guessers.get(&requester);
+        guesser.is_some_and(|guesser| {
+            guesser.guesses.len() >= MAX_COMPARED && guesser.since.elapsed() < WINDOW
+        })
     }
 
-    /// Notes a wrong guess; gives the time when its answer is due.
-    fn wrong(&self, requester: Requester, shown: &str) -> Instant {
+    /// Notes a wrong guess; none if it need not wait, because too many do.
+    fn wrong(&self, requester: Requester, shown: &str) -> Option<Waiting<'_>> {
         let now = Instant::now();
-        let shown: String = shown.chars().take(MAX_GUESS).collect();
         let mut guessers = self.guessers();
         let guesser = guessers.entry(requester).or_insert_with(|| Guesser {
             delay: FIRST_DELAY / 2,
             due: now,
-            last: String::new(),
+            waiting: 0,
+            since: now,
+            guesses: HashSet::new(),
         });
-        if guesser.last == shown {
-            return now + guesser.delay;
+        if now.duration_since(guesser.since) >= WINDOW {
+            guesser.since = now;
+            guesser.guesses.clear();
         }
-        guesser.last = shown;
-        guesser.delay = guesser.delay.saturating_mul(2).min(MAX_DELAY);
-        guesser.due = guesser.due.max(now) + guesser.delay;
-        guesser.due
+        let is_new = guesser.guesses.insert(self.hasher.hash_one(shown));
+        let ahead = guesser.due.duration_since(now);
+        if guesser.waiting >= MAX_WAITING || (is_new && ahead > MAX_AHEAD) {
+            return None;
+        }
+        let due = match is_new {
+            true => {
+                guesser.delay = guesser.delay.saturating_mul(2).min(MAX_DELAY);
+                guesser.due = guesser.due.max(now) + guesser.delay;
+                guesser.due
+            }
+            false => now + guesser.delay,
+        };
+        guesser.waiting = guesser.waiting.saturating_add(1);
+        Some(Waiting {
+            access: self,
+            requester,
+            due,
+        })
     }
 
     fn tell(&self, requester: Requester, why: &str) {
@@ -135,6 +184,7 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -170,25 +220,46 @@ mod tests {
         assert_eq!(took(&access, from(1), "0").await, FIRST_DELAY);
     }
 
+    /// Guesses without waiting for the answer.
+    async fn guess(access: &Access, guess: &str) -> Option<Result<(), ApiError>> {
+        let answer = access.admit(from(1), false, Some(guess));
+        tokio::time::timeout(Duration::ZERO, answer).await.ok()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn guesses_at_once_are_answered_one_after_the_other_and_then_not_looked_at() {
+    async fn the_right_secret_is_let_in_whatever_others_at_its_address_guess() {
         let access = Access::new(Some("s3".into()));
         let start = Instant::now();
-        // Who does not wait for the answer has guessed all the same.
-        for guess in 0..1_000 {
-            let guess = guess.to_string();
-            let answer = access.admit(from(1), false, Some(&guess));
-            let given_up = tokio::time::timeout(Duration::ZERO, answer).await;
-            if given_up == Ok(Err(ApiError::TooManyGuesses)) {
-                break;
-            }
+        let mut too_many = 0;
+        for n in 0..MAX_COMPARED {
+            assert_eq!(guess(&access, "s3").await, Some(Ok(())), "after {n}");
+            let answered = guess(&access, &n.to_string()).await;
+            too_many += usize::from(answered == Some(Err(ApiError::TooManyGuesses)));
         }
-        let refused = access.admit(from(1), false, Some("s3")).await;
-        assert_eq!(refused, Err(ApiError::TooManyGuesses));
+        assert!(too_many > MAX_COMPARED - 20, "{too_many}");
+        assert!(start.elapsed() < Duration::from_secs(2));
+        // A flood is not looked at any more, until a minute is over.
+        let refused = Some(Err(ApiError::TooManyGuesses));
+        assert_eq!(guess(&access, "s3").await, refused);
         assert_eq!(access.admit(from(2), false, Some("s3")).await, Ok(()));
-        assert!(start.elapsed() < Duration::from_secs(1));
-        tokio::time::advance(MAX_AHEAD).await;
-        assert_eq!(access.admit(from(1), false, Some("s3")).await, Ok(()));
+        tokio::time::advance(WINDOW).await;
+        assert_eq!(guess(&access, "s3").await, Some(Ok(())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_answers_wait_at_a_time_even_to_the_same_guess() {
+        let access = Arc::new(Access::new(Some("s3".into())));
+        let mut answers = tokio::task::JoinSet::new();
+        for _ in 0..10 * MAX_WAITING {
+            let access = access.clone();
+            answers.spawn(async move { access.admit(from(1), false, Some("old")).await });
+        }
+        let answers = answers.join_all().await;
+        let waited = |answer: &&Result<(), ApiError>| **answer == Err(ApiError::Unauthorized);
+        assert_eq!(answers.iter().filter(waited).count(), MAX_WAITING);
+        // They hold no places for longer.
+        let later = access.admit(from(1), false, Some("old")).await;
+        assert_eq!(later, Err(ApiError::Unauthorized));
     }
 
     #[tokio::test(start_paused = true)]
