@@ -63,8 +63,7 @@ impl ConfiguredEventHandler for File {
         let mut output = Output::new(path.clone(), rotate, config.keep);
         match output.open() {
             Ok(()) => {}
-            // There may be room later.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            Err(error) if output.may_open_later(&error) => {}
             Err(error) => return Err(FileError::Open { path, error }),
         }
         Ok(File {
@@ -123,7 +122,15 @@ impl File {
             };
             output = back;
             match written {
-                Ok(()) => self.tally.sent(events),
+                Ok(stays) => {
+                    self.tally.sent(events);
+                    if let Some(error) = stays {
+                        let path = output.path().display();
+                        let error = format!("{path} cannot be moved away: {error}");
+                        let advice = "it grows beyond rotate_mb meanwhile: see the permissions of its folder";
+                        self.tally.failed(PACKAGE, &error, advice);
+                    }
+                }
                 Err(error) => {
                     self.tally.lost(events);
                     let error = format!(

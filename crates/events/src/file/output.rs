@@ -2,8 +2,16 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the reader of a pipe may take nothing until what waits for it is given up.
+const PIPE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a full pipe is tried again.
+const PIPE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The file that is appended to.
 #[derive(Debug)]
@@ -23,6 +31,45 @@ struct Open {
     length: u64,
     /// A device or a pipe can neither be cut nor moved away.
     is_regular: bool,
+    /// A pipe got the beginning of a line, and not its end.
+    is_torn: bool,
+}
+
+impl Open {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.is_regular {
+            return self.file.write_all(lines);
+        }
+        if self.is_torn {
+            self.write_to_pipe(b"\n")?;
+            self.is_torn = false;
+        }
+        self.write_to_pipe(lines)
+    }
+
+    /// Writes whole, or until the other side takes nothing for a while: a pipe must not hold up the server's end.
+    fn write_to_pipe(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut progress = Instant::now();
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = bytes.get(written..).unwrap_or_default();
+                    self.is_torn = !bytes.is_empty();
+                    progress = Instant::now();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock
+                        && progress.elapsed() < PIPE_PATIENCE =>
+                {
+                    sleep(PIPE_PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Output {
@@ -53,6 +100,8 @@ impl Output {
         self.open = None;
         let mut options = OpenOptions::new();
         options.append(true).create(true).mode(0o640);
+        // Opening a pipe would wait until somebody reads it.
+        options.custom_flags(libc::O_NONBLOCK);
         let file = options.open(&self.path)?;
         let metadata = file.metadata()?;
         self.open = Some(Open {
@@ -60,28 +109,42 @@ impl Output {
             identity: (metadata.dev(), metadata.ino()),
             length: metadata.len(),
             is_regular: metadata.is_file(),
+            is_torn: false,
         });
         Ok(())
     }
 
-    /// Adds whole lines: all of them, or none if it fails.
-    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+    /// Whether it may be possible later to open the file, which failed with `error`.
+    pub(super) fn may_open_later(&self, error: &io::Error) -> bool {
+        let is_pipe = || {
+            let there = fs::metadata(&self.path);
+            there.is_ok_and(|there| there.file_type().is_fifo())
+        };
+        // There may be room, or a reader of the pipe.
+        error.kind() == io::ErrorKind::StorageFull
+            || (error.raw_os_error() == Some(libc::ENXIO) && is_pipe())
+    }
+
+    /// Adds whole lines: all of them, or none if it fails. What is returned with success is why a file that is too large
+    /// stays: that the lines are in it counts for more.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<Option<io::Error>> {
         self.open()?;
         let is_full = |open: &Open| {
             let after = open.length.saturating_add(lines.len() as u64);
             self.rotate > 0 && open.is_regular && open.length > 0 && after > self.rotate
         };
+        let mut stays = None;
         if self.open.as_ref().is_some_and(is_full) {
-            self.rotate()?;
+            stays = self.rotate().err();
             self.open()?;
         }
         let Some(open) = &mut self.open else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        match open.file.write_all(lines) {
+        match open.write(lines) {
             Ok(()) => {
                 open.length = open.length.saturating_add(lines.len() as u64);
-                Ok(())
+                Ok(stays)
             }
             Err(error) => {
                 // Half a line would spoil the next one too.
@@ -94,9 +157,12 @@ impl Output {
     }
 
     /// `events.jsonl` becomes `events.jsonl.1`, which becomes `events.jsonl.2`, and so on; the last one is deleted.
+    /// What comes after a gap stays, so that a rotation that fails again and again moves nothing out of the row.
     fn rotate(&mut self) -> io::Result<()> {
         self.open = None;
-        for number in (1..=self.keep).rev() {
+        let is_free = |number: &u32| fs::symlink_metadata(self.numbered(*number)).is_err();
+        let last = (1..=self.keep).find(is_free).unwrap_or(self.keep);
+        for number in (1..=last).rev() {
             let newer = match number {
                 1 => self.path.clone(),
                 number => self.numbered(number.saturating_sub(1)),
@@ -171,6 +237,40 @@ mod tests {
         fs::create_dir(folder.path()).unwrap();
         output.append(b"4\n").unwrap();
         assert_eq!(read(&path, "").unwrap(), "4\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_moved_away_is_written_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        // Where the oldest file goes is a folder that is not empty: nothing can take its place.
+        let blocked = folder.path().join("events.jsonl.2");
+        fs::create_dir_all(blocked.join("full")).unwrap();
+        fs::write(folder.path().join("events.jsonl.1"), "0\n").unwrap();
+        let mut output = Output::new(path.clone(), 2, 2);
+        assert!(output.append(b"1\n").unwrap().is_none());
+        assert!(output.append(b"2\n").unwrap().is_some());
+        assert!(output.append(b"3\n").unwrap().is_some());
+        assert_eq!(read(&path, "").unwrap(), "1\n2\n3\n");
+        assert_eq!(read(&path, ".1").unwrap(), "0\n");
+        fs::remove_dir_all(&blocked).unwrap();
+        assert!(output.append(b"4\n").unwrap().is_none());
+        assert_eq!(read(&path, "").unwrap(), "4\n");
+        assert_eq!(read(&path, ".1").unwrap(), "1\n2\n3\n");
+        assert_eq!(read(&path, ".2").unwrap(), "0\n");
+    }
+
+    #[test]
+    fn files_behind_a_gap_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        fs::write(folder.path().join("events.jsonl.3"), "0\n").unwrap();
+        let mut output = Output::new(path.clone(), 2, 3);
+        for line in ["1\n", "2\n", "3\n"] {
+            output.append(line.as_bytes()).unwrap();
+        }
+        let there = ["", ".1", ".2", ".3"].map(|suffix| read(&path, suffix).unwrap());
+        assert_eq!(there, ["3\n", "2\n", "1\n", "0\n"]);
     }
 
     #[test]

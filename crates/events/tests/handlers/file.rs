@@ -1,6 +1,7 @@
 //! Events in a file.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
@@ -76,6 +77,80 @@ async fn a_file_that_cannot_be_is_said_at_the_start() {
         .await;
     let error = started.unwrap_err().to_string();
     assert!(error.contains("/nowhere/events.jsonl"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_moved_away_grows_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.jsonl");
+    fs::create_dir(folder.path().join("events.jsonl.1")).unwrap();
+    let handler = to(&path, "rotate_mb = 1\nkeep = 1\nbatch_pause_ms = 0\n").await;
+    let large = "x".repeat(600 << 10);
+    for n in 0..3 {
+        handler.publish_body(json!({ "n": n, "large": large }));
+        handler.until("sent", n + 1).await;
+    }
+    handler.until("failed", 2).await;
+    assert_eq!(lines(&path), [0, 1, 2]);
+    assert_eq!(handler.counter("lost"), 0);
+    let told = handler.last_error();
+    assert!(told.contains("cannot be moved away"), "{told}");
+}
+
+#[tokio::test]
+async fn a_pipe_without_a_reader_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let handler = to(&path, "batch_pause_ms = 0\n").await;
+    handler.publish([0]);
+    handler.until("lost", 1).await;
+    // Opened for both ways: else it waits until the handler opens it.
+    let reader = fs::File::options().read(true).write(true).open(&path);
+    let mut reader = BufReader::new(reader.unwrap());
+    handler.publish([1]);
+    handler.until("sent", 1).await;
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let event: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(event["event"]["n"], 1);
+}
+
+#[tokio::test]
+async fn a_reader_that_is_too_slow_for_a_pipe_finds_whole_lines_again_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events.pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let reader = fs::File::options().read(true).write(true).open(&path);
+    let mut reader = BufReader::new(reader.unwrap());
+    let handler = to(&path, "batch_pause_ms = 0\n").await;
+    handler.publish_body(json!({ "n": 0, "large": "x".repeat(200 << 10) }));
+    handler.until("lost", 1).await;
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut lines = [String::new(), String::new()];
+        for line in &mut lines {
+            reader.read_line(line).unwrap();
+        }
+        lines
+    });
+    handler.publish([1]);
+    handler.until("sent", 1).await;
+    let [torn, whole] = reading.await.unwrap();
+    assert!(serde_json::from_str::<Value>(&torn).is_err());
+    let event: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(event["event"]["n"], 1);
 }
 
 /// A small file system, which goes with the test.
