@@ -196,7 +196,7 @@ impl EventHandler for Webhook {
                 let Some(batch) = batches.next(&events, layout, self.json).await else {
                     break;
                 };
-                self.deliver(batch).await;
+                self.deliver(batch, &events).await;
             }
         })
     }
@@ -244,19 +244,20 @@ impl Webhook {
         settings.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Posts a batch until it is taken, or given up.
-    async fn deliver(&self, batch: Batch) {
+    /// Posts a batch until it is taken, or given up. Once the server ends, it does not wait for another attempt.
+    async fn deliver(&self, batch: Batch, events: &Subscription) {
         let number = self.deliveries.fetch_add(1, Ordering::Relaxed);
         let delivery = format!("{:016x}-{number}", self.run);
         let mut backoff = Backoff::new(self.settings().backoff, MOST_WAIT);
         let mut failures = 0;
+        let mut ends = false;
         loop {
             let settings = self.settings();
             let Err(failure) = self.attempt(&settings, &delivery, &batch.body).await else {
                 return self.tally.sent(batch.events);
             };
             failures += 1;
-            let given_up = failure.is_final() || failures > settings.max_retransmissions;
+            let given_up = failure.is_final() || failures > settings.max_retransmissions || ends;
             if given_up {
                 self.tally.lost(batch.events);
             }
@@ -265,7 +266,10 @@ impl Webhook {
                 return;
             }
             let asked = failure.retry_after().unwrap_or_default();
-            sleep(backoff.wait().max(asked)).await;
+            tokio::select! {
+                () = sleep(backoff.wait().max(asked)) => {}
+                () = events.over() => ends = true,
+            }
             self.tally.retried();
         }
     }

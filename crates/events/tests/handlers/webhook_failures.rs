@@ -164,6 +164,25 @@ async fn attempts_are_further_and_further_apart() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_server_waits_for_no_backend_that_fails() {
+    let later = Answer::Says("HTTP/1.1 503 Oh\r\nretry-after: 60\r\ncontent-length: 0\r\n\r\n");
+    let backend = Backend::start([later; 10]).await;
+    let webhook = to(&backend.url(), "").await;
+    webhook.publish([1]);
+    webhook.until("failed", 1).await;
+    let begun = Instant::now();
+    webhook.bus.end().await;
+    // The bus would wait for 2 s.
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(backend.numbers(), [1, 1]);
+    assert_eq!(webhook.counter("lost"), 1);
+}
+
+#[tokio::test]
 async fn a_backend_may_say_when_to_come_again() {
     let later = Answer::Says("HTTP/1.1 503 Oh\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n");
     let backend = Backend::start([later]).await;
