@@ -10,22 +10,33 @@ use crate::Counters;
 use crate::counters::Gauge;
 use crate::start::{HTTP, UNIX, WEBSOCKET};
 
-/// Lets administrators ask the transports, whose ports have so many connections.
+/// The kinds of ports on which an API is served by HTTP.
+const HTTP_PORTS: [&str; 4] = ["http", "https", "admin_http", "admin_https"];
+
+/// The kind of the port with nothing but metrics.
+const METRICS_PORT: &str = "metrics";
+
+/// Lets administrators ask the transports that serve an API, be it the Admin API alone: whose ports have so many
+/// connections. A WebSocket can be opened at the ports of HTTP too.
 pub(crate) fn register(
     gateway: &Gateway,
     counters: &Arc<Counters>,
     open: Vec<(&'static str, Gauge)>,
+    has_unix: bool,
 ) {
-    let http = Http {
-        open,
-        counters: counters.clone(),
-    };
-    gateway.add_transport(HTTP, Arc::new(http));
-    for (package, open) in [
-        (WEBSOCKET, &counters.open_websockets),
-        (UNIX, &counters.open_unix),
+    let has_http = open.iter().any(|(kind, _)| HTTP_PORTS.contains(kind));
+    let has_websocket = open.iter().any(|(kind, _)| *kind != METRICS_PORT);
+    if has_http {
+        let counters = counters.clone();
+        gateway.add_transport(HTTP, Arc::new(Http { open, counters }));
+    }
+    for (package, is_on, open) in [
+        (WEBSOCKET, has_websocket, &counters.open_websockets),
+        (UNIX, has_unix, &counters.open_unix),
     ] {
-        gateway.add_transport(package, Arc::new(Pushed(open.clone())));
+        if is_on {
+            gateway.add_transport(package, Arc::new(Pushed(open.clone())));
+        }
     }
 }
 
@@ -41,7 +52,7 @@ impl TransportControl for Http {
             let open = self.open.iter().filter(|(kind, _)| *kind == wanted);
             open.map(|(_, open)| open.value()).sum()
         };
-        let connections = ["http", "https", "admin_http", "admin_https"]
+        let connections = HTTP_PORTS
             .into_iter()
             .fold(Object::new(), |object, kind| object.with(kind, of(kind)));
         let answer = Object::new()

@@ -252,7 +252,8 @@ impl Transports {
             tasks.spawn(socket.serve(gateway.clone(), counters.clone(), stopped.clone()));
             addresses.admin.unix = Some(path.clone());
         }
-        control::register(&gateway, &counters, bound.open);
+        let has_unix = addresses.unix.is_some() || addresses.admin.unix.is_some();
+        control::register(&gateway, &counters, bound.open, has_unix);
         let shared = broker::Shared {
             gateway,
             counters: counters.clone(),

@@ -343,6 +343,24 @@ async fn transports_tell_their_connections() {
 }
 
 #[tokio::test]
+async fn transports_of_the_admin_api_alone_are_asked_too() {
+    let mut config = config();
+    config.http.enabled = false;
+    config.websocket.enabled = false;
+    let folder = tempfile::tempdir().unwrap();
+    config.admin.unix_path = Some(folder.path().join("admin"));
+    let server = start(None, CoreConfig::default(), config).await;
+    for request in ["connections", "configure"] {
+        for transport in ["http", "websockets", "pfunix"] {
+            let message = json!({ "janus": "query_transport", "transaction": "q",
+                "transport": format!("janus.transport.{transport}"), "request": { "request": request } });
+            let reply = ask(&server, "/admin", message).await;
+            assert_eq!(reply["response"]["result"], 200, "{transport}: {reply}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_port_in_use_is_told_with_the_key_that_helps() {
     let first = open().await;
     let mut config = config();

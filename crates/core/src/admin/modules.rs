@@ -43,10 +43,9 @@ pub trait TransportControl: Send + Sync {
 pub(crate) struct Transports(Mutex<Vec<(&'static str, Arc<dyn TransportControl>)>>);
 
 impl Transports {
-    fn control(&self, package: &str) -> Option<Arc<dyn TransportControl>> {
+    fn find(&self, package: &str) -> Option<(&'static str, Arc<dyn TransportControl>)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.iter().find(|(known, _)| *known == package);
-        found.map(|(_, control)| control.clone())
+        known.iter().find(|(known, _)| *known == package).cloned()
     }
 }
 
@@ -68,14 +67,20 @@ impl Gateway {
 pub(super) fn query_transport(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
     let package = fields.required_string("transport")?;
     let request = fields.object("request")?;
-    let known = gateway.context().facts.transports.iter();
-    let known = known.map(|known| known.package).find(|it| *it == package);
-    let package = known.ok_or(ApiError::ModuleNotFound("transport"))?;
+    // One may be there for the Admin API alone: `info` names those of the Janus API.
+    let (package, control) = match gateway.context().transports.find(package) {
+        Some((package, control)) => (package, Some(control)),
+        None => {
+            let named = gateway.context().facts.transports.iter();
+            let named = named.map(|named| named.package).find(|it| *it == package);
+            (named.ok_or(ApiError::ModuleNotFound("transport"))?, None)
+        }
+    };
     let empty = Map::new();
     let request = request.unwrap_or(&empty);
     let answered = match name(request) {
         Ok("configure") => configure(gateway, package, Fields(request)),
-        Ok(_) => match gateway.context().transports.control(package) {
+        Ok(_) => match control {
             Some(control) => control.query(request),
             None => Err(TweakError::UnknownRequest),
         },
