@@ -148,10 +148,12 @@ pub struct AdminAddresses {
 }
 
 impl Addresses {
-    fn pages(&self) -> OwnPorts {
+    /// Where the pages are that may use an API as programs of this machine do. The pages for calls are not for the Admin
+    /// API: they hold what strangers say.
+    fn pages(&self, api: Api) -> OwnPorts {
         let ports = |calls: &[SocketAddr], admin: &[SocketAddr]| {
-            let both = calls.iter().chain(admin);
-            both.map(SocketAddr::port).collect()
+            let calls = calls.iter().filter(|_| api == Api::Janus);
+            calls.chain(admin).map(SocketAddr::port).collect()
         };
         OwnPorts {
             http: ports(&self.http, &self.admin.http),
@@ -168,9 +170,9 @@ impl Transports {
         told::mute(gateway.events(), &config);
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
-        let locality = Arc::<Locality>::default();
+        let (locality, admin_locality) = (Arc::default(), Arc::default());
 
-        let server = |router, max_connections| Server {
+        let server = |router, max_connections, locality: &Arc<Locality>| Server {
             router,
             places: Arc::new(Semaphore::new(max_connections)),
             open: Gauge::default(),
@@ -193,10 +195,11 @@ impl Transports {
             gateway.clone(),
             counters.clone(),
         );
-        let http_server = server(router, http.max_connections);
+        let http_server = server(router, http.max_connections, &locality);
         let metrics = http::metrics_router(gateway.clone(), counters.clone());
-        let metrics_server = server(metrics, METRICS_CONNECTIONS);
-        let ws_server = server(websocket::router(shared), websocket.max_connections);
+        let metrics_server = server(metrics, METRICS_CONNECTIONS, &locality);
+        let router = websocket::router(shared);
+        let ws_server = server(router, websocket.max_connections, &locality);
 
         if http.enabled {
             let listeners = listen::bind(&http.bind, http.port, "http.port").await?;
@@ -230,13 +233,15 @@ impl Transports {
             &stopped,
         );
         let router = admin::router(&config, shared.clone(), gateway.clone(), counters.clone());
+        let ws_router = websocket::router(shared);
         let servers = AdminServers {
-            http: server(router, http.max_connections),
-            websocket: server(websocket::router(shared), websocket.max_connections),
+            http: server(router, http.max_connections, &admin_locality),
+            websocket: server(ws_router, websocket.max_connections, &admin_locality),
             is_open: !gateway.has_admin_secret(),
         };
         addresses.admin = servers.bind(&config, &mut bound).await?;
-        locality.set_ports(addresses.pages());
+        locality.set_ports(addresses.pages(Api::Janus));
+        admin_locality.set_ports(addresses.pages(Api::Admin));
         let mut tasks = JoinSet::new();
         if let Some(path) = &config.unix.path {
             let socket = unix::bind(Api::Janus, &config.unix, path)?;

@@ -23,6 +23,12 @@ struct Pages;
 /// Where the dashboard is in it, which is served on a port of its own.
 const DASHBOARD: &str = "admin/";
 
+/// What the dashboard may load and ask: what is of its own origin, WebSocket too. It runs no script that got into it by a
+/// name or a text of a client, and no page of another origin may put it in a frame, and have its user click on what it does
+/// not show (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
+const DASHBOARD_POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
+                                frame-ancestors 'none'";
+
 /// The pages of one port.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
@@ -102,8 +108,19 @@ async fn serve(
         return (StatusCode::METHOD_NOT_ALLOWED, allow).into_response();
     }
     let path = uri.path().trim_start_matches('/');
+    let mut response = answer(&site, path, &headers);
+    let is_page = |it: &HeaderValue| it.as_bytes().starts_with(b"text/html");
+    let headers = response.headers_mut();
+    if site.kind == SiteKind::Dashboard && headers.get(CONTENT_TYPE).is_some_and(is_page) {
+        let policy = HeaderValue::from_static(DASHBOARD_POLICY);
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+fn answer(site: &Site, path: &str, headers: &HeaderMap) -> Response {
     if let Some((name, file)) = site.find(path) {
-        return respond(&name, file, &headers, &site);
+        return respond(&name, file, headers, site);
     }
     // A folder's page without the slash at its end would resolve its links wrongly.
     if !path.is_empty() && !path.ends_with('/') && site.get(&format!("{path}/index.html")).is_some()
@@ -146,11 +163,6 @@ fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, site: &Site) -> 
     // Names of files stay the same over releases, so that each use asks whether the file has changed.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if site.kind == SiteKind::Dashboard {
-        // No page of another origin may put it in a frame, and have its user click on what it does not show.
-        let alone = HeaderValue::from_static("frame-ancestors 'none'");
-        headers.insert(CONTENT_SECURITY_POLICY, alone);
-    }
     for (header, value) in [
         (ETAG, tag),
         (CONTENT_TYPE, content_type(name, file.metadata.mimetype())),
@@ -185,6 +197,26 @@ const NOT_BUILT: &str = "<!doctype html>
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[tokio::test]
+    async fn the_dashboard_runs_its_own_scripts_only_and_in_no_frame() {
+        let page = async |site: Site| {
+            let site = State(Arc::new(site));
+            let response = serve(site, Method::GET, Uri::from_static("/"), HeaderMap::new()).await;
+            let policy = response.headers().get(CONTENT_SECURITY_POLICY);
+            policy.map(|policy| policy.to_str().unwrap().to_owned())
+        };
+        let policy = page(Site::dashboard("/admin")).await.unwrap();
+        for part in [
+            "default-src 'self'",
+            "object-src 'none'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.split("; ").any(|it| it == part), "{policy}");
+        }
+        assert_eq!(page(Site::calls("/janus")).await, None);
+    }
 
     #[test]
     fn pages_are_told_where_the_api_is() {

@@ -72,7 +72,7 @@ fn list(secret: Option<&str>) -> Value {
 }
 
 #[tokio::test]
-async fn without_a_secret_programs_on_this_machine_and_own_pages_are_let_in() {
+async fn without_a_secret_programs_on_this_machine_and_the_dashboard_are_let_in() {
     let server = open().await;
     let admin = server.transports.admin();
     assert!(admin.http.iter().all(|address| address.ip().is_loopback()));
@@ -87,9 +87,15 @@ async fn without_a_secret_programs_on_this_machine_and_own_pages_are_let_in() {
             Some(format!("Origin: http://localhost:{port}")),
             None,
         ),
+        // The pages for calls are not the dashboard.
         (
             &localhost,
             Some(format!("Origin: http://127.0.0.1:{calls}")),
+            forbidden,
+        ),
+        (
+            &localhost,
+            Some(format!("Origin: http://127.0.0.1:{port}")),
             None,
         ),
         (
