@@ -44,6 +44,7 @@ mod form;
 mod message;
 mod mistake;
 mod printed;
+mod secret;
 mod section;
 mod similar;
 
@@ -52,4 +53,5 @@ pub use entry::Entry;
 pub use form::{optional, seconds, text};
 pub use mistake::Mistake;
 pub use printed::{PrintError, Printed, Table, keys_of};
+pub use secret::Secret;
 pub use section::{Section, defaults, read};

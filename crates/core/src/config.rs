@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::MAX_TOKEN;
@@ -22,14 +22,14 @@ pub struct CoreConfig {
     pub candidates_timeout: u32,
     /// What requests have to carry as `apisecret`. Who shows it has all rights.
     #[serde(with = "portunus_config::optional")]
-    pub api_secret: Option<String>,
+    pub api_secret: Option<Secret>,
     /// Requests have to carry one of `tokens` as `token` (or the API secret, if there is one).
     pub token_auth: bool,
     /// The tokens that are accepted. Their rights hold without `token_auth` too.
     pub tokens: Vec<StoredToken>,
     /// The secret of tokens that are signed, which are accepted too.
     #[serde(with = "portunus_config::optional")]
-    pub token_auth_secret: Option<String>,
+    pub token_auth_secret: Option<Secret>,
     /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
     pub trust_loopback: bool,
     /// Requests a second that a client without the right to administer may make; 0: no limit.

@@ -376,7 +376,7 @@ pub fn signed_token_opens(
 /// What is configured where JSON Web Tokens are signed with `secret`, of 32 bytes at least.
 pub fn jwt_verifier(secret: &str) -> JwtVerifier {
     let config = JwtConfig {
-        secret: Some(secret.to_owned()),
+        secret: Some(secret.into()),
         ..JwtConfig::default()
     };
     JwtVerifier::load(config).expect("a secret")

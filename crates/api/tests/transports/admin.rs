@@ -18,7 +18,7 @@ const PROTOCOL: Option<&str> = Some("janus-admin-protocol");
 async fn start(secret: Option<&str>, core: CoreConfig, config: ApiConfig) -> Server {
     let facts = ServerFacts {
         admin: AdminConfig {
-            secret: secret.map(str::to_owned),
+            secret: secret.map(Into::into),
             ..AdminConfig::default()
         },
         transports: portunus_api::transport_infos(&config),

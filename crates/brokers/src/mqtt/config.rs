@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_config::Section;
+use portunus_config::{Secret, Section};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -21,7 +21,7 @@ pub struct MqttServer {
     pub username: Option<String>,
     /// The user's password.
     #[serde(with = "portunus_config::optional")]
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// After how long without a message a ping is sent; zero: never.
     #[serde(with = "portunus_config::seconds")]
     pub keep_alive_interval: Duration,

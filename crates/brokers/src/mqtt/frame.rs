@@ -97,7 +97,7 @@ pub(super) struct Publish {
 impl Connect {
     pub(super) fn new(server: &MqttServer, presence: &Presence) -> Self {
         let login = server.username.clone().map(|username| {
-            let password = server.password.clone().unwrap_or_default();
+            let password = server.password.clone().unwrap_or_default().into_inner();
             (username, password)
         });
         Connect {

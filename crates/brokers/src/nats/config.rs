@@ -1,6 +1,6 @@
 //! How a NATS server is reached.
 
-use portunus_config::Section;
+use portunus_config::{Secret, Section};
 use serde::{Deserialize, Serialize};
 
 /// A NATS server or a cluster of them, and who we are to it.
@@ -14,10 +14,10 @@ pub struct NatsServer {
     pub username: Option<String>,
     /// The user's password.
     #[serde(with = "portunus_config::optional")]
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Instead: a token.
     #[serde(with = "portunus_config::optional")]
-    pub token: Option<String>,
+    pub token: Option<Secret>,
 }
 
 impl Default for NatsServer {

@@ -73,10 +73,10 @@ async fn open(
             std::future::ready(())
         });
     if let (Some(username), Some(password)) = (&server.username, &server.password) {
-        options = options.user_and_password(username.clone(), password.clone());
+        options = options.user_and_password(username.clone(), password.clone().into_inner());
     }
     if let Some(token) = &server.token {
-        options = options.token(token.clone());
+        options = options.token(token.clone().into_inner());
     }
     if let Some(tls) = &plan.tls {
         options = options

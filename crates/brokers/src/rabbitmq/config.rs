@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_config::Section;
+use portunus_config::{Secret, Section};
 use serde::{Deserialize, Serialize};
 
 /// A RabbitMQ server, and who we are to it.
@@ -18,7 +18,7 @@ pub struct RabbitServer {
     /// Whom the server lets in.
     pub username: String,
     /// The user's password.
-    pub password: String,
+    pub password: Secret,
     /// After how long without a sign of the server it counts as gone; zero: what the server wants.
     #[serde(with = "portunus_config::seconds")]
     pub heartbeat: Duration,
@@ -31,7 +31,7 @@ impl Default for RabbitServer {
             port: 5672,
             vhost: "/".to_owned(),
             username: "guest".to_owned(),
-            password: "guest".to_owned(),
+            password: "guest".into(),
             heartbeat: Duration::ZERO,
         }
     }

@@ -164,7 +164,7 @@ async fn connect(plan: &Plan) -> lapin::Result<lapin::Connection> {
         authority: AMQPAuthority {
             userinfo: AMQPUserInfo {
                 username: server.username.clone(),
-                password: server.password.clone(),
+                password: server.password.clone().into_inner(),
             },
             host: server.host.clone(),
             port: server.port,

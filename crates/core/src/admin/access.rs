@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portunus_config::Secret;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{ApiError, LogGate, Requester, equal_in_constant_time};
@@ -31,7 +32,7 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// The answers to wrong guesses of a requester are due one after the other, so that who waits for them guesses slowly.
 #[derive(Debug)]
 pub(crate) struct Access {
-    secret: Option<String>,
+    secret: Option<Secret>,
     guessers: Mutex<HashMap<Requester, Guesser>>,
     /// Tells guesses apart.
     hasher: RandomState,
@@ -67,7 +68,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Access {
-    pub(crate) fn new(secret: Option<String>) -> Self {
+    pub(crate) fn new(secret: Option<Secret>) -> Self {
         Access {
             secret,
             guessers: Mutex::default(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 /// `[admin]`: who is let in, and what may be written where. The keys of its transports stand in the same section.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct AdminConfig {
     /// What requests have to carry as `admin_secret`; none: programs on this machine may ask, and nobody else.
     #[serde(with = "portunus_config::optional")]
-    pub secret: Option<String>,
+    pub secret: Option<Secret>,
     /// Where captures of packets are written, and below it; none: nowhere.
     #[serde(with = "portunus_config::optional")]
     pub capture_folder: Option<PathBuf>,

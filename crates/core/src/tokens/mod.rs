@@ -11,6 +11,8 @@ mod stored;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use portunus_config::Secret;
+
 use crate::context::Context;
 use crate::{CoreConfig, Credentials, Requester, Rights, equal_in_constant_time};
 use fault::Faults;
@@ -34,11 +36,11 @@ const REFRESH_PERIOD: Duration = Duration::from_secs(1);
 /// Everything that lets clients in.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    api_secret: Option<String>,
+    api_secret: Option<Secret>,
     token_auth: bool,
     trust_loopback: bool,
     stored: StoredTokens,
-    signed_secret: Option<String>,
+    signed_secret: Option<Secret>,
     jwt: JwtVerifier,
     faults: Faults,
 }

@@ -28,7 +28,7 @@ impl Stage {
     pub fn locked(secret: &str) -> Self {
         Self::knowing(ServerFacts {
             admin: AdminConfig {
-                secret: Some(secret.to_owned()),
+                secret: Some(secret.into()),
                 ..AdminConfig::default()
             },
             ..ServerFacts::default()

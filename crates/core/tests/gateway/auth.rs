@@ -5,7 +5,7 @@ use crate::world::{PROBE, World};
 
 fn with_secret() -> CoreConfig {
     CoreConfig {
-        api_secret: Some("s3cret".to_owned()),
+        api_secret: Some("s3cret".into()),
         ..CoreConfig::default()
     }
 }
@@ -90,7 +90,7 @@ async fn a_token_opens_its_plugins_only() {
 #[tokio::test]
 async fn the_secret_stands_in_for_a_token() {
     let config = CoreConfig {
-        api_secret: Some("s3cret".to_owned()),
+        api_secret: Some("s3cret".into()),
         ..with_tokens()
     };
     let mut client = World::with(config).connect();

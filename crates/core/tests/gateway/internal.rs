@@ -25,7 +25,7 @@ async fn attach(world: &World, client: &Client) -> (u64, u64) {
 #[tokio::test(start_paused = true)]
 async fn it_is_let_in_and_does_not_time_out() {
     let world = World::with(CoreConfig {
-        api_secret: Some("s3cret".to_owned()),
+        api_secret: Some("s3cret".into()),
         token_auth: true,
         reclaim_session_timeout: 100,
         ..CoreConfig::default()

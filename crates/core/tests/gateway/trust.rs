@@ -31,7 +31,7 @@ fn with_tokens() -> CoreConfig {
             token("here", Some(PROBE), &[Right::Create, Right::Forward]),
             token("elsewhere", Some("janus.plugin.other"), &Right::ALL),
         ],
-        token_auth_secret: Some("s1gn".to_owned()),
+        token_auth_secret: Some("s1gn".into()),
         ..CoreConfig::default()
     }
 }
@@ -62,7 +62,7 @@ async fn strangers_have_no_rights_and_this_machine_has_all() {
 #[tokio::test]
 async fn the_api_secret_gives_all_rights() {
     let world = World::with(CoreConfig {
-        api_secret: Some("s3cret".to_owned()),
+        api_secret: Some("s3cret".into()),
         token_auth: true,
         ..with_tokens()
     });

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Secret, Section};
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
@@ -29,11 +29,11 @@ pub struct WebhookConfig {
     pub(super) backend: String,
     /// For HTTP's basic authentication; empty: none.
     pub(super) backend_user: String,
-    pub(super) backend_pwd: String,
+    pub(super) backend_pwd: Secret,
     /// A token that is shown instead; empty: none.
-    pub(super) bearer: String,
+    pub(super) bearer: Secret,
     /// What bodies are signed with; empty: they are not.
-    pub(super) hmac_secret: String,
+    pub(super) hmac_secret: Secret,
     /// A file of authorities that are trusted instead of the system's.
     #[serde(with = "portunus_config::optional")]
     pub(super) ca: Option<PathBuf>,
@@ -58,9 +58,9 @@ impl Default for WebhookConfig {
             batch_pause_ms: 50,
             backend: String::new(),
             backend_user: String::new(),
-            backend_pwd: String::new(),
-            bearer: String::new(),
-            hmac_secret: String::new(),
+            backend_pwd: Secret::default(),
+            bearer: Secret::default(),
+            hmac_secret: Secret::default(),
             ca: None,
             timeout: Duration::from_secs(10),
             max_retransmissions: 5,

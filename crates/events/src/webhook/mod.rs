@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use portunus_config::Secret;
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
@@ -61,8 +62,8 @@ impl std::fmt::Debug for Webhook {
 struct Configured {
     backend: Url,
     user: String,
-    password: String,
-    bearer: Option<String>,
+    password: Secret,
+    bearer: Option<Secret>,
     signatures: Option<Signatures>,
 }
 
@@ -89,7 +90,7 @@ struct Settings {
     grouping: bool,
     backend: Url,
     user: String,
-    password: String,
+    password: Secret,
     max_retransmissions: u64,
     backoff: Duration,
     compress: bool,
@@ -146,7 +147,7 @@ impl ConfiguredEventHandler for Webhook {
             .user_agent(concat!("Portunus/", env!("CARGO_PKG_VERSION")))
             .timeout(config.timeout)
             .build()?;
-        let some = |text: String| Some(text).filter(|text| !text.is_empty());
+        let some = |text: Secret| Some(text).filter(|text| !text.is_empty());
         let signatures = some(config.hmac_secret).map(|secret| Signatures::new(&secret));
         let configured = Configured {
             backend: config::backend(&config.backend).map_err(WebhookError::Backend)?,
@@ -211,7 +212,8 @@ impl EventHandler for Webhook {
         }
         let text = |name| Ok::<_, TweakError>(members.string(name)?.map(str::to_owned));
         tweak::set(&mut new.user, text("backend_user")?);
-        tweak::set(&mut new.password, text("backend_pwd")?);
+        let password = text("backend_pwd")?.map(Secret::from);
+        tweak::set(&mut new.password, password);
         if !new.user.is_empty() && self.configured.bearer(&new.backend).is_some() {
             let text = "Invalid value (backend_user: there is a bearer token already)";
             return Err(TweakError::Invalid(text.to_owned()));
@@ -293,7 +295,7 @@ impl Webhook {
         if let Some(token) = self.configured.bearer(&settings.backend) {
             request = request.bearer_auth(token);
         } else if !settings.user.is_empty() {
-            request = request.basic_auth(&settings.user, Some(&settings.password));
+            request = request.basic_auth(&settings.user, Some(&*settings.password));
         }
         if let Some(signatures) = self.configured.signatures(&settings.backend) {
             let signature = signatures.of(&body);

@@ -37,7 +37,7 @@ impl Site {
     /// Starts it with these sections of its configuration.
     pub async fn start(config: &str) -> Self {
         let mut facts = ServerFacts::default();
-        facts.admin.secret = Some(SECRET.to_owned());
+        facts.admin.secret = Some(SECRET.into());
         let (api, handlers) = configuration::read(config, sections).unwrap();
         for handler in handlers {
             if handler.is_enabled() {

@@ -73,7 +73,7 @@ impl World {
             ..VideoRoomConfig::default()
         };
         let core = CoreConfig {
-            api_secret: setup.api_secret.map(str::to_owned),
+            api_secret: setup.api_secret.map(Into::into),
             tokens: tokens(),
             ..CoreConfig::default()
         };

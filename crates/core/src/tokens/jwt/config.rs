@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Section};
+use portunus_config::{Configuration, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 use super::keys::MIN_SECRET;
 
 /// Which JSON Web Tokens are accepted; without a key, none are.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
     /// The secret of tokens that are signed by HS256.
     #[serde(with = "portunus_config::optional")]
-    pub secret: Option<String>,
+    pub secret: Option<Secret>,
     /// A file with such a secret.
     #[serde(with = "portunus_config::optional")]
     pub secret_file: Option<PathBuf>,
@@ -60,21 +60,5 @@ impl Configuration for JwtConfig {
         section.require(&["secret"], !short, text);
         section.range("leeway", jwt.leeway.as_secs(), 0..=600);
         jwt
-    }
-}
-
-/// The secret is not shown.
-impl std::fmt::Debug for JwtConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JwtConfig")
-            .field("secret", &self.secret.as_ref().map(|_| "…"))
-            .field("secret_file", &self.secret_file)
-            .field("key_file", &self.key_file)
-            .field("jwks_file", &self.jwks_file)
-            .field("issuer", &self.issuer)
-            .field("audience", &self.audience)
-            .field("require_expiry", &self.require_expiry)
-            .field("leeway", &self.leeway)
-            .finish()
     }
 }

@@ -19,7 +19,7 @@ fn verifier(config: JwtConfig) -> JwtVerifier {
 
 fn with_secret() -> JwtConfig {
     JwtConfig {
-        secret: Some(SECRET.to_owned()),
+        secret: Some(SECRET.into()),
         ..JwtConfig::default()
     }
 }
