@@ -188,7 +188,7 @@ fn stream(server: &Server, more: &[&str]) -> RunRecord {
     let viewers = VIEWERS.to_string();
     let mut line = vec!["hammer", "--janus", &server.url, "--viewers", &viewers];
     line.extend(["--duration", "2", "--settle", "0.5", "--bitrate", "500k"]);
-    line.extend(["--check-share", "0.2"]);
+    line.extend(["--check-share", "1"]);
     line.extend(more);
     let options = Streaming::parse_from(line).options;
     streaming::run(&options, &Progress::start("test")).unwrap()
