@@ -21,7 +21,7 @@ impl Default for EventsConfig {
         Self {
             stats_period: 1,
             combine_media_stats: false,
-            max_stats_rate: 1_000,
+            max_stats_rate: 500,
         }
     }
 }

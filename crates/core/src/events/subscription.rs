@@ -43,11 +43,18 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct State {
     filter: EventFilter,
-    waiting: VecDeque<Arc<ServerEvent>>,
+    waiting: VecDeque<Waiting>,
     bytes: usize,
     /// Lost since the subscriber was told of losses.
     missed: u64,
     over: bool,
+}
+
+/// An event that waits, with what it counts for, which costs a walk through it to find out.
+#[derive(Debug)]
+struct Waiting {
+    event: Arc<ServerEvent>,
+    weight: usize,
 }
 
 impl State {
@@ -58,7 +65,7 @@ impl State {
             let Some(oldest) = self.waiting.pop_front() else {
                 break;
             };
-            self.bytes = self.bytes.saturating_sub(oldest.weight());
+            self.bytes = self.bytes.saturating_sub(oldest.weight);
             lost = lost.saturating_add(1);
         }
         self.missed = self.missed.saturating_add(lost);
@@ -100,7 +107,8 @@ impl Queue {
         if state.over || !state.filter.wants(event) {
             return false;
         }
-        state.waiting.push_back(event.clone());
+        let event = event.clone();
+        state.waiting.push_back(Waiting { event, weight });
         state.bytes = state.bytes.saturating_add(weight);
         let lost = state.shrink(self.capacity);
         drop(state);
@@ -184,8 +192,8 @@ impl Subscription {
             let told = ServerEvent::now(EventKind::Core, Some(MISSED), address, body);
             return Some(Arc::new(told));
         }
-        let event = state.waiting.pop_front()?;
-        state.bytes = state.bytes.saturating_sub(event.weight());
+        let Waiting { event, weight } = state.waiting.pop_front()?;
+        state.bytes = state.bytes.saturating_sub(weight);
         Some(event)
     }
 
