@@ -5,11 +5,18 @@
 #![forbid(unsafe_code)]
 
 mod codec;
+mod error;
 mod format;
+pub mod g711;
+pub mod level;
 mod participant;
+mod receive;
+pub mod resample;
 mod room_options;
 
 pub use codec::AudioCodec;
+pub use error::CodecError;
 pub use format::{Channels, FRAME, Format, SampleRate};
 pub use participant::{Encoding, ParticipantId, ParticipantOptions, TalkOptions};
+pub use receive::{Content, IncomingPacket, Played, Receiver, ReceiverOptions, ReceiverStats};
 pub use room_options::RoomOptions;
