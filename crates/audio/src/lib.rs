@@ -3,3 +3,31 @@
 //! A participant's source is tapped, and each mix that somebody hears is an ingest, so that for the media plane a mix is a
 //! source like any other.
 #![forbid(unsafe_code)]
+
+mod announcement;
+mod command;
+mod config;
+mod error;
+mod event;
+mod leg;
+mod mix;
+mod recording;
+mod room;
+mod stats;
+mod thread;
+mod threads;
+
+pub use announcement::Announcement;
+pub use config::AudioConfig;
+pub use error::{AudioError, RtpLegError};
+pub use event::{AnnouncementEnd, AudioEvent};
+pub use leg::{RtpLeg, RtpLegOptions};
+pub use mix::{AnnouncementId, MixSource, Mixture};
+pub use portunus_dsp::{
+    AudioCodec, Channels, Encoding, FRAME, Format, ParticipantId, ParticipantOptions, RoomOptions,
+    SampleRate, TalkOptions,
+};
+pub use recording::{MixRecording, RecordingFormat};
+pub use room::{AudioRoom, Out};
+pub use stats::{AudioThreadStats, AudioTotals, ParticipantStats};
+pub use threads::AudioThreads;

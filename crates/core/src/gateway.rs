@@ -219,6 +219,11 @@ impl Gateway {
         self.inner.context.facts.recorder.totals()
     }
 
+    /// The threads of audio rooms, if there are any.
+    pub fn audio(&self) -> Option<&portunus_audio::AudioThreads> {
+        self.inner.context.facts.audio.as_ref()
+    }
+
     /// Whether somebody who shows `credentials` may use the API and attach to `package`: for what lets clients in
     /// by itself, see [`Client::internal`].
     pub fn admits(&self, credentials: Credentials<'_>, package: &str) -> Result<(), ApiError> {

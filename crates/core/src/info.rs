@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use portunus_audio::AudioThreads;
 use portunus_media::MediaConfig;
 use portunus_record::Recorder;
 use serde_json::{Map, Value, json};
@@ -37,6 +38,8 @@ pub struct ServerFacts {
     pub transports: Vec<TransportInfo>,
     /// What plugins record with.
     pub recorder: Recorder,
+    /// The threads of audio rooms, if there are any.
+    pub audio: Option<AudioThreads>,
     /// Where what happens is told, and how.
     pub events: EventBus,
     /// Who may use the Admin API.
@@ -66,6 +69,7 @@ impl Default for ServerFacts {
             crypto: String::new(),
             transports: Vec::new(),
             recorder: Recorder::default(),
+            audio: None,
             events: EventBus::default(),
             admin: AdminConfig::default(),
             log: Arc::<RememberedLog>::default(),

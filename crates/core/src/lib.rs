@@ -70,6 +70,8 @@ pub use tokens::{
     TokenTotals,
 };
 
+/// Audio rooms and the threads that they run on.
+pub use portunus_audio as audio;
 /// Reads sections of the configuration file into types, and writes them.
 pub use portunus_config as configuration;
 /// The media graph's words: routes, layers, data messages.

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use portunus_audio::AudioThreads;
 use portunus_config::{Configuration, PrintError, Section, Table, keys_of};
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
@@ -37,6 +38,8 @@ pub struct PluginContext {
     pub media: MediaPlane,
     /// What recordings are made with.
     pub recorder: Recorder,
+    /// Where audio rooms run.
+    pub audio: AudioThreads,
     /// Where requests may have the server send media to, or connect to.
     pub outgoing: Networks,
     /// Where it tells what does not concern a single handle, see [`EventBus::of_plugin`].

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_api::{StartError, Transports, transport_infos};
+use portunus_core::audio::AudioThreads;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
@@ -56,10 +57,11 @@ pub(crate) async fn run(
     let jwt = JwtVerifier::load(config.jwt.clone())?;
     let (media, events) = MediaPlane::start(config.media.clone())?;
     let recorder = Recorder::new(config.recording.clone());
+    let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
     let started = async {
         event_handlers(&mut config, &bus).await?;
-        Ok::<_, RunError>(plugins(&mut config, &media, &recorder, &bus).await?)
+        Ok::<_, RunError>(plugins(&mut config, (&media, &audio, &recorder), &bus).await?)
     };
     let plugins = match started.await {
         Ok(plugins) => plugins,
@@ -76,6 +78,7 @@ pub(crate) async fn run(
         ServerFacts {
             log,
             jwt,
+            audio: Some(audio),
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
@@ -131,13 +134,13 @@ async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), Event
 
 async fn plugins(
     config: &mut Config,
-    media: &MediaPlane,
-    recorder: &Recorder,
+    (media, audio, recorder): (&MediaPlane, &AudioThreads, &Recorder),
     bus: &EventBus,
 ) -> Result<Vec<Arc<dyn Plugin>>, PluginError> {
     let context = PluginContext {
         media: media.clone(),
         recorder: recorder.clone(),
+        audio: audio.clone(),
         outgoing: config.core.outgoing_networks.clone(),
         events: bus.clone(),
     };

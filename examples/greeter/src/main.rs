@@ -5,6 +5,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use portunus_api::{ApiConfig, Transports, WebSocketConfig};
+use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::configuration::{self, Configuration, Section};
 use portunus_core::events::{EventBus, EventHandlerConfig, EventHandlerRegistration};
 use portunus_core::media::{MediaConfig, MediaPlane};
@@ -68,9 +69,11 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
             handler.start(&bus).await?;
         }
     }
+    let recorder = Recorder::default();
     let context = PluginContext {
         media: media.clone(),
-        recorder: Recorder::default(),
+        audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
+        recorder,
         outgoing: Networks::default(),
         events: bus.clone(),
     };

@@ -132,6 +132,7 @@ impl ConfiguredPlugin for Streaming {
             recorder,
             outgoing,
             events,
+            audio: _,
         } = context;
         let config = StreamingConfig { outgoing, ..config };
         Streaming::watched(config, media, recorder, &events).await

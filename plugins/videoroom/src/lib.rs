@@ -128,6 +128,7 @@ impl ConfiguredPlugin for VideoRoom {
             recorder,
             outgoing,
             events,
+            audio: _,
         } = context;
         let config = VideoRoomConfig { outgoing, ..config };
         VideoRoom::watched(config, media, recorder, &events)

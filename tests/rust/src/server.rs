@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter, EventKind};
 use portunus_core::record::Recorder;
 use portunus_core::{
@@ -130,6 +131,7 @@ impl Server {
         let context = PluginContext {
             media: media.clone(),
             recorder: recorder.clone(),
+            audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
             outgoing: Networks(vec!["127.0.0.0/8".parse().unwrap()]),
             events: events.clone(),
         };

@@ -13,6 +13,7 @@ use portunus_api::{
     AdminApiConfig, ApiConfig, HttpConfig, MqttConfig, NatsConfig, RabbitConfig, TlsConfig,
     UnixConfig, WebSocketConfig, WhipConfig,
 };
+use portunus_core::audio::AudioConfig;
 use portunus_core::configuration::{
     self, Configuration, Mistake, PrintError, Printed, Section, keys_of,
 };
@@ -39,6 +40,7 @@ pub(crate) struct Config {
     /// Its `announced` stays empty until [`Config::resolve_announced`].
     pub(crate) media: MediaConfig,
     announced: Vec<Announced>,
+    pub(crate) audio: AudioConfig,
     pub(crate) api: ApiConfig,
     pub(crate) admin: AdminConfig,
     pub(crate) log: LogConfig,
@@ -97,6 +99,7 @@ impl Config {
             let announced = section.key("announced").unwrap_or_default();
             (announced, MediaConfig::read(section))
         });
+        let audio = file.section("audio", AudioConfig::read);
         let (event_handlers, events) = file.section("events", |section| {
             let read = |handler: &EventHandlerRegistration| handler.read(section);
             let handlers: Vec<_> = EVENT_HANDLERS.iter().map(read).collect();
@@ -114,6 +117,7 @@ impl Config {
             jwt,
             media,
             announced,
+            audio,
             api: ApiConfig {
                 http,
                 whip,
@@ -142,6 +146,7 @@ impl Config {
         let mut media = keys_of(&BTreeMap::from([("announced", &self.announced)]))?;
         media.extend(keys_of(&self.media)?);
         printed.section("media", media);
+        printed.section("audio", keys_of(&self.audio)?);
         printed.section("http", keys_of(&self.api.http)?);
         printed.section("whip", keys_of(&self.api.whip)?);
         printed.section("websocket", keys_of(&self.api.websocket)?);

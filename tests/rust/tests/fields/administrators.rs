@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter};
 use portunus_core::record::Recorder;
 use portunus_core::{ConfiguredPlugin, Networks, Plugin, PluginContext, Reply};
@@ -20,9 +21,11 @@ async fn plugin<P: ConfiguredPlugin>(
     let (media, ..) = MediaPlane::detached();
     let events = EventBus::default();
     let watcher = events.subscribe("test", EventFilter::ALL, 100);
+    let recorder = Recorder::default();
     let context = PluginContext {
+        audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
         media,
-        recorder: Recorder::default(),
+        recorder,
         outgoing: Networks::default(),
         events,
     };

@@ -1,0 +1,32 @@
+//! `[audio]`: the threads that audio rooms run on.
+
+use portunus_config::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+/// The threads that audio rooms run on; every key has a default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AudioConfig {
+    /// DSP threads; 0: one for each core. One is started when a room first needs it.
+    pub threads: usize,
+    /// Thread n runs on core n only.
+    pub pin: bool,
+}
+
+impl Default for AudioConfig {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            // Media workers have their cores, and go first there.
+            pin: false,
+        }
+    }
+}
+
+impl Configuration for AudioConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let audio: Self = section.keys();
+        section.range("threads", audio.threads, 0..=1_024);
+        audio
+    }
+}

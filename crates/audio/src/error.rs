@@ -1,0 +1,49 @@
+//! Why something is not done.
+
+use std::io;
+
+use portunus_files::FileError;
+use portunus_media::IngestError;
+use portunus_record::RecordError;
+
+/// Why a room does not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AudioError {
+    /// The system gives no thread.
+    #[error("cannot start a DSP thread: {0}")]
+    Thread(io::Error),
+    /// A file cannot be played.
+    #[error("the file cannot be played: {0}")]
+    File(#[from] FileError),
+    /// A file has no track of Opus.
+    #[error("the file has no Opus in it")]
+    NotOpus,
+    /// A file cannot be recorded to.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The room is being recorded already.
+    #[error("the room is being recorded already")]
+    Recorded,
+    /// The room has no such group.
+    #[error("no group {0}")]
+    Group(usize),
+    /// The thread has ended: the server does.
+    #[error("the audio room is gone")]
+    Gone,
+}
+
+/// Why there is no leg of plain RTP.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RtpLegError {
+    /// No socket.
+    #[error(transparent)]
+    Socket(#[from] IngestError),
+    /// All ports of the range are taken.
+    #[error("no port from {0} to {1} is free")]
+    NoPort(u16, u16),
+    /// An extension's number is not 1 to 14 (RFC 8285 section 4.2).
+    #[error("extensions have the numbers 1 to 14, not {0}")]
+    Extension(u8),
+}

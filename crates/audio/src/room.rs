@@ -1,0 +1,175 @@
+//! A room, as a plugin holds it.
+
+use std::sync::Arc;
+
+use portunus_media::{
+    IngestFeed, IngestId, IngestOptions, MediaPlane, SourceRef, TrackRef, packet_feed,
+};
+use tokio::sync::oneshot;
+
+use crate::command::{Command, RoomId};
+use crate::leg::codec;
+use crate::threads::ThreadPort;
+use crate::{
+    Announcement, AnnouncementId, AudioError, Encoding, MixRecording, MixSource, Mixture,
+    ParticipantId, ParticipantOptions, ParticipantStats, RtpLeg,
+};
+
+/// Where what a participant hears goes.
+#[derive(Debug, Clone)]
+pub enum Out {
+    /// To a track of a peer.
+    Track(TrackRef),
+    /// To the other end of a leg of plain RTP.
+    Leg(Arc<RtpLeg>),
+}
+
+/// An audio room. It ends when this is dropped: with its taps, mixes and routes.
+///
+/// What is asked of it is done by its thread, in order, within 20 ms. Nothing waits but what is `async`.
+#[derive(Debug)]
+pub struct AudioRoom {
+    port: Arc<RoomPort>,
+}
+
+/// The way to a room.
+#[derive(Debug)]
+pub(crate) struct RoomPort {
+    pub(crate) room: RoomId,
+    pub(crate) thread: Arc<ThreadPort>,
+    pub(crate) media: MediaPlane,
+}
+
+impl RoomPort {
+    fn send(&self, command: Command) {
+        self.thread.send(self.room, command);
+    }
+
+    pub(crate) fn drop_mix(&self, id: u64, ingest: IngestId) {
+        self.send(Command::DropMix { id });
+        // Nobody waits for its end.
+        let _ = self.media.remove_ingest(ingest);
+    }
+}
+
+impl AudioRoom {
+    pub(crate) fn new(port: RoomPort) -> Self {
+        Self {
+            port: Arc::new(port),
+        }
+    }
+
+    /// Somebody joins: `input` is what it sends, `output` where what it hears goes. Either may come into being later. It is
+    /// heard, and hears, from [`AudioRoom::connect`] on. A participant of the same number is replaced.
+    pub fn join(
+        &self,
+        participant: ParticipantId,
+        options: ParticipantOptions,
+        input: Option<SourceRef>,
+        output: Option<Out>,
+    ) {
+        self.port.send(Command::Join {
+            participant,
+            options: Box::new(options),
+            input,
+            output,
+        });
+    }
+
+    /// Changes how a participant is heard, and what it hears.
+    pub fn set(&self, participant: ParticipantId, options: ParticipantOptions) {
+        self.port.send(Command::Set {
+            participant,
+            options: Box::new(options),
+        });
+    }
+
+    /// A participant's media flow, or no more.
+    pub fn connect(&self, participant: ParticipantId, connected: bool) {
+        self.port.send(Command::Connect {
+            participant,
+            connected,
+        });
+    }
+
+    /// Somebody leaves: its tap and its route end.
+    pub fn leave(&self, participant: ParticipantId) {
+        self.port.send(Command::Leave { participant });
+    }
+
+    /// Mutes all but those who are immune, or no more.
+    pub fn set_muted(&self, muted: bool) {
+        self.port.send(Command::Mute(muted));
+    }
+
+    /// Plays a file to the room. It is opened first: the error of one that cannot be played is what this ends with.
+    pub async fn announce(
+        &self,
+        announcement: AnnouncementId,
+        what: Announcement,
+    ) -> Result<(), AudioError> {
+        let (reply, done) = oneshot::channel();
+        self.port.send(Command::Announce {
+            announcement,
+            what,
+            reply,
+        });
+        done.await.unwrap_or(Err(AudioError::Gone))
+    }
+
+    /// Ends an announcement, of which [`crate::AudioEvent::AnnouncementEnded`] tells.
+    pub fn stop_announcement(&self, announcement: AnnouncementId) {
+        self.port.send(Command::StopAnnouncement(announcement));
+    }
+
+    /// Records the room, and gives the file's name: nothing is written while nobody is in it.
+    pub async fn record(&self, what: MixRecording) -> Result<String, AudioError> {
+        let (reply, done) = oneshot::channel();
+        self.port.send(Command::Record { what, reply });
+        done.await.unwrap_or(Err(AudioError::Gone))
+    }
+
+    /// Ends the recording, of which [`crate::AudioEvent::RecordingEnded`] tells.
+    pub fn stop_recording(&self) {
+        self.port.send(Command::StopRecording);
+    }
+
+    /// A mix for forwarders ([`MediaPlane::forward`]) and viewers. `always_on`: silence is sent while nobody is in the room.
+    pub fn mix(&self, mixture: Mixture, encoding: Encoding, always_on: bool) -> MixSource {
+        let (feed, packets) = packet_feed(1);
+        let ingest = self.port.media.add_ingest(IngestOptions::rtp(
+            codec(encoding.codec),
+            encoding.codec.clock_rate(),
+            IngestFeed::Packets(packets),
+        ));
+        let id = self.port.thread.next_id();
+        self.port.send(Command::Mix {
+            id,
+            mixture,
+            encoding,
+            feed,
+            always_on,
+        });
+        MixSource {
+            id,
+            ingest: ingest.id,
+            room: Arc::clone(&self.port),
+        }
+    }
+
+    /// The figures of a participant; none if it is not there. They are asked for at once.
+    pub fn participant(
+        &self,
+        participant: ParticipantId,
+    ) -> impl Future<Output = Option<ParticipantStats>> + Send + 'static + use<> {
+        let (reply, stats) = oneshot::channel();
+        self.port.send(Command::Stats { participant, reply });
+        async move { stats.await.ok() }
+    }
+}
+
+impl Drop for AudioRoom {
+    fn drop(&mut self) {
+        self.port.send(Command::Close);
+    }
+}

@@ -1,0 +1,68 @@
+//! Figures of threads and participants.
+
+use std::time::Duration;
+
+/// What all audio threads did since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AudioTotals {
+    /// Rooms that there are.
+    pub rooms: u64,
+    /// Participants that there are.
+    pub participants: u64,
+    /// Frames that were decoded.
+    pub decoded: u64,
+    /// Frames that were encoded.
+    pub encoded: u64,
+    /// Frames of rooms that were mixed.
+    pub ticks: u64,
+    /// Frames of rooms that were left out, because their thread was too late.
+    pub skipped: u64,
+    /// Packets of participants that found no room on their way to a thread.
+    pub dropped: u64,
+    /// Packets of mixes that found no room on their way to a worker.
+    pub undelivered: u64,
+    /// Events of rooms that nobody took in time.
+    pub events_dropped: u64,
+}
+
+/// How busy an audio thread is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AudioThreadStats {
+    /// The thread's number.
+    pub index: usize,
+    /// Rooms that run on it.
+    pub rooms: usize,
+    /// Participants of them.
+    pub participants: usize,
+    /// By how much half of the frames of the last seconds were late at most.
+    pub late_median: Duration,
+    /// By how much 99 of 100 frames were late at most.
+    pub late_p99: Duration,
+    /// By how much the latest was late.
+    pub late_max: Duration,
+    /// The share of a core that it used in the last seconds, 0.0 to 1.0.
+    pub core_share: f64,
+}
+
+/// What is known of a participant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ParticipantStats {
+    /// Packets that wait to be played out.
+    pub waiting: usize,
+    /// How much the jitter buffer delays at present.
+    pub delay: Duration,
+    /// The loudness of the last frame in -dBov: 0 the loudest, 127 silence.
+    pub level: Option<u8>,
+    /// Whether it talks; none: that is not told.
+    pub talking: Option<bool>,
+    /// Packets that came.
+    pub received: u64,
+    /// Packets that never came.
+    pub lost: u64,
+    /// Packets that came too late to be heard.
+    pub late: u64,
+    /// Packets that were of no use: not of the codec, repeated, or too many.
+    pub refused: u64,
+    /// Frames that were made up for lost ones.
+    pub concealed: u64,
+}

@@ -1,0 +1,146 @@
+//! The threads, and where rooms are placed.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{Thread, available_parallelism};
+
+use crossbeam_queue::SegQueue;
+use portunus_media::MediaPlane;
+use portunus_record::Recorder;
+use tokio::sync::mpsc;
+
+use crate::command::{Command, RoomId};
+use crate::room::RoomPort;
+use crate::{
+    AudioConfig, AudioError, AudioEvent, AudioRoom, AudioThreadStats, AudioTotals, RoomOptions,
+    thread,
+};
+
+/// Events of a room that wait for whoever takes them.
+const EVENTS: usize = 1_024;
+
+/// The threads that audio rooms run on; cheap to clone. They end with the last room and the last of these.
+#[derive(Debug, Clone)]
+pub struct AudioThreads {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: AudioConfig,
+    media: MediaPlane,
+    recorder: Recorder,
+    /// Held for moments, and while a thread is started.
+    threads: Mutex<Vec<Arc<ThreadPort>>>,
+    next_id: Arc<AtomicU64>,
+}
+
+/// The way to one thread.
+#[derive(Debug)]
+pub(crate) struct ThreadPort {
+    pub(crate) commands: SegQueue<(RoomId, Command)>,
+    pub(crate) rooms: AtomicUsize,
+    pub(crate) participants: AtomicUsize,
+    pub(crate) thread: OnceLock<Thread>,
+    next_id: Arc<AtomicU64>,
+}
+
+impl ThreadPort {
+    /// The queue has no bound of its own: a request of a client makes a bounded number of commands, and clients wait for
+    /// replies.
+    pub(crate) fn send(&self, room: RoomId, command: Command) {
+        self.commands.push((room, command));
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// A number that is given once.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+}
+
+impl AudioThreads {
+    /// No thread runs until a room is opened.
+    pub fn new(config: AudioConfig, media: MediaPlane, recorder: Recorder) -> Self {
+        let shared = Shared {
+            config,
+            media,
+            recorder,
+            threads: Mutex::default(),
+            next_id: Arc::new(AtomicU64::new(1)),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Opens a room on the thread that has the least to do. What happens in it comes out of the receiver; what is not
+    /// taken from there in time is lost, the oldest first.
+    pub fn open(
+        &self,
+        options: RoomOptions,
+    ) -> Result<(AudioRoom, mpsc::Receiver<AudioEvent>), AudioError> {
+        let (events, told) = mpsc::channel(EVENTS);
+        let thread = self.thread()?;
+        let room = RoomId(self.shared.next_id.fetch_add(1, Relaxed));
+        thread.rooms.fetch_add(1, Relaxed);
+        thread.send(room, Command::Open { options, events });
+        let port = RoomPort {
+            room,
+            thread,
+            media: self.shared.media.clone(),
+        };
+        Ok((AudioRoom::new(port), told))
+    }
+
+    /// What all threads did since the start.
+    pub fn totals(&self) -> AudioTotals {
+        let threads = self.shared.threads.lock();
+        let threads = threads.unwrap_or_else(PoisonError::into_inner);
+        let mut sum = AudioTotals::default();
+        for thread in threads.iter() {
+            sum.rooms += thread.rooms.load(Relaxed) as u64;
+            sum.participants += thread.participants.load(Relaxed) as u64;
+        }
+        sum
+    }
+
+    /// How busy each thread is that was started.
+    pub fn thread_stats(&self) -> Vec<AudioThreadStats> {
+        Vec::new()
+    }
+
+    /// The thread for a new room: one without any, else one that is not started yet, else the least busy.
+    fn thread(&self) -> Result<Arc<ThreadPort>, AudioError> {
+        let shared = &self.shared;
+        let most = match shared.config.threads {
+            0 => available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        let threads = shared.threads.lock();
+        let mut threads = threads.unwrap_or_else(PoisonError::into_inner);
+        let load = |it: &&Arc<ThreadPort>| (it.participants.load(Relaxed), it.rooms.load(Relaxed));
+        let idlest = threads.iter().min_by_key(load);
+        if let Some(idlest) = idlest
+            && (threads.len() >= most || idlest.rooms.load(Relaxed) == 0)
+        {
+            return Ok(Arc::clone(idlest));
+        }
+        let port = Arc::new(ThreadPort {
+            commands: SegQueue::new(),
+            rooms: AtomicUsize::new(0),
+            participants: AtomicUsize::new(0),
+            thread: OnceLock::new(),
+            next_id: Arc::clone(&shared.next_id),
+        });
+        let index = threads.len();
+        let media = shared.media.clone();
+        thread::spawn(index, shared.config.pin, Arc::clone(&port), media)
+            .map_err(AudioError::Thread)?;
+        threads.push(Arc::clone(&port));
+        Ok(port)
+    }
+}
