@@ -1,4 +1,5 @@
-//! Media files as RTP packets with times, and recordings ([`mjr`]).
+//! Media files as RTP packets with times, recordings ([`mjr`]), and files of Opus that are written as it comes
+//! ([`opus`]).
 //!
 //! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, cuts its frames into
 //! RTP packets and says when each is due, for ever if it loops. It has no clock and no task: who plays
@@ -11,6 +12,7 @@ mod error;
 mod file;
 mod folders;
 pub mod mjr;
+pub mod opus;
 mod path;
 mod schedule;
 mod track;

@@ -4,7 +4,6 @@ mod boxes;
 mod input;
 mod mp4;
 mod ogg;
-mod opus;
 mod pcm;
 mod sample_table;
 mod webm;
@@ -13,6 +12,7 @@ use std::fmt::Debug;
 
 pub(crate) use input::Input;
 
+use crate::opus::{OpusTime, packet_duration};
 use crate::track::{Codec, TrackSource};
 use crate::{FileError, OpenOptions};
 
@@ -80,4 +80,10 @@ fn nanos_of_ticks(ticks: i64, rate: u32) -> Option<Nanos> {
     let scaled = i128::from(ticks).checked_mul(1_000_000_000)?;
     let half = if scaled < 0 { -rate / 2 } else { rate / 2 };
     Nanos::try_from((scaled + half).checked_div(rate)?).ok()
+}
+
+/// How long an Opus packet plays; nothing if it is malformed.
+fn opus_duration(packet: &[u8]) -> Option<Nanos> {
+    let OpusTime(samples) = packet_duration(packet)?;
+    nanos_of_ticks(i64::try_from(samples).ok()?, OpusTime::RATE)
 }

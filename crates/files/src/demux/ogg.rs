@@ -5,7 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use ogg::{OggReadError, Packet, PacketReader};
 
-use super::{Demux, Frame, Input, Nanos, opus};
+use super::{Demux, Frame, Input, Nanos, opus_duration};
+use crate::opus;
 use crate::track::{Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, OpenOptions};
 
@@ -113,7 +114,7 @@ impl Ogg {
                 if std::mem::take(&mut self.tags_are_next) {
                     continue;
                 }
-                let duration = opus::packet_duration(&packet.data)
+                let duration = opus_duration(&packet.data)
                     .ok_or_else(|| FileError::corrupt("an Opus packet without duration"))?;
                 return Ok(Some((packet, duration)));
             }

@@ -12,7 +12,7 @@ use mp4_atom::Atom;
 use portunus_rtp::packetize::PayloadFormat;
 
 use super::mp4::{advice_for, av1, h264};
-use super::{Demux, Frame, Input, Nanos, opus};
+use super::{Demux, Frame, Input, Nanos, opus_duration};
 use crate::track::{Codec, Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
@@ -349,7 +349,7 @@ impl Demux for Webm {
             .get(laced.track)
             .is_some_and(|source| source.track.codec == Codec::Opus);
         let duration = if is_opus {
-            opus::packet_duration(data)
+            opus_duration(data)
                 .ok_or_else(|| FileError::corrupt("an Opus packet without duration"))?
         } else {
             told.unwrap_or(0)

@@ -1,0 +1,216 @@
+//! Opus packets to the bytes of an Ogg file.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use ogg::{PacketWriteEndInfo, PacketWriter};
+use thiserror::Error;
+
+use super::gap::Gap;
+use super::packet::Toc;
+use super::{OpusHead, OpusTags, OpusTime, packet_duration};
+
+/// What a page holds at most.
+const PAGE: OpusTime = OpusTime(48_000);
+
+/// The longest gap that is filled: what is longer than a day is a mistake of whoever counts the time.
+const MAX_GAP: Duration = Duration::from_secs(86_400);
+
+/// The longest packet: 48 frames of 1,275 bytes, and what says so (RFC 6716 section 3.2).
+const MAX_PACKET: usize = 61_298;
+
+/// Writes a file packet by packet. Each page goes out in one call of [`Write::write`], or several if that takes only part
+/// of it.
+///
+/// One packet is held back, because the last one has to be on a page that says so: [`OggOpusWriter::finish`] writes it.
+/// Without that, what is written plays all the same.
+pub struct OggOpusWriter<W: Write> {
+    pages: PacketWriter<'static, Pages<W>>,
+    serial: u32,
+    /// Where the next packet begins.
+    next: OpusTime,
+    /// Where the page that is being filled begins.
+    page: OpusTime,
+    held: Option<Held>,
+    counts: Counts,
+}
+
+/// The packet that is written with the next one.
+#[derive(Debug)]
+struct Held {
+    packet: Vec<u8>,
+    /// Where it ends.
+    end: OpusTime,
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placed {
+    /// It is in the file, at its time.
+    Written,
+    /// It is not: what is in the file already covers its time.
+    Late,
+}
+
+/// What a writer has put into its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Packets that came.
+    pub packets: u64,
+    /// Packets that came too late.
+    pub late: u64,
+    /// Time of which nothing came.
+    pub missing: OpusTime,
+}
+
+/// Why a packet is not written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OggOpusError {
+    /// The bytes cannot be written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no Opus packet. It is left out; others can follow.
+    #[error("no Opus packet (RFC 6716 section 3)")]
+    Malformed,
+    /// It is later than there can be silence before it. It is left out; others can follow.
+    #[error("nothing came for {0:?} before it")]
+    Gap(Duration),
+}
+
+impl<W: Write> OggOpusWriter<W> {
+    /// Begins a file with its two headers. `serial` is the number of the stream, any one that no other stream of the file
+    /// has.
+    pub fn new(out: W, serial: u32, head: &OpusHead, tags: &OpusTags) -> io::Result<Self> {
+        let mut pages = PacketWriter::new(Pages::new(out));
+        for header in [head.packet(), tags.packet()] {
+            pages.write_packet(header, serial, PacketWriteEndInfo::EndPage, 0)?;
+            pages.inner_mut().flush()?;
+        }
+        Ok(Self {
+            pages,
+            serial,
+            next: OpusTime(0),
+            page: OpusTime(0),
+            held: None,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Writes what begins at `at` on the file's time line. If nothing came since the end of the packet before, a decoder
+    /// is told to conceal that, and after 400 ms it is silence.
+    pub fn packet(&mut self, at: OpusTime, packet: &[u8]) -> Result<Placed, OggOpusError> {
+        let duration = packet_duration(packet).filter(|_| packet.len() <= MAX_PACKET);
+        let duration = duration.ok_or(OggOpusError::Malformed)?;
+        // A little overlap comes of timestamps that are not those of whole frames.
+        if at.plus(OpusTime(duration.0 / 2)) < self.next {
+            self.counts.late += 1;
+            return Ok(Placed::Late);
+        }
+        let toc = packet.first().map_or(Toc(0), |toc| Toc(*toc));
+        self.fill(at, toc)?;
+        self.put(packet.to_vec(), duration)?;
+        self.counts.packets += 1;
+        Ok(Placed::Written)
+    }
+
+    /// Where the next packet is to begin: how long the file plays, what a player leaves out at its start included.
+    pub fn end(&self) -> OpusTime {
+        self.next
+    }
+
+    /// What is in the file.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Where the bytes go.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.pages.inner_mut().out
+    }
+
+    /// Ends the stream, at `until` if the last packet ends before that.
+    pub fn finish(mut self, until: OpusTime) -> Result<W, OggOpusError> {
+        let last = self.held.as_ref().and_then(|held| held.packet.first());
+        if let Some(toc) = last.map(|toc| Toc(*toc)) {
+            self.fill(until, toc)?;
+        }
+        self.write_held(PacketWriteEndInfo::EndStream)?;
+        Ok(self.pages.into_inner().out)
+    }
+
+    /// Fills what is left before `until`; `next` says how to, if nothing came before.
+    fn fill(&mut self, until: OpusTime, next: Toc) -> Result<(), OggOpusError> {
+        let length = until.since(self.next);
+        if Duration::from(length) > MAX_GAP {
+            return Err(OggOpusError::Gap(length.into()));
+        }
+        let before = self.held.as_ref().and_then(|held| held.packet.first());
+        for (packet, duration) in Gap::new(before.map_or(next, |toc| Toc(*toc)), length) {
+            self.put(packet, duration)?;
+            self.counts.missing = self.counts.missing.plus(duration);
+        }
+        Ok(())
+    }
+
+    /// Holds a packet back, and writes the one before.
+    fn put(&mut self, packet: Vec<u8>, duration: OpusTime) -> io::Result<()> {
+        let end = self.next.plus(duration);
+        let page_is_full = end.since(self.page) > PAGE;
+        self.write_held(match page_is_full {
+            true => PacketWriteEndInfo::EndPage,
+            false => PacketWriteEndInfo::NormalPacket,
+        })?;
+        if page_is_full {
+            self.page = self.next;
+        }
+        self.next = end;
+        self.held = Some(Held { packet, end });
+        Ok(())
+    }
+
+    fn write_held(&mut self, ends: PacketWriteEndInfo) -> io::Result<()> {
+        if let Some(Held { packet, end }) = self.held.take() {
+            self.pages.write_packet(packet, self.serial, ends, end.0)?;
+            self.pages.inner_mut().flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> fmt::Debug for OggOpusWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OggOpusWriter(until {:?})", self.next)
+    }
+}
+
+/// Collects the parts of a page, so that a file has whole pages only.
+struct Pages<W> {
+    out: W,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Pages<W> {
+    fn new(out: W) -> Self {
+        let buffer = Vec::new();
+        Self { out, buffer }
+    }
+}
+
+impl<W: Write> Write for Pages<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    /// Writes the page that is there, if one is.
+    fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = self.out.write_all(&self.buffer);
+        self.buffer.clear();
+        written
+    }
+}
