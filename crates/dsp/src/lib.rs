@@ -9,9 +9,11 @@ mod error;
 mod format;
 pub mod g711;
 pub mod level;
+mod mix;
 mod participant;
 mod receive;
 pub mod resample;
+mod room;
 mod room_options;
 
 pub use codec::AudioCodec;
@@ -19,4 +21,8 @@ pub use error::CodecError;
 pub use format::{Channels, FRAME, Format, SampleRate};
 pub use participant::{Encoding, ParticipantId, ParticipantOptions, TalkOptions};
 pub use receive::{Content, IncomingPacket, Played, Receiver, ReceiverOptions, ReceiverStats};
+pub use room::{
+    AnnouncementId, AnnouncementSource, AnnouncementState, EncodeJob, MixId, Mixture, NextPacket,
+    Output, ParticipantState, Room, RoomError, RoomStats,
+};
 pub use room_options::RoomOptions;

@@ -1,0 +1,202 @@
+//! Who is heard where not everybody can be: the loudest.
+//!
+//! Who is heard stays so through the pauses between words, and until somebody else is clearly louder. A newcomer that is
+//! louder comes in at once.
+
+use crate::level::SILENCE;
+
+/// What is quieter than this, in -dBov, is the noise of a room where nobody talks. It brings nobody in.
+const FLOOR: u8 = 75;
+
+/// How much louder a newcomer is than the one whose place it takes, in dB.
+const LOUDER: f32 = 6.0;
+
+/// How fast the loudness of somebody who falls silent goes down, in dB a frame.
+const DECAY: f32 = 1.0;
+
+/// Frames below the floor after which a place is given up.
+const HOLD: u16 = 25;
+
+/// How a participant stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    /// In dB over silence: 0 to 127. It rises at once and falls slowly.
+    loudness: f32,
+    quiet: u16,
+    heard: bool,
+}
+
+impl Standing {
+    /// The level of the frame that is due, in -dBov. None: there is none.
+    pub(crate) fn frame(&mut self, level: Option<u8>) {
+        let level = level.unwrap_or(SILENCE).min(SILENCE);
+        self.loudness = (self.loudness - DECAY).max(f32::from(SILENCE - level));
+        if level < FLOOR {
+            self.quiet = 0;
+        } else {
+            self.quiet = self.quiet.saturating_add(1);
+            if self.quiet > HOLD {
+                self.heard = false;
+            }
+        }
+    }
+
+    /// It is one of those who are heard.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.heard
+    }
+
+    pub(crate) fn set_heard(&mut self, heard: bool) {
+        self.heard = heard;
+    }
+
+    /// It is heard, or wants to be.
+    pub(crate) fn candidate(&self, who: usize) -> Option<Candidate> {
+        (self.heard || self.quiet == 0).then_some(Candidate {
+            who,
+            loudness: self.loudness,
+            heard: self.heard,
+        })
+    }
+}
+
+/// Somebody who is heard, or wants to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) who: usize,
+    loudness: f32,
+    pub(crate) heard: bool,
+}
+
+/// Sets who of these is heard: at most `places`; 0: all.
+pub(crate) fn choose(candidates: &mut [Candidate], places: usize) {
+    if places == 0 || candidates.len() <= places {
+        for candidate in candidates {
+            candidate.heard = true;
+        }
+        return;
+    }
+    let mut heard = candidates.iter().filter(|one| one.heard).count();
+    while heard > places {
+        let Some(quietest) = quietest_heard(candidates) else {
+            return;
+        };
+        quietest.heard = false;
+        heard -= 1;
+    }
+    while heard < places {
+        let Some(loudest) = loudest_waiting(candidates) else {
+            return;
+        };
+        loudest.heard = true;
+        heard += 1;
+    }
+    // Each turn takes in one that is louder by some dB than the one that goes: it ends.
+    while let Some(newcomer) = loudest_waiting(candidates).map(|one| *one) {
+        let Some(quietest) = quietest_heard(candidates) else {
+            return;
+        };
+        if newcomer.loudness < quietest.loudness + LOUDER {
+            return;
+        }
+        quietest.heard = false;
+        if let Some(loudest) = candidates.iter_mut().find(|one| one.who == newcomer.who) {
+            loudest.heard = true;
+        }
+    }
+}
+
+fn quietest_heard(candidates: &mut [Candidate]) -> Option<&mut Candidate> {
+    candidates
+        .iter_mut()
+        .filter(|one| one.heard)
+        .min_by(|a, b| a.loudness.total_cmp(&b.loudness))
+}
+
+fn loudest_waiting(candidates: &mut [Candidate]) -> Option<&mut Candidate> {
+    candidates
+        .iter_mut()
+        .filter(|one| !one.heard)
+        .max_by(|a, b| a.loudness.total_cmp(&b.loudness))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of these levels; tells who is heard after the last.
+    fn run(standings: &mut [Standing], frames: usize, levels: &[Option<u8>]) -> Vec<usize> {
+        for _ in 0..frames {
+            let mut candidates = Vec::new();
+            for (who, (standing, level)) in standings.iter_mut().zip(levels).enumerate() {
+                standing.frame(*level);
+                candidates.extend(standing.candidate(who));
+            }
+            choose(&mut candidates, 2);
+            for candidate in candidates {
+                if let Some(standing) = standings.get_mut(candidate.who) {
+                    standing.set_heard(candidate.heard);
+                }
+            }
+        }
+        standings
+            .iter()
+            .enumerate()
+            .filter_map(|(who, standing)| standing.is_heard().then_some(who))
+            .collect()
+    }
+
+    #[test]
+    fn the_loudest_are_heard() {
+        let mut four = vec![Standing::default(); 4];
+        let levels = [Some(40), Some(20), Some(60), Some(30)];
+        assert_eq!(run(&mut four, 1, &levels), [1, 3]);
+    }
+
+    #[test]
+    fn noise_brings_nobody_in() {
+        let mut four = vec![Standing::default(); 4];
+        let levels = [Some(80), Some(20), None, Some(127)];
+        assert_eq!(run(&mut four, 100, &levels), [1]);
+    }
+
+    #[test]
+    fn who_talks_is_not_cut_between_words() {
+        let mut three = vec![Standing::default(); 3];
+        run(&mut three, 50, &[Some(25), Some(25), Some(45)]);
+        assert_eq!(
+            run(&mut three, 10, &[Some(80), Some(25), Some(45)]),
+            [0, 1],
+            "a pause of 200 ms"
+        );
+        assert_eq!(
+            run(&mut three, 30, &[Some(80), Some(25), Some(45)]),
+            [1, 2],
+            "a pause of 800 ms"
+        );
+    }
+
+    #[test]
+    fn a_louder_newcomer_comes_in_at_once_and_an_equal_one_waits() {
+        let mut three = vec![Standing::default(); 3];
+        run(&mut three, 50, &[Some(30), Some(20), None]);
+        assert_eq!(
+            run(&mut three, 100, &[Some(30), Some(20), Some(27)]),
+            [0, 1]
+        );
+        assert_eq!(run(&mut three, 1, &[Some(30), Some(20), Some(23)]), [1, 2]);
+    }
+
+    #[test]
+    fn all_are_heard_where_there_is_no_limit() {
+        let mut candidates: Vec<_> = (0..100)
+            .map(|who| Candidate {
+                who,
+                loudness: 1.0,
+                heard: false,
+            })
+            .collect();
+        choose(&mut candidates, 0);
+        assert!(candidates.iter().all(|one| one.heard));
+    }
+}

@@ -1,0 +1,16 @@
+//! The parts that mixing is made of.
+
+mod denoise;
+mod encoder;
+mod gains;
+pub(crate) mod libopus;
+mod limiter;
+mod loudest;
+mod talk;
+
+pub(crate) use denoise::Denoiser;
+pub(crate) use encoder::{Encoder, LARGEST_PACKET};
+pub(crate) use gains::Gains;
+pub(crate) use limiter::Limiter;
+pub(crate) use loudest::{Candidate, Standing, choose};
+pub(crate) use talk::TalkWindow;

@@ -1,0 +1,35 @@
+//! What was heard lately, for encoders that begin.
+
+/// How many frames are kept.
+pub(super) const FRAMES: usize = 5;
+
+/// The last frames of the mix of all.
+#[derive(Debug)]
+pub(super) struct History {
+    frame: usize,
+    /// Oldest first, once it is full.
+    sound: Vec<f32>,
+}
+
+impl History {
+    pub(super) fn new(frame: usize) -> Self {
+        History {
+            frame,
+            sound: vec![0.0; frame * FRAMES],
+        }
+    }
+
+    pub(super) fn push(&mut self, sound: &[f32]) {
+        self.sound.copy_within(self.frame.., 0);
+        let start = self.frame * (FRAMES - 1);
+        for (to, from) in self.sound.iter_mut().skip(start).zip(sound) {
+            *to = *from;
+        }
+    }
+
+    /// The last frames, at most [`FRAMES`].
+    pub(super) fn last(&self, frames: usize) -> &[f32] {
+        let start = self.sound.len().saturating_sub(frames * self.frame);
+        self.sound.get(start..).unwrap_or_default()
+    }
+}

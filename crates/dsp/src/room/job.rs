@@ -1,0 +1,90 @@
+//! The encoding of one mix.
+
+use super::MixId;
+use crate::mix::{Encoder, LARGEST_PACKET, Limiter};
+use crate::{CodecError, Encoding, Format};
+
+/// A frame of a mix, to be limited and encoded. Those of a tick do not depend on each other: any thread may run them, and
+/// any may be given back to the room ([`Room::put_back`](crate::Room::put_back)) at any time before the packets are sent.
+#[derive(Debug)]
+pub struct EncodeJob(pub(super) Box<Work>);
+
+impl EncodeJob {
+    /// Limits and encodes. To run it again does nothing.
+    pub fn run(&mut self) {
+        self.0.run();
+    }
+}
+
+/// An encoder, its limiter, and what they are to do next.
+#[derive(Debug)]
+pub(super) struct Work {
+    /// The mix, and its place in the room.
+    pub(super) mix: MixId,
+    pub(super) key: usize,
+    encoding: Encoding,
+    format: Format,
+    limiter: Limiter,
+    encoder: Option<Encoder>,
+    /// Frames that are to be encoded. Only the last one's packet is kept.
+    pub(super) sound: Vec<f32>,
+    /// Whoever hears the packet has not heard those before it.
+    pub(super) moved: bool,
+    pub(super) packet: Vec<u8>,
+    pub(super) result: Option<Result<(), CodecError>>,
+}
+
+impl Work {
+    pub(super) fn new(mix: MixId, key: usize, encoding: Encoding, format: Format) -> Self {
+        Work {
+            mix,
+            key,
+            encoding,
+            format,
+            limiter: Limiter::new(format),
+            encoder: None,
+            sound: Vec::with_capacity(format.frame_len()),
+            moved: false,
+            packet: Vec::with_capacity(LARGEST_PACKET),
+            result: None,
+        }
+    }
+
+    /// Encodes otherwise from the next frame on.
+    pub(super) fn configure(&mut self, encoding: Encoding) {
+        self.encoding = encoding;
+        if let Some(encoder) = &mut self.encoder
+            && encoder.configure(&encoding).is_err()
+        {
+            self.encoder = None;
+        }
+    }
+
+    pub(super) fn run(&mut self) {
+        if !self.sound.is_empty() {
+            self.result = Some(self.encode());
+            self.sound.clear();
+        }
+    }
+
+    fn encode(&mut self) -> Result<(), CodecError> {
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            none => none.insert(Encoder::new(&self.encoding, self.format)?),
+        };
+        let frame = self.format.frame_len();
+        let last = (self.sound.len() / frame).saturating_sub(1);
+        for (at, sound) in self.sound.chunks_exact_mut(frame).enumerate() {
+            self.limiter.process(sound);
+            let less = self.moved && at == last;
+            if less {
+                encoder.lean_less(true)?;
+            }
+            encoder.encode(sound, &mut self.packet)?;
+            if less {
+                encoder.lean_less(false)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,381 @@
+//! The mixes that are encoded, each once for all who hear it.
+
+use slab::Slab;
+
+use super::history::{FRAMES, History};
+use super::job::Work;
+use super::sounds::Sounds;
+use super::{EncodeJob, MixId, Mixture, Output};
+use crate::{AudioCodec, Encoding, Format};
+
+/// Frames of silence that are encoded before the encoder rests: what it made of sound before has died away.
+const TAIL: u32 = 10;
+
+/// While a mix is silent its listeners are sent a frame of silence this often, as libopus does it.
+const REMINDER: u32 = 20;
+
+/// Ticks without use after which an encoder is given back: 10 s.
+const KEEP: u64 = 500;
+
+/// Of whom a mix is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Everyone,
+    Group(usize),
+    /// Everyone but the participant in this place.
+    AllBut(usize),
+}
+
+impl From<Mixture> for Of {
+    fn from(mixture: Mixture) -> Self {
+        match mixture {
+            Mixture::Everyone => Of::Everyone,
+            Mixture::Group(group) => Of::Group(group),
+        }
+    }
+}
+
+/// A mix in one encoding.
+#[derive(Debug)]
+pub(super) struct Mix {
+    pub(super) id: MixId,
+    pub(super) of: Of,
+    pub(super) encoding: Encoding,
+    /// Participants who hear it.
+    pub(super) listeners: u32,
+    /// Subscriptions, and those of them that want silence when nobody is there.
+    subscriptions: u32,
+    always_on: u32,
+    told: bool,
+    /// The tick when it was last used.
+    used: u64,
+    /// The last frame that its encoder knows of.
+    encoded: Option<u64>,
+    /// Frames of silence in a row.
+    quiet: u32,
+    /// The next packet is the first after a pause.
+    paused: bool,
+    /// A packet of silence.
+    silence: Vec<u8>,
+    /// None: not made yet, or with somebody who runs it.
+    work: Option<Box<Work>>,
+    /// What is sent in this tick.
+    due: Due,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// What the encoder makes.
+    Encoded,
+    /// The packet of silence.
+    Silence,
+    /// The first byte of that only: silence goes on (RFC 6716 section 2.1.9).
+    Pause,
+}
+
+impl Mix {
+    fn is_used(&self, inhabited: bool) -> bool {
+        self.listeners > 0 || self.always_on > 0 || (self.subscriptions > 0 && inhabited)
+    }
+
+    /// Packets are wanted while it is silent, too: forwarders and G.711 know no pause.
+    fn is_continuous(&self) -> bool {
+        self.subscriptions > 0 || self.encoding.codec != AudioCodec::Opus
+    }
+
+    /// Makes the work of this tick.
+    fn prepare(&mut self, key: usize, format: Format, sounds: &Sounds<'_>, tick: &mut Tick<'_>) {
+        let missed = self.encoded.map_or(u64::MAX, |last| tick.number - 1 - last);
+        self.used = tick.number;
+        self.encoded = Some(tick.number);
+        if !sounds.is_silent(self.of) {
+            self.quiet = 0;
+        } else if missed == 0 {
+            self.quiet = self.quiet.saturating_add(1);
+        } else {
+            self.quiet = 1;
+        }
+        if self.quiet > TAIL && !self.silence.is_empty() {
+            tick.silent += 1;
+            self.due = match (self.quiet - TAIL - 1) % REMINDER {
+                _ if self.is_continuous() => Due::Silence,
+                0 if self.quiet == TAIL + 1 => Due::Pause,
+                0 => Due::Silence,
+                1 if self.quiet > TAIL + REMINDER => Due::Pause,
+                _ => Due::Nothing,
+            };
+            return;
+        }
+        let encoding = self.encoding;
+        let id = self.id;
+        let work = self
+            .work
+            .get_or_insert_with(|| Box::new(Work::new(id, key, encoding, format)));
+        work.sound.clear();
+        work.moved = missed > 0;
+        if missed > 0 && !matches!(self.of, Of::Group(_)) {
+            let frames = usize::try_from(missed).map_or(FRAMES, |missed| missed.min(FRAMES));
+            let frames = frames.min(tick.warming);
+            tick.warming -= frames;
+            tick.warmed += frames as u64;
+            work.sound.extend_from_slice(tick.history.last(frames));
+        }
+        sounds.render(self.of, &mut work.sound);
+        tick.encoded += 1;
+        self.due = Due::Encoded;
+    }
+
+    /// Hands over the packet of this tick.
+    fn emit(&mut self, number: u64, out: &mut impl Output) -> Result<(), ()> {
+        let step = u64::from(self.encoding.codec.clock_rate() / 50);
+        let timestamp = number.wrapping_mul(step) as u32;
+        let marker = std::mem::take(&mut self.paused) && self.quiet == 0;
+        match std::mem::replace(&mut self.due, Due::Nothing) {
+            Due::Nothing => self.paused = self.quiet > 0,
+            Due::Encoded => {
+                let Some(work) = &mut self.work else {
+                    return Err(());
+                };
+                if !matches!(work.result.take(), Some(Ok(()))) {
+                    return Err(());
+                }
+                out.packet(self.id, timestamp, marker, &work.packet);
+                if self.quiet == TAIL {
+                    self.silence.clone_from(&work.packet);
+                }
+            }
+            Due::Silence => out.packet(self.id, timestamp, marker, &self.silence),
+            Due::Pause => {
+                self.paused = true;
+                // A code of 0: one frame, and of that nothing.
+                let toc = self.silence.first().map_or(0, |toc| toc & 0b1111_1100);
+                out.packet(self.id, timestamp, marker, &[toc]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the mixes of a tick have in common, and what came of them.
+pub(super) struct Tick<'a> {
+    pub(super) number: u64,
+    /// Somebody is in the room, or something is announced.
+    pub(super) inhabited: bool,
+    pub(super) history: &'a History,
+    /// Frames that encoders may still be made ready with in this tick.
+    pub(super) warming: usize,
+    pub(super) encoded: u64,
+    pub(super) warmed: u64,
+    pub(super) silent: u64,
+}
+
+/// All mixes of a room.
+#[derive(Debug)]
+pub(super) struct Mixes {
+    format: Format,
+    next: u64,
+    all: Slab<Mix>,
+    /// Those whose end was not told yet.
+    ended: Vec<MixId>,
+}
+
+impl Mixes {
+    pub(super) fn new(format: Format) -> Self {
+        Mixes {
+            format,
+            next: 0,
+            all: Slab::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    /// Finds a mix or begins it.
+    pub(super) fn find_or_open(&mut self, of: Of, encoding: Encoding, tick: u64) -> usize {
+        let encoding = normal(encoding);
+        if let Some(key) = self.find(of, encoding) {
+            return key;
+        }
+        let id = MixId(self.next);
+        self.next += 1;
+        self.all.insert(Mix {
+            id,
+            of,
+            encoding,
+            listeners: 0,
+            subscriptions: 0,
+            always_on: 0,
+            told: false,
+            used: tick,
+            encoded: None,
+            quiet: 0,
+            paused: false,
+            silence: Vec::new(),
+            work: None,
+            due: Due::Nothing,
+        })
+    }
+
+    fn find(&self, of: Of, encoding: Encoding) -> Option<usize> {
+        self.all
+            .iter()
+            .find_map(|(key, mix)| (mix.of == of && mix.encoding == encoding).then_some(key))
+    }
+
+    pub(super) fn id(&self, key: usize) -> Option<MixId> {
+        Some(self.all.get(key)?.id)
+    }
+
+    /// The mix is the one of this, in this encoding.
+    pub(super) fn is(&self, key: usize, of: Of, encoding: Encoding) -> bool {
+        self.all
+            .get(key)
+            .is_some_and(|mix| mix.of == of && mix.encoding == normal(encoding))
+    }
+
+    pub(super) fn subscribe(
+        &mut self,
+        mixture: Mixture,
+        encoding: Encoding,
+        always_on: bool,
+        tick: u64,
+    ) -> MixId {
+        let key = self.find_or_open(mixture.into(), encoding, tick);
+        let Some(mix) = self.all.get_mut(key) else {
+            // It was found or opened just now.
+            return MixId(self.next);
+        };
+        mix.subscriptions += 1;
+        mix.always_on += u32::from(always_on);
+        mix.id
+    }
+
+    pub(super) fn unsubscribe(&mut self, id: MixId, always_on: bool) {
+        if let Some((_, mix)) = self.all.iter_mut().find(|(_, mix)| mix.id == id) {
+            mix.subscriptions = mix.subscriptions.saturating_sub(1);
+            mix.always_on = mix.always_on.saturating_sub(u32::from(always_on));
+        }
+    }
+
+    /// Somebody subscribed to what is sent when nobody is there.
+    pub(super) fn are_always_on(&self) -> bool {
+        self.all.iter().any(|(_, mix)| mix.always_on > 0)
+    }
+
+    /// Somebody subscribed to this group.
+    pub(super) fn has_group(&self, group: usize) -> bool {
+        self.all
+            .iter()
+            .any(|(_, mix)| mix.of == Of::Group(group) && mix.subscriptions > 0)
+    }
+
+    /// A participant hears another mix from now on.
+    pub(super) fn listen(&mut self, before: Option<usize>, after: Option<usize>) {
+        if let Some(mix) = before.and_then(|key| self.all.get_mut(key)) {
+            mix.listeners = mix.listeners.saturating_sub(1);
+        }
+        if let Some(mix) = after.and_then(|key| self.all.get_mut(key)) {
+            mix.listeners += 1;
+        }
+    }
+
+    /// Encodes otherwise what one participant hears.
+    pub(super) fn configure(&mut self, key: usize, encoding: Encoding) {
+        if let Some(mix) = self.all.get_mut(key) {
+            mix.encoding = normal(encoding);
+            if let Some(work) = &mut mix.work {
+                work.configure(mix.encoding);
+            }
+        }
+    }
+
+    /// A mix ends at once: whoever it was for is gone.
+    pub(super) fn end(&mut self, key: usize) {
+        if let Some(mix) = self.all.try_remove(key)
+            && mix.told
+        {
+            self.ended.push(mix.id);
+        }
+    }
+
+    /// Tells of mixes that began, and closes those that nobody has used for long. Gives the owners of the closed to `closed`.
+    pub(super) fn tell(
+        &mut self,
+        tick: u64,
+        out: &mut impl Output,
+        mut closed: impl FnMut(Of, usize),
+    ) {
+        for mix in self.ended.drain(..) {
+            out.closed(mix);
+        }
+        self.all.retain(|key, mix| {
+            if !mix.told {
+                mix.told = true;
+                out.opened(mix.id, mix.encoding);
+            }
+            let unused = mix.listeners == 0 && mix.subscriptions == 0;
+            if unused && tick.saturating_sub(mix.used) > KEEP {
+                out.closed(mix.id);
+                closed(mix.of, key);
+                return false;
+            }
+            true
+        });
+    }
+
+    pub(super) fn prepare(&mut self, sounds: &Sounds<'_>, tick: &mut Tick<'_>) {
+        for (key, mix) in &mut self.all {
+            if mix.is_used(tick.inhabited) {
+                mix.prepare(key, self.format, sounds, tick);
+            }
+        }
+    }
+
+    pub(super) fn take_jobs(&mut self, jobs: &mut Vec<EncodeJob>) {
+        for (_, mix) in &mut self.all {
+            if mix.due == Due::Encoded {
+                jobs.extend(mix.work.take().map(EncodeJob));
+            }
+        }
+    }
+
+    pub(super) fn put_back(&mut self, job: EncodeJob) {
+        if let Some(mix) = self.all.get_mut(job.0.key)
+            && mix.id == job.0.mix
+        {
+            mix.work = Some(job.0);
+        }
+    }
+
+    pub(super) fn encode(&mut self) {
+        for (_, mix) in &mut self.all {
+            if mix.due == Due::Encoded
+                && let Some(work) = &mut mix.work
+            {
+                work.run();
+            }
+        }
+    }
+
+    /// Hands over the packets. Tells how many mixes have none for want of an encoder.
+    pub(super) fn emit(&mut self, tick: u64, out: &mut impl Output) -> u64 {
+        self.all
+            .iter_mut()
+            .map(|(_, mix)| u64::from(mix.emit(tick, out).is_err()))
+            .sum()
+    }
+}
+
+/// What the encoding does not use is left out: those who hear the same share an encoder.
+pub(super) fn normal(encoding: Encoding) -> Encoding {
+    match encoding.codec {
+        AudioCodec::Opus => encoding,
+        codec @ (AudioCodec::Pcma | AudioCodec::Pcmu) => Encoding {
+            codec,
+            bitrate: None,
+            complexity: 1,
+            fec: false,
+            expected_loss: 0,
+        },
+    }
+}

@@ -1,0 +1,309 @@
+//! A room: participants whose packets come in, and mixes of them that go out.
+
+mod announcement;
+mod error;
+mod history;
+mod job;
+mod mixes;
+mod output;
+mod participant;
+mod sounds;
+mod stats;
+mod tick;
+
+use std::collections::HashMap;
+
+use slab::Slab;
+
+pub use announcement::{AnnouncementId, AnnouncementSource, NextPacket};
+pub use error::RoomError;
+pub use job::EncodeJob;
+pub use output::{AnnouncementState, MixId, Mixture, Output};
+pub use stats::{ParticipantState, RoomStats};
+
+use crate::mix::{Candidate, Limiter};
+use crate::{Encoding, IncomingPacket, ParticipantId, ParticipantOptions, RoomOptions};
+use announcement::Announcement;
+use history::History;
+use mixes::Mixes;
+use participant::{Input, Participant};
+use sounds::Sum;
+
+/// Participants who hear each other.
+///
+/// Whoever runs the room pushes packets as they come, and calls [`tick`](Room::tick) each 20 ms. Who only listens costs
+/// next to nothing: those who are heard are decoded, and a mix is encoded once for all who hear it. Who is heard has a mix
+/// and an encoder of its own, without its own sound.
+///
+/// A tick may be taken apart, so that other threads help to encode: [`mix`](Room::mix), [`take_jobs`](Room::take_jobs),
+/// [`EncodeJob::run`], [`put_back`](Room::put_back), [`emit`](Room::emit).
+#[derive(Debug)]
+pub struct Room {
+    options: RoomOptions,
+    muted: bool,
+    tick: u64,
+    participants: Slab<Participant>,
+    places: HashMap<ParticipantId, usize>,
+    /// Of participants who left in the midst of sound.
+    departing: Vec<Departing>,
+    announcements: Vec<Announcement>,
+    mixes: Mixes,
+    everyone: Sum,
+    groups: Vec<Sum>,
+    history: History,
+    /// Places of those who have an input.
+    sending: Vec<usize>,
+    candidates: Vec<Candidate>,
+    /// Senders that had to be decoded to know how loud they are, if all were.
+    unknown: usize,
+    /// Whoever runs the room wants this sound itself.
+    listened: Vec<Listened>,
+    /// Participants who hear another mix from this tick on.
+    routed: Vec<(ParticipantId, Option<usize>)>,
+    rendered: Vec<f32>,
+    stats: RoomStats,
+}
+
+/// The sound of somebody who is gone, until it has faded out.
+#[derive(Debug)]
+struct Departing {
+    group: Option<usize>,
+    denoise: bool,
+    input: Box<Input>,
+}
+
+/// A sound that whoever runs the room wants.
+#[derive(Debug)]
+struct Listened {
+    group: Option<usize>,
+    limiter: Limiter,
+    sound: Vec<f32>,
+}
+
+impl Room {
+    /// An empty room.
+    pub fn new(options: RoomOptions) -> Self {
+        let frame = options.format.frame_len();
+        Room {
+            muted: false,
+            tick: 0,
+            participants: Slab::new(),
+            places: HashMap::new(),
+            departing: Vec::new(),
+            announcements: Vec::new(),
+            mixes: Mixes::new(options.format),
+            everyone: Sum::new(frame),
+            groups: vec![Sum::new(frame); options.groups],
+            history: History::new(frame),
+            sending: Vec::new(),
+            candidates: Vec::new(),
+            unknown: 0,
+            listened: Vec::new(),
+            routed: Vec::new(),
+            rendered: Vec::with_capacity(frame),
+            stats: RoomStats::default(),
+            options,
+        }
+    }
+
+    /// Lets a participant in. It neither is heard nor hears until it is [connected](Room::connect).
+    pub fn join(
+        &mut self,
+        id: ParticipantId,
+        options: ParticipantOptions,
+    ) -> Result<(), RoomError> {
+        self.check_group(options.group)?;
+        if self.places.contains_key(&id) {
+            return Err(RoomError::ParticipantExists(id));
+        }
+        let place = self.participants.insert(Participant::new(id, options));
+        self.places.insert(id, place);
+        Ok(())
+    }
+
+    /// Changes how a participant is heard and what it hears, from the next tick on.
+    pub fn set(&mut self, id: ParticipantId, options: ParticipantOptions) -> Result<(), RoomError> {
+        self.check_group(options.group)?;
+        let participant = self
+            .places
+            .get(&id)
+            .and_then(|place| self.participants.get_mut(*place))
+            .ok_or(RoomError::NoSuchParticipant(id))?;
+        if options.codec != participant.options.codec {
+            participant.input = None;
+        }
+        if options.talk != participant.options.talk {
+            participant.talk.restart();
+        }
+        if let Some(own) = participant.own
+            && options.encoding != participant.options.encoding
+        {
+            if options.encoding.codec == participant.options.encoding.codec {
+                self.mixes.configure(own, options.encoding);
+            } else {
+                self.mixes.end(own);
+                participant.own = None;
+                participant.hears = participant.hears.filter(|hears| *hears != own);
+            }
+        }
+        participant.options = options;
+        participant.unsettled = true;
+        Ok(())
+    }
+
+    /// Says whether packets of a participant can come and go. Who is not in the room is ignored.
+    pub fn connect(&mut self, id: ParticipantId, connected: bool) {
+        if let Some(participant) = self.participant_mut(id)
+            && participant.connected != connected
+        {
+            participant.connected = connected;
+            participant.unsettled = true;
+        }
+    }
+
+    /// Lets a participant go. Its sound fades out; of what it hears nothing more is told.
+    pub fn leave(&mut self, id: ParticipantId) {
+        let Some(place) = self.places.remove(&id) else {
+            return;
+        };
+        let Some(participant) = self.participants.try_remove(place) else {
+            return;
+        };
+        self.mixes.listen(participant.hears, None);
+        if let Some(own) = participant.own {
+            self.mixes.end(own);
+        }
+        if let Some(input) = participant.input
+            && input.fades()
+        {
+            self.departing.push(Departing {
+                group: participant.options.group,
+                denoise: participant.options.denoise,
+                input,
+            });
+        }
+    }
+
+    /// Mutes all but those who are immune, or lets them be heard again.
+    pub fn set_muted(&mut self, muted: bool) {
+        self.muted = muted;
+    }
+
+    /// Takes a packet of a participant. Packets of somebody who may not be heard count for [`TalkOptions`](crate::TalkOptions)
+    /// only.
+    pub fn push(&mut self, id: ParticipantId, packet: &IncomingPacket<'_>) {
+        let (muted, format, tick) = (self.muted, self.options.format, self.tick);
+        if let Some(participant) = self.participant_mut(id) {
+            participant.push(packet, muted, format, tick);
+        }
+    }
+
+    /// Subscribes to a mix: for forwarders, and for listeners who are no participants. Its packets come each 20 ms, silent or
+    /// not, while anybody is in the room or anything is announced; if it is `always_on`, at any time.
+    ///
+    /// Each subscription has to be [ended](Room::unsubscribe). Participants who hear the same have the same [`MixId`]; then
+    /// [`Output::opened`] has told of it already, else the next tick does.
+    pub fn subscribe(
+        &mut self,
+        mixture: Mixture,
+        encoding: Encoding,
+        always_on: bool,
+    ) -> Result<MixId, RoomError> {
+        if let Mixture::Group(group) = mixture {
+            self.check_group(Some(group))?;
+        }
+        Ok(self
+            .mixes
+            .subscribe(mixture, encoding, always_on, self.tick))
+    }
+
+    /// Ends a subscription. `always_on` is as it was for that.
+    pub fn unsubscribe(&mut self, mix: MixId, always_on: bool) {
+        self.mixes.unsubscribe(mix, always_on);
+    }
+
+    /// Asks for the sound itself, of all (none) or of a group, or for an end of it: [`Output::sound`] has it in each tick
+    /// with a participant in the room.
+    pub fn listen(&mut self, group: Option<usize>, listen: bool) -> Result<(), RoomError> {
+        self.check_group(group)?;
+        self.listened.retain(|listened| listened.group != group);
+        if listen {
+            self.listened.push(Listened {
+                group,
+                limiter: Limiter::new(self.options.format),
+                sound: Vec::with_capacity(self.options.format.frame_len()),
+            });
+        }
+        Ok(())
+    }
+
+    /// Begins an announcement. All participants hear it; of groups, its own only.
+    pub fn announce(
+        &mut self,
+        id: AnnouncementId,
+        group: Option<usize>,
+        source: Box<dyn AnnouncementSource>,
+    ) -> Result<(), RoomError> {
+        self.check_group(group)?;
+        if self
+            .announcements
+            .iter()
+            .any(|announcement| announcement.id == id)
+        {
+            return Err(RoomError::AnnouncementExists(id));
+        }
+        let announcement = Announcement::new(id, group, source, self.options.format)?;
+        self.announcements.push(announcement);
+        Ok(())
+    }
+
+    /// Ends an announcement. The next tick fades it out, the one after that tells. Unknown ones are ignored.
+    pub fn stop_announcement(&mut self, id: AnnouncementId) {
+        for announcement in &mut self.announcements {
+            if announcement.id == id {
+                announcement.stop();
+            }
+        }
+    }
+
+    /// How a participant is.
+    pub fn participant(&self, id: ParticipantId) -> Option<ParticipantState> {
+        let participant = self.participants.get(*self.places.get(&id)?)?;
+        let input = participant.input.as_ref();
+        Some(ParticipantState {
+            level: participant.level,
+            talking: participant.talk.is_talking(),
+            heard: input.is_some_and(|input| input.contribution().is_some()),
+            receiver: input.map(|input| input.receiver.stats()),
+        })
+    }
+
+    /// How the room mixes.
+    pub fn options(&self) -> &RoomOptions {
+        &self.options
+    }
+
+    /// What the room has done.
+    pub fn stats(&self) -> RoomStats {
+        self.stats
+    }
+
+    /// Nobody is there, nothing is announced, and nobody wants to hear that: ticks may be left out.
+    pub fn is_idle(&self) -> bool {
+        self.participants.is_empty()
+            && self.announcements.is_empty()
+            && self.departing.is_empty()
+            && !self.mixes.are_always_on()
+    }
+
+    fn participant_mut(&mut self, id: ParticipantId) -> Option<&mut Participant> {
+        self.participants.get_mut(*self.places.get(&id)?)
+    }
+
+    fn check_group(&self, group: Option<usize>) -> Result<(), RoomError> {
+        match group {
+            Some(group) if group >= self.options.groups => Err(RoomError::NoSuchGroup(group)),
+            Some(_) | None => Ok(()),
+        }
+    }
+}

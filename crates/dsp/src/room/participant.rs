@@ -1,0 +1,232 @@
+//! What a room keeps of a participant.
+
+use std::time::Instant;
+
+use crate::level::{self, SILENCE};
+use crate::mix::{Candidate, Denoiser, Gains, Standing, TalkWindow};
+use crate::{
+    Format, IncomingPacket, ParticipantId, ParticipantOptions, Played, Receiver, ReceiverOptions,
+};
+
+/// Ticks without packets after which the receiver is given back: 10 s.
+const KEEP: u64 = 500;
+
+/// What a participant has that is only there: a listener has no more.
+#[derive(Debug)]
+pub(super) struct Participant {
+    pub(super) id: ParticipantId,
+    pub(super) options: ParticipantOptions,
+    pub(super) connected: bool,
+    pub(super) talk: TalkWindow,
+    /// The level of the last packet that told one.
+    pub(super) level: u8,
+    pub(super) input: Option<Box<Input>>,
+    /// The mix that it hears.
+    pub(super) hears: Option<usize>,
+    /// The mix of all but it.
+    pub(super) own: Option<usize>,
+    /// The tick when it was in the mix last.
+    pub(super) sounded: Option<u64>,
+    /// What it hears has to be looked at again.
+    pub(super) unsettled: bool,
+}
+
+impl Participant {
+    pub(super) fn new(id: ParticipantId, options: ParticipantOptions) -> Self {
+        Participant {
+            id,
+            options,
+            connected: false,
+            talk: TalkWindow::default(),
+            level: SILENCE,
+            input: None,
+            hears: None,
+            own: None,
+            sounded: None,
+            unsettled: false,
+        }
+    }
+
+    /// What its sound is to be multiplied with.
+    pub(super) fn gains(&self, room_muted: bool, format: Format) -> Gains {
+        let options = &self.options;
+        let silenced = !self.connected
+            || options.muted
+            || options.suspended
+            || (room_muted && !options.immune);
+        if silenced {
+            Gains::SILENT
+        } else {
+            Gains::new(options.gain, options.position, format.channels)
+        }
+    }
+
+    pub(super) fn listens(&self) -> bool {
+        self.connected && !self.options.suspended
+    }
+
+    pub(super) fn push(
+        &mut self,
+        packet: &IncomingPacket<'_>,
+        room_muted: bool,
+        format: Format,
+        tick: u64,
+    ) {
+        let level = packet.level.filter(|_| self.options.levels);
+        if let Some(level) = level {
+            self.level = level;
+            self.talk.packet(level);
+        }
+        if self.gains(room_muted, format).is_silent() {
+            return;
+        }
+        let input = self
+            .input
+            .get_or_insert_with(|| Box::new(Input::new(&self.options, format)));
+        input.tells_levels = level.is_some();
+        input.pushed = tick;
+        input.receiver.push(packet);
+    }
+}
+
+/// What becomes of a participant's packets until they are in the mix.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) receiver: Receiver,
+    format: Format,
+    denoiser: Option<Box<Denoiser>>,
+    standing: Standing,
+    /// What the last frame ended with.
+    gains: Gains,
+    sound: Vec<f32>,
+    frame: FrameState,
+    /// Its packets tell how loud they are.
+    tells_levels: bool,
+    pushed: u64,
+}
+
+/// What the room knows of the frame of this tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FrameState {
+    /// It has this level, as its packet tells.
+    Due(Option<u8>),
+    /// It was played.
+    Played { sound: bool },
+    /// It was passed over, or is over.
+    Passed,
+}
+
+impl Input {
+    fn new(options: &ParticipantOptions, format: Format) -> Self {
+        Input {
+            receiver: Receiver::new(ReceiverOptions {
+                codec: options.codec,
+                format,
+            }),
+            format,
+            denoiser: None,
+            standing: Standing::default(),
+            gains: Gains::SILENT,
+            sound: Vec::new(),
+            frame: FrameState::Passed,
+            tells_levels: false,
+            pushed: 0,
+        }
+    }
+
+    /// It is heard no more and has faded out, or nothing came for long.
+    pub(super) fn is_idle(&self, wanted: &Gains, tick: u64) -> bool {
+        (wanted.is_silent() && self.gains.is_silent()) || tick.saturating_sub(self.pushed) > KEEP
+    }
+
+    pub(super) fn tells_levels(&self) -> bool {
+        self.tells_levels
+    }
+
+    pub(super) fn is_heard(&self) -> bool {
+        self.standing.is_heard()
+    }
+
+    pub(super) fn set_heard(&mut self, heard: bool) {
+        self.standing.set_heard(heard);
+    }
+
+    pub(super) fn candidate(&self, who: usize) -> Option<Candidate> {
+        self.standing.candidate(who)
+    }
+
+    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if `probe` or it is heard.
+    pub(super) fn look(&mut self, now: Instant, probe: bool, denoise: bool) {
+        if self.tells_levels {
+            let level = self.receiver.due_level(now);
+            self.frame = FrameState::Due(level);
+            self.standing.frame(level);
+        } else if probe || self.standing.is_heard() {
+            let sound = self.play(now, denoise);
+            let level = if sound {
+                level::level(&self.sound)
+            } else {
+                SILENCE
+            };
+            self.standing.frame(Some(level));
+        } else {
+            self.frame = FrameState::Due(None);
+        }
+    }
+
+    /// Decodes the frame, if it is to be in the mix, and applies its gains. Tells whether it was decoded.
+    pub(super) fn mix(&mut self, now: Instant, wanted: Gains, denoise: bool) -> bool {
+        let wanted = match self.frame {
+            _ if !self.standing.is_heard() => Gains::SILENT,
+            FrameState::Due(Some(SILENCE)) => Gains::SILENT,
+            FrameState::Due(_) | FrameState::Played { .. } | FrameState::Passed => wanted,
+        };
+        let nothing = wanted.is_silent() && self.gains.is_silent();
+        let sound = match self.frame {
+            FrameState::Played { sound } => sound && !nothing,
+            FrameState::Due(_) | FrameState::Passed if nothing => {
+                self.receiver.skip(now);
+                self.frame = FrameState::Passed;
+                return false;
+            }
+            FrameState::Due(_) | FrameState::Passed => self.play(now, denoise),
+        };
+        if sound {
+            wanted.apply(&self.gains, &mut self.sound, self.format.channels);
+        }
+        self.gains = wanted;
+        self.frame = FrameState::Played { sound };
+        true
+    }
+
+    /// What it brings to the mix of this tick.
+    pub(super) fn contribution(&self) -> Option<&[f32]> {
+        (self.frame == FrameState::Played { sound: true }).then_some(&self.sound)
+    }
+
+    pub(super) fn fades(&self) -> bool {
+        !self.gains.is_silent()
+    }
+
+    /// Decodes. Tells whether there is sound.
+    fn play(&mut self, now: Instant, denoise: bool) -> bool {
+        self.sound.resize(self.format.frame_len(), 0.0);
+        let sound = matches!(
+            self.receiver.play(now, &mut self.sound),
+            Played::Sound { .. }
+        );
+        if !denoise {
+            self.denoiser = None;
+        } else if sound {
+            if self.denoiser.is_none() {
+                // It fails on rates that no room has.
+                self.denoiser = Denoiser::new(self.format).ok().map(Box::new);
+            }
+            if let Some(denoiser) = &mut self.denoiser {
+                denoiser.process(&mut self.sound);
+            }
+        }
+        self.frame = FrameState::Played { sound };
+        sound
+    }
+}

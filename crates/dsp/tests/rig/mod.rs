@@ -1,0 +1,311 @@
+//! A room with senders and listeners, in virtual time.
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use portunus_dsp::{
+    AnnouncementId, AnnouncementState, AudioCodec, Channels, Content, Encoding, FRAME, Format,
+    IncomingPacket, MixId, Output, ParticipantId, ParticipantOptions, Room, RoomOptions,
+    SampleRate, g711, level,
+};
+
+pub const MONO_16: Format = Format {
+    rate: SampleRate::Hz16000,
+    channels: Channels::Mono,
+};
+
+pub const ENCODING: Encoding = Encoding {
+    codec: AudioCodec::Opus,
+    bitrate: Some(32_000),
+    complexity: 4,
+    fec: false,
+    expected_loss: 0,
+};
+
+pub fn participant() -> ParticipantOptions {
+    ParticipantOptions {
+        codec: AudioCodec::Opus,
+        muted: false,
+        suspended: false,
+        immune: false,
+        gain: 1.0,
+        position: 0.5,
+        group: None,
+        denoise: false,
+        levels: true,
+        talk: None,
+        encoding: ENCODING,
+    }
+}
+
+pub fn encoder(format: Format) -> opusic_c::Encoder {
+    let mut encoder =
+        opusic_c::Encoder::new(channels(format), rate(format), opusic_c::Application::Audio)
+            .expect("an encoder");
+    encoder
+        .set_bitrate(opusic_c::Bitrate::Value(96_000))
+        .expect("a bitrate");
+    encoder
+}
+
+pub fn decoder(format: Format) -> opusic_c::Decoder {
+    opusic_c::Decoder::new(channels(format), rate(format)).expect("a decoder")
+}
+
+fn channels(format: Format) -> opusic_c::Channels {
+    match format.channels {
+        Channels::Mono => opusic_c::Channels::Mono,
+        Channels::Stereo => opusic_c::Channels::Stereo,
+    }
+}
+
+fn rate(format: Format) -> opusic_c::SampleRate {
+    match format.rate {
+        SampleRate::Hz8000 => opusic_c::SampleRate::Hz8000,
+        SampleRate::Hz12000 => opusic_c::SampleRate::Hz12000,
+        SampleRate::Hz16000 => opusic_c::SampleRate::Hz16000,
+        SampleRate::Hz24000 => opusic_c::SampleRate::Hz24000,
+        SampleRate::Hz48000 => opusic_c::SampleRate::Hz48000,
+    }
+}
+
+/// A tone of a participant.
+pub fn tone(format: Format, hertz: f32, loud: f32, frame: u64) -> Vec<f32> {
+    let count = format.rate.frame_len() as u64;
+    (0..count)
+        .flat_map(|at| {
+            let time = (frame * count + at) as f64 / f64::from(format.rate.hertz());
+            let sample = loud * (std::f64::consts::TAU * f64::from(hertz) * time).sin() as f32;
+            std::iter::repeat_n(sample, format.channels.count())
+        })
+        .collect()
+}
+
+/// How much of a tone is in a sound, as the amplitude of the sine.
+pub fn amount(sound: &[f32], rate: SampleRate, hertz: f32) -> f32 {
+    let (mut sine, mut cosine) = (0.0f64, 0.0f64);
+    for (at, sample) in sound.iter().enumerate() {
+        let angle = std::f64::consts::TAU * f64::from(hertz) * at as f64 / f64::from(rate.hertz());
+        sine += f64::from(*sample) * angle.sin();
+        cosine += f64::from(*sample) * angle.cos();
+    }
+    (2.0 * sine.hypot(cosine) / sound.len() as f64) as f32
+}
+
+/// What a participant sends with.
+pub enum Way {
+    Opus(opusic_c::Encoder),
+    G711(g711::Law),
+}
+
+/// A packet that was heard.
+#[derive(Debug, Clone)]
+pub struct Heard {
+    pub tick: u64,
+    pub mix: MixId,
+    pub timestamp: u32,
+    pub marker: bool,
+    pub payload: Vec<u8>,
+}
+
+/// Takes what a room gives.
+#[derive(Debug, Default)]
+pub struct Log {
+    pub tick: u64,
+    pub open: BTreeMap<MixId, Encoding>,
+    pub hears: HashMap<ParticipantId, MixId>,
+    pub packets: Vec<Heard>,
+    pub talking: Vec<(u64, ParticipantId, bool)>,
+    pub announcements: Vec<(u64, AnnouncementId, AnnouncementState)>,
+    pub sounds: Vec<(Option<usize>, Vec<f32>)>,
+    pub switches: u32,
+}
+
+impl Output for Log {
+    fn opened(&mut self, mix: MixId, encoding: Encoding) {
+        assert!(self.open.insert(mix, encoding).is_none());
+    }
+
+    fn closed(&mut self, mix: MixId) {
+        assert!(self.open.remove(&mix).is_some());
+        assert!(self.hears.values().all(|hears| *hears != mix));
+    }
+
+    fn hears(&mut self, participant: ParticipantId, mix: Option<MixId>) {
+        self.switches += 1;
+        match mix {
+            Some(mix) => {
+                assert!(self.open.contains_key(&mix), "told before it was opened");
+                self.hears.insert(participant, mix);
+            }
+            None => {
+                self.hears.remove(&participant);
+            }
+        }
+    }
+
+    fn packet(&mut self, mix: MixId, timestamp: u32, marker: bool, payload: &[u8]) {
+        assert!(self.open.contains_key(&mix));
+        self.packets.push(Heard {
+            tick: self.tick,
+            mix,
+            timestamp,
+            marker,
+            payload: payload.to_vec(),
+        });
+    }
+
+    fn talking(&mut self, participant: ParticipantId, talking: bool) {
+        self.talking.push((self.tick, participant, talking));
+    }
+
+    fn sound(&mut self, group: Option<usize>, sound: &[f32]) {
+        self.sounds.push((group, sound.to_vec()));
+    }
+
+    fn announcement(&mut self, announcement: AnnouncementId, state: AnnouncementState) {
+        self.announcements.push((self.tick, announcement, state));
+    }
+}
+
+/// A room, its senders, and the ears of its listeners.
+pub struct Rig {
+    pub room: Room,
+    pub log: Log,
+    pub format: Format,
+    pub now: Instant,
+    senders: HashMap<ParticipantId, (Way, u64)>,
+    ears: HashMap<ParticipantId, opusic_c::Decoder>,
+    /// What each has heard.
+    pub heard: HashMap<ParticipantId, Vec<f32>>,
+    pub levels: bool,
+}
+
+impl Rig {
+    pub fn new(options: RoomOptions) -> Self {
+        Rig {
+            format: options.format,
+            room: Room::new(options),
+            log: Log::default(),
+            now: Instant::now(),
+            senders: HashMap::new(),
+            ears: HashMap::new(),
+            heard: HashMap::new(),
+            levels: true,
+        }
+    }
+
+    pub fn mono(loudest: usize) -> Self {
+        Rig::new(RoomOptions {
+            format: MONO_16,
+            loudest,
+            groups: 0,
+        })
+    }
+
+    /// Lets somebody in and connects it.
+    pub fn join(&mut self, id: u64, options: ParticipantOptions) {
+        let id = ParticipantId(id);
+        self.room.join(id, options).expect("a place");
+        self.room.connect(id, true);
+    }
+
+    /// One more packet of a participant.
+    pub fn send(&mut self, id: u64, sound: &[f32]) {
+        let format = self.format;
+        let (way, seq) = self
+            .senders
+            .entry(ParticipantId(id))
+            .or_insert_with(|| (Way::Opus(encoder(format)), 0));
+        let mut payload = Vec::new();
+        let step = match way {
+            Way::Opus(encoder) => {
+                payload.resize(1_276, 0);
+                let length = encoder
+                    .encode_float_to_slice(sound, &mut payload)
+                    .expect("a packet");
+                payload.truncate(length);
+                960
+            }
+            Way::G711(law) => {
+                g711::encode(*law, sound, &mut payload);
+                160
+            }
+        };
+        let packet = IncomingPacket {
+            seq: *seq,
+            timestamp: *seq as u32 * step,
+            payload: &payload,
+            content: Content::Codec,
+            level: self.levels.then(|| level::level(sound)),
+            arrival: self.now,
+        };
+        *seq += 1;
+        self.room.push(ParticipantId(id), &packet);
+    }
+
+    pub fn sends_by(&mut self, id: u64, way: Way) {
+        self.senders.insert(ParticipantId(id), (way, 0));
+    }
+
+    pub fn send_tone(&mut self, id: u64, hertz: f32, loud: f32) {
+        let tone = tone(self.format, hertz, loud, self.log.tick);
+        self.send(id, &tone);
+    }
+
+    /// 20 ms. Who listens hears what it is sent; nothing, if there was no packet.
+    pub fn tick(&mut self) {
+        self.log.tick += 1;
+        self.now += FRAME;
+        let before = self.log.packets.len();
+        self.room.tick(self.now, &mut self.log);
+        let format = self.format;
+        for (id, mix) in &self.log.hears {
+            let codec = self.log.open[mix].codec;
+            let packet = self.log.packets[before..]
+                .iter()
+                .find(|packet| packet.mix == *mix);
+            let heard = self.heard.entry(*id).or_default();
+            let start = heard.len();
+            match codec {
+                AudioCodec::Opus => {
+                    let ear = self.ears.entry(*id).or_insert_with(|| decoder(format));
+                    heard.resize(start + format.frame_len(), 0.0);
+                    let payload = packet.map_or(&[][..], |packet| &packet.payload);
+                    ear.decode_float_to_slice(payload, &mut heard[start..], false)
+                        .expect("a packet that can be decoded");
+                }
+                AudioCodec::Pcma | AudioCodec::Pcmu => {
+                    let law = g711::Law::of(codec).expect("a law");
+                    g711::decode(law, &packet.expect("a packet").payload, heard);
+                }
+            }
+        }
+    }
+
+    pub fn time(&self) -> Duration {
+        FRAME * self.log.tick as u32
+    }
+
+    /// The last samples that somebody heard.
+    pub fn last(&self, id: u64, frames: usize) -> &[f32] {
+        let heard = &self.heard[&ParticipantId(id)];
+        &heard[heard.len().saturating_sub(frames * self.format.frame_len())..]
+    }
+
+    /// How much of a tone somebody heard in the last frames.
+    pub fn hears(&self, id: u64, hertz: f32) -> f32 {
+        amount(self.last(id, 10), self.format.rate, hertz)
+    }
+
+    pub fn mix_of(&self, id: u64) -> Option<MixId> {
+        self.log.hears.get(&ParticipantId(id)).copied()
+    }
+}
