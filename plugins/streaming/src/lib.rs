@@ -17,8 +17,9 @@ mod requests;
 mod spec;
 mod viewer;
 
-pub use config::{ConfiguredMountpoint, PortRange, StreamingConfig, rewrite_saved};
+pub use config::{ConfiguredMountpoint, StreamingConfig, rewrite_saved};
 pub use plugin::Streaming;
+pub use portunus_core::configuration::PortRange;
 pub use portunus_resources::{Id, SavedError};
 pub use requests::REQUESTS;
 pub use spec::SpecProblem;

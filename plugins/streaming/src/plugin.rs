@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use portunus_core::configuration::PortRange;
 use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
@@ -15,7 +16,7 @@ use portunus_resources::{Ids, Maker, Resources, SavedError};
 use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
-use crate::config::{PortRange, StreamingConfig};
+use crate::config::StreamingConfig;
 use crate::manage::{self, Asker};
 use crate::mountpoint::Mountpoint;
 use crate::refusal::Refusal;

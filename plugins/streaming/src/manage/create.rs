@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use portunus_core::configuration::PortRange;
 use portunus_core::{Fields, Object};
 use portunus_resources::{Maker, Reservation, Written, off_thread};
 use serde_json::{Map, Value};
 
 use super::Asker;
 use crate::bounds::Bounds;
-use crate::config::PortRange;
+
 use crate::mountpoint::{self, Mountpoint};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use portunus_core::configuration::PortRange;
 use portunus_core::media::ingest::{
     DataIngest, IngestBind, IngestEnd, IngestFeed, IngestId, IngestMedia, IngestOptions,
     IngestSocket, IngestSrtp, ParameterSets, SrtpSuite,
@@ -15,7 +16,7 @@ use tokio::sync::oneshot;
 use super::pulled::Pulling;
 use super::{Details, Mountpoint, Ports, Stream, Watched, lock, played, pulled};
 use crate::bounds::Bounds;
-use crate::config::PortRange;
+
 use crate::player::Player;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
