@@ -78,6 +78,11 @@ pub trait PluginHandle: Send {
         json!({})
     }
 
+    /// The same where some of it has to be asked for elsewhere; none: [`PluginHandle::query`] says all.
+    fn query_later(&self) -> Option<Later> {
+        None
+    }
+
     /// The client is gone; nothing can be sent to it any more. If there is a PeerConnection,
     /// [`HandleEvent::Hangup`] came before.
     fn detach(&mut self) {}

@@ -106,9 +106,17 @@ impl Actor {
                         None => self.handle.release(false),
                     }
                 }
-                Command::Query { reply } => {
-                    let _ = reply.send(self.plugin.query());
-                }
+                Command::Query { reply } => match self.plugin.query_later() {
+                    // What else is asked of the handle does not wait for it.
+                    Some(later) => {
+                        tokio::spawn(async move {
+                            let _ = reply.send(later.result().await);
+                        });
+                    }
+                    None => {
+                        let _ = reply.send(self.plugin.query());
+                    }
+                },
                 Command::RestartIce { remote, reply } => {
                     let _ = reply.send(self.handle.connections().restart_ice(&self.handle, remote));
                 }
