@@ -1,5 +1,6 @@
 //! The plugins of this server. This is the only place that names them.
 
+use portunus_audiobridge::AudioBridge;
 use portunus_core::Registration;
 use portunus_echotest::EchoTest;
 use portunus_streaming::Streaming;
@@ -12,4 +13,5 @@ pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<VideoCall>(),
     Registration::of::<Streaming>(),
     Registration::of::<VideoRoom>(),
+    Registration::of::<AudioBridge>(),
 ];

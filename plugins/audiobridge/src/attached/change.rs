@@ -1,0 +1,90 @@
+//! Going on to another room, leaving, and hanging up.
+
+use portunus_core::{Fields, Message};
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use super::{Attached, Place};
+use crate::members::check;
+use crate::refusal::Refusal;
+use crate::room::{Join, Link};
+use crate::settings::JOINING;
+
+impl Attached {
+    /// Goes on to another room with the same PeerConnection. Where that is refused, the client stays where it is.
+    pub(super) fn change_room(&mut self, message: &Message) -> Result<Value, Refusal> {
+        let fields = Fields(&message.body);
+        let (former, former_id) = self.here().ok_or(Refusal::NotInRoom("change room"))?;
+        check(fields, JOINING)?;
+        let ids = self.shared.rooms.ids();
+        let wanted_room = ids.required(fields, "room")?;
+        let wanted = ids.wanted(fields, "id")?;
+        if wanted_room == former.id {
+            return Err(Refusal::SameRoom);
+        }
+        let room = self.shared.rooms.named(fields)?;
+        let before = former.lock().settings_of(&former_id);
+        let before = before.ok_or(Refusal::NotInRoom("change room"))?;
+
+        // One room after the other: others may go the other way. First it is in both, without media in the new one.
+        let mut state = room.lock();
+        let admin = state.admit(fields, (&self.handle, &message.scope))?;
+        let settings = before.changing(fields, &state.options)?;
+        let id = state.free_id(wanted, ids)?;
+        let join = Join {
+            id: id.clone(),
+            admin,
+            settings,
+            link: Link::None,
+            setup: false,
+            record: None,
+        };
+        state.join(&self.handle, join);
+        drop(state);
+
+        let (link, setup) = {
+            let mut former = former.lock();
+            let link = former.take_link(&former_id, self.handle.id());
+            former.leave(&former_id, self.handle.id());
+            link
+        };
+        let mut state = room.lock();
+        if !state.has(&id, self.handle.id()) {
+            drop(state);
+            self.place = Place::Idle;
+            return Err(Refusal::NoSuchRoom(room.id.clone()));
+        }
+        state.link(&id, link, setup);
+        state.tell_joined(&id, setup);
+        let changed = state.welcome(&id, "roomchanged");
+        drop(state);
+        self.place = Place::In(room, id);
+        Ok(changed.into())
+    }
+
+    /// Leaves the room; the PeerConnection stays, and is silent.
+    pub(super) fn leave(&mut self) -> Result<Value, Refusal> {
+        if let Some(room) = self.heard() {
+            room.lock().remove_listener(self.handle.id());
+            self.place = Place::Idle;
+            return Ok(json!({ "audiobridge": "left", "room": room.id.to_json() }));
+        }
+        let (room, id) = self.here().ok_or(Refusal::NotInRoom("leave"))?;
+        room.lock().leave(&id, self.handle.id());
+        self.place = Place::Idle;
+        Ok(json!({ "audiobridge": "left", "room": room.id.to_json(), "id": id.to_json() }))
+    }
+
+    /// Closes the PeerConnection, and leaves with it. Who has none stays, unless it is there by plain RTP.
+    pub(super) fn hang_up(&mut self) {
+        let by_rtp = match self.here() {
+            Some((room, id)) => room.lock().is_by_rtp(&id),
+            None => false,
+        };
+        if by_rtp || Connection::exists(&self.handle) {
+            self.handle.close_pc();
+            self.connection = Connection::default();
+            self.go();
+        }
+    }
+}

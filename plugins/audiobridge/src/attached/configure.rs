@@ -1,0 +1,85 @@
+//! Changing how a participant is heard, and its PeerConnection.
+
+use portunus_core::sdp::Direction;
+use portunus_core::{Fields, Jsep, JsepKind, LocalJsep, Message, Rights};
+use portunus_resources::Id;
+use serde_json::{Value, json};
+
+use super::rtp::RtpRequest;
+use super::{Answered, Attached};
+use crate::line::Wish;
+use crate::members::check;
+use crate::refusal::Refusal;
+use crate::room::{Link, RoomState};
+use crate::settings::CONFIGURING;
+use crate::target;
+
+impl Attached {
+    pub(super) fn configure(&mut self, message: &Message, rights: Rights) -> Answered {
+        let fields = Fields(&message.body);
+        let jsep = message.jsep.as_ref();
+        self.connection.check(jsep)?;
+        if let Some(room) = self.heard() {
+            return self.configure_listener(&room, jsep);
+        }
+        let (room, id) = self.here().ok_or(Refusal::NotInRoom("configure"))?;
+        check(fields, CONFIGURING)?;
+        let rtp = RtpRequest::read(fields)?;
+        let mut state = room.lock();
+        state.configure(&id, fields, rights)?;
+        if let Some(remote) = rtp.and_then(|rtp| rtp.remote) {
+            target::check(remote.ip(), &self.shared.outgoing)?;
+            state.connect_rtp(&id, remote)?;
+        }
+        let local = self.negotiate(&mut state, &id, fields, jsep)?;
+        Ok((ok(), local))
+    }
+
+    /// Answers an offer, takes an answer, or offers, as the request asks for.
+    fn negotiate(
+        &mut self,
+        state: &mut RoomState,
+        id: &Id,
+        fields: Fields<'_>,
+        jsep: Option<&Jsep>,
+    ) -> Result<Option<LocalJsep>, Refusal> {
+        let Some(codec) = state.codec_of(id) else {
+            return Ok(None);
+        };
+        let about = (&state.id, &state.options);
+        let Some(jsep) = jsep else {
+            let asked =
+                |name| -> Result<bool, Refusal> { Ok(fields.boolean(name)?.unwrap_or(false)) };
+            let again = asked("update")? && self.connection.is_ours();
+            if !again && !asked("generate_offer")? {
+                return Ok(None);
+            }
+            let wish = (codec, Direction::SendRecv);
+            let local = self.connection.offer(&self.handle, about, wish, again)?;
+            return Ok(Some(local));
+        };
+        let local = match jsep.kind {
+            JsepKind::Offer => {
+                let wish = Wish {
+                    codecs: &[codec],
+                    direction: Direction::SendRecv,
+                };
+                let offer = &jsep.description;
+                Some(self.connection.answer(&self.handle, offer, about, wish)?)
+            }
+            JsepKind::Answer => {
+                self.connection.agreed(&self.handle, &jsep.description);
+                None
+            }
+        };
+        if let Some(link) = self.connection.link() {
+            state.link(id, Link::Peer(link.clone()), self.connection.is_up());
+        }
+        Ok(local)
+    }
+}
+
+/// What somebody is told whose request is done.
+pub(super) fn ok() -> Value {
+    json!({ "audiobridge": "event", "result": "ok" })
+}

@@ -1,0 +1,109 @@
+//! Listening to a room without being in it, as WHEP does.
+
+use std::sync::Arc;
+
+use portunus_core::sdp::{Direction, Kind};
+use portunus_core::{Fields, Jsep, JsepKind, Message, Object};
+use portunus_dsp::AudioCodec;
+
+use super::configure::ok;
+use super::{Answered, Attached, Place};
+use crate::codec::sdp_codec;
+use crate::line::Wish;
+use crate::members::{Members, Type, check};
+use crate::refusal::Refusal;
+use crate::room::Room;
+
+/// The types of `listen`.
+const LISTENING: Members = &[
+    ("pin", Type::Text),
+    ("token", Type::Text),
+    ("secret", Type::Text),
+];
+
+/// What a listener may have, in our order.
+const CODECS: [AudioCodec; 3] = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
+
+/// What is answered to a listener.
+const WISH: Wish<'static> = Wish {
+    codecs: &CODECS,
+    direction: Direction::SendOnly,
+};
+
+impl Attached {
+    /// With an offer it is answered, else an offer of ours is made.
+    pub(super) fn listen(&mut self, message: &Message) -> Answered {
+        let fields = Fields(&message.body);
+        let jsep = message.jsep.as_ref();
+        self.connection.check(jsep)?;
+        if self.here().is_some() {
+            return Err(Refusal::AlreadyJoined);
+        }
+        if self.heard().is_some() {
+            return Err(Refusal::Listening);
+        }
+        check(fields, LISTENING)?;
+        let room = self.shared.rooms.named(fields)?;
+        let mut state = room.lock();
+        state.admit(fields, (&self.handle, &message.scope))?;
+        let about = (&state.id, &state.options);
+        let connection = &mut self.connection;
+        let local = match jsep {
+            Some(jsep) => {
+                check_codecs(jsep)?;
+                connection.answer(&self.handle, &jsep.description, about, WISH)?
+            }
+            None => {
+                let wish = (AudioCodec::Opus, Direction::SendOnly);
+                connection.offer(&self.handle, about, wish, false)?
+            }
+        };
+        state.add_listener(&self.handle);
+        if let Some(link) = self.connection.link() {
+            state.send_mix(self.handle.id(), link.line.clone());
+        }
+        let listening = Object::new()
+            .with("audiobridge", "listening")
+            .with("room", state.id.to_json());
+        drop(state);
+        self.place = Place::Listening(room);
+        Ok((listening.into(), Some(local)))
+    }
+
+    /// A listener answers our offer, or offers anew.
+    pub(super) fn configure_listener(&mut self, room: &Arc<Room>, jsep: Option<&Jsep>) -> Answered {
+        let Some(jsep) = jsep else {
+            return Ok((ok(), None));
+        };
+        let mut state = room.lock();
+        let local = match jsep.kind {
+            JsepKind::Offer => {
+                check_codecs(jsep)?;
+                let about = (&state.id, &state.options);
+                let offer = &jsep.description;
+                Some(self.connection.answer(&self.handle, offer, about, WISH)?)
+            }
+            JsepKind::Answer => {
+                self.connection.agreed(&self.handle, &jsep.description);
+                None
+            }
+        };
+        if let Some(link) = self.connection.link() {
+            state.send_mix(self.handle.id(), link.line.clone());
+        }
+        Ok((ok(), local))
+    }
+}
+
+/// Checks that a listener offers something that can be sent to it.
+fn check_codecs(jsep: &Jsep) -> Result<(), Refusal> {
+    let first = jsep.description.active(Kind::Audio).next();
+    let offered = |codec: &AudioCodec| {
+        let codec = sdp_codec(*codec);
+        first.is_some_and(|media| media.codecs.iter().any(|it| codec.matches(it)))
+    };
+    match CODECS.iter().any(offered) {
+        true => Ok(()),
+        false => Err(Refusal::Sdp("no codec of this room is offered".to_owned())),
+    }
+}

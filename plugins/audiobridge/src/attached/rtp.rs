@@ -1,0 +1,113 @@
+//! Participants by plain RTP: what they say of where they are.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use portunus_audio::{RtpLeg, RtpLegOptions};
+use portunus_core::{Fields, Object, Pt};
+use portunus_dsp::AudioCodec;
+use serde_json::Value;
+
+use crate::members::{Members, Type, check};
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+use crate::room::RtpLink;
+use crate::target;
+
+/// The types of the members of `rtp`.
+const MEMBERS: Members = &[
+    ("ip", Type::Text),
+    ("port", Type::Integer),
+    ("payload_type", Type::Integer),
+    ("audiolevel_ext", Type::Integer),
+    ("fec", Type::Flag),
+];
+
+/// The payload type of Opus where none is asked for.
+const OPUS: u8 = 100;
+
+/// The object `rtp` of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RtpRequest {
+    pub(super) remote: Option<SocketAddr>,
+    payload_type: u8,
+    audio_level: Option<u8>,
+    fec: bool,
+}
+
+impl RtpRequest {
+    /// Reads it; none if the request has no such object.
+    pub(super) fn read(fields: Fields<'_>) -> Result<Option<Self>, Refusal> {
+        let Some(rtp) = fields.object("rtp")?.map(Fields) else {
+            return Ok(None);
+        };
+        check(rtp, MEMBERS)?;
+        let ip = rtp.text("ip")?.map(str::parse::<IpAddr>).transpose();
+        let ip = ip.map_err(|_| Refusal::value("ip", "an IP address"))?;
+        let port = rtp.integer("port")?.map(u16::try_from).transpose();
+        let port = port.map_err(|_| Refusal::value("port", "0 to 65535"))?;
+        let remote = ip.zip(port.filter(|port| *port > 0));
+        let payload_type = rtp.integer("payload_type")?.map(u8::try_from).transpose();
+        let payload_type = payload_type.ok().filter(|pt| pt.is_none_or(|pt| pt < 128));
+        let wrong = || Refusal::value("payload_type", "0 to 127");
+        let extension = rtp
+            .integer("audiolevel_ext")?
+            .filter(|id| *id > 0)
+            .map(u8::try_from);
+        let extension = extension.transpose().ok();
+        let extension = extension.filter(|id| id.is_none_or(|id| id <= 14));
+        Ok(Some(RtpRequest {
+            remote: remote.map(SocketAddr::from),
+            payload_type: payload_type.ok_or_else(wrong)?.unwrap_or(OPUS),
+            audio_level: extension.ok_or_else(|| Refusal::value("audiolevel_ext", "1 to 14"))?,
+            fec: rtp.boolean("fec")?.unwrap_or(false),
+        }))
+    }
+
+    /// Opens the leg of a participant, whose other end is still to be said if it is `offered`.
+    pub(super) fn open(
+        &self,
+        shared: &Shared,
+        codec: AudioCodec,
+        offered: bool,
+    ) -> Result<RtpLink, Refusal> {
+        if let Some(remote) = self.remote {
+            target::check(remote.ip(), &shared.outgoing)?;
+        }
+        let pt = match codec {
+            AudioCodec::Opus => self.payload_type,
+            AudioCodec::Pcma => 8,
+            AudioCodec::Pcmu => 0,
+        };
+        let leg = RtpLeg::open(
+            &shared.media,
+            RtpLegOptions {
+                bind: None,
+                ports: shared.ports.first()..=shared.ports.last(),
+                remote: self.remote,
+                codec,
+                pt: Pt(pt),
+                audio_level: self.audio_level,
+            },
+        );
+        let leg = leg.map_err(|error| Refusal::Unknown(error.to_string()))?;
+        Ok(RtpLink {
+            leg: Arc::new(leg),
+            pt,
+            fec: self.fec && codec == AudioCodec::Opus,
+            levels: self.audio_level.is_some(),
+            local_ip: shared.local_ip.to_string(),
+            remote: self.remote,
+            offered: offered && self.remote.is_none(),
+        })
+    }
+}
+
+/// Where a participant is to send to, as it is told.
+pub(super) fn shown(link: &RtpLink) -> Value {
+    Object::new()
+        .with("ip", link.local_ip.as_str())
+        .with("port", link.leg.port())
+        .with("payload_type", link.pt)
+        .into()
+}

@@ -1,0 +1,68 @@
+//! The codecs of participants and forwarders: their names, and how mixes are encoded.
+
+use portunus_core::Fields;
+use portunus_core::sdp::CodecName;
+use portunus_dsp::{AudioCodec, Encoding};
+
+use crate::options::RoomOptions;
+use crate::refusal::Refusal;
+
+/// The complexity of encoders, where nobody says otherwise.
+pub(crate) const QUALITY: u8 = 4;
+
+/// The name on the wire.
+pub(crate) const fn codec_name(codec: AudioCodec) -> &'static str {
+    match codec {
+        AudioCodec::Opus => "opus",
+        AudioCodec::Pcma => "pcma",
+        AudioCodec::Pcmu => "pcmu",
+    }
+}
+
+/// The codec in the words of SDP.
+pub(crate) const fn sdp_codec(codec: AudioCodec) -> CodecName {
+    match codec {
+        AudioCodec::Opus => CodecName::Opus,
+        AudioCodec::Pcma => CodecName::Pcma,
+        AudioCodec::Pcmu => CodecName::Pcmu,
+    }
+}
+
+/// Reads the codec that member `name` names.
+pub(crate) fn read_codec(fields: Fields<'_>, name: &str) -> Result<Option<AudioCodec>, Refusal> {
+    let Some(text) = fields.string(name)? else {
+        return Ok(None);
+    };
+    let all = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
+    let known = all
+        .into_iter()
+        .find(|codec| codec_name(*codec).eq_ignore_ascii_case(text));
+    known
+        .map(Some)
+        .ok_or_else(|| Refusal::Codec(text.to_owned()))
+}
+
+/// How a mix is encoded as `codec`. Of G.711 all encodings are alike, so that all share one.
+pub(crate) fn encoding(codec: AudioCodec, opus: impl FnOnce() -> Encoding) -> Encoding {
+    match codec {
+        AudioCodec::Opus => opus(),
+        AudioCodec::Pcma | AudioCodec::Pcmu => Encoding {
+            codec,
+            bitrate: None,
+            complexity: QUALITY,
+            fec: false,
+            expected_loss: 0,
+        },
+    }
+}
+
+/// How a mix is encoded for those who set nothing: forwarders and listeners.
+pub(crate) fn shared_encoding(codec: AudioCodec, options: &RoomOptions) -> Encoding {
+    encoding(codec, || Encoding {
+        codec,
+        bitrate: options.bitrate,
+        complexity: QUALITY,
+        fec: options.expected_loss > 0,
+        expected_loss: options.expected_loss,
+    })
+}

@@ -1,0 +1,244 @@
+//! The plugin's part of the configuration.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use portunus_core::configuration::{Configuration, Entry, PortRange, Section};
+use portunus_core::{FieldError, Fields, Networks};
+use portunus_resources::{Id, Ids, Limits, Written};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::forward::StaticForwarder;
+use crate::members;
+use crate::options::{MEMBERS, RoomOptions, sampling_rate};
+use crate::refusal::Refusal;
+
+/// What the plugin can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AudioBridgeConfig {
+    /// Needed to create rooms, and to see private ones.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub admin_key: Option<String>,
+    /// With an `admin_key`: forwarding to other machines needs it too.
+    pub lock_rtp_forward: bool,
+    /// With an `admin_key`: announcements need it too.
+    pub lock_play_file: bool,
+    /// The folders that requests may name files in, to be played as announcements; none: requests may name no files.
+    pub folders: Vec<PathBuf>,
+    /// The networks that media may be sent to without a PeerConnection: those of the server.
+    #[serde(skip)]
+    pub outgoing: Networks,
+    /// The address that plain RTP participants are told; none: the server's own.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub local_ip: Option<IpAddr>,
+    /// Where the ports of plain RTP participants are taken from.
+    pub rtp_port_range: PortRange,
+    /// Ids of rooms and participants are text.
+    pub string_ids: bool,
+    /// The file that permanent rooms are written to; none: there are none.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub save: Option<PathBuf>,
+    /// Rooms that one client may make without the right to administer; 0: none.
+    pub max_per_client: usize,
+    /// The same of all such clients together.
+    pub max_from_clients: usize,
+    /// How long what such a client has made is there without being used; 0: for ever.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub unused_timeout: Duration,
+    /// The rooms that are there from the start.
+    #[serde(
+        rename = "room",
+        skip_deserializing,
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub rooms: Vec<ConfiguredRoom>,
+}
+
+impl Default for AudioBridgeConfig {
+    fn default() -> Self {
+        let limits = Limits::default();
+        AudioBridgeConfig {
+            admin_key: None,
+            lock_rtp_forward: false,
+            lock_play_file: false,
+            folders: Vec::new(),
+            outgoing: Networks::default(),
+            local_ip: None,
+            rtp_port_range: PortRange::default(),
+            string_ids: false,
+            save: None,
+            max_per_client: limits.max_per_client,
+            max_from_clients: limits.max_from_clients,
+            unused_timeout: limits.unused_timeout,
+            rooms: Vec::new(),
+        }
+    }
+}
+
+impl Configuration for AudioBridgeConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let mut bridge: Self = section.keys();
+        for entry in section.list("room") {
+            bridge.read_room(section, &entry);
+        }
+        bridge
+    }
+}
+
+impl AudioBridgeConfig {
+    /// What strangers may make.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            max_per_client: self.max_per_client,
+            max_from_clients: self.max_from_clients,
+            unused_timeout: self.unused_timeout,
+        }
+    }
+
+    fn read_room<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
+        let Some(members) = section.entry(entry) else {
+            return;
+        };
+        match ConfiguredRoom::read(&members, self.string_ids) {
+            Err(problem) => section.entry_mistake(entry, None, &problem.key, &problem),
+            Ok(room) if self.rooms.iter().any(|other| other.id() == room.id()) => {
+                section.entry_mistake(entry, None, "room", "another room has this id");
+            }
+            Ok(room) => self.rooms.push(room),
+        }
+    }
+}
+
+/// A room of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfiguredRoom {
+    pub(crate) id: Id,
+    pub(crate) options: RoomOptions,
+    /// A forwarder that is there as long as the room is.
+    pub(crate) forwarder: Option<StaticForwarder>,
+}
+
+impl ConfiguredRoom {
+    /// Reads a section; its `room` is a number, or text with `string_ids`.
+    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, RoomProblem> {
+        let is_known = |key: &str| {
+            let mut options = MEMBERS.iter().map(|(name, _)| *name);
+            let is_option = options.any(|name| name == key) && !NOT_CONFIGURED.contains(&key);
+            key == "room" || is_option || StaticForwarder::KEYS.contains(&key)
+        };
+        if let Some(key) = members.keys().find(|key| !is_known(key)) {
+            let text = "unknown key; see docs/audiobridge.md for those of a room";
+            return Err(RoomProblem::new(key, text.to_owned()));
+        }
+        let ids = Ids::of(string_ids);
+        let fields = Fields(members);
+        let id = ids.wanted(fields, "room").map_err(Refusal::from)?;
+        let id = id.ok_or_else(|| Refusal::missing("room"))?;
+        members::check(fields, MEMBERS)?;
+        let rate = sampling_rate(fields)?.ok_or_else(|| Refusal::missing("sampling_rate"))?;
+        let options = RoomOptions {
+            rate,
+            ..RoomOptions::read(fields)?
+        };
+        let forwarder = StaticForwarder::read(fields, &options)?;
+        Ok(ConfiguredRoom {
+            id,
+            options,
+            forwarder,
+        })
+    }
+
+    /// The section that it is read from.
+    pub fn to_members(&self) -> Map<String, Value> {
+        let mut members = Map::new();
+        members.insert("room".to_owned(), self.id.to_json());
+        members.extend(self.options.to_members());
+        if let Some(forwarder) = &self.forwarder {
+            members.extend(forwarder.to_members());
+        }
+        members
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+}
+
+impl Serialize for ConfiguredRoom {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.to_members().serialize(to)
+    }
+}
+
+impl Written for ConfiguredRoom {
+    const ONE: &'static str = "room";
+    const MANY: &'static str = "rooms";
+
+    fn key(&self) -> Id {
+        self.id.clone()
+    }
+
+    fn id(&self) -> Option<&Id> {
+        Some(&self.id)
+    }
+
+    fn read(members: &Map<String, Value>, ids: Ids) -> Result<Self, String> {
+        let room = ConfiguredRoom::read(members, ids == Ids::Texts);
+        room.map_err(|problem| format!("{}: {problem}", problem.key))
+    }
+
+    fn to_members(&self) -> Map<String, Value> {
+        ConfiguredRoom::to_members(self)
+    }
+}
+
+/// Reads the text of a file of saved rooms and writes it again.
+pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
+    portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
+}
+
+/// What is wrong with a section of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct RoomProblem {
+    /// The key that it is about.
+    pub key: String,
+    text: String,
+}
+
+impl RoomProblem {
+    fn new(key: &str, text: String) -> Self {
+        RoomProblem {
+            key: key.to_owned(),
+            text,
+        }
+    }
+}
+
+/// What was expected, for people who write a configuration.
+impl From<Refusal> for RoomProblem {
+    fn from(refusal: Refusal) -> Self {
+        match &refusal {
+            Refusal::Field(FieldError::Missing(name)) => {
+                RoomProblem::new(name, format!("{name} is missing"))
+            }
+            Refusal::Field(FieldError::Type { name, wanted }) => {
+                RoomProblem::new(name, format!("expected {wanted}"))
+            }
+            Refusal::Value { name, reason } => RoomProblem::new(name, (*reason).to_owned()),
+            Refusal::NotAString(name) => RoomProblem::new(name, refusal.to_string()),
+            Refusal::SamplingRate(_) => {
+                let rates = "expected 8000, 12000, 16000, 24000 or 48000";
+                RoomProblem::new("sampling_rate", rates.to_owned())
+            }
+            refusal => RoomProblem::new("room", refusal.to_string()),
+        }
+    }
+}
+
+/// What a request says and the configuration does not.
+const NOT_CONFIGURED: [&str; 3] = ["permanent", "allowed", "sampling"];

@@ -1,0 +1,190 @@
+//! The m-line that a client talks and hears on: what is answered to its offer, what is offered to it, and what was agreed on.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use portunus_core::sdp::{
+    AnswerOptions, Codec, Description, Direction, Kind, Media, MediaOffer, Negotiated,
+    OfferOptions, Origin,
+};
+use portunus_core::{ExtensionKind, Mid, Pt};
+use portunus_dsp::AudioCodec;
+use portunus_resources::Id;
+
+use crate::codec::sdp_codec;
+use crate::options::RoomOptions;
+
+/// The payload type of Opus in our offers.
+const OPUS: Pt = Pt(111);
+
+/// What was agreed on of the m-line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) mid: Mid,
+    /// None: nothing that we have.
+    pub(crate) codec: Option<AudioCodec>,
+    /// We send on it.
+    pub(crate) sends: bool,
+    /// We receive on it.
+    pub(crate) receives: bool,
+    /// Packets of the client say how loud they are (RFC 6464).
+    pub(crate) levels: bool,
+    /// The client takes in-band FEC.
+    pub(crate) fec: bool,
+    /// Redundant audio (RFC 2198) may come.
+    pub(crate) red: bool,
+}
+
+impl Line {
+    /// What was agreed on with a client that has described itself so: of its first m-line of audio.
+    pub(crate) fn of(negotiated: &Negotiated, client: &Description) -> Option<Self> {
+        let own = client
+            .media
+            .iter()
+            .find(|media| media.kind == Kind::Audio)?;
+        let agreed = negotiated.media.iter().find(|media| media.mid == own.mid)?;
+        let codec = agreed.payloads.iter().find_map(|payload| {
+            Some(match payload.codec {
+                Codec::Opus => AudioCodec::Opus,
+                Codec::Pcma => AudioCodec::Pcma,
+                Codec::Pcmu => AudioCodec::Pcmu,
+                _ => return None,
+            })
+        });
+        let codec = codec.filter(|_| !agreed.disabled);
+        let red = agreed
+            .payloads
+            .iter()
+            .any(|payload| payload.codec == Codec::Red);
+        Some(Line {
+            mid: own.mid,
+            codec,
+            sends: agreed.send && !agreed.disabled,
+            receives: agreed.recv && !agreed.disabled,
+            levels: agreed.extensions.id(ExtensionKind::AudioLevel).is_some(),
+            fec: codec == Some(AudioCodec::Opus) && asks_for_fec(own),
+            red,
+        })
+    }
+}
+
+/// Whether the client asks for in-band FEC.
+fn asks_for_fec(media: &Media) -> bool {
+    let opus = sdp_codec(AudioCodec::Opus);
+    let mut codecs = media.codecs.iter().filter(|codec| opus.matches(codec));
+    codecs.any(|codec| codec.parameter("useinbandfec") == Some("1"))
+}
+
+/// The ids in the `o=` lines of our answers on a PeerConnection: the version grows with each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answers {
+    session: u128,
+    version: u64,
+}
+
+impl Answers {
+    /// Those of a PeerConnection that begins now.
+    pub(crate) fn new() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Answers {
+            session: since.unwrap_or_default().as_micros(),
+            version: 0,
+        }
+    }
+
+    fn next(&mut self) -> Origin {
+        self.version = self.version.saturating_add(1);
+        Origin {
+            session_id: self.session.to_string(),
+            version: self.version,
+            ..Origin::default()
+        }
+    }
+}
+
+/// Which codecs an answer takes, and in which direction media may flow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish<'a> {
+    pub(crate) codecs: &'a [AudioCodec],
+    pub(crate) direction: Direction,
+}
+
+/// Answers an offer: its first m-line of audio with the codec of the participant, and nothing else.
+pub(crate) fn answer(
+    offer: &Description,
+    (room, options): (&Id, &RoomOptions),
+    wish: Wish<'_>,
+    answers: &mut Answers,
+) -> Description {
+    let first = offer.media.iter().position(|it| it.kind == Kind::Audio);
+    let lines = offer.media.iter().enumerate().map(|(index, offered)| {
+        match Some(index) == first && !offered.rejected {
+            true => answer_line(offered, options, wish).unwrap_or_else(|| offered.refused()),
+            false => offered.refused(),
+        }
+    });
+    Description {
+        media: lines.collect(),
+        origin: answers.next(),
+        name: name(room),
+        attributes: Vec::new(),
+    }
+}
+
+fn answer_line(offered: &Media, options: &RoomOptions, wish: Wish<'_>) -> Option<Media> {
+    let mut answer = AnswerOptions {
+        extensions: vec![ExtensionKind::Mid, ExtensionKind::AudioLevel],
+        ..AnswerOptions::default()
+    };
+    answer.audio.codecs = wish.codecs.iter().map(|codec| sdp_codec(*codec)).collect();
+    answer.audio.direction = wish.direction;
+    answer.audio.red = true;
+    answer.audio.fmtp = None;
+    let alone = Description {
+        media: vec![offered.clone()],
+        ..Description::default()
+    };
+    let answered = Description::answer(&alone, &answer);
+    let mut media = answered.media.into_iter().find(|media| !media.rejected)?;
+    let opus = sdp_codec(AudioCodec::Opus);
+    for codec in media.codecs.iter_mut().filter(|it| opus.matches(it)) {
+        codec.fmtp = Some(fmtp(options, asks_for_fec(offered)));
+    }
+    // Redundancy is the client's choice: what it prefers stays first.
+    let place = |pt: Pt| offered.codecs.iter().position(|codec| codec.pt == pt);
+    media.codecs.sort_by_key(|codec| place(codec.pt));
+    Some(media)
+}
+
+/// The format parameters of Opus in a room (RFC 7587 section 6.1).
+fn fmtp(options: &RoomOptions, fec: bool) -> String {
+    let (rate, stereo, fec) = (
+        options.rate.hertz(),
+        u8::from(options.spatial),
+        u8::from(fec),
+    );
+    format!("maxplaybackrate={rate}; stereo={stereo}; sprop-stereo={stereo}; useinbandfec={fec}")
+}
+
+/// An offer of ours. `before`: the m-line that there is already.
+pub(crate) fn offer(
+    (room, options): (&Id, &RoomOptions),
+    codec: AudioCodec,
+    direction: Direction,
+) -> Description {
+    let mut media = MediaOffer::new(Kind::Audio, direction);
+    let (pt, parameters) = match codec {
+        AudioCodec::Opus => (Some(OPUS), Some(fmtp(options, true))),
+        AudioCodec::Pcma | AudioCodec::Pcmu => (None, None),
+    };
+    media.add_codec(sdp_codec(codec), pt, parameters);
+    media.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::AudioLevel, 2)];
+    Description::offer(OfferOptions {
+        name: name(room),
+        session_id: String::new(),
+        media: vec![media],
+    })
+}
+
+fn name(room: &Id) -> String {
+    format!("AudioBridge {room}")
+}

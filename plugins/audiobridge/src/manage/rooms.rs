@@ -1,0 +1,203 @@
+//! Making, changing, ending and listing rooms.
+
+use std::sync::Arc;
+
+use portunus_core::{Fields, Object, Reply};
+use portunus_resources::{AllowedTokens, Id, Maker};
+use serde_json::Value;
+
+use super::{Asker, alive, saving, success};
+use crate::config::ConfiguredRoom;
+use crate::members::{Members, Type, check, texts};
+use crate::options::{EDITED, MEMBERS, RoomOptions, sampling_rate};
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+use crate::room::{Means, Room, RoomState, hear, record_mix};
+use crate::target;
+
+/// The types of `destroy`.
+const DESTROYED: Members = &[("secret", Type::Text), ("permanent", Type::Flag)];
+
+impl Shared {
+    pub(super) fn create(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
+        check(fields, MEMBERS)?;
+        let wanted = self.rooms.ids().wanted(fields, "room")?;
+        self.rooms.check_admin_key(fields)?;
+        texts(fields, "allowed")?;
+        let allowed = AllowedTokens::read(fields)?;
+        let options = RoomOptions::read(fields)?;
+        let saved = self.rooms.permanent(fields)?;
+        if let Some(id) = wanted.as_ref().filter(|id| self.rooms.exists(id)) {
+            return Err(Refusal::RoomExists(id.clone()));
+        }
+        let options = RoomOptions {
+            rate: sampling_rate(fields)?.unwrap_or(options.rate),
+            ..options
+        };
+        let maker = self.rooms.maker(asker.maker, saved.is_some());
+        let wanted = wanted.unwrap_or_else(|| self.rooms.ids().random(|id| self.rooms.exists(id)));
+        let new = ConfiguredRoom {
+            id: wanted,
+            options,
+            forwarder: None,
+        };
+        let room = self.make(new, allowed, maker)?;
+        tracing::info!(room = %room.id, "room created");
+        let state = room.lock();
+        state.notify(asker.handle(), || state.notice("created").into());
+        // Whoever has destroyed it since then has the last word.
+        let saved = saved.filter(|_| !state.destroyed);
+        let writing = saved.map(|saved| saved.keep_soon(written(&state)));
+        Ok(saving(writing, told("created", &room.id)))
+    }
+
+    /// Makes a room.
+    pub(crate) fn make(
+        &self,
+        new: ConfiguredRoom,
+        allowed: AllowedTokens,
+        maker: Maker,
+    ) -> Result<Arc<Room>, Refusal> {
+        let ConfiguredRoom {
+            id,
+            mut options,
+            forwarder,
+        } = new;
+        let reservation = self.rooms.reserve(Some(id.clone()), maker)?;
+        if options.description.is_empty() {
+            options.description = format!("Room {id}");
+        }
+        let opened = self.audio.open(portunus_dsp::RoomOptions {
+            format: options.format(),
+            loudest: usize::try_from(options.loudest).unwrap_or(0),
+            groups: options.groups.len(),
+        });
+        let (sound, events) = opened.map_err(|error| Refusal::Unknown(error.to_string()))?;
+        let means = Means {
+            sound,
+            media: self.media.clone(),
+            recorder: self.recorder.clone(),
+            events: self.events.clone(),
+            stream_ids: Arc::clone(&self.stream_ids),
+        };
+        let recorded = options.record;
+        let room = Arc::new(Room::new(id, options, allowed, forwarder, means));
+        reservation.keep(room.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(hear(Arc::downgrade(&room), events));
+            if recorded {
+                let what = room.lock().mix_recording();
+                // The log has what goes wrong.
+                runtime.spawn(record_mix(room.clone(), what));
+            }
+            if room.lock().configured.is_some() {
+                runtime.spawn(forward_as_configured(room.clone()));
+            }
+        }
+        Ok(room)
+    }
+
+    pub(super) fn edit(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
+        check(fields, EDITED)?;
+        let room = self.rooms.named(fields)?;
+        let mut state = room.lock();
+        alive(&state)?;
+        state.check_secret(fields)?;
+        let saved = self.rooms.permanent(fields)?;
+        let options = state.options.edited(fields)?;
+        let (before, after) = (&state.options.access.secret, &options.access.secret);
+        // A secret opens what signed tokens do: a client that gives the room its first one has to be let in by them.
+        if let (None, Some(_), Some(client)) = (before, after, asker.client) {
+            let token = fields.string("token")?;
+            options.check_signed_token(&room.id, client, token)?;
+        }
+        state.options = options;
+        state.notify(asker.handle(), || state.notice("edited").into());
+        let writing = saved.map(|saved| saved.keep_soon(written(&state)));
+        if writing.is_some() {
+            self.rooms.adopt(&room);
+        }
+        Ok(saving(writing, told("edited", &room.id)))
+    }
+
+    pub(super) fn destroy(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Reply, Refusal> {
+        check(fields, DESTROYED)?;
+        let room = self.rooms.named(fields)?;
+        let mut state = room.lock();
+        alive(&state)?;
+        state.check_secret(fields)?;
+        let saved = self.rooms.permanent(fields)?;
+        // Before somebody may make another of its id.
+        let id = || room.id.clone();
+        let writing = saved.map(|saved| saved.remove_soon(id(), id()));
+        self.rooms.remove(&room)?;
+        state.destroy();
+        state.notify(asker.handle(), || state.notice("destroyed").into());
+        tracing::info!(room = %room.id, "room destroyed");
+        Ok(saving(writing, told("destroyed", &room.id)))
+    }
+
+    pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        let id = self.rooms.ids().required(fields, "room")?;
+        let reply = success()
+            .with("room", id.to_json())
+            .with("exists", self.rooms.exists(&id));
+        Ok(reply.into())
+    }
+
+    pub(super) fn list(&self, fields: Fields<'_>, asker: Asker<'_>) -> Result<Value, Refusal> {
+        let by_administrator = asker.client.is_none();
+        // A key that is none is ignored.
+        let shown = fields.text("admin_key").ok().flatten();
+        let nothing = serde_json::Map::new();
+        let fields = match shown {
+            Some(_) => fields,
+            None => Fields(&nothing),
+        };
+        let rooms = self.rooms.listed(fields, by_administrator)?;
+        let list = rooms.into_iter().map(|room| {
+            let state = room.lock();
+            let listeners = Some(state.listeners()).filter(|count| *count > 0);
+            let entry = Object::new()
+                .with("room", room.id.to_json())
+                .with_all(state.options.listed())
+                .with("muted", state.is_muted())
+                .with("num_participants", state.count())
+                .with_some("num_listeners", listeners);
+            Value::from(entry)
+        });
+        Ok(success().with("list", list.collect::<Vec<_>>()).into())
+    }
+}
+
+/// Forwards the mix of a room where its configuration says. The log has what goes wrong.
+async fn forward_as_configured(room: Arc<Room>) {
+    let Some(forwarder) = room.lock().configured.clone() else {
+        return;
+    };
+    let target::Target { host, port } = forwarder.request.target();
+    let forwarded = host.resolve().await.and_then(|address| {
+        let mut state = room.lock();
+        let group = state.check_forwarder(forwarder.request.group.as_deref())?;
+        let spec = forwarder.request.spec.clone();
+        Ok(state.forward(forwarder.id, (address, port).into(), spec, group))
+    });
+    if let Err(error) = forwarded {
+        tracing::warn!(room = %room.id, "the mix is not forwarded: {error}");
+    }
+}
+
+/// A room as it is saved.
+fn written(room: &RoomState) -> ConfiguredRoom {
+    ConfiguredRoom {
+        id: room.id.clone(),
+        options: room.options.clone(),
+        forwarder: room.configured.clone(),
+    }
+}
+
+fn told(what: &str, room: &Id) -> Object {
+    Object::new()
+        .with("audiobridge", what)
+        .with("room", room.to_json())
+}

@@ -1,0 +1,180 @@
+//! The plugin, and what its handles share.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use portunus_audio::AudioThreads;
+use portunus_core::configuration::PortRange;
+use portunus_core::events::{EventBus, PluginEvents};
+use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
+use portunus_core::{
+    Broadcast, ConfiguredPlugin, Fields, Handle, Networks, Plugin, PluginContext, PluginCounter,
+    PluginHandle, PluginInfo, Reply, Rights,
+};
+use portunus_files::Folders;
+use portunus_resources::{AllowedTokens, Ids, Maker, Resources, SavedError};
+use serde_json::Value;
+
+use crate::attached::Attached;
+use crate::config::AudioBridgeConfig;
+use crate::manage::Asker;
+use crate::refusal::Refusal;
+use crate::room::{Room, StreamIds};
+
+pub(crate) const PACKAGE: &str = "janus.plugin.audiobridge";
+
+/// The plugin, with its rooms.
+#[derive(Debug)]
+pub struct AudioBridge {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all handles of the plugin share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Forwarding needs the admin key.
+    pub(crate) lock_rtp_forward: bool,
+    /// Announcements need the admin key.
+    pub(crate) lock_play_file: bool,
+    /// Where files may be that are announced.
+    pub(crate) folders: Arc<Folders>,
+    /// The networks that media may be sent to.
+    pub(crate) outgoing: Arc<Networks>,
+    /// What plain RTP participants are told.
+    pub(crate) local_ip: IpAddr,
+    /// Where their ports are taken from.
+    pub(crate) ports: PortRange,
+    pub(crate) media: MediaPlane,
+    pub(crate) recorder: Recorder,
+    pub(crate) audio: AudioThreads,
+    /// Where whoever watches the server is told of what no client does.
+    pub(crate) events: PluginEvents,
+    pub(crate) stream_ids: Arc<StreamIds>,
+    pub(crate) rooms: Resources<Room>,
+}
+
+impl AudioBridge {
+    /// The plugin with the rooms of its configuration, which run on `audio`; an error if the saved rooms cannot be read. To be
+    /// called within tokio's runtime.
+    pub fn new(
+        config: AudioBridgeConfig,
+        media: MediaPlane,
+        recorder: Recorder,
+        audio: AudioThreads,
+    ) -> Result<Self, SavedError> {
+        Self::watched(config, (media, recorder, audio), &EventBus::default())
+    }
+
+    /// The same, whose doings are told on `events`.
+    fn watched(
+        config: AudioBridgeConfig,
+        (media, recorder, audio): (MediaPlane, Recorder, AudioThreads),
+        events: &EventBus,
+    ) -> Result<Self, SavedError> {
+        let limits = config.limits();
+        let AudioBridgeConfig {
+            admin_key,
+            lock_rtp_forward,
+            lock_play_file,
+            folders,
+            outgoing,
+            local_ip,
+            rtp_port_range,
+            string_ids,
+            save,
+            rooms: configured,
+            ..
+        } = config;
+        let (rooms, first) =
+            Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
+        let shared = Arc::new(Shared {
+            lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
+            lock_play_file: lock_play_file && rooms.has_admin_key(),
+            folders: Arc::new(Folders::new(folders)),
+            outgoing: Arc::new(outgoing),
+            local_ip: local_ip.unwrap_or_else(|| media.address()),
+            ports: rtp_port_range,
+            media,
+            recorder,
+            audio,
+            events: events.of_plugin(PACKAGE),
+            stream_ids: Arc::default(),
+            rooms,
+        });
+        for room in first {
+            let made = shared.make(room, AllowedTokens::default(), Maker::Operator);
+            if let Err(error) = made {
+                tracing::warn!("a configured room is left out: {error}");
+            }
+        }
+        Ok(AudioBridge { shared })
+    }
+}
+
+impl ConfiguredPlugin for AudioBridge {
+    const NAME: &'static str = "audiobridge";
+    type Config = AudioBridgeConfig;
+    type Error = SavedError;
+
+    async fn from_config(
+        config: AudioBridgeConfig,
+        context: PluginContext,
+    ) -> Result<Self, SavedError> {
+        let PluginContext {
+            media,
+            recorder,
+            audio,
+            outgoing,
+            events,
+        } = context;
+        let config = AudioBridgeConfig { outgoing, ..config };
+        AudioBridge::watched(config, (media, recorder, audio), &events)
+    }
+}
+
+impl Plugin for AudioBridge {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: PACKAGE,
+            name: "Audio Bridge plugin",
+            description: "Rooms in which all hear the mix of all others.",
+            version: 13,
+            version_string: "0.0.13",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn broadcast(&self) -> Option<&dyn Broadcast> {
+        Some(self)
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.rooms.counters()
+    }
+
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let reply = match request.as_object().map(Fields) {
+            None => Err(Refusal::NotAnObject),
+            Some(fields) => fields
+                .required_string("request")
+                .map_err(Refusal::from)
+                .and_then(|name| {
+                    let unknown = || Refusal::UnknownRequest(name.to_owned());
+                    let name = name.to_ascii_lowercase();
+                    let operator = Asker {
+                        client: None,
+                        rights: Rights::ALL,
+                        maker: Maker::Operator,
+                    };
+                    self.shared
+                        .manage(&name, fields, operator)
+                        .ok_or_else(unknown)
+                }),
+        };
+        Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+    }
+}

@@ -1,0 +1,122 @@
+//! Coming into a room: by `join`, and from another room.
+
+use portunus_core::{Fields, Handle, Object, Right, Rights, TokenScope};
+use portunus_dsp::AudioCodec;
+use portunus_resources::Id;
+
+use super::participant::Recorded;
+use super::{Audience, Link, Participant, RecordWish, RoomState};
+use crate::refusal::Refusal;
+use crate::settings::Settings;
+
+/// Somebody who is to be let in: what the room has checked.
+#[derive(Debug)]
+pub(crate) struct Join {
+    pub(crate) id: Id,
+    pub(crate) admin: bool,
+    pub(crate) settings: Settings,
+    pub(crate) link: Link,
+    /// Media flows already: its PeerConnection is up.
+    pub(crate) setup: bool,
+    pub(crate) record: Option<RecordWish>,
+}
+
+impl RoomState {
+    /// Checks that a request opens the room, as participants and listeners have to show it; says whether that was by its secret.
+    pub(crate) fn admit(
+        &self,
+        fields: Fields<'_>,
+        client: (&Handle, &TokenScope),
+    ) -> Result<bool, Refusal> {
+        if self.destroyed {
+            return Err(Refusal::NoSuchRoom(self.id.clone()));
+        }
+        let token = fields.string("token")?;
+        self.options.check_signed_token(&self.id, client, token)?;
+        self.options.access.check_pin(fields)?;
+        let allowed = self.allowed.check(token);
+        allowed.map_err(|_| Refusal::Unauthorized("not in the allowed list"))?;
+        match fields.has("secret") {
+            true => {
+                self.check_secret(fields)?;
+                Ok(true)
+            }
+            false => Ok(false),
+        }
+    }
+
+    /// The id that somebody gets who comes.
+    pub(crate) fn free_id(
+        &self,
+        wanted: Option<Id>,
+        ids: portunus_resources::Ids,
+    ) -> Result<Id, Refusal> {
+        self.roster.free_id(wanted, ids)
+    }
+
+    /// Lets somebody in; the others are still to be told, see [`RoomState::tell_joined`].
+    pub(crate) fn join(&mut self, handle: &Handle, join: Join) {
+        let number = self.roster.next_number();
+        let id = join.id.clone();
+        let person = Participant {
+            id: join.id,
+            number,
+            handle: handle.clone(),
+            admin: join.admin,
+            settings: join.settings,
+            link: join.link,
+            setup: join.setup,
+            talking: false,
+            recorded: Recorded {
+                wanted: join.record,
+                running: None,
+            },
+        };
+        self.roster.add(person);
+        if join.setup {
+            self.connect(&id);
+        }
+    }
+
+    /// Tells the others that somebody has joined; `setup` as they are to see it.
+    pub(crate) fn tell_joined(&self, id: &Id, setup: bool) {
+        let Some(person) = self.roster.get(id) else {
+            return;
+        };
+        let shown = person.shown(&self.options, false).with("setup", setup);
+        let event = self
+            .told("joined")
+            .with("participants", vec![serde_json::Value::from(shown)]);
+        self.tell(Audience::Others(id), event);
+        self.notify_settings(person, "joined");
+    }
+
+    /// What somebody is told who has come: `joined` or `roomchanged`.
+    pub(crate) fn welcome(&self, id: &Id, what: &str) -> Object {
+        self.told(what)
+            .with("id", id.to_json())
+            .with("participants", self.others(Some(id)))
+    }
+
+    /// How somebody is heard.
+    pub(crate) fn settings_of(&self, id: &Id) -> Option<Settings> {
+        Some(self.roster.get(id)?.settings.clone())
+    }
+
+    /// What somebody sends and hears.
+    pub(crate) fn codec_of(&self, id: &Id) -> Option<AudioCodec> {
+        Some(self.roster.get(id)?.settings.codec)
+    }
+}
+
+impl RecordWish {
+    /// Reads that of `join`, `configure` and `resume`; none unless it asks for a recording.
+    pub(crate) fn read(fields: Fields<'_>, rights: Rights) -> Result<Option<Self>, Refusal> {
+        let base = fields.text("filename")?.map(str::to_owned);
+        let wish = RecordWish {
+            base,
+            told_why: rights.may(Right::Record),
+        };
+        Ok((fields.boolean("record")? == Some(true)).then_some(wish))
+    }
+}

@@ -1,0 +1,106 @@
+//! Leaving a room, and its end.
+
+use portunus_core::{Handle, HandleId};
+use portunus_resources::Id;
+
+use super::{Audience, Link, Participant, RoomState};
+use crate::refusal::Refusal;
+
+impl RoomState {
+    /// Whether `handle` has joined as `id`.
+    pub(crate) fn has(&self, id: &Id, handle: HandleId) -> bool {
+        self.roster.joined(id, handle).is_some()
+    }
+
+    /// Somebody leaves of itself. Its PeerConnection stays.
+    pub(crate) fn leave(&mut self, id: &Id, handle: HandleId) -> bool {
+        self.go(id, handle, Audience::Listening)
+    }
+
+    /// Somebody is gone with its PeerConnection or its handle: those whose events are paused are told, too.
+    pub(crate) fn lost(&mut self, id: &Id, handle: HandleId) -> bool {
+        self.go(id, handle, Audience::All)
+    }
+
+    fn go(&mut self, id: &Id, handle: HandleId, told: Audience<'_>) -> bool {
+        if !self.has(id, handle) {
+            return false;
+        }
+        let Some(person) = self.remove(id) else {
+            return false;
+        };
+        self.tell(told, self.event().with("leaving", id.to_json()));
+        self.notify_left(&person);
+        true
+    }
+
+    /// Throws somebody out, as `client` asked for, if a client did.
+    pub(crate) fn kick(&mut self, id: &Id, client: Option<&Handle>) -> Result<(), Refusal> {
+        self.named(id)?;
+        self.tell(Audience::All, self.event().with("kicked", id.to_json()));
+        let Some(person) = self.remove(id) else {
+            return Ok(());
+        };
+        self.notify_about(client, "kicked", id);
+        person.handle.close_pc();
+        self.tell(Audience::All, self.event().with("leaving", id.to_json()));
+        self.notify_left(&person);
+        Ok(())
+    }
+
+    /// Throws everybody out.
+    pub(crate) fn kick_all(&mut self, client: Option<&Handle>) {
+        for person in self.remove_all() {
+            person.push(self.event().with("kicked_all", person.id.to_json()));
+            self.notify_about(client, "kicked_all", &person.id);
+            person.handle.close_pc();
+        }
+    }
+
+    /// The room ends: all are told and lose their PeerConnections.
+    pub(crate) fn destroy(&mut self) {
+        self.destroyed = true;
+        for person in self.remove_all() {
+            person.push(self.told("destroyed"));
+            person.handle.close_pc();
+        }
+        for handle in self.listeners.take_all() {
+            handle.push(None, self.told("destroyed"), None);
+            handle.close_pc();
+        }
+        self.forwarders.clear(&self.media);
+        self.announcements.clear();
+        self.stop_mix_file();
+    }
+
+    /// Takes somebody out of the roster and the mix.
+    pub(super) fn remove(&mut self, id: &Id) -> Option<Participant> {
+        let mut person = self.roster.remove(id)?;
+        self.part(&mut person);
+        Some(person)
+    }
+
+    fn remove_all(&mut self) -> Vec<Participant> {
+        let mut people: Vec<_> = self.roster.remove_all().collect();
+        for person in &mut people {
+            self.part(person);
+        }
+        people
+    }
+
+    fn part(&self, person: &mut Participant) {
+        self.sound.leave(person.number);
+        person.recorded.running = None;
+        if let Link::Rtp(_) = person.link {
+            person.link = Link::None;
+        }
+    }
+
+    /// The participant that a request names.
+    pub(super) fn named(&self, id: &Id) -> Result<&Participant, Refusal> {
+        self.roster.get(id).ok_or_else(|| Refusal::NoSuchUser {
+            id: id.clone(),
+            room: self.id.clone(),
+        })
+    }
+}

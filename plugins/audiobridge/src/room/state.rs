@@ -1,0 +1,92 @@
+//! The state of a participant, for administrators.
+
+use std::time::Duration;
+
+use portunus_audio::ParticipantStats;
+use portunus_core::record::Recording;
+use portunus_core::{HandleId, Object};
+use portunus_dsp::FRAME;
+use portunus_resources::Id;
+
+use super::{Link, RoomState, RtpLink};
+
+impl RoomState {
+    /// What is known of a participant here; none if `handle` has not joined as it.
+    pub(crate) fn participant_state(&self, id: &Id, handle: HandleId) -> Option<Object> {
+        let person = self.roster.joined(id, handle)?;
+        let settings = &person.settings;
+        let group = settings
+            .group
+            .and_then(|place| self.options.groups.get(place));
+        let recording = person.recorded.running.as_ref();
+        let recording = recording.filter(|recording| !recording.is_over());
+        let is_opus = settings.codec == portunus_dsp::AudioCodec::Opus;
+        let levels = person.has_levels(&self.options);
+        let rtp = match &person.link {
+            Link::Rtp(rtp) => Some(rtp.state()),
+            Link::None | Link::Peer(_) => None,
+        };
+        let mixed = person.mixed(&self.options);
+        Some(
+            Object::new()
+                .with("state", "inroom")
+                .with("room", self.id.to_json())
+                .with("id", id.to_json())
+                .with_some("group", group.map(String::as_str))
+                .with_some("display", settings.display.as_deref())
+                .with("admin", person.admin)
+                .with("muted", settings.muted)
+                .with("active", person.setup)
+                .with_some(
+                    "spatial_position",
+                    self.options.spatial.then_some(settings.position),
+                )
+                .with("denoise", settings.denoise)
+                .with_some("audio-recording", recording.map(Recording::file_name))
+                .with_some("talking", levels.then_some(person.talking))
+                .with("fec", mixed.encoding.fec)
+                .with("expected-loss", settings.expected_loss)
+                .with_some(
+                    "opus-bitrate",
+                    is_opus.then_some(settings.bitrate.unwrap_or(0)),
+                )
+                .with_some("plain-rtp", rtp)
+                .with("suspended", settings.suspended),
+        )
+    }
+
+    /// The figures of a participant, which the mixer has; none if `handle` has not joined as it.
+    pub(crate) fn figures(
+        &self,
+        id: &Id,
+        handle: HandleId,
+    ) -> Option<impl Future<Output = Option<ParticipantStats>> + Send + use<>> {
+        let person = self.roster.joined(id, handle)?;
+        Some(self.sound.participant(person.number))
+    }
+}
+
+/// The figures of a participant, as administrators know them.
+pub(crate) fn shown(stats: &ParticipantStats) -> Object {
+    let frames = |time: Duration| time.as_millis() / FRAME.as_millis().max(1);
+    Object::new()
+        .with("buffer-in", stats.waiting)
+        .with("queue-in", u64::try_from(frames(stats.delay)).unwrap_or(0))
+        .with_some("audio-level-dBov", stats.level)
+        .with("received", stats.received)
+        .with("lost", stats.lost)
+        .with("late", stats.late)
+        .with("refused", stats.refused)
+        .with("concealed", stats.concealed)
+}
+
+impl RtpLink {
+    fn state(&self) -> Object {
+        let remote = self.remote;
+        Object::new()
+            .with("local-ip", self.local_ip.as_str())
+            .with("local-port", self.leg.port())
+            .with_some("remote-ip", remote.map(|to| to.ip().to_string()))
+            .with_some("remote-port", remote.map(|to| to.port()))
+    }
+}
