@@ -12,7 +12,9 @@ use tokio::sync::oneshot;
 use crate::graph::SourceFormat;
 
 use crate::capture::{Capturing, NewCapture};
-use crate::ingest::{IngestId, IngestOptions, IngestStatus, Listening, ParameterSets};
+use crate::ingest::{
+    IngestId, IngestOptions, IngestStatus, Listening, ParameterSets, ThreadFeedEnd,
+};
 use crate::outlet::NewOutlet;
 use crate::{CaptureError, DataMessage, MediaSettings, PeerId, PeerStats, RouteId, TalkDetection};
 
@@ -268,6 +270,8 @@ pub(crate) enum Command {
     AddOutlet(Box<NewOutlet>),
     /// To the worker that the ingest is to live on.
     AddIngest(Box<NewIngest>),
+    /// To the worker whose ingests it feeds.
+    AddThreadFeed(ThreadFeedEnd),
     SetIngestEnabled {
         ingest: IngestId,
         enabled: bool,

@@ -31,11 +31,11 @@ pub use event::{
 pub use graph::{LayerReason, SpeechActivity, TalkDetection};
 pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
-    IngestSocket, IngestStatus, PacketFeed, SharedSocket, packet_feed,
+    IngestSocket, IngestStatus, PacketFeed, SharedClock, SharedSocket, ThreadFeed, packet_feed,
 };
 pub use outlet::{
-    Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions, Tapped, TappedMessage,
-    TappedPacket,
+    Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions, Tapped,
+    TappedMessage, TappedPacket,
 };
 pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;

@@ -8,6 +8,7 @@ use portunus_rtp::SeqNo;
 use portunus_sdp::negotiated::Codec;
 
 use super::{Packet, Part, PictureIds, SourceKey};
+use crate::SharedClock;
 
 /// How far back, in packets, retransmission goes: as many as a source remembers.
 const REMEMBERED: u64 = 1_024;
@@ -111,6 +112,8 @@ pub(crate) struct Numbering {
     /// A ring of the runs before.
     ended: Vec<Run>,
     next_ended: usize,
+    /// The clock that the last packet's source shares with others, and what was added to its timestamps.
+    shared_clock: Option<(SharedClock, u32)>,
 }
 
 impl Numbering {
@@ -130,6 +133,7 @@ impl Numbering {
             dropped_picture: None,
             ended: Vec::new(),
             next_ended: 0,
+            shared_clock: None,
         }
     }
 
@@ -157,6 +161,7 @@ impl Numbering {
                     self.change_part(part);
                 }
             }
+            _ if self.is_heard(packet) => return None,
             _ => self.switch(source, packet, clock_rate, part),
         }
         let run = self.current.as_mut()?;
@@ -165,6 +170,9 @@ impl Numbering {
         self.highest_out = out;
         self.last_timestamp = packet.header.timestamp.wrapping_add(run.timestamp_offset);
         self.last_at = Some(packet.arrival);
+        if let Some(clock) = packet.clock {
+            self.shared_clock = Some((clock, run.timestamp_offset));
+        }
         if let Some(ids) = packet.ids {
             self.last_ids = ids.plus(run.ids_offset);
         }
@@ -262,10 +270,25 @@ impl Numbering {
         back.is_some_and(|back| back < REMEMBERED)
     }
 
+    /// What is added to the timestamps of a source that shares the clock of the one before.
+    fn kept_offset(&self, packet: &Packet) -> Option<u32> {
+        let (clock, offset) = self.shared_clock?;
+        (packet.clock == Some(clock)).then_some(offset)
+    }
+
+    /// Whether the sink had a packet of the same time, or a later one, of a source that shares the packet's clock.
+    fn is_heard(&self, packet: &Packet) -> bool {
+        self.kept_offset(packet).is_some_and(|offset| {
+            let timestamp = packet.header.timestamp.wrapping_add(offset);
+            timestamp.wrapping_sub(self.last_timestamp) as i32 <= 0
+        })
+    }
+
     fn switch(&mut self, source: SourceKey, packet: &Packet, clock_rate: u32, part: Part) {
         let next = self.highest_out.0.saturating_add(1);
-        let timestamp = match self.last_at {
-            Some(at) => {
+        let timestamp = match (self.last_at, self.kept_offset(packet)) {
+            (Some(_), Some(offset)) => packet.header.timestamp.wrapping_add(offset),
+            (Some(at), None) => {
                 let pause = packet
                     .arrival
                     .saturating_duration_since(at)
@@ -273,7 +296,7 @@ impl Numbering {
                 let ticks = pause.as_micros() * u128::from(clock_rate) / 1_000_000;
                 self.last_timestamp.wrapping_add(ticks as u32)
             }
-            None => packet.header.timestamp,
+            (None, _) => packet.header.timestamp,
         };
         let ids_offset = match (packet.ids, self.last_at, &self.current) {
             (Some(ids), Some(_), _) => self.next_ids(packet, ids).minus(ids),

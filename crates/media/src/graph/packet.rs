@@ -13,7 +13,7 @@ use portunus_rtp::{
 use portunus_sdp::negotiated::Codec;
 
 use super::Inspected;
-use crate::SentLayers;
+use crate::{SentLayers, SharedClock};
 
 /// Sizes of buffers, in bytes: audio, audio with redundancy, video, and the largest that are relayed.
 const ROOMS: [usize; 4] = [256, 512, 1_280, 1_856];
@@ -38,6 +38,8 @@ pub(crate) struct Packet {
     /// It is encrypted end to end: of its payload anything can be read, and nothing is meant.
     pub(crate) is_opaque: bool,
     pub(crate) arrival: Instant,
+    /// The clock of its timestamp, where several sources share it.
+    pub(crate) clock: Option<SharedClock>,
     /// The numbers of the header extensions at the source.
     pub(crate) extensions: ExtensionMap,
     /// The extensions that it has and the server knows.
@@ -184,6 +186,7 @@ impl Packet {
             codec: Codec::Opus,
             is_opaque: false,
             arrival: now,
+            clock: None,
             extensions: ExtensionMap::default(),
             carried: ExtensionSet::EMPTY,
             layers: Layers::default(),

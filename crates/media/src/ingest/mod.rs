@@ -14,6 +14,7 @@ mod refused;
 mod skew;
 mod socket;
 mod status;
+mod thread_feed;
 mod upstream;
 
 pub(crate) use continuity::{Continuity, Place};
@@ -32,6 +33,10 @@ pub use refused::Refused;
 pub(crate) use skew::Skew;
 pub use socket::{IngestBind, IngestError, IngestSocket, SharedSocket, interface_address};
 pub use status::{IngestStatus, Refusal};
+#[cfg(all(test, feature = "testing"))]
+pub(crate) use thread_feed::thread_feed;
+pub(crate) use thread_feed::{Delivered, ThreadFeedEnd};
+pub use thread_feed::{SharedClock, ThreadFeed};
 pub(crate) use upstream::{Lowest, Remote, Upstream};
 
 /// Bytes of the longest packet or message that is taken: with extensions and tag it still fits a datagram of ours.

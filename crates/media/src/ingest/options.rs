@@ -7,7 +7,7 @@ use portunus_rtp::{ExtensionMap, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use portunus_srtp::{Profile, Sealer};
 
-use super::{IngestSocket, IngestStatus, PacketReceiver, SharedSocket};
+use super::{IngestSocket, IngestStatus, PacketReceiver, SharedClock, SharedSocket};
 
 /// An ingest: which worker it lives on, and which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,6 +95,9 @@ pub struct RtpIngest {
     pub opaque: bool,
     /// Make up for a sender whose clock is slower or faster than ours.
     pub skew: bool,
+    /// The clock of its timestamps, if others share it. Timestamps go on as they are where a receiver changes between such
+    /// ingests, and must be those of the time at which packets are fed.
+    pub clock: Option<SharedClock>,
     /// VP9: the stream has spatial layers, to be selected by each route.
     pub svc: bool,
     /// H.264: sent before each I-frame that the stream itself sends no parameter sets with.
@@ -111,6 +114,7 @@ impl RtpIngest {
             extensions: ExtensionMap::default(),
             opaque: false,
             skew: false,
+            clock: None,
             svc: false,
             h264_parameter_sets: None,
         }
@@ -160,6 +164,8 @@ pub enum IngestFeed {
     },
     /// The control plane: files, RTSP.
     Packets(PacketReceiver),
+    /// Threads that feed many ingests of the worker ([`super::ThreadFeed`]).
+    Thread,
 }
 
 impl IngestFeed {
@@ -177,6 +183,7 @@ impl IngestFeed {
             IngestFeed::Sockets { rtp, .. } => rtp.len().clamp(1, 3) as u8,
             IngestFeed::Shared { encodings, .. } => (*encodings).clamp(1, 3),
             IngestFeed::Packets(feed) => feed.encodings(),
+            IngestFeed::Thread => 1,
         }
     }
 }

@@ -66,6 +66,12 @@ impl Cut {
         opened
     }
 
+    /// What comes next is of another source.
+    pub(crate) fn leave(&mut self, source: SourceKey) {
+        self.selector.restart();
+        self.numbering.forget(source);
+    }
+
     /// Takes a packet, if it is one for the outlet.
     pub(crate) fn take(
         &mut self,

@@ -38,6 +38,8 @@ pub struct ForwardOptions {
     pub messages: Framing,
     /// For reports to the receiver, and keyframe requests from it.
     pub rtcp: Option<ForwardRtcp>,
+    /// The socket to send RTP by; none: one that all forwarders of the worker have in common.
+    pub socket: Option<SharedSocket>,
 }
 
 impl ForwardOptions {
@@ -51,6 +53,7 @@ impl ForwardOptions {
             srtp: None,
             messages: Framing::Bare,
             rtcp: None,
+            socket: None,
         }
     }
 }

@@ -41,7 +41,7 @@ impl MediaPlane {
         self.add_outlet(from, options, encodings, end)
     }
 
-    fn add_outlet(
+    pub(super) fn add_outlet(
         &self,
         from: SourceRef,
         options: RouteOptions,

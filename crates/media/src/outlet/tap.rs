@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Encodings, Taken, write_packet};
 use crate::DataPayload;
-use crate::graph::Packet;
+use crate::graph::{Packet, level};
 
 /// How a source is tapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +141,15 @@ impl TappedPacket {
     /// The simulcast encoding that it is of, 0 the lowest.
     pub fn encoding(&self) -> u8 {
         self.packet.encoding
+    }
+
+    /// How loud its sender says that it is (RFC 6464), in -dBov: 0 the loudest, 127 silence.
+    pub fn level(&self) -> Option<u8> {
+        level(
+            &self.packet.header,
+            &self.packet.data,
+            &self.packet.extensions,
+        )
     }
 
     /// The payload type at the source.

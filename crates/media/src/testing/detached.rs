@@ -132,6 +132,10 @@ impl RequestedOutlet {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *end {
             OutletEnd::Tap(tap) => tap.hand(tapped) != Handed::Ended,
+            OutletEnd::Collect(input) => match tapped {
+                Tapped::Packet(packet) => input.hand(packet) != Handed::Ended,
+                Tapped::Message(_) => false,
+            },
             OutletEnd::Forward(_) => false,
         }
     }
@@ -140,7 +144,7 @@ impl RequestedOutlet {
     pub fn forward(&self) -> Option<ForwardOptions> {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         match &*end {
-            OutletEnd::Tap(_) => None,
+            OutletEnd::Tap(_) | OutletEnd::Collect(_) => None,
             OutletEnd::Forward(forwarder) => Some(forwarder.options().clone()),
         }
     }

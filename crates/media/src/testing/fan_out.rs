@@ -8,6 +8,8 @@
 )]
 
 mod joining;
+#[cfg(test)]
+mod redirecting;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

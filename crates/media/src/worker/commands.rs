@@ -143,6 +143,7 @@ impl Worker {
                     .add(*outlet, graph, self.poller.registry(), now);
             }
             Command::AddIngest(ingest) => self.add_ingest(*ingest),
+            Command::AddThreadFeed(feed) => self.thread_feeds.push(feed),
             Command::SetIngestEnabled { ingest, enabled } => {
                 let graph = &mut self.graph;
                 self.ingests

@@ -279,6 +279,7 @@ impl Ingests {
                     self.open_port(slot, rtcp, (Role::Rtcp, takes), registry);
                 }
             }
+            IngestFeed::Thread => {}
             IngestFeed::Packets(feed) => {
                 if let Some(inbox) = others.own_inbox() {
                     feed.attach(Arc::clone(inbox));

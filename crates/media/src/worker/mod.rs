@@ -39,10 +39,11 @@ use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use crate::PeerEvent;
+use crate::ingest::{Delivered, ThreadFeedEnd};
 use crate::plane::Inbox;
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
+use crate::{IngestId, PeerEvent, RouteId, SourceRef};
 
 pub(crate) use counters::Counters;
 use graph::Graph;
@@ -104,6 +105,8 @@ pub(crate) struct Worker {
     ingests: Ingests,
     /// Where packets end that are not for a peer.
     outlets: Outlets,
+    /// Threads that feed ingests.
+    thread_feeds: Vec<ThreadFeedEnd>,
     /// What of handshakes waits for the next turn.
     handshakes: Handshakes,
     /// The way in and out.
@@ -150,6 +153,7 @@ impl Worker {
             graph: Graph::new(index),
             ingests: Ingests::new(index, parts.ingest_count),
             outlets: Outlets::new(clock),
+            thread_feeds: Vec::new(),
             handshakes: Handshakes::default(),
             network,
             poller,
@@ -184,9 +188,10 @@ impl Worker {
         let now = Instant::now();
         self.load.begin_turn(self.due(), now);
         // What is asked for, and what comes.
-        let passed = self.count_passed();
+        let (passed, delivered) = (self.count_passed(), self.count_delivered());
         self.take_commands(now);
         let mut more = self.take_passed(&passed, now);
+        more |= self.take_delivered(&delivered, now);
         self.take_handshakes(now);
         more |= self.receive(batch)? || self.handshakes.are_waiting();
         more |= self.receive_pipes(now);
@@ -224,6 +229,52 @@ impl Worker {
                 graph.take_in(key, |source| source.push(packet, now));
             }
         })
+    }
+
+    /// How much threads have sent, for the turn to take: what they asked for before is done before.
+    pub(crate) fn count_delivered(&self) -> SmallVec<[usize; 8]> {
+        self.thread_feeds.iter().map(ThreadFeedEnd::count).collect()
+    }
+
+    /// Takes what threads have sent, `counts` of each; says whether there may be more.
+    pub(crate) fn take_delivered(&mut self, counts: &[usize], now: Instant) -> bool {
+        let mut feeds = std::mem::take(&mut self.thread_feeds);
+        for (feed, count) in feeds.iter().zip(counts) {
+            for _ in 0..*count {
+                match feed.pop() {
+                    Some(Delivered::Packet { ingest, mut bytes }) => {
+                        let (ingests, mut into) = self.intake();
+                        ingests.take_delivered(ingest, &mut bytes, &mut into, now);
+                        feed.recycle(bytes);
+                    }
+                    // Packets before it are of the route as it was.
+                    Some(Delivered::Redirect { route, from }) => self.redirect(route, from, now),
+                    None => break,
+                }
+            }
+        }
+        // Those that came in this turn were not looked at.
+        let more = feeds.len() > counts.len();
+        feeds.retain(|feed| !feed.has_ended());
+        self.thread_feeds = feeds;
+        more
+    }
+
+    /// A route or an outlet goes on from another ingest.
+    fn redirect(&mut self, route: RouteId, from: IngestId, now: Instant) {
+        let from = SourceRef::Ingest(from);
+        let Some(key) = self.graph.key(from) else {
+            return;
+        };
+        // What came before is for the route as it was.
+        self.relay_fresh(now);
+        match self.graph.slot(route) {
+            Some(slot) => {
+                let (peers, others) = (&mut self.peers, &self.others);
+                self.graph.redirect_route(slot, from, peers, others);
+            }
+            None => self.outlets.redirect(route, key, &mut self.graph),
+        }
     }
 
     /// Relays the packets of this turn; says whether some are held, for the rest of their frame.

@@ -83,7 +83,7 @@ impl Outlets {
         let open = options.enabled;
         let rtcp = match &end {
             OutletEnd::Forward(forwarder) => forwarder.options().rtcp.clone(),
-            OutletEnd::Tap(_) => None,
+            OutletEnd::Tap(_) | OutletEnd::Collect(_) => None,
         };
         let slot = self.slots.insert(Outlet {
             id,
@@ -106,7 +106,7 @@ impl Outlets {
 
     /// Whether there is what it takes to feed such an outlet.
     fn can_feed(&mut self, end: &OutletEnd) -> bool {
-        if matches!(end, OutletEnd::Tap(_)) || self.forwarding.out.is_some() {
+        if !matches!(end, OutletEnd::Forward(_)) || self.forwarding.out.is_some() {
             return true;
         }
         match ForwardOut::open() {
@@ -126,6 +126,29 @@ impl Outlets {
         };
         if outlet.cut.set_options(outlet.source, options) {
             self.want_keyframe(slot, graph);
+        }
+    }
+
+    /// An outlet goes on from another source of this worker.
+    pub(super) fn redirect(&mut self, id: RouteId, key: SourceKey, graph: &mut Graph) {
+        let slot = self.by_id.get(&id).copied();
+        let Some((slot, outlet)) = slot.and_then(|slot| Some((slot, self.slots.get_mut(slot)?)))
+        else {
+            return;
+        };
+        let before = mem::replace(&mut outlet.source, key);
+        if before == key {
+            return;
+        }
+        outlet.cut.leave(before);
+        if let Some(source) = graph.source_mut(before) {
+            source.outlets.retain(|other| *other != slot);
+            if !source.is_relayed() {
+                source.forget();
+            }
+        }
+        if let Some(source) = graph.source_mut(key) {
+            source.outlets.push(slot);
         }
     }
 
@@ -274,6 +297,14 @@ impl Outlet {
                     }
                 }
             }
+            OutletEnd::Collect(collected) => {
+                for packet in packets {
+                    if let Some(taken) = self.cut.take(key, packet, format) {
+                        let packet = TappedPacket::new(Arc::clone(packet), taken);
+                        fed.ended |= collected.hand(packet) == Handed::Ended;
+                    }
+                }
+            }
             OutletEnd::Forward(forwarder) => {
                 let Some(out) = &mut forwarding.out else {
                     return fed;
@@ -283,7 +314,10 @@ impl Outlet {
                     if let Some(taken) = self.cut.take(key, packet, format)
                         && let Some(len) = forwarder.write(packet, &taken, out.room())
                     {
-                        out.batch.commit(len, &to);
+                        match &forwarder.options().socket {
+                            Some(socket) => out.send_by(socket, len, forwarder.options().to),
+                            None => out.batch.commit(len, &to),
+                        }
                     }
                 }
             }
@@ -312,6 +346,8 @@ impl Outlet {
                 };
                 fed.ended = tap.hand(Tapped::Message(message)) == Handed::Ended;
             }
+            // It is of audio only.
+            OutletEnd::Collect(_) => {}
             OutletEnd::Forward(forwarder) => {
                 let (bytes, text) = match payload {
                     DataPayload::Text(text) => (text.as_bytes(), true),

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Graph, MANY, Route, RouteState};
 use crate::command::Command;
-use crate::graph::Selector;
+use crate::graph::{Selector, SourceKey};
 use crate::plane::{PeerId, RouteId};
 use crate::worker::others::OtherWorkers;
 use crate::worker::peers::Peers;
@@ -163,6 +163,68 @@ impl Graph {
         opened
     }
 
+    /// A route goes on from another source of this worker, which is one of audio.
+    pub(in crate::worker) fn redirect_route(
+        &mut self,
+        slot: usize,
+        from: SourceRef,
+        peers: &mut Peers,
+        others: &OtherWorkers,
+    ) {
+        let (Some(key), Some(route)) = (self.key(from), self.routes.get_mut(slot)) else {
+            return;
+        };
+        if route.source == key {
+            return;
+        }
+        let before = (route.source, route.from);
+        (route.source, route.from) = (key, from);
+        route.clock_of = None;
+        if let Some((peer, index)) = route.sink
+            && let Some(peer) = peers.get_mut(peer)
+        {
+            peer.forget_waiting(slot);
+            let track = peer.tracks.get_mut(index);
+            if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
+                // Its key may be given to another.
+                sink.numbering.forget(before.0);
+            }
+        }
+        if let Some(source) = self.sources.get_mut(key.0) {
+            source.routes.push(slot);
+        }
+        self.leave_source(slot, before, others);
+    }
+
+    /// A route is no longer from this source.
+    fn leave_source(
+        &mut self,
+        slot: usize,
+        (key, from): (SourceKey, SourceRef),
+        others: &OtherWorkers,
+    ) {
+        let Some(source) = self.sources.get_mut(key.0) else {
+            return;
+        };
+        source.routes.retain(|other| *other != slot);
+        let are_many = source.routes.len() == MANY;
+        if !source.is_relayed() {
+            source.forget();
+        }
+        let unused = source.routes.is_empty();
+        if are_many {
+            self.note_limited(key);
+        }
+        if from.worker() != self.worker {
+            let worker = self.worker;
+            others.send(from.worker(), Command::Unsubscribe { from, worker });
+            if unused {
+                self.by_source.remove(&from);
+                self.sources.try_remove(key.0);
+            }
+        }
+    }
+
     /// Ends a route; says whether there was one.
     pub(in crate::worker) fn remove_route(
         &mut self,
@@ -203,28 +265,7 @@ impl Graph {
         if let (Some(label), Some((peer, _))) = (&route.options.label, route.sink) {
             peers.close_channel(peer, label, now);
         }
-        let key = route.source;
-        let Some(source) = self.sources.get_mut(key.0) else {
-            return true;
-        };
-        source.routes.retain(|other| *other != slot);
-        let are_many = source.routes.len() == MANY;
-        if !source.is_relayed() {
-            source.forget();
-        }
-        let unused = source.routes.is_empty();
-        if are_many {
-            self.note_limited(key);
-        }
-        let elsewhere = route.from.worker() != self.worker;
-        if elsewhere {
-            let (from, worker) = (route.from, self.worker);
-            others.send(from.worker(), Command::Unsubscribe { from, worker });
-            if unused {
-                self.by_source.remove(&route.from);
-                self.sources.try_remove(route.source.0);
-            }
-        }
+        self.leave_source(slot, (route.source, route.from), others);
         true
     }
 }

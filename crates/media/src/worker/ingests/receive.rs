@@ -13,8 +13,8 @@ use portunus_sdp::negotiated::Codec;
 use super::{Ingest, Ingests, Member, Role};
 use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
-    Continuity, Fed, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, Remote, RtpIngest,
-    Skew,
+    Continuity, Fed, IngestId, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, Remote,
+    RtpIngest, Skew,
 };
 use crate::sys::ReceiveBatch;
 use crate::worker::counters::Counters;
@@ -173,6 +173,19 @@ impl Ingests {
             }
         }
         more
+    }
+
+    /// Takes a packet that a thread has sent for an ingest; one for an ingest that is gone is too late.
+    pub(in crate::worker) fn take_delivered(
+        &mut self,
+        ingest: IngestId,
+        packet: &mut [u8],
+        into: &mut Intake<'_>,
+        now: Instant,
+    ) {
+        if let Some(slot) = self.by_id.get(&ingest).copied() {
+            self.take(slot, 0, (None, packet), into, now);
+        }
     }
 
     /// Counts what the feed of an ingest did not take. Whoever feeds it knows, and says so.
@@ -421,6 +434,7 @@ impl Ingest {
         packet.codec = media.codec;
         packet.is_opaque = media.opaque;
         packet.arrival = now;
+        packet.clock = media.clock;
         packet.set_extensions(self.extensions);
         let inspector = &mut stream.inspector;
         packet.describe(inspector.inspect(media.codec, &header, datagram, &self.extensions));

@@ -66,6 +66,12 @@ impl ForwardOut {
         self.refused += u64::from(sent.is_err());
     }
 
+    /// Sends what was written to [`ForwardOut::room`] by another socket, at once.
+    pub(super) fn send_by(&mut self, socket: &SharedSocket, len: usize, to: SocketAddr) {
+        let sent = self.room().get(..len).map(|bytes| socket.send(bytes, to));
+        self.refused += u64::from(!matches!(sent, Some(Ok(_))));
+    }
+
     /// A message is too long.
     pub(super) fn refuse_message(&mut self) {
         self.refused += 1;
