@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::ceiling::Topology;
 use crate::progress::Progress;
 use crate::record::RunRecord;
-use crate::scenario::{ScenarioError, echo, load, room, streaming};
+use crate::scenario::{ScenarioError, bridge, echo, load, room, streaming};
 use crate::traffic::Traffic;
 use crate::{ceiling, inside, lab, report};
 
@@ -35,6 +35,8 @@ enum Command {
     Star(Box<room::StarOptions>),
     /// Video rooms whose endpoints all publish and watch each other
     Rooms(Box<room::RoomsOptions>),
+    /// Participants of audio rooms, who hear what the server mixes of those who talk
+    Bridge(Box<bridge::Options>),
     /// Run a scenario against one or several servers in turn, between two network namespaces
     Lab(lab::Options),
     /// Start a program in a network namespace and on given cores
@@ -45,8 +47,8 @@ enum Command {
 }
 
 /// What a scenario's options say that others want to know.
-pub(crate) struct ScenarioFacts<'a> {
-    pub(crate) traffic: &'a Traffic,
+pub(crate) struct ScenarioFacts {
+    pub(crate) traffic: Traffic,
     pub(crate) profile: Option<ceiling::Profile>,
     pub(crate) check_share: f64,
     pub(crate) topology: Topology,
@@ -54,19 +56,28 @@ pub(crate) struct ScenarioFacts<'a> {
 
 impl Cli {
     /// None if it is not a scenario.
-    pub(crate) fn scenario(&self) -> Option<ScenarioFacts<'_>> {
-        let (load, topology) = match &self.command {
-            Command::Streaming(options) => (&options.load, options.topology()),
-            Command::Echo(options) => (&options.load, Topology::Echo),
-            Command::Room(options) => (&options.load, options.topology()),
-            Command::Star(options) => (&options.load, options.topology()),
-            Command::Rooms(options) => (&options.load, options.topology()),
+    pub(crate) fn scenario(&self) -> Option<ScenarioFacts> {
+        let (load, media, topology) = match &self.command {
+            Command::Streaming(options) => (&options.load, &options.media, options.topology()),
+            Command::Echo(options) => (&options.load, &options.media, Topology::Echo),
+            Command::Room(options) => (&options.load, &options.media, options.topology()),
+            Command::Star(options) => (&options.load, &options.media, options.topology()),
+            Command::Rooms(options) => (&options.load, &options.media, options.topology()),
+            Command::Bridge(options) => {
+                let load = &options.load;
+                return Some(ScenarioFacts {
+                    traffic: options.traffic(),
+                    profile: load.target.profile,
+                    check_share: load.check_share,
+                    topology: options.topology(),
+                });
+            }
             Command::Ceiling(_) | Command::Lab(_) | Command::Inside(_) | Command::Report(_) => {
                 return None;
             }
         };
         Some(ScenarioFacts {
-            traffic: &load.traffic,
+            traffic: media.traffic.clone(),
             profile: load.target.profile,
             check_share: load.check_share,
             topology,
@@ -93,6 +104,9 @@ impl Cli {
                 show(&options.load, |progress| {
                     room::run_rooms(&options, progress)
                 })?;
+            }
+            Command::Bridge(options) => {
+                show(&options.load, |progress| bridge::run(&options, progress))?;
             }
             Command::Lab(options) => lab::run(&options)?,
             Command::Inside(options) => return Err(inside::run(options).into()),

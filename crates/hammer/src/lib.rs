@@ -18,6 +18,7 @@ pub mod record;
 pub mod report;
 pub mod scenario;
 pub mod source;
+mod speech;
 mod speed;
 pub mod stalls;
 pub mod traffic;

@@ -102,7 +102,7 @@ impl Options {
     }
 
     /// The defaults, for what a scenario's participants get.
-    pub(crate) fn of(facts: &ScenarioFacts<'_>) -> Self {
+    pub(crate) fn of(facts: &ScenarioFacts) -> Self {
         Self {
             traffic: facts.traffic.clone(),
             viewers: Vec::new(),

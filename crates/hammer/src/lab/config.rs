@@ -69,7 +69,7 @@ filter = \"warn\"
 
 /// The secret is [`API_SECRET`]. Janus takes what is not configured as its default; transports and plugins without a file of their own
 /// keep off or run with their defaults.
-const JANUS: [(&str, &str); 5] = [
+const JANUS: [(&str, &str); 6] = [
     (
         "janus.jcfg",
         "\
@@ -102,4 +102,5 @@ general: {
     ),
     ("janus.plugin.streaming.jcfg", "general: {\n}\n"),
     ("janus.plugin.videoroom.jcfg", "general: {\n}\n"),
+    ("janus.plugin.audiobridge.jcfg", "general: {\n}\n"),
 ];

@@ -8,6 +8,7 @@
 mod carried;
 mod ceiling;
 mod file;
+mod sound;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::stalls::Stalls;
 pub use carried::{Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best};
 pub use ceiling::{BareLoad, BareLoop, Ceiling};
 pub use file::ReadError;
+pub use sound::{Quality, Sound};
 
 /// The form of the records that this version writes. Fields may be added within a form; a field that
 /// goes or changes its meaning makes a new one.
@@ -334,6 +336,10 @@ pub struct Step {
     /// The same of packets that no stall delayed, if stalls were watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<Calm>,
+    /// What was heard in audio rooms. In these `delay` is how much later each packet came than the earliest did, for its place
+    /// on the clock of 20 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound: Option<Sound>,
     /// How much later than they were due frames left hammer; not a part of `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_late: Option<Delays>,
@@ -427,6 +433,12 @@ pub struct Summary {
     /// What was measured once more with a share of the most that were carried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
+    /// What was heard in audio rooms, in the best step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound: Option<Sound>,
+    /// How well sentences were heard that came over a bad way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<Quality>,
     /// What makes figures doubtful: hammer's own limits, stolen time, refused joins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -98,6 +98,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             load_cpu_cores: Some(cpu * 0.6),
             delay: Some(delay),
             calm: None,
+            sound: None,
             send_late: None,
             longest_gap_ms: Some(34.0),
         });
@@ -182,6 +183,8 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             limited_bps: None,
             leaving: None,
             held: None,
+            sound: None,
+            quality: None,
             longest_gap_frames: Some(1.02),
             ceiling_share: None,
             efficiency_share: None,

@@ -94,6 +94,9 @@ const PER_CORE: &str = "per core";
 const DELIVERED: &str = "delivered";
 
 fn columns(section: &Section<'_>) -> Vec<Column> {
+    // In an audio room nothing that arrives is what a source sent: what is told is how late it is on the clock of 20 ms.
+    let is_mixed = section.scenario.name == "bridge";
+    let delay = if is_mixed { "late" } else { "delay" };
     let mut columns = vec![
         most(PARTICIPANTS, count, |m| Some(m.participants.into())),
         most("connections", count, |m| {
@@ -125,6 +128,7 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
     columns.extend([
         most(DELIVERED, percent, |m| Some(m.delivered_share)),
         most("CPU cores", digits, |m| m.server_cpu_cores),
+        cpu_against(section.peer()),
         Column {
             heading: "projected".to_owned(),
             entry: Box::new(|group, criterion| {
@@ -142,10 +146,22 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
             |m| m.cpu_ns_per_packet,
         ),
         of_bare("of loop\u{2019}s efficiency", |m| m.efficiency_share),
-        most("delay p50", time_us, |m| Some(m.delay?.p50_us)),
-        most("delay p90", time_us, |m| Some(m.delay?.p90_us)),
-        most("delay p99", time_us, |m| Some(m.delay?.p99_us)),
-        column("memory each", bytes, |s| s.bytes_per_participant),
+        most(&format!("{delay} p50"), time_us, |m| Some(m.delay?.p50_us)),
+        most(&format!("{delay} p90"), time_us, |m| Some(m.delay?.p90_us)),
+        most(&format!("{delay} p99"), time_us, |m| Some(m.delay?.p99_us)),
+        column("mouth to ear p50", time_us, |s| {
+            Some(s.sound.as_ref()?.mouth_to_ear?.p50_us)
+        }),
+        column("mouth to ear p99", time_us, |s| {
+            Some(s.sound.as_ref()?.mouth_to_ear?.p99_us)
+        }),
+        column("talkers heard", percent, |s| s.sound.as_ref()?.heard_share),
+        column("quality", digits, |s| Some(s.quality.as_ref()?.median)),
+        column("memory each", bytes, |s| {
+            let alone = s.peer_connections <= s.carried_participants;
+            let of_connection = s.bytes_per_peer_connection.filter(|_| alone);
+            s.bytes_per_participant.or(of_connection)
+        }),
         column("memory/connection", bytes, |s| {
             let several = s.peer_connections > s.carried_participants;
             s.bytes_per_peer_connection.filter(|_| several)
@@ -183,6 +199,32 @@ fn calm(summary: &Summary) -> Option<Calm> {
         Some(held) => held.calm,
         None => summary.calm,
     }
+}
+
+/// The server's CPU time for each participant, of that of the one that it is compared with: where as many were carried, of
+/// each packet.
+fn cpu_against(peer: Option<&Group<'_>>) -> Column {
+    let name = peer.map_or("", |peer| peer.name);
+    let of_peer = Criterion::BOTH.map(|criterion| {
+        let cpu = peer?.most(criterion, cpu_of_packet)?;
+        Some(cpu.median).filter(|cpu| *cpu > 0.0)
+    });
+    Column {
+        heading: format!("CPU/packet vs {name}"),
+        entry: Box::new(move |group, criterion| {
+            let [in_time, at_all] = of_peer;
+            let of = match criterion {
+                Criterion::InTime => in_time?,
+                Criterion::AtAll => at_all?,
+            };
+            let share = group.most(criterion, |m| Some(cpu_of_packet(m)? / of))?;
+            Some(entry(share, &percent))
+        }),
+    }
+}
+
+fn cpu_of_packet(carried: &Carried) -> Option<f64> {
+    carried.cpu_ns_per_packet
 }
 
 /// Participants for all of the server's CPU time, if it had some left: each is taken to cost the same.

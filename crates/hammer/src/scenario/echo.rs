@@ -19,6 +19,9 @@ pub struct Options {
     /// What all scenarios ask
     #[command(flatten)]
     pub load: load::Options,
+    /// What is sent
+    #[command(flatten)]
+    pub media: load::Media,
 }
 
 /// Measures, and writes the record if that is asked for.
@@ -31,7 +34,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<RunRecord, Scenario
 /// Measures.
 pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
     let load = &options.load;
-    load.traffic.check()?;
+    options.media.traffic.check()?;
     // With fewer descriptors fewer peers can join, which is reported then.
     let _ = raise_descriptor_limit();
     let sampler = Sampler::new(load.watch.clone())?;
@@ -42,12 +45,12 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         .ok_or_else(ScenarioError::no_connection)?;
     let facts = Facts::of(first).await;
     let factory = load.factory(local)?;
-    let act = Act::Echo(Arc::new(load.source()));
+    let act = Act::Echo(Arc::new(options.media.source()));
     let (threads, events) = load.start_threads()?;
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     run::run(
-        "echo",
         load,
+        &options.media.flow("echo"),
         facts,
         sampler,
         crowd,

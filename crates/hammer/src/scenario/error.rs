@@ -4,6 +4,7 @@ use std::io;
 
 use super::crowd::JoinError;
 use crate::client::ClientError;
+use crate::speech::EncodeError;
 use crate::traffic::TrafficError;
 use crate::usage::UsageError;
 use crate::viewer::PrepareError;
@@ -52,6 +53,9 @@ pub enum ScenarioError {
     /// No runtime for the signalling.
     #[error("the signalling's runtime: {0}")]
     Runtime(io::Error),
+    /// What participants say cannot be encoded.
+    #[error("what is said: {0}")]
+    Speech(#[from] EncodeError),
     /// Nobody could join.
     #[error("nobody got media; the last one to try: {0}")]
     Nobody(String),

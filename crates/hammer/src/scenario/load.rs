@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,19 +11,17 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::crowd::Manners;
+use super::hall::Hall;
 use super::{ScenarioError, Target, seconds};
 use crate::source::{SourceConfig, VideoCodec};
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 use crate::usage;
 use crate::viewer::{Addresses, Event, Factory, LoadThreads, PrepareError};
 
-/// What participants get, how they come, how long they are measured.
+/// Video and audio that stand for a camera's and a microphone's.
 #[derive(Debug, Clone, Args)]
-#[group(id = "load")]
-pub struct Options {
-    /// Which server
-    #[command(flatten)]
-    pub target: Target,
+#[group(id = "media")]
+pub struct Media {
     /// What each participant gets
     #[command(flatten)]
     pub traffic: Traffic,
@@ -35,8 +34,32 @@ pub struct Options {
     /// All sources send their frames at the same moments; else these are spread over the time of a frame
     #[arg(long)]
     pub align_sources: bool,
+}
+
+/// What a run has to know of what participants get.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    /// The scenario's name.
+    pub(super) name: &'static str,
+    /// What arrives within this time is in time, unless it is set.
+    pub(super) interval: Duration,
+    /// Time between two packets that a participant gets at the longest, without jitter.
+    pub(super) period: Duration,
+    /// The options that it comes of, by their names.
+    pub(super) options: BTreeMap<String, Value>,
+    /// The audio rooms that participants are in.
+    pub(super) hall: Option<Arc<Hall>>,
+}
+
+/// How many participants there are, how they come, how long they are measured.
+#[derive(Debug, Clone, Args)]
+#[group(id = "load")]
+pub struct Options {
+    /// Which server
+    #[command(flatten)]
+    pub target: Target,
     /// Participants; with --ramp: the most that are tried
-    #[arg(long, visible_aliases = ["peers", "subscribers"], value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_aliases = ["peers", "subscribers", "participants"], value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub viewers: u32,
     /// Stress test: so many more each time, until they are not carried in time any more: 99.5 % of what is due to all
     /// arrives, no more than 0.1 % is lost, and nine of ten packets arrive within one frame interval
@@ -132,43 +155,15 @@ impl Options {
         Factory::new(local, self.target.profiles(), self.transport_feedback)
     }
 
-    /// What is sent.
-    pub(super) fn source(&self) -> SourceConfig {
-        SourceConfig {
-            codec: self.codec,
-            keyframes: Duration::from_secs_f64(self.keyframes),
-            aligned: self.align_sources,
-            ..SourceConfig::of(self.traffic.clone())
-        }
-    }
-
     /// What arrives within this time is in time.
-    pub(super) fn in_time(&self) -> Duration {
+    pub(super) fn in_time(&self, flow: &Flow) -> Duration {
         let set = self.max_delay.map(|ms| Duration::from_secs_f64(ms / 1e3));
-        set.unwrap_or_else(|| self.traffic.interval())
-    }
-
-    /// Time between two packets that a participant gets at the longest, without jitter.
-    pub(super) fn longest_period(&self) -> Duration {
-        match self.traffic.video_bps {
-            0 => AUDIO_PERIOD,
-            _ if self.traffic.audio_bps > 0 => self.traffic.frame_period().min(AUDIO_PERIOD),
-            _ => self.traffic.frame_period(),
-        }
+        set.unwrap_or(flow.interval)
     }
 
     /// Those that make a difference to the figures, by their names.
     pub(super) fn by_name(&self) -> BTreeMap<String, Value> {
-        let traffic = &self.traffic;
         let pairs = [
-            ("bitrate", json!(traffic.video_bps)),
-            ("fps", json!(traffic.fps)),
-            ("packets-per-frame", json!(traffic.packets_per_frame)),
-            ("sizes", json!(traffic.sizes)),
-            ("audio-bitrate", json!(traffic.audio_bps)),
-            ("codec", json!(self.codec)),
-            ("keyframes", json!(self.keyframes)),
-            ("align-sources", json!(self.align_sources)),
             ("viewers", json!(self.viewers)),
             ("ramp", json!(self.ramp)),
             ("ramp-factor", json!(self.ramp.map(|_| self.ramp_factor))),
@@ -196,11 +191,54 @@ impl Options {
                 json!(self.addresses.map(|addresses| addresses.to_string())),
             ),
         ];
-        let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
-        given
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+        given(pairs)
     }
+}
+
+impl Media {
+    /// What is sent.
+    pub(super) fn source(&self) -> SourceConfig {
+        SourceConfig {
+            codec: self.codec,
+            keyframes: Duration::from_secs_f64(self.keyframes),
+            aligned: self.align_sources,
+            ..SourceConfig::of(self.traffic.clone())
+        }
+    }
+
+    /// What a run has to know of it.
+    pub(super) fn flow(&self, name: &'static str) -> Flow {
+        let traffic = &self.traffic;
+        let period = match traffic.video_bps {
+            0 => AUDIO_PERIOD,
+            _ if traffic.audio_bps > 0 => traffic.frame_period().min(AUDIO_PERIOD),
+            _ => traffic.frame_period(),
+        };
+        Flow {
+            name,
+            interval: traffic.interval(),
+            period,
+            options: given([
+                ("bitrate", json!(traffic.video_bps)),
+                ("fps", json!(traffic.fps)),
+                ("packets-per-frame", json!(traffic.packets_per_frame)),
+                ("sizes", json!(traffic.sizes)),
+                ("audio-bitrate", json!(traffic.audio_bps)),
+                ("codec", json!(self.codec)),
+                ("keyframes", json!(self.keyframes)),
+                ("align-sources", json!(self.align_sources)),
+            ]),
+            hall: None,
+        }
+    }
+}
+
+/// Options that have a value, by their names.
+pub(super) fn given<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<String, Value> {
+    let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
+    given
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 fn factor(text: &str) -> Result<f64, String> {

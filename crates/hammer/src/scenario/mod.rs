@@ -1,11 +1,15 @@
 //! What is done to a server: participants come, media flows, figures are taken.
 
+mod audiobridge;
+pub mod bridge;
 mod crowd;
 pub mod echo;
 mod error;
+mod hall;
 mod joining;
 pub mod load;
 mod mountpoint;
+mod quality;
 mod recorder;
 pub mod room;
 mod run;

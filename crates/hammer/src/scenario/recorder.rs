@@ -1,20 +1,23 @@
 //! Taking the figures: a sample each second, steps over the times of constant load, a summary.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep_until;
 
 use super::ScenarioError;
 use super::crowd::Crowd;
+use super::hall::Hall;
 use crate::figures;
 use crate::progress::Progress;
 use crate::record::{
     Calm, Criterion, DELIVERED_AT_LEAST, Delays, LOST_AT_MOST, Sample, Step, Summary, best,
 };
+use crate::speech;
 use crate::stalls::{Disturbance, Stalls};
 use crate::usage::Sampler;
-use crate::viewer::Delayed;
+use crate::viewer::{Delayed, Heard};
 
 /// A sample of less would say nothing.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -46,6 +49,8 @@ pub(super) struct Recorder<'a> {
     in_time_us: f64,
     /// The server's memory before anybody came.
     empty_bytes: Option<u64>,
+    /// The audio rooms that participants are in.
+    hall: Option<Arc<Hall>>,
 }
 
 /// What a step is made of.
@@ -57,6 +62,8 @@ struct Gathered {
     late_us: Vec<f64>,
     /// Of packets that no stall can have delayed.
     calm_us: Vec<f64>,
+    /// What was heard in audio rooms.
+    heard: Heard,
 }
 
 impl<'a> Recorder<'a> {
@@ -65,6 +72,7 @@ impl<'a> Recorder<'a> {
         sampler: Sampler,
         progress: &'a Progress,
         in_time: Duration,
+        hall: Option<Arc<Hall>>,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -83,6 +91,7 @@ impl<'a> Recorder<'a> {
             last_disturbances: 0,
             warnings: Vec::new(),
             in_time_us: in_time.as_secs_f64() * 1e6,
+            hall,
         }
     }
 
@@ -126,6 +135,7 @@ impl<'a> Recorder<'a> {
                 .extend(calm_us(&findings.delays, &self.disturbances));
             open.delays_us.extend_from_slice(&delays);
             open.late_us.extend_from_slice(&window.late_us);
+            open.heard.merge(std::mem::take(&mut window.heard));
         }
         let mut load = usage.load;
         load.thread_busy_share = window.busy_share;
@@ -201,6 +211,11 @@ impl<'a> Recorder<'a> {
                 share: open.calm_us.len() as f64 / open.delays_us.len().max(1) as f64,
                 delay: Delays::of(&mut open.calm_us),
             });
+        }
+        if let Some(hall) = &self.hall {
+            let sound = speech::findings(&hall.roster(), hall.layout.codec, &open.heard)?;
+            self.warnings.extend(sound.doubts(step.participants));
+            step.sound = Some(sound);
         }
         let lost = samples.iter().map(|sample| sample.lost_packets).sum();
         step.in_time = step.carried && in_time(lost, step.delay, self.in_time_us);
@@ -311,6 +326,7 @@ fn step(start_s: f64, samples: &[Sample]) -> Step {
         load_cpu_cores: cpu_cores(samples, |s| s.load.as_ref().map(|load| load.cpu_cores)),
         delay: None,
         calm: None,
+        sound: None,
         send_late: None,
         longest_gap_ms: samples
             .iter()
@@ -380,6 +396,7 @@ fn summary(samples: &[Sample], steps: &[Step], empty_bytes: Option<u64>) -> Summ
         limited_bps: best.or(most).and_then(|step| step.limited_bps),
         delay: best.and_then(|step| step.delay),
         calm: best.and_then(|step| step.calm),
+        sound: best.or(most).and_then(|step| step.sound.clone()),
         longest_gap_ms: samples
             .iter()
             .filter_map(|s| s.longest_gap_ms)

@@ -22,6 +22,9 @@ pub struct RoomOptions {
     /// What all scenarios ask
     #[command(flatten)]
     pub load: load::Options,
+    /// What is sent
+    #[command(flatten)]
+    pub media: load::Media,
     /// What all rooms ask
     #[command(flatten)]
     pub common: CommonOptions,
@@ -37,6 +40,9 @@ pub struct StarOptions {
     /// What all scenarios ask; participants are endpoints
     #[command(flatten)]
     pub load: load::Options,
+    /// What is sent
+    #[command(flatten)]
+    pub media: load::Media,
     /// What all rooms ask
     #[command(flatten)]
     pub common: CommonOptions,
@@ -49,6 +55,9 @@ pub struct RoomsOptions {
     /// What all scenarios ask; participants are rooms
     #[command(flatten)]
     pub load: load::Options,
+    /// What is sent
+    #[command(flatten)]
+    pub media: load::Media,
     /// What all rooms ask
     #[command(flatten)]
     pub common: CommonOptions,
@@ -119,11 +128,12 @@ fn finish(
 async fn room(options: &RoomOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
     let RoomOptions {
         load,
+        media,
         common,
         publishers,
     } = options;
-    let stage = Stage::new(load, common).await?;
-    let config = common.source(load);
+    let stage = Stage::new(load, media, common).await?;
+    let config = common.source(media);
     let admin_key = common.admin_key.as_deref();
     let (member, feeds) = stage.crowd.convene(*publishers, &config, admin_key).await?;
     let act = Act::Subscribe(Arc::new(Audience {
@@ -133,7 +143,7 @@ async fn room(options: &RoomOptions, progress: &Progress) -> Result<RunRecord, S
     }));
     let crowd = stage.crowd.clone();
     let record = stage
-        .run("room", load, Acts::Each(vec![act]), progress)
+        .run("room", load, media, Acts::Each(vec![act]), progress)
         .await;
     crowd.end(vec![member]).await;
     let mut record = record?;
@@ -146,13 +156,17 @@ async fn room(options: &RoomOptions, progress: &Progress) -> Result<RunRecord, S
 }
 
 async fn star(options: &StarOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    let StarOptions { load, common } = options;
-    let stage = Stage::new(load, common).await?;
-    let (common_of_all, config) = (common.clone(), Arc::new(common.source(load)));
+    let StarOptions {
+        load,
+        media,
+        common,
+    } = options;
+    let stage = Stage::new(load, media, common).await?;
+    let (common_of_all, config) = (common.clone(), Arc::new(common.source(media)));
     // Everybody's PeerConnections depend on how many there are, so each size is made anew.
     let act = move |endpoints| conference(&common_of_all, &config, endpoints, false);
     let acts = Acts::Anew(Box::new(act));
-    let mut record = stage.run("star", load, acts, progress).await?;
+    let mut record = stage.run("star", load, media, acts, progress).await?;
     record.scenario.options.extend(common.by_name());
     Ok(record)
 }
@@ -160,13 +174,14 @@ async fn star(options: &StarOptions, progress: &Progress) -> Result<RunRecord, S
 async fn rooms(options: &RoomsOptions, progress: &Progress) -> Result<RunRecord, ScenarioError> {
     let RoomsOptions {
         load,
+        media,
         common,
         endpoints,
     } = options;
-    let stage = Stage::new(load, common).await?;
-    let act = conference(common, &Arc::new(common.source(load)), *endpoints, true);
+    let stage = Stage::new(load, media, common).await?;
+    let act = conference(common, &Arc::new(common.source(media)), *endpoints, true);
     let mut record = stage
-        .run("rooms", load, Acts::Each(vec![act]), progress)
+        .run("rooms", load, media, Acts::Each(vec![act]), progress)
         .await?;
     record.scenario.options.extend(common.by_name());
     record
@@ -199,8 +214,12 @@ struct Stage {
 }
 
 impl Stage {
-    async fn new(load: &load::Options, common: &CommonOptions) -> Result<Self, ScenarioError> {
-        load.traffic.check()?;
+    async fn new(
+        load: &load::Options,
+        media: &load::Media,
+        common: &CommonOptions,
+    ) -> Result<Self, ScenarioError> {
+        media.traffic.check()?;
         // With fewer descriptors fewer can join, which is reported then.
         let _ = raise_descriptor_limit();
         let sampler = Sampler::new(load.watch.clone())?;
@@ -223,8 +242,9 @@ impl Stage {
 
     async fn run(
         self,
-        name: &str,
+        name: &'static str,
         load: &load::Options,
+        media: &load::Media,
         acts: Acts,
         progress: &Progress,
     ) -> Result<RunRecord, ScenarioError> {
@@ -233,7 +253,16 @@ impl Stage {
             sampler,
             crowd,
         } = self;
-        run::run(name, load, facts, sampler, crowd, acts, progress).await
+        run::run(
+            load,
+            &media.flow(name),
+            facts,
+            sampler,
+            crowd,
+            acts,
+            progress,
+        )
+        .await
     }
 }
 
@@ -274,11 +303,11 @@ impl CommonOptions {
         }
     }
 
-    fn source(&self, load: &load::Options) -> SourceConfig {
+    fn source(&self, media: &load::Media) -> SourceConfig {
         SourceConfig {
             simulcast: self.simulcast,
             temporal_layers: self.temporal_layers,
-            ..load.source()
+            ..media.source()
         }
     }
 

@@ -23,6 +23,9 @@ pub struct Options {
     /// What all scenarios ask
     #[command(flatten)]
     pub load: load::Options,
+    /// What is sent
+    #[command(flatten)]
+    pub media: load::Media,
     /// Viewers come by WHEP: the URL of a mountpoint's endpoint, in which {id} stands for its id
     #[arg(long, value_name = "URL")]
     pub whep: Option<String>,
@@ -60,7 +63,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<RunRecord, Scenario
 
 /// Measures.
 pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord, ScenarioError> {
-    options.load.traffic.check()?;
+    options.media.traffic.check()?;
     // With fewer descriptors fewer viewers can join, which is reported then.
     let _ = raise_descriptor_limit();
     let mut record = match &options.whip {
@@ -100,7 +103,7 @@ async fn through_mountpoints(
     let (mut acts, mut destinations) = (Vec::new(), Vec::new());
     for source in 0..options.mountpoints as usize {
         let made = maker
-            .make(&load.traffic, load.codec, remote, &extra)
+            .make(&options.media.traffic, options.media.codec, remote, &extra)
             .await?;
         let id = made.id.to_string();
         acts.push(match &options.whep {
@@ -125,8 +128,8 @@ async fn through_mountpoints(
     }
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     let record = run::run(
-        "streaming",
         load,
+        &options.media.flow("streaming"),
         facts,
         sampler,
         crowd,
@@ -158,8 +161,8 @@ async fn published(
     let acts = vec![options.by_whep(whep, 0, &config)];
     let facts = Facts::default();
     let record = run::run(
-        "streaming",
         load,
+        &options.media.flow("streaming"),
         facts,
         sampler,
         crowd.clone(),
@@ -188,7 +191,7 @@ impl Options {
     fn source(&self) -> Arc<SourceConfig> {
         Arc::new(SourceConfig {
             gso: self.source_gso,
-            ..self.load.source()
+            ..self.media.source()
         })
     }
 
@@ -202,7 +205,7 @@ impl Options {
     }
 }
 
-fn member(text: &str) -> Result<(String, Value), String> {
+pub(super) fn member(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((key.to_owned(), value))

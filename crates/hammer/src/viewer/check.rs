@@ -63,8 +63,9 @@ struct Received {
     order: Order,
 }
 
+/// Which numbers came.
 #[derive(Debug)]
-struct Order {
+pub(super) struct Order {
     newest: u64,
     /// Bit n: the packet `newest - n` has come.
     seen: u64,
@@ -91,11 +92,7 @@ impl Checker {
             sent: stamp.sent,
             us: delay_ns as f64 / 1e3,
         });
-        let first = Order {
-            newest: stamp.number,
-            // What came before the first packet is not missed.
-            seen: u64::MAX,
-        };
+        let first = Order::starting(stamp.number);
         match self.streams.iter_mut().find(|stream| stream.ssrc == ssrc) {
             Some(received) if received.stream == stamp.stream => {
                 received.order.take(stamp.number, findings);
@@ -114,7 +111,15 @@ impl Checker {
 }
 
 impl Order {
-    fn take(&mut self, number: u64, findings: &mut Findings) {
+    /// The first number is this: what came before is not missed.
+    pub(super) fn starting(number: u64) -> Self {
+        Self {
+            newest: number,
+            seen: u64::MAX,
+        }
+    }
+
+    pub(super) fn take(&mut self, number: u64, findings: &mut Findings) {
         if number > self.newest {
             let ahead = number - self.newest;
             findings.lost += i64::try_from(ahead - 1).unwrap_or(0);

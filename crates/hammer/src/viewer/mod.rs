@@ -4,6 +4,7 @@ mod addresses;
 mod bare;
 mod check;
 mod count;
+mod ear;
 mod expect;
 mod feedback;
 mod peer;
@@ -11,6 +12,7 @@ mod prepare;
 mod reader;
 mod send;
 mod thread;
+mod voice;
 mod way;
 
 use std::net::SocketAddr;
@@ -27,7 +29,9 @@ use tokio::sync::oneshot;
 pub use addresses::Addresses;
 pub(crate) use bare::{Arrived, BareViewers};
 pub use check::{Delayed, Findings};
+pub use ear::{Heard, Hearing, Kept, Said};
 pub use prepare::{Factory, Offered, PrepareError, Prepared};
+pub(crate) use voice::{Speaking, Weather};
 
 use crate::source::{Lateness, Sent};
 use thread::{Command, Load, Role};
@@ -59,6 +63,8 @@ pub struct NewPeer {
     /// It can take no more than so many bits per second: it is behind a link of that rate if it sends
     /// transport-wide feedback; else it tells the server so (REMB).
     pub limit_bps: Option<u64>,
+    /// It is in an audio room.
+    pub hearing: Option<Hearing>,
 }
 
 /// Something that happened to a participant.
@@ -82,7 +88,7 @@ pub enum EventKind {
 }
 
 /// What all participants got since the last window.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Window {
     /// Participants with media at its end.
     pub participants: u32,
@@ -104,6 +110,8 @@ pub struct Window {
     pub limited: u32,
     /// What the decrypting participants found.
     pub findings: Findings,
+    /// What those in audio rooms got.
+    pub heard: Heard,
     /// The longest time between two packets of one decrypting participant.
     pub longest_gap: Duration,
     /// The share of its time that the busiest load thread did not sleep, 0 to 1.
@@ -210,6 +218,7 @@ impl LoadThreads {
             sum.packets += window.packets;
             sum.bytes += window.bytes;
             sum.findings.merge(window.findings);
+            sum.heard.merge(window.heard);
             sum.longest_gap = sum.longest_gap.max(window.longest_gap);
             sum.busy_share = sum.busy_share.max(window.busy_share);
         }

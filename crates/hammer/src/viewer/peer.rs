@@ -12,11 +12,14 @@ use portunus_srtp::Profile;
 use portunus_udp::{Received as Arrival, SendBatch};
 use smallvec::SmallVec;
 
+use super::PeerId;
 use super::check::{Checker, Findings};
 use super::count::Count;
+use super::ear::{Ear, Heard, Hearing, Kept, Said};
 use super::feedback::{FEEDBACKS, Feedback};
 use super::prepare::Prepared;
 use super::send::Sender;
+use super::voice::Voice;
 use super::way::Way;
 use crate::source::{Lateness, wall_clock};
 
@@ -39,8 +42,10 @@ pub(super) struct Peer {
     way: Way,
     address: SocketAddr,
     checker: Option<Box<Check>>,
+    ear: Option<Box<Ear>>,
     transport: Box<Transport>,
     sender: Option<Box<Sender>>,
+    voice: Option<Box<Voice>>,
     reports: bool,
     limit_bps: Option<u64>,
     next_report: Option<Instant>,
@@ -79,6 +84,7 @@ pub(super) struct Tally {
     /// Packets that participants sent and should get back.
     pub(super) sent: u64,
     pub(super) findings: Findings,
+    pub(super) heard: Heard,
     pub(super) longest_gap: Duration,
     /// Gaps count of those only who were there when a storm began.
     pub(super) of_veterans: bool,
@@ -102,11 +108,13 @@ impl Peer {
         check: bool,
         reports: bool,
         limit_bps: Option<u64>,
+        hearing: Option<Hearing>,
     ) -> Self {
         let Prepared {
             address,
             transport,
             sender,
+            voice,
             numbered_by,
             repairs,
             ..
@@ -118,8 +126,10 @@ impl Peer {
             way,
             address,
             checker: check.then(Box::default),
+            ear: hearing.map(|hearing| Box::new(Ear::new(hearing))),
             transport,
             sender,
+            voice,
             reports,
             // Those behind a link do not know its rate.
             limit_bps: limit_bps.filter(|_| feedback.is_none()),
@@ -135,7 +145,16 @@ impl Peer {
 
     /// Whether all of what comes has to be read; else the beginnings of messages are enough.
     pub(super) fn reads_all(&self) -> bool {
-        self.checker.is_some() || self.feedback.is_some()
+        self.checker.is_some() || self.feedback.is_some() || self.keeps()
+    }
+
+    fn keeps(&self) -> bool {
+        self.ear.as_ref().is_some_and(|ear| ear.keeps())
+    }
+
+    /// Packets that should have come since the last call, if it is in an audio room.
+    pub(super) fn due(&mut self, clock: Duration) -> u64 {
+        self.ear.as_mut().map_or(0, |ear| ear.due(clock))
     }
 
     /// Where its datagrams come.
@@ -153,17 +172,26 @@ impl Peer {
         self.packets
     }
 
-    /// How long the last packet is ago, for those that check.
+    /// How long the last packet is ago, for those that check or are in an audio room.
     pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
-        let last = self.checker.as_ref()?.last?;
-        Some(now.saturating_sub(last))
+        match &self.ear {
+            Some(ear) => ear.silent(now),
+            None => Some(now.saturating_sub(self.checker.as_ref()?.last?)),
+        }
     }
 
     /// Takes what came. Says whether there is something to see to: the transport was touched, or this
     /// was the first media packet.
-    pub(super) fn take(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
+    pub(super) fn take(
+        &mut self,
+        id: PeerId,
+        now: Instant,
+        arrival: Arrival<'_>,
+        tally: &mut Tally,
+    ) -> bool {
         let before = self.packets;
         self.is_stirred |= match &mut self.checker {
+            _ if self.ear.is_some() => self.hear(id, now, arrival, tally),
             None => self.count(now, arrival, tally),
             Some(_) => self.check(now, arrival, tally),
         };
@@ -173,6 +201,7 @@ impl Peer {
     /// Time has passed.
     pub(super) fn handle_timeout(
         &mut self,
+        id: PeerId,
         now: Instant,
         out: &mut SendBatch,
         tally: &mut Tally,
@@ -185,6 +214,12 @@ impl Peer {
             if self.packets > 0 {
                 tally.sent += sent;
             }
+        }
+        if let Some(voice) = &mut self.voice
+            && voice.poll_timeout().is_some_and(|due| due <= now)
+            && let Some(at) = voice.send(now, &self.transport, &self.way, out, lateness)
+        {
+            tally.heard.said.push(Said { peer: id, at });
         }
         if self.next_report.is_some_and(|due| due <= now) {
             self.next_report = Some(now + REPORTS);
@@ -206,11 +241,18 @@ impl Peer {
             .sender
             .as_ref()
             .and_then(|sender| sender.poll_timeout());
+        let voice = self.voice.as_ref().and_then(|voice| voice.poll_timeout());
         let (report, feedback) = (self.next_report, self.next_feedback);
-        [self.transport.poll_timeout(), sender, report, feedback]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.transport.poll_timeout(),
+            sender,
+            voice,
+            report,
+            feedback,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Takes a candidate of the server's.
@@ -245,6 +287,9 @@ impl Peer {
                     let now = Instant::now();
                     if let Some(sender) = &mut self.sender {
                         sender.start(now);
+                    }
+                    if let Some(voice) = &mut self.voice {
+                        voice.start(now);
                     }
                     self.next_report = self.reports.then_some(now + REPORTS);
                     self.next_feedback = self.feedback.is_some().then_some(now + FEEDBACKS);
@@ -389,6 +434,66 @@ impl Peer {
         }
     }
 
+    /// Takes what one in an audio room gets: all follow its clear headers, some keep what is in it.
+    fn hear(&mut self, id: PeerId, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
+        let Arrival {
+            remote,
+            data,
+            len,
+            stride,
+            at,
+            ..
+        } = arrival;
+        let at = at.unwrap_or_else(wall_clock);
+        let mut touched = false;
+        let counts_gaps = self.is_veteran || !tally.of_veterans;
+        // Of a message of several packets that is not read whole, only the beginnings are there.
+        let unread = len.saturating_sub(data.len()).div_ceil(stride.max(1));
+        tally.packets += unread as u64;
+        self.packets += unread as u64;
+        for datagram in data.chunks_mut(stride.max(1)) {
+            let bytes = datagram.len() as u64;
+            let kind = Protocol::of(datagram);
+            if kind != Some(Protocol::Rtp) {
+                if kind.is_some() {
+                    self.transport.receive(now, self.address, remote, datagram);
+                    touched |= kind != Some(Protocol::Rtcp);
+                }
+                continue;
+            }
+            self.count.take(datagram);
+            self.packets += 1;
+            tally.packets += 1;
+            tally.bytes += bytes;
+            let Some(ear) = &mut self.ear else {
+                continue;
+            };
+            let gap = ear.silent(at).filter(|_| counts_gaps);
+            tally.longest_gap = tally.longest_gap.max(gap.unwrap_or_default());
+            let number = ear.take(datagram, at, &mut tally.findings, &mut tally.heard);
+            if !ear.keeps() {
+                continue;
+            }
+            match self.transport.receive(now, self.address, remote, datagram) {
+                Received::Rtp { len, header, .. } => {
+                    let payload = header.payload(datagram.get(..len).unwrap_or_default());
+                    tally.heard.kept.extend(number.map(|number| Kept {
+                        peer: id,
+                        number,
+                        timestamp: header.timestamp,
+                        at,
+                        payload: payload.to_vec(),
+                    }));
+                }
+                // The server had its keys first.
+                Received::Dropped(DropReason::NoKeys) => {}
+                Received::Dropped(_) => tally.findings.strange += 1,
+                Received::Rtcp { .. } | Received::Consumed => {}
+            }
+        }
+        touched
+    }
+
     fn check(&mut self, now: Instant, arrival: Arrival<'_>, tally: &mut Tally) -> bool {
         let Arrival {
             remote,
@@ -486,7 +591,7 @@ mod tests {
         assert!(answer.contains("rtx/90000"));
         let way = Way::Own(prepared.socket.take().unwrap());
         let remote = prepared.address;
-        let mut peer = Peer::new(prepared, way, false, false, None);
+        let mut peer = Peer::new(prepared, way, false, false, None, None);
         let mut tally = Tally::default();
         for (number, pt) in [96, repair, 96, repair].into_iter().enumerate() {
             let mut packet = [0; 100];
@@ -507,7 +612,7 @@ mod tests {
                 stride: 100,
                 at: None,
             };
-            peer.take(Instant::now(), arrival, &mut tally);
+            peer.take(0, Instant::now(), arrival, &mut tally);
         }
         assert_eq!((tally.packets, tally.bytes, peer.packets()), (2, 200, 2));
     }

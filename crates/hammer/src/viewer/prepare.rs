@@ -18,6 +18,7 @@ use portunus_srtp::Profile;
 use smallvec::SmallVec;
 
 use super::send::{Sender, Streams};
+use super::voice::{Speaking, Voice};
 use super::way::own_socket;
 use crate::source::{AUDIO, Sent, SourceConfig, VIDEO, VideoCodec};
 
@@ -62,6 +63,9 @@ pub struct Prepared {
     /// The numbers of mid and rid, and the mid of its video: what tells simulcast layers apart.
     names: Option<(u8, u8, String)>,
     pub(super) sender: Option<Box<Sender>>,
+    pub(super) voice: Option<Box<Voice>>,
+    /// The header extension that tells how loud a packet is, if it was agreed on.
+    level_by: Option<u8>,
     /// The header extension that numbers what it gets, if feedback of that was agreed on.
     pub(super) numbered_by: Option<u8>,
     /// The payload types in which it gets packets again.
@@ -171,6 +175,31 @@ impl Factory {
         Ok((Offered { prepared, session }, text))
     }
 
+    /// Offers audio of an audio room's participant, as browsers do: with the level of each packet. One that `listens`
+    /// only sends nothing. `address` is what [`LoadThreads::address`](super::LoadThreads::address) gave.
+    pub fn offer_voice(
+        &self,
+        address: Option<SocketAddr>,
+        codec: CodecName,
+        listens: bool,
+    ) -> Result<(Offered, String), PrepareError> {
+        let (prepared, mut session) = self.start(true, address)?;
+        let direction = match listens {
+            true => Direction::RecvOnly,
+            false => Direction::SendRecv,
+        };
+        let mut line = MediaOffer::new(Kind::Audio, direction);
+        let fmtp = (codec == CodecName::Opus).then(|| "minptime=10;useinbandfec=1".to_owned());
+        line.add_codec(codec, None, fmtp);
+        line.extensions = vec![(ExtensionKind::AudioLevel, 1)];
+        let offer = Description::offer(OfferOptions {
+            media: vec![line],
+            ..OfferOptions::default()
+        });
+        let text = session.local_offer(offer)?;
+        Ok((Offered { prepared, session }, text))
+    }
+
     fn start(
         &self,
         controlling: bool,
@@ -214,6 +243,8 @@ impl Factory {
             streams: Default::default(),
             names: None,
             sender: None,
+            voice: None,
+            level_by: None,
             numbered_by: None,
             repairs: SmallVec::new(),
         };
@@ -246,6 +277,12 @@ impl Prepared {
         sent
     }
 
+    /// Lets it say something, if it may send audio.
+    pub(crate) fn speak(&mut self, speaking: Speaking) {
+        let stream = self.streams.get(AUDIO).copied().flatten();
+        self.voice = stream.map(|stream| Box::new(Voice::new(speaking, stream, self.level_by)));
+    }
+
     fn sender(&self, config: &SourceConfig, counted: Option<Arc<Sent>>, phase: f64) -> Sender {
         let names = self.names.as_ref().filter(|_| config.simulcast);
         let layers = names.map(|(mid_id, rid_id, mid)| {
@@ -271,6 +308,9 @@ impl Prepared {
                 *place = Some((payload.pt, line.local_ssrc));
             }
             let id = |kind| line.extensions.id(kind);
+            if stream == AUDIO {
+                self.level_by = id(ExtensionKind::AudioLevel);
+            }
             if stream == VIDEO
                 && let Some((mid, rid)) = id(ExtensionKind::Mid).zip(id(ExtensionKind::Rid))
             {

@@ -12,7 +12,7 @@ use crate::source::{AUDIO, Due, Lateness, Made, Packets, Sent, SourceConfig, VID
 use crate::traffic::AUDIO_PERIOD;
 
 /// The most that sealing adds to a packet, in bytes.
-const MAX_TAG: usize = 16;
+pub(super) const MAX_TAG: usize = 16;
 
 /// Payload type and SSRC of what may be sent: video, audio.
 pub(crate) type Streams = [Option<(Pt, Ssrc)>; 2];
@@ -128,7 +128,7 @@ impl Sender {
 }
 
 /// What the phases of all senders count from.
-fn common_start() -> Instant {
+pub(super) fn common_start() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
     *START.get_or_init(Instant::now)
 }

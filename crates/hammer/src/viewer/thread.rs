@@ -115,7 +115,7 @@ impl Entry {
         window: &mut Window,
     ) -> bool {
         let (packets, bytes) = (tally.packets, tally.bytes);
-        let touched = self.peer.take(now, arrival, tally);
+        let touched = self.peer.take(self.id, now, arrival, tally);
         if self.limited {
             // What fits a limit is for the server to say.
             tally.sent += tally.packets - packets;
@@ -337,7 +337,9 @@ impl Load {
             }
             entry.peer.scheduled = None;
             let (out, tally) = (&mut self.out, &mut self.tally);
-            entry.peer.handle_timeout(now, out, tally, &self.lateness);
+            entry
+                .peer
+                .handle_timeout(id, now, out, tally, &self.lateness);
             self.settle(key);
         }
     }
@@ -388,6 +390,7 @@ impl Load {
             sources,
             stands_for,
             limit_bps,
+            hearing,
         } = new;
         let slot = self.peers.vacant_entry();
         let key = slot.key();
@@ -419,7 +422,7 @@ impl Load {
                 return drop(self.events.send(Event { id, kind }));
             }
         };
-        let peer = Peer::new(prepared, way, check, reports, limit_bps);
+        let peer = Peer::new(prepared, way, check, reports, limit_bps, hearing);
         slot.insert(Entry {
             id,
             limited: limit_bps.is_some(),
@@ -496,14 +499,17 @@ impl Load {
             .filter_map(|peer| peer.silent(clock));
         let longest_gap = waiting.max().unwrap_or_default().max(tally.longest_gap);
         let window = std::mem::take(&mut self.window);
+        let peers = self.peers.iter_mut();
+        let of_rooms: u64 = peers.map(|(_, entry)| entry.peer.due(clock)).sum();
         Window {
             participants: self.with_media,
             peer_connections: self.connected,
             limited: self.limited,
-            expected: self.expectation.take() + tally.sent,
+            expected: self.expectation.take() + tally.sent + of_rooms,
             packets: tally.packets,
             bytes: tally.bytes,
             findings: tally.findings,
+            heard: tally.heard,
             longest_gap,
             busy_share: 1.0 - slept.as_secs_f64() / length.as_secs_f64().max(1e-9),
             ..window

@@ -12,6 +12,8 @@ use tokio::time::timeout;
 use super::member::{Endpoint, Member};
 use super::{Arrival, JoinError, PATIENCE, Seat, Shared};
 use crate::client::{Broadcast, Connection, Handle, Session};
+use crate::scenario::audiobridge::{self, AUDIOBRIDGE};
+use crate::scenario::hall::{Hall, Place};
 use crate::scenario::mountpoint::STREAMING;
 use crate::scenario::videoroom::{self, Room, VIDEOROOM};
 use crate::source::{SourceConfig, spread};
@@ -41,6 +43,8 @@ pub(in crate::scenario) enum Act {
     Subscribe(Arc<Audience>),
     /// Several who all publish and watch each other in a room of their own.
     Confer(Arc<Conference>),
+    /// Takes a place in an audio room.
+    Meet(Arc<Hall>),
 }
 
 /// How many PeerConnections one who watches several feeds has.
@@ -128,6 +132,14 @@ impl Shared {
                 outcome
             }
             Act::Confer(conference) => self.confer(conference, connection, member).await,
+            Act::Meet(hall) => {
+                let mut endpoint = Endpoint::new(connection).await?;
+                let place = member.place.insert(hall.take_place());
+                let outcome = self.meet(&endpoint.session, hall, place).await;
+                let outcome = outcome.map(|peer| endpoint.add(peer));
+                member.endpoints.push(endpoint);
+                outcome
+            }
         }
     }
 
@@ -174,6 +186,36 @@ impl Shared {
         self.kept(id, outcome).map(|id| (id, handle))
     }
 
+    async fn meet(
+        &self,
+        session: &Session,
+        hall: &Hall,
+        place: &mut Place,
+    ) -> Result<(PeerId, Handle), JoinError> {
+        let mut handle = session.attach(AUDIOBRIDGE).await?;
+        let id = self.next_id();
+        let hearing = place.hearing();
+        let (codec, name) = hall.codec();
+        let address = self.load.address(id, hearing.keeps);
+        let listens = place.listens_only();
+        let (offered, offer) = self.factory.offer_voice(address, codec, listens)?;
+        let room = place.room().cloned().unwrap_or_default();
+        let muted = place.is_muted();
+        let answer = audiobridge::join(&handle, &room, name, muted, offer).await?;
+        let mut prepared = offered.accept(&answer)?;
+        if let Some(speaking) = place.speaking() {
+            prepared.speak(speaking);
+        }
+        place.seat(id);
+        let seat = Seat {
+            hearing: Some(hearing),
+            ..Seat::of(Vec::new())
+        };
+        let arrival = self.run(id, prepared, seat);
+        let outcome = self.wait(id, arrival, Some(&mut handle)).await;
+        self.kept(id, outcome).map(|id| (id, handle))
+    }
+
     /// Watches all of `feeds` in the form that is asked for, and stands for `stands_for` participants.
     async fn attend(
         &self,
@@ -194,6 +236,7 @@ impl Shared {
                 sources: feeds.iter().map(|feed| feed.source).collect(),
                 stands_for: if n == 0 { stands_for } else { 0 },
                 limit_bps,
+                hearing: None,
             };
             self.subscribe(session, room, feeds, seat)
         });
@@ -389,7 +432,8 @@ impl Shared {
     fn run(&self, id: PeerId, prepared: Prepared, seat: Seat) -> Arrival {
         let (sender, arrival) = oneshot::channel();
         self.state().arriving.insert(id, sender);
-        let check = self.may_check(id) && seat.limit_bps.is_none();
+        let counts = seat.limit_bps.is_some() || seat.hearing.is_some();
+        let check = self.may_check(id) && !counts;
         self.load.add(NewPeer {
             id,
             prepared,
@@ -398,6 +442,7 @@ impl Shared {
             sources: seat.sources,
             stands_for: seat.stands_for,
             limit_bps: seat.limit_bps,
+            hearing: seat.hearing,
         });
         arrival
     }
@@ -422,6 +467,7 @@ impl Shared {
             sources: Vec::new(),
             stands_for: 0,
             limit_bps: None,
+            hearing: None,
         });
         (source, connected)
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::client::{Broadcast, ClientError, Connection, Handle, Session};
+use crate::scenario::hall::Place;
 use crate::scenario::videoroom::Room;
 use crate::viewer::{LoadThreads, PeerId};
 
@@ -15,6 +16,8 @@ pub(in crate::scenario) struct Member {
     pub(super) broadcast_peer: Option<PeerId>,
     /// The room that was made for it.
     pub(super) room: Option<Room>,
+    /// Its place in an audio room.
+    pub(super) place: Option<Place>,
 }
 
 /// One user's session with its PeerConnections.

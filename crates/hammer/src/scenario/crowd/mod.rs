@@ -18,7 +18,9 @@ pub(super) use member::Member;
 
 use crate::client::{Broadcast, ClientError, Connection, Trust};
 use crate::source::{SourceConfig, spread};
-use crate::viewer::{Event, EventKind, Factory, LoadThreads, PUBLISHERS, PeerId, PrepareError};
+use crate::viewer::{
+    Event, EventKind, Factory, Hearing, LoadThreads, PUBLISHERS, PeerId, PrepareError,
+};
 
 /// How long a participant may take until its first packet.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,6 +102,7 @@ struct Seat {
     sources: Vec<usize>,
     stands_for: u32,
     limit_bps: Option<u64>,
+    hearing: Option<Hearing>,
 }
 
 impl Seat {
@@ -109,6 +112,7 @@ impl Seat {
             sources,
             stands_for: 1,
             limit_bps: None,
+            hearing: None,
         }
     }
 }

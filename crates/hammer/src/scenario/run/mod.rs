@@ -10,7 +10,7 @@ use tokio::time::{interval, sleep};
 use super::ScenarioError;
 use super::crowd::{Act, Crowd, Pace};
 use super::joining::{Burst, Joining};
-use super::load::Options;
+use super::load::{Flow, Options};
 use super::recorder::Recorder;
 use super::target::Facts;
 use crate::figures;
@@ -35,8 +35,8 @@ const STARVING: Duration = Duration::from_secs(1);
 /// Lets participants do `acts` as the options say; gives the record of it. All have left when it
 /// returns.
 pub(super) async fn run(
-    name: &str,
     options: &Options,
+    flow: &Flow,
     facts: Facts,
     sampler: Sampler,
     crowd: Crowd,
@@ -49,9 +49,16 @@ pub(super) async fn run(
     let cores = sampler.server_cores().to_vec();
     let mut run = Run {
         options,
+        in_time: options.in_time(flow),
         acts,
         anew: 0,
-        recorder: Recorder::new(crowd.clone(), sampler, progress, options.in_time()),
+        recorder: Recorder::new(
+            crowd.clone(),
+            sampler,
+            progress,
+            options.in_time(flow),
+            flow.hall.clone(),
+        ),
         crowd: crowd.clone(),
         joining: None,
         gap_ms: None,
@@ -71,7 +78,7 @@ pub(super) async fn run(
         summary.joins_per_cpu_s = joining.per_cpu_s;
     }
     summary.longest_gap_ms = gap_ms;
-    let period_ms = options.longest_period().as_secs_f64() * 1e3;
+    let period_ms = flow.period.as_secs_f64() * 1e3;
     summary.longest_gap_frames = gap_ms.map(|gap_ms| gap_ms / period_ms);
     summary.leaving = leaving;
     summary.held = held;
@@ -80,12 +87,14 @@ pub(super) async fn run(
     let looked_for = options.at_all || options.ramp.is_none() && most(Criterion::InTime).is_none();
     let at_all = most(Criterion::AtAll).filter(|_| looked_for);
     summary.at_all = at_all.map(Carried::of);
+    let mut named = options.by_name();
+    named.extend(flow.options.clone());
     let target = &options.target;
     let server = target.name.clone().or(facts.name);
     Ok(RunRecord {
         scenario: Scenario {
-            name: name.to_owned(),
-            options: options.by_name(),
+            name: flow.name.to_owned(),
+            options: named,
         },
         server: Server {
             name: server.unwrap_or_else(|| "server".to_owned()),
@@ -131,6 +140,8 @@ pub(super) enum Acts {
 /// A run under way.
 struct Run<'a> {
     options: &'a Options,
+    /// What arrives within this time is in time.
+    in_time: Duration,
     acts: Acts,
     /// How large what was made anew is.
     anew: u32,
@@ -414,7 +425,7 @@ impl Run<'_> {
     /// would count for the next step.
     async fn drain(&mut self) -> Result<(), ScenarioError> {
         self.recorder.note("waiting for queues to empty");
-        let on_time_us = self.options.in_time().as_secs_f64() * 1e6;
+        let on_time_us = self.in_time.as_secs_f64() * 1e6;
         for _ in 0..DRAIN_TRIES {
             self.recorder.begin().await?;
             self.recorder

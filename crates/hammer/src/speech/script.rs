@@ -1,0 +1,234 @@
+//! What a participant sends, encoded ahead: hammer's own work is then the same for any number of them.
+
+use opusic_c::{Application, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate};
+use portunus_dsp::AudioCodec;
+
+use super::hearing::Hearing;
+use super::{HEARD_FRAME, HEARD_RATE, SAID_RATE, Talker, chirp};
+
+/// Samples of a packet, as it is said.
+const SAID_FRAME: usize = SAID_RATE / 50;
+
+/// The longest packet, in bytes.
+const MAX_PAYLOAD: usize = 1_000;
+
+/// Louder than this is taken for a voice, in -dBov.
+const VOICE_LEVEL: u8 = 50;
+
+/// Where a chirp is looked for: from its place in what was said on, for so many samples. A codec adds some milliseconds.
+const CODEC_DELAY: usize = HEARD_RATE / 5;
+
+/// Packets with what is said, in their order; then they come again.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) codec: AudioCodec,
+    pub(crate) packets: Vec<Packet>,
+}
+
+/// 20 ms.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Packet {
+    /// Empty if nothing is sent (DTX).
+    pub(crate) payload: Vec<u8>,
+    /// How loud it is, in -dBov (RFC 6464).
+    pub(crate) level: u8,
+    /// It holds speech.
+    pub(crate) voice: bool,
+    /// Something begins in it whose time is of interest: so many seconds after what is decoded of it begins.
+    pub(crate) mark: Option<f64>,
+}
+
+/// How it is encoded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Encoding {
+    pub(crate) codec: AudioCodec,
+    /// Of Opus, in bit/s.
+    pub(crate) bitrate: u32,
+    /// What is silent is sent now and then only.
+    pub(crate) dtx: bool,
+    /// Loss that the encoder is told of, in percent: it then repeats what matters (in-band FEC).
+    pub(crate) expected_loss: u8,
+}
+
+/// Why something cannot be encoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("libopus: {}", .0.message())]
+pub struct EncodeError(pub(super) ErrorCode);
+
+impl Script {
+    /// What a talker says, again and again: where it begins anew nothing is heard of that.
+    pub(crate) fn of(talker: Talker, encoding: Encoding) -> Result<Self, EncodeError> {
+        let sound = talker.samples();
+        let mut encoder = Encoding::start(encoding)?;
+        let mut hearing = Hearing::new(encoding.codec)?;
+        let mut packets = Vec::new();
+        let mut heard = Vec::new();
+        // The second time, the codec's state is what it is at the end of what was said before.
+        for _ in 0..2 {
+            packets = encoder.packets(&sound)?;
+            heard.clear();
+            for packet in &packets {
+                hearing.hear(&packet.payload, &mut heard);
+            }
+        }
+        for begin in talker.chirps() {
+            let from = (begin * HEARD_RATE as f64) as usize;
+            let piece = heard.get(from..from + CODEC_DELAY).unwrap_or_default();
+            let Some(at) = chirp::find(piece).map(|at| from + at) else {
+                continue;
+            };
+            if let Some(packet) = packets.get_mut(at / HEARD_FRAME) {
+                packet.mark = Some((at % HEARD_FRAME) as f64 / HEARD_RATE as f64);
+            }
+        }
+        let codec = encoding.codec;
+        Ok(Self { codec, packets })
+    }
+
+    /// `sound` at [`SAID_RATE`], with marks at these times in seconds.
+    pub(crate) fn recorded(
+        sound: &[f32],
+        marks: &[f64],
+        encoding: Encoding,
+    ) -> Result<Self, EncodeError> {
+        let mut packets = Encoding::start(encoding)?.packets(sound)?;
+        for mark in marks {
+            if let Some(packet) = packets.get_mut((mark * 50.0) as usize) {
+                packet.mark = Some(mark % 0.02);
+            }
+        }
+        let codec = encoding.codec;
+        Ok(Self { codec, packets })
+    }
+}
+
+impl Encoding {
+    fn start(self) -> Result<Coder, EncodeError> {
+        let mut encoder = Encoder::new(Channels::Mono, SampleRate::Hz48000, Application::Voip)
+            .map_err(EncodeError)?;
+        let set = |encoder: &mut Encoder| {
+            encoder.set_bitrate(Bitrate::Value(self.bitrate))?;
+            encoder.set_dtx(self.dtx)?;
+            encoder.set_inband_fec(InbandFec::Mode1)?;
+            encoder.set_packet_loss(self.expected_loss)
+        };
+        set(&mut encoder).map_err(EncodeError)?;
+        Ok(Coder { encoder })
+    }
+}
+
+struct Coder {
+    encoder: Encoder,
+}
+
+impl Coder {
+    fn packets(&mut self, sound: &[f32]) -> Result<Vec<Packet>, EncodeError> {
+        let frames = sound.chunks_exact(SAID_FRAME);
+        frames.map(|frame| self.packet(frame)).collect()
+    }
+
+    fn packet(&mut self, frame: &[f32]) -> Result<Packet, EncodeError> {
+        let mut payload = vec![0; MAX_PAYLOAD];
+        let encoded = self.encoder.encode_float_to_slice(frame, &mut payload);
+        let length = encoded.map_err(EncodeError)?;
+        // Of up to two bytes need not be sent.
+        payload.truncate(if length > 2 { length } else { 0 });
+        payload.shrink_to_fit();
+        let level = level(frame);
+        Ok(Packet {
+            payload,
+            level,
+            voice: level < VOICE_LEVEL,
+            mark: None,
+        })
+    }
+}
+
+/// In -dBov: 0 is the loudest, 127 is silence.
+fn level(frame: &[f32]) -> u8 {
+    let power: f64 = frame.iter().map(|s| f64::from(*s).powi(2)).sum();
+    let power = power / frame.len().max(1) as f64;
+    (-10.0 * power.log10()).clamp(0.0, 127.0) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::speech::pilot;
+
+    const OPUS: Encoding = Encoding {
+        codec: AudioCodec::Opus,
+        bitrate: 32_000,
+        dtx: false,
+        expected_loss: 0,
+    };
+
+    fn heard(script: &Script) -> Vec<f32> {
+        let mut hearing = Hearing::new(script.codec).unwrap();
+        let mut sound = Vec::new();
+        for packet in &script.packets {
+            hearing.hear(&packet.payload, &mut sound);
+        }
+        sound
+    }
+
+    #[test]
+    fn what_is_decoded_has_pilots_and_chirps() {
+        let script = Script::of(Talker::Voice(0), OPUS).unwrap();
+        assert_eq!(script.packets.len(), 600);
+        let marks: Vec<usize> = (0..)
+            .zip(&script.packets)
+            .filter(|(_, p)| p.mark.is_some())
+            .map(|(n, _)| n)
+            .collect();
+        // One a second, some milliseconds after half of it has passed.
+        let due: Vec<usize> = (0..12).map(|n| n * 50 + 25).collect();
+        assert_eq!(marks, due);
+        let sound = heard(&script);
+        let pilots: Vec<usize> = (0..pilot::PILOTS)
+            .filter(|n| pilot::is_heard(*n, &sound, HEARD_RATE))
+            .collect();
+        assert_eq!(pilots, [0]);
+    }
+
+    #[test]
+    fn pilots_are_heard_in_a_mix_that_was_encoded_again() {
+        let mut mix = vec![0.0; SAID_RATE * 12];
+        for n in [1, 4, 5] {
+            mix.iter_mut()
+                .zip(Talker::Voice(n).samples())
+                .for_each(|(mix, s)| *mix += s);
+        }
+        let script = Script::recorded(
+            &mix,
+            &[1.5],
+            Encoding {
+                bitrate: 24_000,
+                ..OPUS
+            },
+        )
+        .unwrap();
+        let sound = heard(&script);
+        let pilots: Vec<usize> = (0..pilot::PILOTS)
+            .filter(|n| pilot::is_heard(*n, &sound, HEARD_RATE))
+            .collect();
+        assert_eq!(pilots, [1, 4, 5]);
+        assert!(script.packets.get(75).unwrap().mark.is_some());
+    }
+
+    #[test]
+    fn silence_is_told_by_its_level_and_sent_seldom_with_dtx() {
+        let open = Script::of(Talker::Open, OPUS).unwrap();
+        assert!(
+            open.packets
+                .iter()
+                .all(|p| !p.payload.is_empty() && !p.voice)
+        );
+        assert!(open.packets.iter().all(|p| (55..75).contains(&p.level)));
+        let off = Script::of(Talker::Off, Encoding { dtx: true, ..OPUS }).unwrap();
+        assert!(off.packets.iter().all(|p| p.level == 127));
+        let sent = off.packets.iter().filter(|p| !p.payload.is_empty()).count();
+        assert!((1..100).contains(&sent), "{sent}");
+    }
+}

@@ -1,0 +1,306 @@
+//! What one who is in an audio room gets: a packet each 20 ms, in order, on a clock that goes on.
+
+use std::time::Duration;
+
+use portunus_rtp::Header;
+
+use super::PeerId;
+use super::check::{Delayed, Findings, Order};
+use crate::traffic::AUDIO_PERIOD;
+
+/// What is earliest is forgotten after so long, so that a clock that was set again is not late for ever.
+const MEMORY: Duration = Duration::from_secs(5);
+
+/// The cycle that a stream starts in, so that numbers before its first one are above 0.
+const FIRST_CYCLE: u64 = 0x1_0000;
+
+/// How a participant takes what it hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hearing {
+    /// RTP's clock of what it hears, in hertz.
+    pub clock_rate: u32,
+    /// Keep what it hears, so that it can be listened to.
+    pub keeps: bool,
+}
+
+/// What those in audio rooms got in a stretch of time, beside what is counted of all participants.
+#[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
+pub struct Heard {
+    /// Packets whose time stamp does not follow from their number.
+    pub jumps: u64,
+    /// Packets that were not sent because there was silence (DTX).
+    pub omitted: u64,
+    /// What those got who keep it.
+    pub kept: Vec<Kept>,
+    /// What was said at which time.
+    pub said: Vec<Said>,
+}
+
+/// A packet that is kept.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// Who got it.
+    pub peer: PeerId,
+    /// Counts the packets of the stream.
+    pub number: u64,
+    /// RTP's.
+    pub timestamp: u32,
+    /// When it came, since 1970.
+    pub at: Duration,
+    /// What is in it.
+    pub payload: Vec<u8>,
+}
+
+/// The beginning of something that others listen for.
+#[derive(Debug, Clone, Copy)]
+pub struct Said {
+    /// Who said it.
+    pub peer: PeerId,
+    /// When it could be heard by one who gets it directly, since 1970.
+    pub at: Duration,
+}
+
+impl Heard {
+    /// Adds what others got.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.jumps += other.jumps;
+        self.omitted += other.omitted;
+        self.kept.extend(other.kept);
+        self.said.extend(other.said);
+    }
+}
+
+/// Follows what one participant hears.
+#[derive(Debug)]
+pub(super) struct Ear {
+    hearing: Hearing,
+    stream: Option<Stream>,
+    /// When the first packet came, and the last.
+    since: Option<Duration>,
+    last: Option<Duration>,
+    /// Packets that were not sent because there was silence.
+    omitted: u64,
+    /// Packets that were said to be due.
+    told: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    ssrc: u32,
+    order: Order,
+    newest: u64,
+    timestamp: u32,
+    /// What the packets so far hold, in ticks.
+    length: i64,
+    /// How much later than its place in the stream the earliest packet came, of now and of a while ago, in seconds.
+    earliest: [f64; 2],
+    forget_at: Duration,
+}
+
+impl Ear {
+    pub(super) fn new(hearing: Hearing) -> Self {
+        Self {
+            hearing,
+            stream: None,
+            since: None,
+            last: None,
+            omitted: 0,
+            told: 0,
+        }
+    }
+
+    /// How long the last packet was ago at `now`.
+    pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
+        Some(now.saturating_sub(self.last?))
+    }
+
+    /// Whether what it hears is to be kept.
+    pub(super) fn keeps(&self) -> bool {
+        self.hearing.keeps
+    }
+
+    /// Takes an RTP packet that may be encrypted; gives its number, if it is one.
+    pub(super) fn take(
+        &mut self,
+        packet: &[u8],
+        at: Duration,
+        findings: &mut Findings,
+        heard: &mut Heard,
+    ) -> Option<u64> {
+        let header = Header::parse_encrypted(packet).ok()?;
+        findings.packets += 1;
+        self.since.get_or_insert(at);
+        self.last = self.last.max(Some(at));
+        let ticks = i64::from((self.hearing.clock_rate / 50).max(1));
+        let stream = match &mut self.stream {
+            Some(stream) if stream.ssrc == header.ssrc.0 => stream,
+            other => other.insert(Stream::new(
+                header.ssrc.0,
+                header.sequence,
+                header.timestamp,
+                at,
+            )),
+        };
+        let ahead = i64::from(
+            header
+                .sequence
+                .wrapping_sub(stream.newest as u16)
+                .cast_signed(),
+        );
+        let number = stream.newest.saturating_add_signed(ahead);
+        let passed = i64::from(
+            header
+                .timestamp
+                .wrapping_sub(stream.timestamp)
+                .cast_signed(),
+        );
+        if ahead != 0 {
+            stream.order.take(number, findings);
+        }
+        let periods = passed / ticks;
+        if passed % ticks != 0 || (ahead > 0 && periods < ahead) || (ahead < 0 && periods > ahead) {
+            heard.jumps += 1;
+        }
+        if ahead > 0 {
+            let omitted = u64::try_from(periods - ahead).unwrap_or(0);
+            heard.omitted += omitted;
+            self.omitted += omitted;
+            stream.newest = number;
+            stream.timestamp = header.timestamp;
+            stream.length += passed;
+            let late_s = stream.late_s(at, self.hearing.clock_rate);
+            findings.delays.push(Delayed {
+                sent: at.saturating_sub(Duration::from_secs_f64(late_s)),
+                us: late_s * 1e6,
+            });
+        }
+        Some(number)
+    }
+
+    /// Packets that should have come since the last call: one each 20 ms, but for those that were left out.
+    pub(super) fn due(&mut self, now: Duration) -> u64 {
+        let Some(since) = self.since else {
+            return 0;
+        };
+        let periods = now.saturating_sub(since).as_nanos() / AUDIO_PERIOD.as_nanos().max(1);
+        let all = u64::try_from(periods).unwrap_or(0) + 1;
+        let due = all.saturating_sub(self.omitted).saturating_sub(self.told);
+        self.told += due;
+        due
+    }
+}
+
+impl Stream {
+    fn new(ssrc: u32, sequence: u16, timestamp: u32, at: Duration) -> Self {
+        let newest = FIRST_CYCLE + u64::from(sequence);
+        Self {
+            ssrc,
+            order: Order::starting(newest),
+            newest,
+            timestamp,
+            length: 0,
+            earliest: [at.as_secs_f64(); 2],
+            forget_at: at + MEMORY,
+        }
+    }
+
+    /// How much later than the earliest the newest packet came, for its place in the stream.
+    fn late_s(&mut self, at: Duration, clock_rate: u32) -> f64 {
+        let place = self.length as f64 / f64::from(clock_rate.max(1));
+        let start = at.as_secs_f64() - place;
+        let [now, before] = self.earliest;
+        if at >= self.forget_at {
+            self.forget_at = at + MEMORY;
+            self.earliest = [start, now];
+        } else {
+            self.earliest = [now.min(start), before];
+        }
+        let [now, before] = self.earliest;
+        (start - now.min(before)).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use portunus_rtp::header::{Fields, write_header};
+    use portunus_rtp::{Pt, Ssrc};
+
+    struct Listener {
+        ear: Ear,
+        findings: Findings,
+        heard: Heard,
+    }
+
+    impl Listener {
+        fn new() -> Self {
+            let hearing = Hearing {
+                clock_rate: 48_000,
+                keeps: false,
+            };
+            Self {
+                ear: Ear::new(hearing),
+                findings: Findings::default(),
+                heard: Heard::default(),
+            }
+        }
+
+        fn take(&mut self, sequence: u16, timestamp: u32, at_ms: f64) {
+            let mut packet = [0; 40];
+            let fields = Fields {
+                marker: false,
+                padding: false,
+                pt: Pt(111),
+                sequence,
+                timestamp,
+                ssrc: Ssrc(5),
+            };
+            write_header(&mut packet, &fields, std::iter::empty::<(u8, &[u8])>()).unwrap();
+            let at = Duration::from_secs_f64(1_000.0 + at_ms / 1e3);
+            self.ear
+                .take(&packet, at, &mut self.findings, &mut self.heard);
+        }
+
+        fn late_ms(&self) -> Vec<i64> {
+            let delays = self.findings.delays.iter();
+            delays
+                .map(|delayed| (delayed.us / 1e3).round() as i64)
+                .collect()
+        }
+    }
+
+    #[test]
+    fn lateness_is_told_from_the_earliest_packet_over_the_wrap() {
+        let mut listener = Listener::new();
+        let mut timestamp = u32::MAX - 1_000;
+        for (n, at_ms) in [3.0, 20.0, 47.0, 60.0, 80.0].into_iter().enumerate() {
+            listener.take(65_534u16.wrapping_add(n as u16), timestamp, at_ms);
+            timestamp = timestamp.wrapping_add(960);
+        }
+        // The first had the others' place to be told from.
+        assert_eq!(listener.late_ms(), [0, 7, 0, 0]);
+        assert_eq!((listener.heard.jumps, listener.findings.lost), (0, 0));
+        let now = Duration::from_secs_f64(1_000.09);
+        assert_eq!((listener.ear.due(now), listener.ear.due(now)), (5, 0));
+    }
+
+    #[test]
+    fn what_is_lost_left_out_or_out_of_step_is_told_apart() {
+        let mut listener = Listener::new();
+        listener.take(1, 960, 0.0);
+        listener.take(3, 2_880, 40.0);
+        assert_eq!((listener.findings.lost, listener.heard.omitted), (1, 0));
+        listener.take(4, 4_800, 80.0);
+        assert_eq!((listener.findings.lost, listener.heard.omitted), (1, 1));
+        assert_eq!(listener.heard.jumps, 0);
+        listener.take(2, 1_920, 90.0);
+        listener.take(2, 1_920, 90.0);
+        assert_eq!((listener.findings.lost, listener.findings.repeated), (0, 1));
+        assert_eq!(listener.heard.jumps, 0);
+        listener.take(5, 4_900, 100.0);
+        listener.take(6, 4_900, 120.0);
+        assert_eq!(listener.heard.jumps, 2);
+    }
+}
