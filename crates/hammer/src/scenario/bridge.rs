@@ -76,6 +76,10 @@ pub enum Codec {
     /// RFC 7587
     #[default]
     Opus,
+    /// G.711 A-law
+    Pcma,
+    /// G.711 µ-law
+    Pcmu,
 }
 
 /// Measures, and writes the record if that is asked for.
@@ -229,6 +233,8 @@ impl Codec {
     pub(super) fn audio(self) -> AudioCodec {
         match self {
             Codec::Opus => AudioCodec::Opus,
+            Codec::Pcma => AudioCodec::Pcma,
+            Codec::Pcmu => AudioCodec::Pcmu,
         }
     }
 }

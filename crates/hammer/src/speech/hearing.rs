@@ -2,6 +2,7 @@
 
 use opusic_c::{Channels, Decoder, SampleRate};
 use portunus_dsp::AudioCodec;
+use portunus_dsp::g711::{self, Law};
 
 use super::{EncodeError, HEARD_FRAME};
 
@@ -9,32 +10,51 @@ use super::{EncodeError, HEARD_FRAME};
 const LONGEST: usize = HEARD_FRAME * 6;
 
 /// Decodes a stream to mono at [`HEARD_RATE`](super::HEARD_RATE).
-pub(super) struct Hearing {
-    decoder: Decoder,
+pub(super) enum Hearing {
+    /// By libopus.
+    Opus(Decoder),
+    /// With the last sample.
+    G711(Law, f32),
 }
 
 impl Hearing {
     /// From its first packet on.
     pub(super) fn new(codec: AudioCodec) -> Result<Self, EncodeError> {
-        let decoder = Decoder::new(Channels::Mono, SampleRate::Hz16000).map_err(EncodeError)?;
-        let _ = codec;
-        Ok(Self { decoder })
+        if let Some(law) = Law::of(codec) {
+            return Ok(Self::G711(law, 0.0));
+        }
+        let decoder = Decoder::new(Channels::Mono, SampleRate::Hz16000);
+        Ok(Self::Opus(decoder.map_err(EncodeError)?))
     }
 
     /// Adds what a packet holds to `sound`; without a payload what a decoder puts in its place.
     pub(super) fn hear(&mut self, payload: &[u8], sound: &mut Vec<f32>) {
-        let room = if payload.is_empty() {
-            HEARD_FRAME
-        } else {
-            LONGEST
-        };
-        if self
-            .decoder
-            .decode_float_to_vec(payload, sound, room, false)
-            .is_err()
-        {
-            // Not of the codec: nothing is heard of it.
-            sound.resize(sound.len() + HEARD_FRAME, 0.0);
+        match self {
+            Self::Opus(decoder) => {
+                let room = if payload.is_empty() {
+                    HEARD_FRAME
+                } else {
+                    LONGEST
+                };
+                let heard = decoder.decode_float_to_vec(payload, sound, room, false);
+                if heard.is_err() {
+                    // Not of the codec: nothing is heard of it.
+                    sound.resize(sound.len() + HEARD_FRAME, 0.0);
+                }
+            }
+            Self::G711(_, last) if payload.is_empty() => {
+                sound.resize(sound.len() + HEARD_FRAME, 0.0);
+                *last = 0.0;
+            }
+            Self::G711(law, last) => {
+                let mut narrow = Vec::new();
+                g711::decode(*law, payload, &mut narrow);
+                for sample in narrow {
+                    // Twice as many: what lies between is above the band of pilots and chirps.
+                    sound.extend([(*last + sample) / 2.0, sample]);
+                    *last = sample;
+                }
+            }
         }
     }
 }

@@ -27,5 +27,8 @@ pub(crate) const SAID_RATE: usize = 48_000;
 /// Samples a second of what is looked at in what is heard.
 pub(crate) const HEARD_RATE: usize = 16_000;
 
+/// Samples a second of G.711.
+pub(crate) const NARROW_RATE: usize = 8_000;
+
 /// Samples of a packet, as it is looked at.
 pub(crate) const HEARD_FRAME: usize = HEARD_RATE / 50;

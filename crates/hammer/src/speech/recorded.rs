@@ -114,7 +114,8 @@ fn read(file: &Path) -> Option<Clip> {
     Clip::new(sound, spec.sample_rate as usize).filter(|clip| is_known && !clip.said.is_empty())
 }
 
-fn resampled(sound: &[f32], from: usize, to: usize) -> Option<Vec<f32>> {
+/// None if it cannot be.
+pub(super) fn resampled(sound: &[f32], from: usize, to: usize) -> Option<Vec<f32>> {
     if from == to {
         return Some(sound.to_vec());
     }

@@ -2,9 +2,11 @@
 
 use opusic_c::{Application, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate};
 use portunus_dsp::AudioCodec;
+use portunus_dsp::g711::{self, Law};
 
 use super::hearing::Hearing;
-use super::{HEARD_FRAME, HEARD_RATE, SAID_RATE, Talker, chirp};
+use super::recorded::resampled;
+use super::{HEARD_FRAME, HEARD_RATE, NARROW_RATE, SAID_RATE, Talker, chirp};
 
 /// Samples of a packet, as it is said.
 const SAID_FRAME: usize = SAID_RATE / 50;
@@ -104,6 +106,9 @@ impl Script {
 
 impl Encoding {
     fn start(self) -> Result<Coder, EncodeError> {
+        if let Some(law) = Law::of(self.codec) {
+            return Ok(Coder::G711(law));
+        }
         let mut encoder = Encoder::new(Channels::Mono, SampleRate::Hz48000, Application::Voip)
             .map_err(EncodeError)?;
         let set = |encoder: &mut Encoder| {
@@ -113,35 +118,57 @@ impl Encoding {
             encoder.set_packet_loss(self.expected_loss)
         };
         set(&mut encoder).map_err(EncodeError)?;
-        Ok(Coder { encoder })
+        Ok(Coder::Opus(encoder))
     }
 }
 
-struct Coder {
-    encoder: Encoder,
+enum Coder {
+    Opus(Encoder),
+    G711(Law),
 }
 
 impl Coder {
+    /// Of `sound` at [`SAID_RATE`].
     fn packets(&mut self, sound: &[f32]) -> Result<Vec<Packet>, EncodeError> {
         let frames = sound.chunks_exact(SAID_FRAME);
-        frames.map(|frame| self.packet(frame)).collect()
+        let payloads = match self {
+            Coder::Opus(encoder) => {
+                let payloads = frames.clone().map(|frame| opus(encoder, frame));
+                payloads.collect::<Result<Vec<_>, _>>()?
+            }
+            Coder::G711(law) => {
+                let narrow = resampled(sound, SAID_RATE, NARROW_RATE).unwrap_or_default();
+                let frames = narrow.chunks_exact(NARROW_RATE / 50);
+                let payload = |frame| {
+                    let mut payload = Vec::new();
+                    g711::encode(*law, frame, &mut payload);
+                    payload
+                };
+                frames.map(payload).collect()
+            }
+        };
+        let packets = frames.zip(payloads).map(|(frame, payload)| {
+            let level = level(frame);
+            Packet {
+                payload,
+                level,
+                voice: level < VOICE_LEVEL,
+                mark: None,
+            }
+        });
+        Ok(packets.collect())
     }
+}
 
-    fn packet(&mut self, frame: &[f32]) -> Result<Packet, EncodeError> {
-        let mut payload = vec![0; MAX_PAYLOAD];
-        let encoded = self.encoder.encode_float_to_slice(frame, &mut payload);
-        let length = encoded.map_err(EncodeError)?;
-        // Of up to two bytes need not be sent.
-        payload.truncate(if length > 2 { length } else { 0 });
-        payload.shrink_to_fit();
-        let level = level(frame);
-        Ok(Packet {
-            payload,
-            level,
-            voice: level < VOICE_LEVEL,
-            mark: None,
-        })
-    }
+/// The packet of a frame; empty if it need not be sent.
+fn opus(encoder: &mut Encoder, frame: &[f32]) -> Result<Vec<u8>, EncodeError> {
+    let mut payload = vec![0; MAX_PAYLOAD];
+    let encoded = encoder.encode_float_to_slice(frame, &mut payload);
+    let length = encoded.map_err(EncodeError)?;
+    // One of up to two bytes is for nobody.
+    payload.truncate(if length > 2 { length } else { 0 });
+    payload.shrink_to_fit();
+    Ok(payload)
 }
 
 /// In -dBov: 0 is the loudest, 127 is silence.
@@ -190,6 +217,17 @@ mod tests {
             .filter(|n| pilot::is_heard(*n, &sound, HEARD_RATE))
             .collect();
         assert_eq!(pilots, [0]);
+    }
+
+    #[test]
+    fn telephones_hear_pilots_and_chirps_too() {
+        for codec in [AudioCodec::Pcma, AudioCodec::Pcmu] {
+            let script = Script::of(Talker::Voice(0), Encoding { codec, ..OPUS }).unwrap();
+            assert!(script.packets.iter().all(|p| p.payload.len() == 160));
+            let marks = script.packets.iter().filter(|p| p.mark.is_some());
+            assert_eq!(marks.count(), 12);
+            assert!(pilot::is_heard(0, &heard(&script), HEARD_RATE));
+        }
     }
 
     #[test]
