@@ -6,7 +6,7 @@ use bytes::Bytes;
 use portunus_core::events::Subscription;
 use tokio::time::{Instant, sleep_until};
 
-use crate::json::JsonForm;
+use portunus_core::JsonForm;
 
 /// Events of one batch at most.
 pub(crate) const MAX_EVENTS: u64 = 100;

@@ -5,7 +5,6 @@ mod backoff;
 mod batch;
 mod file;
 mod gelf;
-mod json;
 mod line;
 mod mqtt;
 mod nanomsg;

@@ -9,10 +9,9 @@ use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, ServerEvent, Subscription,
     TweakError,
 };
-use portunus_core::{Fields, Object, PluginCounter};
+use portunus_core::{Fields, JsonForm, Object, PluginCounter};
 use serde::{Deserialize, Serialize};
 
-use crate::json::JsonForm;
 use crate::line::Line;
 
 /// Who we are by default.

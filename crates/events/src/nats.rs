@@ -10,11 +10,10 @@ use portunus_config::{Configuration, Section};
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
-use portunus_core::{Fields, Object, PluginCounter};
+use portunus_core::{Fields, JsonForm, Object, PluginCounter};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{Batches, Layout};
-use crate::json::JsonForm;
 use crate::line::Line;
 
 /// How long events of quick succession are waited for, so that they go together.

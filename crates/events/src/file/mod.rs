@@ -11,11 +11,10 @@ use std::time::Duration;
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
-use portunus_core::{Fields, Object, PluginCounter};
+use portunus_core::{Fields, JsonForm, Object, PluginCounter};
 use tokio::task::spawn_blocking;
 
 use crate::batch::{Batch, Batches, Layout};
-use crate::json::JsonForm;
 use crate::tally::Tally;
 pub use config::FileConfig;
 use output::Output;

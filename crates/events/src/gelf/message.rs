@@ -7,7 +7,7 @@ use flate2::write::ZlibEncoder;
 use portunus_core::events::{ServerEvent, Subscription, WrittenEvent};
 use serde::Serialize;
 
-use crate::json::JsonForm;
+use portunus_core::JsonForm;
 
 /// A message is at most so many datagrams.
 const MOST_CHUNKS: usize = 128;

@@ -4,7 +4,7 @@ use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
 use super::address::Address;
-use crate::json::JsonForm;
+use portunus_core::JsonForm;
 
 /// Where events are published.
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,12 +13,11 @@ use std::time::Duration;
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
-use portunus_core::{Fields, Object, PluginCounter};
+use portunus_core::{Fields, JsonForm, Object, PluginCounter};
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, Batches, Layout};
-use crate::json::JsonForm;
 use crate::stream::Stream;
 use crate::tally::Tally;
 use address::{Address, Listener};

@@ -8,7 +8,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use crate::json::JsonForm;
+use portunus_core::JsonForm;
 
 /// Attempts that may follow the first one, at most.
 pub(super) const MOST_RETRANSMISSIONS: u64 = 100;

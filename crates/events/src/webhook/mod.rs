@@ -16,14 +16,13 @@ use portunus_config::Secret;
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
-use portunus_core::{Fields, Object, PluginCounter};
+use portunus_core::{Fields, JsonForm, Object, PluginCounter};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use reqwest::{Client, Url, redirect};
 use tokio::time::sleep;
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, Batches, Layout};
-use crate::json::JsonForm;
 use crate::tally::Tally;
 use crate::tls::{self, TlsError};
 use crate::tweak;

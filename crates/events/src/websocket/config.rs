@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri};
 use url::{Host, Url};
 
-use crate::json::JsonForm;
+use portunus_core::JsonForm;
 
 /// The largest cap of events that are kept.
 pub(super) const MOST_KEPT: u64 = 10_000_000;

@@ -10,13 +10,12 @@ use std::time::Duration;
 use portunus_core::events::{
     ConfiguredEventHandler, EventHandler, EventHandlerInfo, Handling, Subscription, TweakError,
 };
-use portunus_core::{Fields, Object, PluginCounter};
+use portunus_core::{Fields, JsonForm, Object, PluginCounter};
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 use crate::backoff::Backoff;
 use crate::batch::{Batch, Batches, Layout};
-use crate::json::JsonForm;
 use crate::tally::Tally;
 use crate::tls::{self, TlsError};
 use crate::tweak;

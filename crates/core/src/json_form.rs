@@ -1,4 +1,4 @@
-//! How events are written as JSON.
+//! How much white space JSON has, as configurations say it.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 /// How much white space JSON has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum JsonForm {
+pub enum JsonForm {
     /// Lines, indented by three spaces.
     Indented,
     /// One line, with a space after each comma and colon.
@@ -20,7 +20,7 @@ pub(crate) enum JsonForm {
 
 impl JsonForm {
     /// Appends a value.
-    pub(crate) fn write(self, to: &mut Vec<u8>, value: &impl Serialize) {
+    pub fn write(self, to: &mut Vec<u8>, value: &impl Serialize) {
         let written = match self {
             JsonForm::Indented => write(to, PrettyFormatter::with_indent(b"   "), value),
             JsonForm::Plain => write(to, PlainFormatter, value),
@@ -28,6 +28,14 @@ impl JsonForm {
         };
         // Events consist of what JSON has, and memory can always be written to.
         debug_assert!(written.is_ok(), "{written:?}");
+    }
+
+    /// A value as text.
+    pub fn text(self, value: &impl Serialize) -> String {
+        let mut to = Vec::new();
+        self.write(&mut to, value);
+        // JSON is UTF-8.
+        String::from_utf8(to).unwrap_or_default()
     }
 }
 
@@ -83,13 +91,10 @@ mod tests {
     fn forms_differ_in_white_space_only() {
         let value = json!({ "a": [1, 2], "b": {}, "c": "x, y: z" });
         let written = |form: JsonForm| {
-            let mut to = Vec::new();
-            form.write(&mut to, &value);
-            assert_eq!(
-                serde_json::from_slice::<serde_json::Value>(&to).unwrap(),
-                value
-            );
-            String::from_utf8(to).unwrap()
+            let text = form.text(&value);
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, value);
+            text
         };
         assert_eq!(
             written(JsonForm::Compact),
