@@ -4,6 +4,7 @@ use portunus_audiobridge::AudioBridge;
 use portunus_core::Registration;
 use portunus_echotest::EchoTest;
 use portunus_streaming::Streaming;
+use portunus_textroom::TextRoom;
 use portunus_videocall::VideoCall;
 use portunus_videoroom::VideoRoom;
 
@@ -14,4 +15,5 @@ pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<Streaming>(),
     Registration::of::<VideoRoom>(),
     Registration::of::<AudioBridge>(),
+    Registration::of::<TextRoom>(),
 ];

@@ -21,9 +21,10 @@ pub struct Row {
 }
 
 /// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 4] = [
+pub const PLUGINS: [(&str, Requests, bool); 5] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
+    ("textroom", portunus_textroom::REQUESTS, true),
     ("videocall", portunus_videocall::REQUESTS, false),
     ("echotest", portunus_echotest::REQUESTS, false),
 ];
@@ -190,6 +191,39 @@ pub fn rows(world: &World) -> Vec<Row> {
         ("remove_remote_publisher", &remote, Some(428)),
     ] {
         all.push(room(request, "always", forward, body.clone(), then));
+    }
+    let posted = json!({ "room": 7, "new_post": "http://127.0.0.1:1/" });
+    for (request, when, right, body) in [
+        ("create", permanent, create, json!({ "permanent": true })),
+        (
+            "create",
+            "`post` is not empty",
+            forward,
+            json!({ "post": "http://127.0.0.1:1/" }),
+        ),
+        (
+            "edit",
+            permanent,
+            create,
+            json!({ "room": 7, "permanent": true }),
+        ),
+        ("edit", "`new_post` is not empty", forward, posted),
+        (
+            "destroy",
+            permanent,
+            create,
+            json!({ "room": 7, "permanent": true }),
+        ),
+    ] {
+        all.push(Row {
+            plugin: "textroom",
+            request,
+            when,
+            right,
+            code: 419,
+            body,
+            then: None,
+        });
     }
     for (plugin, request, code) in [("videocall", "set", 474), ("echotest", "any", 413)] {
         for (when, body) in [

@@ -9,6 +9,7 @@ use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{CoreConfig, Networks, Plugin, Requester, Right, StoredToken};
 use portunus_echotest::EchoTest;
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
+use portunus_textroom::{ConfiguredRoom as ConfiguredTextRoom, TextRoom, TextRoomConfig};
 use portunus_videocall::VideoCall;
 use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
 use serde_json::{Value, json};
@@ -67,10 +68,17 @@ impl World {
         };
         let videoroom = VideoRoomConfig {
             admin_key,
-            outgoing,
+            outgoing: outgoing.clone(),
             save: Some(below("rooms.toml")),
             rooms: vec![room()],
             ..VideoRoomConfig::default()
+        };
+        let textroom = TextRoomConfig {
+            admin_key: setup.admin_key.map(str::to_owned),
+            outgoing: outgoing.clone(),
+            save: Some(below("textrooms.toml")),
+            rooms: vec![text_room()],
+            ..TextRoomConfig::default()
         };
         let core = CoreConfig {
             api_secret: setup.api_secret.map(Into::into),
@@ -81,11 +89,13 @@ impl World {
         let server = TestServer::recording_with_media(recorder, core, async |media| {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
             let videoroom = VideoRoom::new(videoroom, media, with);
+            let textroom = TextRoom::new(textroom);
             let plugins: Vec<Arc<dyn Plugin>> = vec![
                 Arc::new(EchoTest),
                 Arc::new(VideoCall::default()),
                 Arc::new(streaming.unwrap()),
                 Arc::new(videoroom.unwrap()),
+                Arc::new(textroom.unwrap()),
             ];
             plugins
         })
@@ -108,6 +118,10 @@ fn mountpoint() -> ConfiguredMountpoint {
 
 fn room() -> ConfiguredRoom {
     ConfiguredRoom::read(json!({ "room": 7 }).as_object().unwrap(), false).unwrap()
+}
+
+fn text_room() -> ConfiguredTextRoom {
+    ConfiguredTextRoom::read(json!({ "room": 7 }).as_object().unwrap(), false).unwrap()
 }
 
 /// One for each right, `only-RIGHT`, and one for all but that, `but-RIGHT`.

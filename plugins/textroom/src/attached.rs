@@ -1,0 +1,157 @@
+//! A client's handle: its PeerConnection, and what it asks by the API.
+
+use std::sync::Arc;
+
+use portunus_core::sdp::{Description, Direction, Kind, MediaOffer, OfferOptions};
+use portunus_core::{
+    FieldError, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, PluginHandle, Reply,
+};
+use serde_json::{Value, json};
+
+use crate::channel::Guest;
+use crate::manage::reply;
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+use crate::requests::Asker;
+
+/// A handle as long as its client is there.
+pub(crate) struct Attached {
+    handle: Handle,
+    shared: Arc<Shared>,
+    phase: Phase,
+}
+
+/// Where the handle's only PeerConnection stands.
+enum Phase {
+    Fresh,
+    /// It was offered, and may be up.
+    SetUp(Guest),
+    /// It is gone; there is no other on this handle.
+    Over,
+}
+
+impl Attached {
+    pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
+        Attached {
+            handle,
+            shared,
+            phase: Phase::Fresh,
+        }
+    }
+
+    /// Answers by an event, with an offer where there is one.
+    fn negotiate(&mut self, name: &str, message: &Message) -> Result<Option<LocalJsep>, Refusal> {
+        let answers = |kind| message.jsep.as_ref().is_some_and(|jsep| jsep.kind == kind);
+        match (name, &self.phase) {
+            ("setup", Phase::Fresh) => {
+                self.discard_offer(message);
+                let offer = self.handle.offer(description(), false)?;
+                let asker = Asker::client(&self.handle, message);
+                let guest = Guest::new(&self.handle, self.shared.clone(), asker);
+                self.phase = Phase::SetUp(guest);
+                Ok(Some(offer))
+            }
+            ("setup", Phase::SetUp(_) | Phase::Over) => Err(Refusal::AlreadySetUp),
+            ("restart", Phase::SetUp(_)) => {
+                self.discard_offer(message);
+                Ok(Some(self.handle.offer(description(), true)?))
+            }
+            ("restart", Phase::Fresh | Phase::Over) => Err(Refusal::NotSetUp),
+            _ if answers(JsepKind::Offer) => {
+                let wanted = "an answer";
+                let name = "jsep".to_owned();
+                Err(FieldError::Type { name, wanted }.into())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// An offer of the client is not answered: this side offers.
+    fn discard_offer(&self, message: &Message) {
+        let offers = |jsep: &portunus_core::Jsep| jsep.kind == JsepKind::Offer;
+        if message.jsep.as_ref().is_some_and(offers) {
+            self.handle.discard_offer();
+        }
+    }
+
+    fn refuse(&self, message: &Message, refusal: &Refusal) -> Reply {
+        self.discard_offer(message);
+        Reply::Success(refusal.to_event().into())
+    }
+
+    /// Takes the client out of its rooms.
+    fn go(&mut self) {
+        if let Phase::SetUp(mut guest) = std::mem::replace(&mut self.phase, Phase::Over) {
+            guest.go();
+        }
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let fields = Fields(&message.body);
+        let name = match fields.required_string("request") {
+            Ok(name) => name,
+            Err(error) => return self.refuse(&message, &error.into()),
+        };
+        let lower = name.to_ascii_lowercase();
+        let asker = Asker::client(&self.handle, &message);
+        if ["setup", "ack", "restart"].contains(&lower.as_str()) {
+            let answered = self
+                .shared
+                .check(&lower, fields, &asker)
+                .and_then(|()| self.negotiate(&lower, &message));
+            let (answer, offer) = match answered {
+                Ok(offer) => (json!({ "textroom": "event", "result": "ok" }), offer),
+                Err(refusal) => {
+                    self.discard_offer(&message);
+                    (refusal.to_object().into(), None)
+                }
+            };
+            self.handle.push(Some(&message.transaction), answer, offer);
+            return Reply::Ack(None);
+        }
+        let Some(managed) = self.shared.manage(&lower, fields, &asker) else {
+            return self.refuse(&message, &Refusal::UnknownRequest(name.to_owned()));
+        };
+        self.discard_offer(&message);
+        reply(managed)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        match (event, &mut self.phase) {
+            (HandleEvent::Data(message), Phase::SetUp(guest)) => guest.take(&message.payload),
+            (HandleEvent::Hangup(_), _) => self.go(),
+            // Nothing but messages comes on the PeerConnection.
+            _ => {}
+        }
+    }
+
+    fn query(&self) -> Value {
+        let rooms = match &self.phase {
+            Phase::SetUp(guest) => guest.memberships(),
+            Phase::Fresh | Phase::Over => Vec::new(),
+        };
+        json!({ "destroyed": 0, "rooms": rooms })
+    }
+
+    fn detach(&mut self) {
+        self.go();
+    }
+}
+
+/// What is offered: data channels alone.
+fn description() -> Description {
+    Description::offer(OfferOptions {
+        name: "Text room".to_owned(),
+        session_id: String::new(),
+        media: vec![MediaOffer::new(Kind::Data, Direction::SendRecv)],
+    })
+}
+
+/// A plugin's fault ends the handle without a word: it does not stay in its rooms.
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.go();
+    }
+}

@@ -1,0 +1,280 @@
+//! What a client writes on its data channels: requests, which are answered there.
+
+use std::sync::{Arc, Weak};
+
+use portunus_core::media::DataPayload;
+use portunus_core::{FieldError, Fields, Handle, JsonForm, Object};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::manage::{success, written};
+use crate::pace::Pace;
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+use crate::requests::Asker;
+use crate::room::{Addressees, Joining, LONGEST, Room, send};
+
+/// Bytes of a name: each is in what all others are told.
+const MAX_NAME: usize = 256;
+/// Bytes of other texts than what is said, as `server.max_text` has them of requests by the API.
+const MAX_TEXT: usize = 4_096;
+/// Bytes of a message that is looked into for its transaction though it is refused.
+const MAX_REFUSED: usize = 4_096;
+
+/// A client as long as it has a PeerConnection.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    handle: Handle,
+    shared: Arc<Shared>,
+    /// The client, as it asked for the PeerConnection.
+    asker: Asker,
+    messages: Pace,
+    bytes: Pace,
+    /// Where it may be a member; the rooms themselves know.
+    rooms: Vec<Weak<Room>>,
+}
+
+/// A request of a data channel, with what tells its answer from others.
+struct Request {
+    members: Map<String, Value>,
+    /// In lower case.
+    name: String,
+    transaction: String,
+}
+
+impl Guest {
+    pub(crate) fn new(handle: &Handle, shared: Arc<Shared>, asker: Asker) -> Self {
+        let now = Instant::now();
+        Guest {
+            handle: handle.clone(),
+            asker,
+            messages: Pace::new(shared.intake.messages, now),
+            bytes: Pace::new(shared.intake.bytes, now),
+            shared,
+            rooms: Vec::new(),
+        }
+    }
+
+    /// Takes a message.
+    pub(crate) fn take(&mut self, payload: &DataPayload) {
+        let text = match payload {
+            DataPayload::Text(text) => text,
+            DataPayload::Binary(_) => return self.shared.surroundings.tally.ignored.add(1),
+        };
+        if let Err(refusal) = self.admit(text.len()) {
+            return self.refuse(text, &refusal);
+        }
+        let Ok(message) = serde_json::from_str(text) else {
+            return self.shared.surroundings.tally.ignored.add(1);
+        };
+        match Request::read(message) {
+            Ok(request) => self.answer(&request),
+            Err(refusal) => self.send(refusal.to_object(), None),
+        }
+    }
+
+    /// Takes the client out of all rooms.
+    pub(crate) fn go(&mut self) {
+        for room in self.rooms.drain(..) {
+            if let Some(room) = room.upgrade() {
+                room.lock().gone(self.handle.id());
+            }
+        }
+    }
+
+    /// The rooms that it is in, with its names there.
+    pub(crate) fn memberships(&self) -> Vec<Value> {
+        let rooms = self.rooms.iter().filter_map(Weak::upgrade);
+        let memberships = rooms.filter_map(|room| {
+            let state = room.lock();
+            let username = state.username(self.handle.id())?;
+            let membership = Object::new().with("room", room.id.to_json());
+            Some(membership.with("username", username).into())
+        });
+        memberships.collect()
+    }
+
+    /// Counts a message of so many bytes, unless it is one too many or too long.
+    fn admit(&mut self, size: usize) -> Result<(), Refusal> {
+        let now = Instant::now();
+        let most = self.shared.intake.longest;
+        let tally = &self.shared.surroundings.tally;
+        if !self.messages.fits(1, now) || !self.bytes.fits(size.min(most), now) {
+            tally.too_fast.add(1);
+            return Err(Refusal::TooFast);
+        }
+        self.messages.take(1, now);
+        self.bytes.take(size.min(most), now);
+        if size > most {
+            tally.too_long.add(1);
+            return Err(Refusal::LongMessage { size, most });
+        }
+        Ok(())
+    }
+
+    /// Refuses a message that was not looked into. The answer has its transaction if that is found at little cost.
+    fn refuse(&self, text: &str, refusal: &Refusal) {
+        let short = Some(text).filter(|text| text.len() <= MAX_REFUSED);
+        let message = short.and_then(|text| serde_json::from_str(text).ok());
+        let request = message.and_then(|message| Request::read(message).ok());
+        let transaction = request.as_ref().map(|request| request.transaction.as_str());
+        self.send(refusal.to_object(), transaction);
+    }
+
+    fn answer(&mut self, request: &Request) {
+        let fields = Fields(&request.members);
+        let answer = check_texts(&request.members).and_then(|()| match request.name.as_str() {
+            "join" => self.join(request).map(|()| None),
+            "leave" => self.leave(fields).map(Some),
+            "message" => self.say(fields),
+            _ => self.manage(request).map(|()| None),
+        });
+        let answer = answer.unwrap_or_else(|refusal| Some(refusal.to_object()));
+        if let Some(answer) = answer {
+            self.send(answer, Some(&request.transaction));
+        }
+    }
+
+    fn join(&mut self, request: &Request) -> Result<(), Refusal> {
+        let fields = Fields(&request.members);
+        let username = fields.required_string("username")?;
+        let display = fields.string("display")?;
+        for name in ["pin", "token"] {
+            fields.string(name)?;
+        }
+        let history = fields.boolean("history")?.unwrap_or(true);
+        check_name("username", username)?;
+        check_name("display", display.unwrap_or_default())?;
+        self.shared.check(&request.name, fields, &self.asker)?;
+        let room = self.shared.rooms.named(fields)?;
+        let joining = Joining {
+            handle: &self.handle,
+            username,
+            display,
+            history,
+        };
+        let json = self.json();
+        room.lock().join(joining, fields, |participants| {
+            let answer = success().with("participants", participants);
+            addressed(json, answer, Some(&request.transaction))
+        })?;
+        let id = self.handle.id();
+        let is_in = |room: Arc<Room>| room.lock().username(id).is_some();
+        self.rooms.retain(|room| room.upgrade().is_some_and(is_in));
+        self.rooms.push(Arc::downgrade(&room));
+        Ok(())
+    }
+
+    fn leave(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        let room = self.shared.rooms.named(fields)?;
+        room.lock().leave(self.handle.id())?;
+        Ok(success())
+    }
+
+    /// Passes on what the client says; gives the answer, if it wants one.
+    fn say(&self, fields: Fields<'_>) -> Result<Option<Object>, Refusal> {
+        let text = fields.required_string("text")?;
+        let wants_answer = fields.boolean("ack")?.unwrap_or(true);
+        let to = match (fields.string("to")?, fields.strings("tos")?) {
+            (Some(_), Some(_)) => return Err(Refusal::BothAddresses),
+            (Some(to), None) => Addressees::Named(vec![to]),
+            (None, Some(tos)) => Addressees::Named(tos),
+            (None, None) => Addressees::All,
+        };
+        let room = self.shared.rooms.named(fields)?;
+        let sent = room.lock().say(self.handle.id(), text, &to)?;
+        let answer = success().with_some("sent", sent);
+        Ok(wants_answer.then_some(answer))
+    }
+
+    /// Answers what can be asked by the API, too; a change for good once it is written.
+    fn manage(&self, request: &Request) -> Result<(), Refusal> {
+        let fields = Fields(&request.members);
+        let managed = self.shared.manage(&request.name, fields, &self.asker);
+        let unknown = || Refusal::Unsupported(request.name.clone());
+        let (answer, writing) = managed.ok_or_else(unknown)??.into_parts();
+        // Whatever was done, here it is a success.
+        let answer = answer.with("textroom", "success");
+        match writing {
+            None => self.send(answer, Some(&request.transaction)),
+            Some(writing) => {
+                let (handle, json) = (self.handle.clone(), self.json());
+                let transaction = request.transaction.clone();
+                tokio::spawn(async move {
+                    let answer = written(answer, writing).await;
+                    send(&handle, &addressed(json, answer, Some(&transaction)));
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an answer, or says that it is too long.
+    fn send(&self, answer: Object, transaction: Option<&str>) {
+        let text = addressed(self.json(), answer, transaction);
+        let size = text.len();
+        if size <= LONGEST {
+            return send(&self.handle, &text);
+        }
+        let most = LONGEST;
+        let refusal = Refusal::LongAnswer { size, most }.to_object();
+        send(&self.handle, &addressed(self.json(), refusal, transaction));
+    }
+
+    fn json(&self) -> JsonForm {
+        self.shared.surroundings.json
+    }
+}
+
+impl Request {
+    fn read(message: Value) -> Result<Self, Refusal> {
+        let Value::Object(members) = message else {
+            // As an object in which it is missing.
+            let name = "textroom".to_owned();
+            return Err(FieldError::Missing(name).into());
+        };
+        let fields = Fields(&members);
+        let name = fields.required_string("textroom")?.to_ascii_lowercase();
+        let transaction = fields.required_string("transaction")?.to_owned();
+        if transaction.len() > MAX_TEXT {
+            return Err(too_long("transaction", MAX_TEXT));
+        }
+        Ok(Request {
+            members,
+            name,
+            transaction,
+        })
+    }
+}
+
+/// An answer as text, with the transaction of its request.
+fn addressed(json: JsonForm, answer: Object, transaction: Option<&str>) -> String {
+    let answer = answer.with_some("transaction", transaction);
+    json.text(&Value::from(answer))
+}
+
+/// Checks that no text but what is said is too long.
+fn check_texts(members: &Map<String, Value>) -> Result<(), Refusal> {
+    let is_long = |(name, value): &(&String, &Value)| {
+        let text = value.as_str().filter(|_| *name != "text");
+        text.is_some_and(|text| text.len() > MAX_TEXT)
+    };
+    match members.iter().find(is_long) {
+        Some((name, _)) => Err(too_long(name, MAX_TEXT)),
+        None => Ok(()),
+    }
+}
+
+fn check_name(member: &str, name: &str) -> Result<(), Refusal> {
+    match name.len() > MAX_NAME {
+        true => Err(too_long(member, MAX_NAME)),
+        false => Ok(()),
+    }
+}
+
+fn too_long(member: &str, most: usize) -> Refusal {
+    Refusal::LongText {
+        name: member.chars().take(40).collect(),
+        most,
+    }
+}

@@ -1,0 +1,101 @@
+//! The requests that manage rooms: of clients by the API and by data channels, and of administrators.
+
+mod people;
+mod rooms;
+
+use portunus_core::{FieldError, Fields, Later, Object, Reply};
+use portunus_resources::Writing;
+
+use crate::plugin::Shared;
+use crate::refusal::Refusal;
+use crate::requests::Asker;
+use crate::room::RoomState;
+
+/// An answer, and the writing of the file that has to be waited for.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    answer: Object,
+    writing: Option<Writing>,
+}
+
+impl Managed {
+    /// The answer, and whether it has to wait for the disk.
+    pub(crate) fn into_parts(self) -> (Object, Option<Writing>) {
+        (self.answer, self.writing)
+    }
+}
+
+/// The reply by the API. What is refused is a reply, too.
+pub(crate) fn reply(managed: Result<Managed, Refusal>) -> Reply {
+    match managed.map(Managed::into_parts) {
+        Ok((answer, None)) => Reply::Success(answer.into()),
+        Ok((answer, Some(writing))) => {
+            let written = async move { written(answer, writing).await.into() };
+            Reply::Later(Later::new(written))
+        }
+        Err(refusal) => Reply::Success(refusal.to_object().into()),
+    }
+}
+
+impl From<Object> for Managed {
+    fn from(answer: Object) -> Self {
+        Managed {
+            answer,
+            writing: None,
+        }
+    }
+}
+
+/// The answer once a change for good is written; `permanent` says whether that went well.
+pub(crate) async fn written(answer: Object, writing: Writing) -> Object {
+    answer.with("permanent", writing.done().await.is_ok())
+}
+
+impl Shared {
+    /// Answers a request; none if it is not one of these.
+    pub(crate) fn manage(
+        &self,
+        name: &str,
+        fields: Fields<'_>,
+        asker: &Asker,
+    ) -> Option<Result<Managed, Refusal>> {
+        let request = match name {
+            "list" => Self::list,
+            "listparticipants" => Self::list_participants,
+            "exists" => Self::exists,
+            "create" => Self::create,
+            "edit" => Self::edit,
+            "destroy" => Self::destroy,
+            "allowed" => Self::allowed,
+            "kick" => Self::kick,
+            "announcement" => Self::announcement,
+            _ => return None,
+        };
+        let allowed = self.check(name, fields, asker);
+        Some(allowed.and_then(|()| request(self, fields, asker)))
+    }
+
+    /// Does something in the room that a request names and may manage.
+    fn managed<T>(
+        &self,
+        fields: Fields<'_>,
+        act: impl FnOnce(&mut RoomState) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let room = self.rooms.named(fields)?;
+        let mut room = room.lock();
+        room.check_managed(fields)?;
+        act(&mut room)
+    }
+}
+
+/// The answer to requests that have nothing to tell.
+pub(crate) fn success() -> Object {
+    Object::new().with("textroom", "success")
+}
+
+/// Checks that members are strings, as far as they are there: what is of the wrong type is told before whether there is such a room.
+fn check_types(fields: Fields<'_>, strings: &[&str]) -> Result<(), FieldError> {
+    strings
+        .iter()
+        .try_for_each(|name| fields.string(name).map(drop))
+}

@@ -1,0 +1,155 @@
+//! The plugin, and what all its handles share.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use portunus_core::events::EventBus;
+use portunus_core::{
+    ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
+    PluginInfo, Reply,
+};
+use portunus_resources::{AllowedTokens, Ids, Maker, Resources, SavedError};
+use serde_json::Value;
+
+use crate::attached::Attached;
+use crate::config::{Intake, TextRoomConfig};
+use crate::manage::reply;
+use crate::post::{BackEnds, Reachable};
+use crate::refusal::Refusal;
+use crate::requests::Asker;
+use crate::room::{Room, Surroundings};
+use crate::tally::Tally;
+
+const PACKAGE: &str = "janus.plugin.textroom";
+
+/// The plugin, with its rooms.
+#[derive(Debug)]
+pub struct TextRoom {
+    shared: Arc<Shared>,
+}
+
+/// What all handles of the plugin share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) rooms: Resources<Room>,
+    pub(crate) intake: Intake,
+    pub(crate) back_ends: BackEnds,
+    pub(crate) surroundings: Surroundings,
+}
+
+impl TextRoom {
+    /// The plugin with the rooms of its configuration; an error if the saved rooms cannot be read.
+    pub fn new(config: TextRoomConfig) -> Result<Self, SavedError> {
+        Self::watched(config, &EventBus::default())
+    }
+
+    /// The same, whose doings are told on `events`.
+    fn watched(config: TextRoomConfig, events: &EventBus) -> Result<Self, SavedError> {
+        let (limits, intake, patience) = (config.limits(), config.intake(), config.patience());
+        let TextRoomConfig {
+            admin_key,
+            json,
+            outgoing,
+            string_ids,
+            save,
+            rooms: configured,
+            ..
+        } = config;
+        // What the configuration names may be anywhere, also where a request has changed something else of its room.
+        let trusted: HashSet<_> = configured
+            .iter()
+            .map(|room| room.options.post.clone())
+            .collect();
+        let (rooms, first) =
+            Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
+        let tally = Arc::<Tally>::default();
+        let shared = Shared {
+            rooms,
+            intake,
+            back_ends: BackEnds::new(outgoing, patience, tally.clone()),
+            surroundings: Surroundings {
+                json,
+                tally,
+                events: events.of_plugin(PACKAGE),
+            },
+        };
+        for room in first {
+            let reachable = match trusted.contains(&room.options.post) {
+                true => Reachable::Anywhere,
+                false => Reachable::Outgoing,
+            };
+            let made = shared.make(
+                Some(room.id),
+                room.options,
+                AllowedTokens::default(),
+                (Maker::Operator, reachable),
+            );
+            if let Err(error) = made {
+                tracing::error!("a configured room is left out: {error}");
+            }
+        }
+        Ok(TextRoom {
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+impl ConfiguredPlugin for TextRoom {
+    const NAME: &'static str = "textroom";
+    type Config = TextRoomConfig;
+    type Error = SavedError;
+
+    async fn from_config(
+        config: TextRoomConfig,
+        context: PluginContext,
+    ) -> Result<Self, SavedError> {
+        let PluginContext {
+            outgoing, events, ..
+        } = context;
+        TextRoom::watched(TextRoomConfig { outgoing, ..config }, &events)
+    }
+}
+
+impl Plugin for TextRoom {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: PACKAGE,
+            name: "Text Room plugin",
+            description: "Rooms whose members write to each other over data channels.",
+            version: 2,
+            version_string: "0.0.2",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(Attached::new(handle, self.shared.clone()))
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        let mut counters = self.shared.rooms.counters();
+        counters.extend(self.shared.surroundings.tally.counters());
+        counters
+    }
+
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let reply = match request.as_object().map(Fields) {
+            None => Err(Refusal::NotAnObject),
+            Some(fields) => self.administer(fields),
+        };
+        Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_event().into())))
+    }
+}
+
+impl TextRoom {
+    /// Answers an administrator's request, which has a transaction as those of data channels have.
+    fn administer(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
+        let name = fields.required_string("request")?;
+        fields.required_string("transaction")?;
+        let asker = Asker::administrator();
+        let managed = self
+            .shared
+            .manage(&name.to_ascii_lowercase(), fields, &asker);
+        let managed = managed.ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))?;
+        Ok(reply(managed))
+    }
+}

@@ -1,0 +1,238 @@
+//! Back-ends, and the messages of a room on their way to one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use portunus_core::{LogGate, Networks};
+use portunus_resources::Id;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, redirect};
+use tokio::net::lookup_host;
+use tokio::time::sleep;
+use url::Url;
+
+use super::failure::Failure;
+use super::queue::Queue;
+use super::{literal, tls};
+use crate::refusal::Refusal;
+use crate::tally::Tally;
+
+/// The wait before a message is posted again; it doubles from one failure to the next.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait.
+const MOST_WAIT: Duration = Duration::from_secs(30);
+/// Bytes of an answer that are read, so that its connection can be used again; what is longer costs the connection.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// How far a back-end may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reachable {
+    /// Anywhere: the configuration names it.
+    Anywhere,
+    /// In the networks that requests may have the server connect to.
+    Outgoing,
+}
+
+/// How long back-ends are waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For an answer.
+    pub(crate) timeout: Duration,
+    /// How often a message is posted again.
+    pub(crate) retries: u32,
+}
+
+/// The way to all back-ends. Its clients are made when the first room needs one.
+#[derive(Debug)]
+pub(crate) struct BackEnds {
+    outgoing: Networks,
+    patience: Patience,
+    tally: Arc<Tally>,
+    anywhere: OnceLock<Result<Client, String>>,
+    within: OnceLock<Result<Client, String>>,
+}
+
+impl BackEnds {
+    pub(crate) fn new(outgoing: Networks, patience: Patience, tally: Arc<Tally>) -> Self {
+        BackEnds {
+            outgoing,
+            patience,
+            tally,
+            anywhere: OnceLock::new(),
+            within: OnceLock::new(),
+        }
+    }
+
+    /// The way from a room to the back-end `to`.
+    pub(crate) fn open(&self, room: &Id, to: Url, reachable: Reachable) -> Result<Outlet, Refusal> {
+        let client = match reachable {
+            Reachable::Anywhere => self.anywhere.get_or_init(|| self.client(None)),
+            Reachable::Outgoing => {
+                if let Some(address) = literal(&to).filter(|it| !self.outgoing.allow(*it)) {
+                    return Err(Refusal::Destination(address));
+                }
+                let guard = || Guard(self.outgoing.clone());
+                self.within.get_or_init(|| self.client(Some(guard())))
+            }
+        };
+        let client = client.clone().map_err(Refusal::NoPosts)?;
+        Ok(Outlet(Arc::new(Delivery {
+            room: room.clone(),
+            to,
+            client,
+            retries: self.patience.retries,
+            tally: self.tally.clone(),
+            queue: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+            log: LogGate::default(),
+        })))
+    }
+
+    fn client(&self, guard: Option<Guard>) -> Result<Client, String> {
+        let tls = tls::client().map_err(|error| error.to_string())?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .http1_only()
+            .pool_max_idle_per_host(4)
+            .user_agent(concat!("Portunus/", env!("CARGO_PKG_VERSION")))
+            .timeout(self.patience.timeout);
+        let client = match guard {
+            Some(guard) => client.dns_resolver(Arc::new(guard)),
+            None => client,
+        };
+        client.build().map_err(|error| error.to_string())
+    }
+}
+
+/// Finds addresses of names, and leaves out those that may not be connected to: whatever a name meant when a room was made, this holds
+/// for each connection.
+#[derive(Debug)]
+struct Guard(Networks);
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let networks = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
+            let is_known = !found.is_empty();
+            let allowed = found.into_iter().filter(|it| networks.allow(it.ip()));
+            let allowed: Vec<_> = allowed.collect();
+            if is_known && allowed.is_empty() {
+                let text = "nothing may be sent to its addresses, see server.outgoing_networks";
+                return Err(io::Error::other(text).into());
+            }
+            let addresses: Addrs = Box::new(allowed.into_iter());
+            Ok(addresses)
+        })
+    }
+}
+
+/// The way from a room to its back-end.
+#[derive(Debug)]
+pub(crate) struct Outlet(Arc<Delivery>);
+
+#[derive(Debug)]
+struct Delivery {
+    room: Id,
+    to: Url,
+    client: Client,
+    retries: u32,
+    tally: Arc<Tally>,
+    queue: Mutex<Queue>,
+    /// The room has ended, or posts elsewhere: what waits is posted once.
+    is_closed: AtomicBool,
+    log: LogGate,
+}
+
+impl Outlet {
+    /// Has a message posted, after those before it.
+    pub(crate) fn push(&self, message: String) {
+        let mut queue = self.0.queue();
+        let lost = queue.push(message.into());
+        self.0.tally.posts_lost.add(lost);
+        if queue.begin() {
+            tokio::spawn(self.0.clone().post_all());
+        }
+    }
+
+    /// Nothing more comes. What waits is tried once.
+    pub(crate) fn close(self) {
+        self.0.is_closed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Delivery {
+    async fn post_all(self: Arc<Self>) {
+        while let Some(message) = self.next() {
+            self.post(message).await;
+        }
+    }
+
+    /// Posts a message until it is taken, or given up.
+    async fn post(&self, message: Bytes) {
+        let mut wait = FIRST_WAIT;
+        let mut failures = 0;
+        loop {
+            let Err(failure) = self.attempt(message.clone()).await else {
+                return self.tally.posted.add(1);
+            };
+            failures += 1;
+            let is_closed = self.is_closed.load(Ordering::Relaxed);
+            let is_lost = failure.is_final() || failures > self.retries || is_closed;
+            self.failed(&failure, is_lost);
+            if is_lost {
+                return;
+            }
+            sleep(wait).await;
+            wait = wait.saturating_mul(2).min(MOST_WAIT);
+        }
+    }
+
+    async fn attempt(&self, message: Bytes) -> Result<(), Failure> {
+        let request = self
+            .client
+            .post(self.to.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(message);
+        let answer = request.send().await;
+        let mut answer = answer.map_err(|error| Failure::of_error(&error))?;
+        if let Some(failure) = Failure::of_status(answer.status()) {
+            return Err(failure);
+        }
+        let mut length: usize = 0;
+        // The message was taken, however the rest of the answer ends.
+        while let (true, Ok(Some(chunk))) = (length <= MAX_ANSWER, answer.chunk().await) {
+            length = length.saturating_add(chunk.len());
+        }
+        Ok(())
+    }
+
+    /// Counts a failure; the log has it once a second at most, with the host alone, since the rest of the address can be a secret.
+    fn failed(&self, failure: &Failure, is_lost: bool) {
+        self.tally.posts_failed.add(1);
+        self.tally.posts_lost.add(is_lost.into());
+        if let Some(suppressed) = self.log.open() {
+            let host = self.to.host_str().unwrap_or_default();
+            let lost = self.tally.posts_lost.value();
+            tracing::warn!(
+                room = %self.room, host, suppressed, lost,
+                "a message of a text room was not posted: {failure}"
+            );
+        }
+    }
+
+    fn next(&self) -> Option<Bytes> {
+        self.queue().next()
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

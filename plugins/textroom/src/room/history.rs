@@ -1,0 +1,81 @@
+//! What a room remembers for those who come later.
+
+use std::collections::VecDeque;
+
+/// Bytes of all that is remembered: half of what may wait for a member, so that whoever joins gets all of it.
+const MAX_BYTES: usize = 512 << 10;
+
+/// The last messages of a room, as they are sent.
+#[derive(Debug)]
+pub(super) struct History {
+    /// Messages at most.
+    most: usize,
+    bytes: usize,
+    messages: VecDeque<String>,
+}
+
+impl History {
+    pub(super) fn new(most: usize) -> Self {
+        History {
+            most,
+            bytes: 0,
+            messages: VecDeque::new(),
+        }
+    }
+
+    /// Whether anything is remembered at all.
+    pub(super) fn is_kept(&self) -> bool {
+        self.most > 0
+    }
+
+    /// Remembers a message; the oldest ones are forgotten for it.
+    pub(super) fn push(&mut self, message: String) {
+        self.bytes = self.bytes.saturating_add(message.len());
+        self.messages.push_back(message);
+        while self.messages.len() > self.most || self.bytes > MAX_BYTES {
+            let Some(oldest) = self.messages.pop_front() else {
+                return;
+            };
+            self.bytes = self.bytes.saturating_sub(oldest.len());
+        }
+    }
+
+    /// All that is remembered, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_messages_are_kept() {
+        let mut history = History::new(2);
+        for message in ["a", "b", "c"] {
+            history.push(message.to_owned());
+        }
+        assert_eq!(history.iter().collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(history.bytes, 2);
+    }
+
+    #[test]
+    fn long_messages_are_fewer() {
+        let mut history = History::new(10_000);
+        for _ in 0..100 {
+            history.push("x".repeat(60_000));
+        }
+        assert_eq!(history.messages.len(), MAX_BYTES / 60_000);
+        history.push("x".repeat(MAX_BYTES + 1));
+        assert_eq!((history.messages.len(), history.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_room_without_a_history_keeps_nothing() {
+        let mut history = History::new(0);
+        assert!(!history.is_kept());
+        history.push("a".to_owned());
+        assert_eq!(history.iter().count(), 0);
+    }
+}
