@@ -5,7 +5,7 @@ import { expect, FIREFOX, test } from './fixtures';
 import { mediaFlows } from './stats';
 
 const PHONE = { width: 360, height: 740 };
-const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html'];
+const PAGES = ['/', '/echotest.html', '/videocall.html', '/streaming.html', '/videoroom.html', '/textroom.html'];
 
 test('the first page says what the server is and leads to the others', async ({ page }) => {
   await page.goto('/');
@@ -19,6 +19,9 @@ test('the first page says what the server is and leads to the others', async ({ 
   await page.goto('/');
   await page.getByTestId('to-videoroom').click();
   await expect(page).toHaveURL(/videoroom\.html$/);
+  await page.goto('/');
+  await page.getByTestId('to-textroom').click();
+  await expect(page).toHaveURL(/textroom\.html$/);
 });
 
 test('the pages ask no other host for anything and log no error', async ({ page, baseURL }) => {

@@ -1,20 +1,34 @@
 // Before the room: which ones there are, joining one, making one.
-import { element } from '../page';
-import { CODES, Refused, type Answer, type Id, type Listed } from './api';
-import { make, makeButton } from '../make';
+import { Refused, type Answer, type Id } from './answer';
+import { make, makeButton } from './make';
+import { element } from './page';
 
 /** How often the list is read again, in milliseconds. */
 const REFRESH = 5000;
 
-export interface LobbyActions {
+/** A room, as far as all plugins list it alike. */
+export interface ListedRoom {
+  room: Id;
+  description: string;
+  pin_required: boolean;
+  num_participants: number;
+}
+
+export interface LobbyActions<Listed extends ListedRoom> {
   ask(body: Record<string, unknown>): Promise<Answer>;
   join(): void;
   failed(error: unknown): void;
   /** The list can be read again. */
   back(): void;
+  /** What the list says of a room, besides who is in it. */
+  about(room: Listed): string;
+  /** What `create` says besides the fields that all have. */
+  creation(): Record<string, unknown>;
+  /** The plugin's code for a wrong type. */
+  invalid: number;
 }
 
-export class Lobby {
+export class Lobby<Listed extends ListedRoom> {
   private readonly root = element('lobby');
   private readonly room = element<HTMLInputElement>('room');
   private readonly pin = element<HTMLInputElement>('pin');
@@ -23,7 +37,7 @@ export class Lobby {
   private shown = '';
   private away = false;
 
-  constructor(private readonly actions: LobbyActions) {
+  constructor(private readonly actions: LobbyActions<Listed>) {
     element<HTMLFormElement>('join-form').addEventListener('submit', (event) => {
       event.preventDefault();
       actions.join();
@@ -85,9 +99,14 @@ export class Lobby {
       return Number(text);
     } catch (error) {
       // Ids are texts on servers that are set up so.
-      if (error instanceof Refused && error.code === CODES.invalid) return text;
+      if (error instanceof Refused && error.code === this.actions.invalid) return text;
       throw error;
     }
+  }
+
+  /** What a room is called. */
+  describe(id: Id): string {
+    return this.listed.find(({ room }) => room === id)?.description ?? `Room ${id}`;
   }
 
   private async refresh(): Promise<void> {
@@ -119,7 +138,7 @@ export class Lobby {
     const root = make('li', { testid: `room-${listed.room}` });
     const words = make('div', { className: 'grow' });
     const people = listed.num_participants === 1 ? '1 person' : `${listed.num_participants} people`;
-    const state = [people, `up to ${listed.max_publishers} send`, listed.pin_required && 'with a PIN'].filter(Boolean).join(' · ');
+    const state = [people, this.actions.about(listed), listed.pin_required && 'with a PIN'].filter(Boolean).join(' · ');
     words.append(make('strong', { text: `${listed.description} (${listed.room})` }), make('br'), make('span', { className: 'soft', text: state, testid: 'state' }));
     const pick = makeButton('Choose', 'choose', () => this.choose(listed));
     pick.setAttribute('aria-label', `Choose ${listed.description}`);
@@ -137,18 +156,12 @@ export class Lobby {
   }
 
   private async create(): Promise<void> {
-    const value = (id: string) => element<HTMLInputElement>(id).value.trim();
     const text = (key: string, id: string) => (value(id) ? { [key]: value(id) } : {});
     try {
       const { room } = await this.actions.ask({
         request: 'create',
-        publishers: Number(value('new-publishers')) || 6,
-        bitrate: Number(value('new-bitrate')) * 1000,
-        videocodec: value('new-codecs'),
+        ...this.actions.creation(),
         is_private: element<HTMLInputElement>('new-private').checked,
-        notify_joining: true,
-        audiolevel_event: true,
-        dominant_speaker: true,
         ...text('description', 'new-description'),
         ...text('pin', 'new-pin'),
         ...text('secret', 'new-secret'),
@@ -167,4 +180,9 @@ export class Lobby {
       this.actions.failed(error);
     }
   }
+}
+
+/** What was entered into a field. */
+export function value(id: string): string {
+  return element<HTMLInputElement>(id).value.trim();
 }

@@ -1,9 +1,10 @@
 // The video room page: choose or make a room, join it, leave it.
+import { copyLink } from './link';
+import { Lobby, value } from './lobby';
 import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
-import { CODES, explain, Refused, type Answer } from './room/api';
+import { CODES, explain, Refused, type Answer, type Listed } from './room/api';
 import { Conference } from './room/conference';
 import { Exchange } from './room/exchange';
-import { Lobby } from './room/lobby';
 import { connect, type Session } from './session';
 import { Setup } from './setup';
 
@@ -21,15 +22,25 @@ const conference = new Conference(setup, (why) => {
   showLobby();
   notice('info', why);
 });
-const lobby = new Lobby({
+const lobby = new Lobby<Listed>({
   ask,
   join: () => void join(),
   failed: (error) => notice('error', session ? explain(error) : serverAway(error)),
   back: clearNotice,
+  about: ({ max_publishers }) => `up to ${max_publishers} send`,
+  creation: () => ({
+    publishers: Number(value('new-publishers')) || 6,
+    bitrate: Number(value('new-bitrate')) * 1000,
+    videocodec: value('new-codecs'),
+    notify_joining: true,
+    audiolevel_event: true,
+    dominant_speaker: true,
+  }),
+  invalid: CODES.invalid,
 });
 
 element('leave').addEventListener('click', () => void leave());
-element('copy-link').addEventListener('click', () => void copyLink());
+element('copy-link').addEventListener('click', () => void copyLink('videoroom.html', query.get('room') ?? ''));
 choose(element<HTMLSelectElement>('follow'), query.get('last') ?? '');
 lobby.fill(query.get('room') ?? '', options.name);
 element('pin-field').hidden = !query.has('pin');
@@ -87,25 +98,6 @@ function lostServer(reason: string): void {
   conference.close();
   showLobby();
   notice('error', serverAway(reason));
-}
-
-/** The address at which others find the room; its PIN they have to be told. */
-async function copyLink(): Promise<void> {
-  const link = new URL('videoroom.html', window.location.href);
-  link.searchParams.set('room', query.get('room') ?? '');
-  const field = element<HTMLInputElement>('link');
-  field.value = link.href;
-  field.hidden = false;
-  field.select();
-  const button = element('copy-link');
-  try {
-    await navigator.clipboard.writeText(link.href);
-    button.textContent = 'Copied';
-  } catch {
-    // Pages that are not from https: or localhost may not write to the clipboard: it is marked for copying by hand.
-    button.textContent = 'Marked';
-  }
-  setTimeout(() => (button.textContent = 'Link to share'), 2000);
 }
 
 function status(text: string): void {

@@ -1,7 +1,7 @@
 // What the video room's messages say, as far as the page reads it.
+import { explainMissing, explainWrong, Refused, type Id } from '../answer';
 
-/** A number, or text on servers that are set up so. */
-export type Id = number | string;
+export { accepted, Refused, type Answer, type Id } from '../answer';
 
 /** A stream of a publisher. */
 export interface FeedStream {
@@ -41,23 +41,8 @@ export interface Received {
   feed_mid?: string;
 }
 
-export type Answer = Record<string, any>;
-
 /** The plugin's codes that the page treats apart. */
 export const CODES = { noRoom: 426, noFeed: 428, missing: 429, invalid: 430, full: 432, unauthorized: 433, nothingToOffer: 437 } as const;
-
-/** An error of the plugin's. */
-export class Refused extends Error {
-  constructor(readonly code: number, text: string) {
-    super(text);
-  }
-}
-
-/** The answer, or its error thrown. */
-export function accepted(answer: Answer): Answer {
-  if (answer['error_code'] !== undefined) throw new Refused(Number(answer['error_code']), String(answer['error']));
-  return answer;
-}
 
 /** Why something was refused, in words for the user. */
 export function explain(error: unknown): string {
@@ -68,15 +53,12 @@ export function explain(error: unknown): string {
     case CODES.full:
       return 'As many people send here as the room allows. You can watch and read, and send when somebody else stops.';
     case CODES.unauthorized:
-      if (/pin/i.test(error.message)) return 'This is not the PIN of the room.';
-      if (/secret/i.test(error.message)) return 'This is not the secret of the room.';
-      if (/admin/i.test(error.message)) return 'This is not the key that the server asks for.';
-      return `You are not allowed to: ${error.message}.`;
-    case CODES.missing:
-      if (/\bpin\b/i.test(error.message)) return 'This room asks for a PIN.';
-      if (/admin_key/i.test(error.message)) return 'This server asks for a key from those who create rooms.';
-      if (/secret/i.test(error.message)) return 'This room has a secret; without it nobody can moderate.';
+      return explainWrong(error.message);
+    case CODES.missing: {
+      const missing = explainMissing(error.message);
+      if (missing) return missing;
       break;
+    }
   }
   return `The server says: ${error.message} (${error.code})`;
 }

@@ -1,0 +1,21 @@
+// The address at which others find a room.
+import { element } from './page';
+
+/** Copies the address of a room on a page; its PIN they have to be told. */
+export async function copyLink(page: string, room: string): Promise<void> {
+  const link = new URL(page, window.location.href);
+  link.searchParams.set('room', room);
+  const field = element<HTMLInputElement>('link');
+  field.value = link.href;
+  field.hidden = false;
+  field.select();
+  const button = element('copy-link');
+  try {
+    await navigator.clipboard.writeText(link.href);
+    button.textContent = 'Copied';
+  } catch {
+    // Pages that are not from https: or localhost may not write to the clipboard: it is marked for copying by hand.
+    button.textContent = 'Marked';
+  }
+  setTimeout(() => (button.textContent = 'Link to share'), 2000);
+}

@@ -1,0 +1,159 @@
+// A room that somebody is in: what they write, what they are told, and moderation.
+import type { Id } from '../answer';
+import { clearNotice, element, notice } from '../page';
+import type { Session } from '../session';
+import { explain, type Member, type TextEvent } from './api';
+import { Channel } from './channel';
+import { Conversation } from './conversation';
+import { Members } from './members';
+
+export interface Entry {
+  room: Id;
+  username: string;
+  pin: string;
+}
+
+export class Room {
+  private readonly conversation = new Conversation();
+  private readonly members = new Members((username) => void this.manage('kick', { username }));
+  private readonly input = element<HTMLInputElement>('text-input');
+  private channel: Channel | null = null;
+  private room: Id = 0;
+  private own = '';
+  private secret = '';
+
+  /** `left` is called when the user is out of the room without having asked for it. */
+  constructor(private readonly left: (why: string) => void) {
+    this.onSubmit('text-form', () => this.write());
+    this.onSubmit('moderate-form', () => this.moderate(element<HTMLInputElement>('secret').value));
+    this.onSubmit('announce-form', () => this.announce());
+    element('close-room').addEventListener('click', () => void this.manage('destroy', {}));
+  }
+
+  /** Connects and joins. `secret` is that of a room that was made here. */
+  async enter(session: Session, { room, username, pin }: Entry, secret: string): Promise<void> {
+    this.close();
+    this.conversation.clear();
+    this.room = room;
+    this.own = username;
+    this.secret = secret;
+    let early: TextEvent[] | null = [];
+    const channel = await Channel.open(session, {
+      // What the room remembers, and the own coming, are there before the answer.
+      event: (event) => (early ? early.push(event) : this.happened(event)),
+      lost: (reason) => this.out(`The connection to the room is lost. ${reason}`.trim()),
+    });
+    try {
+      const { participants } = await channel.request('join', { room, username, ...(pin && { pin }) });
+      this.channel = channel;
+      this.members.enter(username, participants as Member[]);
+      element('moderation').hidden = true;
+      for (const event of early) this.happened(event);
+      early = null;
+      if (secret) await this.moderate(secret);
+    } catch (error) {
+      channel.close();
+      throw error;
+    }
+  }
+
+  /** Leaves, and closes the connection. */
+  async leave(): Promise<void> {
+    const { channel, room } = this;
+    this.channel = null;
+    try {
+      await channel?.request('leave', { room });
+    } finally {
+      channel?.close();
+    }
+  }
+
+  /** Gives the connection up without a word. */
+  close(): void {
+    this.channel?.close();
+    this.channel = null;
+  }
+
+  private happened(event: TextEvent): void {
+    if (event.room !== this.room) return;
+    const { username = '' } = event;
+    switch (event.textroom) {
+      case 'message':
+        return this.conversation.said(event, event.from === this.own);
+      case 'announcement':
+        return this.conversation.announced(event);
+      case 'join':
+        this.members.add({ username, display: event.display });
+        return this.conversation.remark(username === this.own ? 'You joined.' : `${this.members.nameOf(username)} joined.`);
+      case 'leave':
+        return this.gone(username, 'left');
+      case 'kicked':
+        if (username === this.own) return this.out('A moderator has removed you from the room.');
+        return this.gone(username, 'was removed');
+      case 'destroyed':
+        return this.out('The room was closed.');
+    }
+  }
+
+  private gone(username: string, how: string): void {
+    if (username === this.own) return;
+    this.conversation.remark(`${this.members.nameOf(username)} ${how}.`);
+    this.members.remove(username);
+  }
+
+  private async write(): Promise<void> {
+    const text = this.input.value.trim();
+    const to = this.members.addressee;
+    if (!text) return;
+    const { sent } = await this.request('message', { text, ...(to && { to }) });
+    if (to && !sent?.[to]) return notice('warning', `${to} is not in the room any more.`);
+    if (to) this.conversation.whispered(this.members.nameOf(to), text);
+    this.input.value = '';
+    clearNotice();
+  }
+
+  /** Shows what a moderator may do, if the secret is right: a change of the tokens that changes nothing asks for it. */
+  private async moderate(secret: string): Promise<void> {
+    await this.request('allowed', { action: 'add', allowed: [], ...(secret && { secret }) });
+    this.secret = secret;
+    this.members.moderate();
+    element('moderation').hidden = false;
+    clearNotice();
+  }
+
+  private async announce(): Promise<void> {
+    const field = element<HTMLInputElement>('announcement');
+    const text = field.value.trim();
+    if (!text) return;
+    if (await this.manage('announcement', { text })) field.value = '';
+  }
+
+  /** Asks for what needs the secret; false if it was refused, of which the user is told. */
+  private async manage(name: string, members: Record<string, unknown>): Promise<boolean> {
+    try {
+      await this.request(name, { ...members, ...(this.secret && { secret: this.secret }) });
+      return true;
+    } catch (error) {
+      notice('error', explain(error));
+      return false;
+    }
+  }
+
+  private request(name: string, members: Record<string, unknown>): Promise<Record<string, any>> {
+    if (!this.channel) return Promise.reject(new Error('You are not in a room.'));
+    return this.channel.request(name, { room: this.room, ...members });
+  }
+
+  private out(why: string): void {
+    if (!this.channel) return;
+    this.close();
+    this.left(why);
+  }
+
+  private onSubmit(form: string, run: () => Promise<void>): void {
+    element<HTMLFormElement>(form).addEventListener('submit', (event) => {
+      event.preventDefault();
+      run().catch((error: unknown) => notice('error', explain(error)));
+    });
+  }
+}
