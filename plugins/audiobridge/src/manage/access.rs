@@ -18,6 +18,7 @@ const ALLOWED: Members = &[
 impl Shared {
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         check(fields, ALLOWED)?;
+        self.rooms.ids().required(fields, "room")?;
         let action = fields.required_string("action")?;
         let known = ["enable", "disable", "add", "remove"];
         if !known.iter().any(|it| it.eq_ignore_ascii_case(action)) {

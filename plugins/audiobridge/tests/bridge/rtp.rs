@@ -1,1 +1,112 @@
+//! Participants by plain RTP.
 
+use serde_json::{Value, json};
+
+use crate::world::{ROOM, World, ask, code, offer};
+
+fn join(rtp: Value) -> Value {
+    json!({ "request": "join", "room": ROOM, "id": 1, "rtp": rtp })
+}
+
+#[tokio::test]
+async fn whoever_says_where_it_is_has_media_at_once() {
+    let world = World::new(json!({ "allow_rtp_participants": true })).await;
+    let mut bob = world.join(2, json!({})).await;
+    let mut ann = world.attach().await;
+    let joined = ask(&mut ann, join(json!({ "ip": "127.0.0.1", "port": 5_004 }))).await;
+    let rtp = &joined["rtp"];
+    assert_eq!(rtp["payload_type"], 100);
+    assert!(rtp["ip"].is_string());
+    assert_eq!(rtp["port"].as_u64().unwrap() % 2, 0);
+    let joins = bob.event().await;
+    assert_eq!(joins["audiobridge"], "joined");
+    assert_eq!(joins["participants"][0]["setup"], false);
+    let up = bob.event().await;
+    assert_eq!(
+        (&up["audiobridge"], &up["participants"][0]["setup"]),
+        (&json!("event"), &json!(true))
+    );
+    let state = world.state(&ann).await;
+    assert_eq!(state["plain-rtp"]["remote-port"], 5_004);
+    assert_eq!(state["plain-rtp"]["local-port"], rtp["port"]);
+    // Without levels it is not known whether it talks.
+    assert!(world.participants().await[1]["talking"].is_null());
+    // Hanging up takes it out, too.
+    ask(&mut ann, json!({ "request": "hangup" })).await;
+    assert_eq!(bob.event().await["leaving"], 1);
+}
+
+#[tokio::test]
+async fn where_to_send_to_can_be_said_later() {
+    let world = World::new(json!({ "allow_rtp_participants": true })).await;
+    let mut ann = world.attach().await;
+    let mut offered = join(json!({}));
+    offered["generate_offer"] = json!(true);
+    offered["codec"] = json!("pcmu");
+    let joined = ask(&mut ann, offered).await;
+    assert_eq!(joined["rtp"]["payload_type"], 0);
+    assert_eq!(world.participants().await[0]["setup"], false);
+    let answer =
+        |port: u64| json!({ "request": "configure", "rtp": { "ip": "127.0.0.1", "port": port } });
+    assert_eq!(ask(&mut ann, answer(5_006)).await["result"], "ok");
+    assert_eq!(world.participants().await[0]["setup"], true);
+    // Once only.
+    assert_eq!(ask(&mut ann, answer(5_008)).await["result"], "ok");
+    assert_eq!(world.state(&ann).await["plain-rtp"]["remote-port"], 5_006);
+}
+
+#[tokio::test]
+async fn rooms_allow_it_and_offers_come_before_it() {
+    let world = World::new(json!({})).await;
+    let mut ann = world.attach().await;
+    let rtp = json!({ "ip": "127.0.0.1", "port": 5_004 });
+    assert_eq!(code(&ask(&mut ann, join(rtp.clone())).await), 489);
+    let (joined, answer) = offer(&mut ann, join(rtp)).await;
+    assert!(joined["rtp"].is_null() && answer.is_some());
+}
+
+#[tokio::test]
+async fn what_is_wrong_in_it_is_told() {
+    let world = World::new(json!({ "allow_rtp_participants": true })).await;
+    let mut ann = world.attach().await;
+    for (rtp, text) in [
+        (
+            json!({ "ip": 1 }),
+            "Invalid element type (ip should be a string)",
+        ),
+        (json!({ "ip": "host" }), "Invalid value (ip: an IP address)"),
+        (
+            json!({ "port": "x" }),
+            "Invalid element type (port should be an integer)",
+        ),
+        (
+            json!({ "port": 65_536 }),
+            "Invalid value (port: 0 to 65535)",
+        ),
+        (
+            json!({ "payload_type": 128 }),
+            "Invalid value (payload_type: 0 to 127)",
+        ),
+        (
+            json!({ "audiolevel_ext": 15 }),
+            "Invalid value (audiolevel_ext: 1 to 14)",
+        ),
+        (
+            json!({ "fec": 1 }),
+            "Invalid element type (fec should be a boolean)",
+        ),
+    ] {
+        let refused = ask(&mut ann, join(rtp)).await;
+        assert_eq!((code(&refused), &refused["error"]), (484, &json!(text)));
+    }
+}
+
+#[tokio::test]
+async fn kicking_takes_it_out() {
+    let world = World::new(json!({ "allow_rtp_participants": true })).await;
+    let mut ann = world.attach().await;
+    ask(&mut ann, join(json!({}))).await;
+    let kick = json!({ "request": "kick", "room": ROOM, "id": 1 });
+    assert_eq!(ann.request(kick).await["audiobridge"], "success");
+    assert!(world.participants().await.is_empty());
+}

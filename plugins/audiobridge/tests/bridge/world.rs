@@ -14,6 +14,13 @@ use serde_json::{Value, json};
 pub const PACKAGE: &str = "janus.plugin.audiobridge";
 pub const ROOM: u64 = 1234;
 
+/// The plugin on a media plane without workers.
+pub fn plugin(config: AudioBridgeConfig) -> AudioBridge {
+    let (media, recorder) = (MediaPlane::detached().0, Recorder::default());
+    let audio = AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone());
+    AudioBridge::new(config, media, recorder, audio).unwrap()
+}
+
 /// A server with a room.
 pub struct World {
     pub server: TestServer,
