@@ -36,7 +36,7 @@ async fn the_first_audio_is_taken_and_nothing_else() {
         lines(&answer, "a=fmtp:111"),
         ["a=fmtp:111 maxplaybackrate=48000; stereo=1; sprop-stereo=1; useinbandfec=1"]
     );
-    let extensions = lines(&answer, "a=extmap");
+    let extensions = lines(&answer, "a=extmap:");
     assert_eq!(extensions.len(), 2, "{extensions:?}");
     assert!(extensions.iter().any(|it| it.ends_with("sdes:mid")));
     assert!(extensions.iter().any(|it| it.ends_with("ssrc-audio-level")));
