@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use portunus_hammer::progress::Progress;
 use portunus_hammer::record::{Criterion, RunRecord, Sample};
-use portunus_hammer::scenario::{echo, room, streaming};
+use portunus_hammer::scenario::{bridge, echo, room, streaming};
 use tempfile::TempDir;
 
 /// Longer than anything should take on a busy machine.
@@ -48,6 +48,12 @@ struct Star {
 struct Rooms {
     #[command(flatten)]
     options: room::RoomsOptions,
+}
+
+#[derive(Debug, Parser)]
+struct Bridge {
+    #[command(flatten)]
+    options: bridge::Options,
 }
 
 /// A running server, which ends with the test.
@@ -138,6 +144,7 @@ fn debian_janus() -> Option<Server> {
     write("janus.plugin.streaming.jcfg", "general: { }\n");
     write("janus.plugin.echotest.jcfg", "general: { }\n");
     write("janus.plugin.videoroom.jcfg", "general: { }\n");
+    write("janus.plugin.audiobridge.jcfg", "general: { }\n");
     let child = Command::new(program)
         .arg("--configs-folder")
         .arg(folder.path())
@@ -429,6 +436,69 @@ fn peers_get_back_what_they_send() {
     is_sound(&record, 5);
 }
 
+fn audio_rooms(server: &Server, more: &[&str]) -> RunRecord {
+    let mut line = vec!["hammer", "--janus", &server.url, "--duration", "3"];
+    line.extend([
+        "--settle",
+        "2",
+        "--check-share",
+        "1",
+        "--max-delay",
+        "60000",
+    ]);
+    line.extend(more);
+    let options = Bridge::parse_from(line).options;
+    bridge::run(&options, &Progress::start("test")).unwrap()
+}
+
+/// All join, and each hears all who talk in its room, but not itself.
+fn is_heard(record: &RunRecord, participants: u32) {
+    let RunRecord { steps, summary, .. } = record;
+    let step = steps.first().expect("a step");
+    assert_eq!(summary.failed_joins, 0, "{summary:?}");
+    assert_eq!(step.participants, participants, "{summary:?}");
+    assert!(step.delivered_share > 0.7, "{step:?}");
+    let sound = step.sound.as_ref().expect("audio rooms");
+    assert_eq!(
+        (sound.heard_share, sound.own_heard),
+        (Some(1.0), 0),
+        "{sound:?}"
+    );
+    assert_eq!(
+        (sound.listeners, sound.jumps),
+        (participants, 0),
+        "{sound:?}"
+    );
+    assert!(sound.chirps > 0 && sound.chirps_heard > 0, "{sound:?}");
+    let took = sound.mouth_to_ear.expect("chirps were heard");
+    // An encoder and a packet at the least; a busy machine is late.
+    assert!(took.p50_us > 5e3 && took.p50_us < 900e3, "{took:?}");
+    assert!(step.delay.is_some_and(|late| late.count > 0), "{step:?}");
+}
+
+#[test]
+fn talkers_of_an_audio_room_are_heard_by_the_others() {
+    let server = portunus();
+    is_heard(&audio_rooms(&server, &["--participants", "5"]), 5);
+    let rooms = ["--participants", "6", "--room-size", "3", "--talkers", "1"];
+    let telephones = ["--codec", "pcma", "--silence", "muted"];
+    let record = audio_rooms(&server, &[&rooms[..], &telephones].concat());
+    is_heard(&record, 6);
+}
+
+#[test]
+fn sentences_over_a_bad_way_are_scored() {
+    let server = portunus();
+    let way = ["--quality", "1", "--loss", "2", "--jitter", "5"];
+    let record = audio_rooms(&server, &[&["--participants", "3"], &way[..]].concat());
+    let quality = record.summary.quality.expect("it was asked for");
+    assert!(
+        quality.scored >= 2 && quality.scored <= quality.said,
+        "{quality:?}"
+    );
+    assert!(quality.worst >= 1.0 && quality.best <= 4.65, "{quality:?}");
+}
+
 #[test]
 fn debians_janus_is_measured_as_well() {
     let Some(server) = debian_janus() else {
@@ -439,4 +509,5 @@ fn debians_janus_is_measured_as_well() {
     is_sound(&record, VIEWERS);
     assert_eq!(record.server.name, "Janus WebRTC Server");
     is_sound(&room(&server, &["--multistream"]), 4);
+    is_heard(&audio_rooms(&server, &["--participants", "5"]), 5);
 }

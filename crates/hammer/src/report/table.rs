@@ -228,11 +228,11 @@ fn cpu_of_packet(carried: &Carried) -> Option<f64> {
 }
 
 /// Participants for all of the server's CPU time, if it had some left: each is taken to cost the same.
-/// None where one more costs more for all.
+/// None where one more costs more for all, or little beside what is done once for all.
 fn projected(run: &RunRecord) -> Option<f64> {
     let cores = run.server.cores.len().max(1) as f64;
     let share = run.summary.server_cpu_cores? / cores;
-    let alike = run.scenario.name != "star";
+    let alike = !["star", "bridge"].contains(&run.scenario.name.as_str());
     let telling = (0.05..0.95).contains(&share) && run.summary.carried_participants > 0;
     (alike && telling).then(|| f64::from(run.summary.carried_participants) / share)
 }

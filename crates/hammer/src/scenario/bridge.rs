@@ -112,7 +112,7 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
         rooms.create(&members).await?;
     }
     let hall = Arc::new(Hall::new(rooms.ids.clone(), layout, scripts));
-    let (threads, events) = load.start_threads()?;
+    let (threads, events) = load.start_threads(true)?;
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     let flow = options.flow(&hall);
     let acts = Acts::Each(vec![Act::Meet(hall)]);

@@ -46,7 +46,7 @@ pub async fn measure(options: &Options, progress: &Progress) -> Result<RunRecord
     let facts = Facts::of(first).await;
     let factory = load.factory(local)?;
     let act = Act::Echo(Arc::new(options.media.source()));
-    let (threads, events) = load.start_threads()?;
+    let (threads, events) = load.start_threads(false)?;
     let crowd = Crowd::new(threads, events, factory, connections, load.manners());
     run::run(
         load,

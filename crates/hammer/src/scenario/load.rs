@@ -142,11 +142,12 @@ impl Options {
         }
     }
 
-    /// Starts what runs the participants; what happens to them comes from the channel.
+    /// Starts what runs the participants, who all may `speak`; what happens to them comes from the channel.
     pub(super) fn start_threads(
         &self,
+        speak: bool,
     ) -> Result<(LoadThreads, UnboundedReceiver<Event>), ScenarioError> {
-        let threads = LoadThreads::start(self.load_threads as usize, self.addresses);
+        let threads = LoadThreads::start(self.load_threads as usize, self.addresses, speak);
         threads.map_err(ScenarioError::Load)
     }
 

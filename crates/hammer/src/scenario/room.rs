@@ -230,7 +230,7 @@ impl Stage {
             .ok_or_else(ScenarioError::no_connection)?;
         let facts = Facts::of(first).await;
         let factory = load.factory(local)?;
-        let (threads, events) = load.start_threads()?;
+        let (threads, events) = load.start_threads(false)?;
         let mut manners = load.manners();
         manners.limited = common.limit.map(|bps| (common.limited_share, bps));
         Ok(Self {

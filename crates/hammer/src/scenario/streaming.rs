@@ -118,7 +118,7 @@ async fn through_mountpoints(
         });
         destinations.push(made.destination);
     }
-    let (threads, events) = load.start_threads()?;
+    let (threads, events) = load.start_threads(false)?;
     let source = Source::start(&config, local, &destinations, threads.lateness())
         .map_err(ScenarioError::Source)?;
     for index in 0..destinations.len() {
@@ -152,7 +152,7 @@ async fn published(
     let sampler = Sampler::new(load.watch.clone())?;
     let (local, _) = load.target.way_to(whip)?;
     let factory = load.factory(local)?;
-    let (threads, events) = load.start_threads()?;
+    let (threads, events) = load.start_threads(false)?;
     let crowd = Crowd::new(threads, events, factory, Vec::new(), load.manners());
     let config = options.source();
     let token = options.whip_token.as_deref();

@@ -134,10 +134,11 @@ pub struct LoadThreads {
 
 impl LoadThreads {
     /// Starts `count` threads, and one for those who publish; what happens comes from the channel. With
-    /// `addresses` participants share their thread's sockets.
+    /// `addresses` participants share their thread's sockets. If they all `speak`, their threads go before others of their cores.
     pub fn start(
         count: usize,
         addresses: Option<Addresses>,
+        speak: bool,
     ) -> io::Result<(Self, UnboundedReceiver<Event>)> {
         let (events, receiver) = unbounded_channel();
         let lateness = Arc::<Lateness>::default();
@@ -148,7 +149,8 @@ impl LoadThreads {
             spawn(name, role, shared, events.clone(), Arc::clone(&lateness))
         };
         let publishers = ("publishers".to_owned(), Role::Publishers);
-        let viewers = (0..count.max(1)).map(|n| (format!("load-{n}"), Role::Viewers));
+        let role = if speak { Role::Speakers } else { Role::Viewers };
+        let viewers = (0..count.max(1)).map(|n| (format!("load-{n}"), role));
         let all = std::iter::once(publishers).chain(viewers);
         let threads = all.map(|(name, role)| start(name, role));
         let threads = threads.collect::<io::Result<_>>()?;

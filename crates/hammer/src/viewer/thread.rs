@@ -43,6 +43,8 @@ const SEND_RUNS: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Viewers,
+    /// Participants of audio rooms.
+    Speakers,
     Publishers,
 }
 
@@ -162,8 +164,8 @@ impl Load {
 
     /// Runs until the control side goes away.
     pub(super) fn run(&mut self) {
-        if self.role == Role::Publishers {
-            // Without the right, frames may meet others'.
+        if self.role != Role::Viewers {
+            // Without the right, what they send may be late.
             let _ = run_first(1);
         }
         let mut events = Events::with_capacity(EVENTS);
@@ -211,7 +213,7 @@ impl Load {
     fn next_pass(&self, start: Instant) -> Instant {
         match self.role {
             _ if self.peers.is_empty() => start + IDLE_PASS,
-            Role::Viewers => start + PASS,
+            Role::Viewers | Role::Speakers => start + PASS,
             Role::Publishers => {
                 let due = self.timers.peek().map(|Reverse((at, _))| *at);
                 let pass = start + PUBLISHERS_PASS;
