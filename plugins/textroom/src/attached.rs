@@ -57,6 +57,7 @@ impl Attached {
                 Ok(Some(self.handle.offer(description(), true)?))
             }
             ("restart", Phase::Fresh | Phase::Over) => Err(Refusal::NotSetUp),
+            // An `ack`: the core has taken the answer.
             _ if answers(JsepKind::Offer) => {
                 let wanted = "an answer";
                 let name = "jsep".to_owned();
@@ -119,11 +120,22 @@ impl PluginHandle for Attached {
     }
 
     fn event(&mut self, event: HandleEvent) {
-        match (event, &mut self.phase) {
-            (HandleEvent::Data(message), Phase::SetUp(guest)) => guest.take(&message.payload),
-            (HandleEvent::Hangup(_), _) => self.go(),
-            // Nothing but messages comes on the PeerConnection.
-            _ => {}
+        match event {
+            HandleEvent::Data(message) => {
+                if let Phase::SetUp(guest) = &mut self.phase {
+                    guest.take(&message.payload);
+                }
+            }
+            HandleEvent::Hangup(_) => self.go(),
+            // There is no media on it, and whoever joins writes first.
+            HandleEvent::Up
+            | HandleEvent::DataChannel { .. }
+            | HandleEvent::Media { .. }
+            | HandleEvent::SlowLink { .. }
+            | HandleEvent::Talking { .. }
+            | HandleEvent::Speech { .. }
+            | HandleEvent::Layer { .. }
+            | HandleEvent::Remb(_) => {}
         }
     }
 

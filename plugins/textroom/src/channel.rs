@@ -191,7 +191,8 @@ impl Guest {
     fn manage(&self, request: &Request) -> Result<(), Refusal> {
         let fields = Fields(&request.members);
         let managed = self.shared.manage(&request.name, fields, &self.asker);
-        let unknown = || Refusal::Unsupported(request.name.clone());
+        let given = fields.string("textroom")?.unwrap_or_default();
+        let unknown = || Refusal::Unsupported(given.to_owned());
         let (answer, writing) = managed.ok_or_else(unknown)??.into_parts();
         // Whatever was done, here it is a success.
         let answer = answer.with("textroom", "success");

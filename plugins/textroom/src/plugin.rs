@@ -85,7 +85,9 @@ impl TextRoom {
                 (Maker::Operator, reachable),
             );
             if let Err(error) = made {
-                tracing::error!("a configured room is left out: {error}");
+                tracing::error!(
+                    "a room of the configuration, or a saved one, is left out: {error}"
+                );
             }
         }
         Ok(TextRoom {

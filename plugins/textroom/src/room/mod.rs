@@ -252,7 +252,6 @@ impl RoomState {
             .with("from", author.username.as_str())
             .with("date", now())
             .with("text", text);
-        let tally = &self.surroundings.tally;
         match to {
             Addressees::Named(names) => {
                 let event = self.text(event.with("whisper", true));
@@ -268,13 +267,13 @@ impl RoomState {
                         send(&member.handle, &event);
                     }
                 }
-                tally.whispers.add(1);
+                self.surroundings.tally.whispers.add(1);
                 Ok(Some(sent))
             }
             Addressees::All => {
                 let remembered = event.clone().with_some("display", author.display.clone());
-                tally.messages.add(1);
                 self.publish(event, remembered)?;
+                self.surroundings.tally.messages.add(1);
                 Ok(None)
             }
         }
@@ -286,8 +285,9 @@ impl RoomState {
             .event("announcement")
             .with("date", now())
             .with("text", text);
+        self.publish(event.clone(), event)?;
         self.surroundings.tally.announcements.add(1);
-        self.publish(event.clone(), event)
+        Ok(())
     }
 
     /// Tells all, remembers it in its other form, and posts it.

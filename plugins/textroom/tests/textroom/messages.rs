@@ -273,9 +273,9 @@ async fn what_makes_no_sense_on_a_data_channel() {
             "{message}"
         );
     }
-    let mut unsupported = refused(415, "Unsupported request setup");
+    let mut unsupported = refused(415, "Unsupported request SetUp");
     unsupported["transaction"] = json!("t");
-    let setup = json!({ "textroom": "setup", "transaction": "t" });
+    let setup = json!({ "textroom": "SetUp", "transaction": "t" });
     assert_eq!(al.tell(&world, setup).await, unsupported);
 }
 
