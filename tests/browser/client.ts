@@ -121,6 +121,13 @@ class Client {
     this.handle.send({ message: { request: 'start' }, jsep: await this.answer(jsep) });
   }
 
+  /** Sets up the text room's connection: the server offers. */
+  async setUp(): Promise<void> {
+    const { jsep } = await this.ask({ request: 'setup' });
+    if (!jsep) throw new Error('no offer');
+    await this.ask({ request: 'ack' }, await this.answer(jsep));
+  }
+
   send(data: string | number[], label?: string): Promise<void> {
     return new Promise((success, error) =>
       this.handle.data({ data: typeof data === 'string' ? data : new Uint8Array(data).buffer, label, success: () => success(), error }),

@@ -7,6 +7,10 @@ declare module 'janode/plugins/videoroom' {
   const VideoRoom: any;
   export default VideoRoom;
 }
+declare module 'janode/plugins/textroom' {
+  const TextRoom: any;
+  export default TextRoom;
+}
 declare module 'janode/plugins/streaming' {
   const Streaming: any;
   export default Streaming;
