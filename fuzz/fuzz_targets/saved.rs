@@ -8,6 +8,7 @@ fuzz_target!(|text: &str| {
         for rewrite in [
             portunus_streaming::rewrite_saved,
             portunus_videoroom::rewrite_saved,
+            portunus_textroom::rewrite_saved,
         ] {
             if let Ok(written) = rewrite(text, string_ids) {
                 assert_eq!(rewrite(&written, string_ids), Ok(written.clone()));
