@@ -16,7 +16,9 @@ use crate::ingest::{
     IngestId, IngestOptions, IngestStatus, Listening, ParameterSets, ThreadFeedEnd,
 };
 use crate::outlet::NewOutlet;
-use crate::{CaptureError, DataMessage, MediaSettings, PeerId, PeerStats, RouteId, TalkDetection};
+use crate::{
+    CaptureError, DataMessage, LineStats, MediaSettings, PeerId, PeerStats, RouteId, TalkDetection,
+};
 
 /// An m-line of a peer, as a source (what the peer sends) or a sink (what it receives).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -234,6 +236,10 @@ pub(crate) enum Command {
     Stats {
         peer: PeerId,
         reply: oneshot::Sender<PeerStats>,
+    },
+    LineStats {
+        peers: Vec<PeerId>,
+        reply: oneshot::Sender<Vec<(PeerId, LineStats)>>,
     },
     /// What all workers are told anew.
     Configure(MediaSettings),

@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod event;
 mod graph;
+mod inbox;
 pub mod ingest;
 mod outlet;
 mod plane;
@@ -43,8 +44,8 @@ pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, Path, SelectedPair};
 pub use settings::MediaSettings;
 pub use stats::{
-    BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, MediaStats, MessageStats,
-    PacerStats, PairState, PairStats, PayloadStats, PeerStats, ReportTimes, Sample, SampledLayers,
-    StreamStats, Traffic, WorkerStats,
+    BandwidthStats, CandidateStats, DtlsStats, IceStats, LayerStats, LineStats, MediaStats,
+    MessageStats, PacerStats, PairState, PairStats, PayloadStats, PeerStats, ReportTimes, Sample,
+    SampledLayers, StreamStats, Traffic, WorkerStats,
 };
 pub use totals::{MediaTotals, TcpTotals};

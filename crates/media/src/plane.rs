@@ -1,21 +1,22 @@
 //! The media plane as the control plane sees it: commands in, events out.
 
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crossbeam_queue::SegQueue;
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::capture::Captures;
 use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
+use crate::inbox::Inbox;
 use crate::totals::WorkerTotals;
 use crate::worker::SharedLoad;
 use crate::{
-    DataMessage, MediaConfig, MediaError, MediaSettings, MediaTotals, PeerEvent, PeerStats,
-    TalkDetection, WorkerStats,
+    DataMessage, LineStats, MediaConfig, MediaError, MediaSettings, MediaTotals, PeerEvent,
+    PeerStats, TalkDetection, WorkerStats,
 };
 
 /// A peer: which worker it lives on, and which one it is.
@@ -87,27 +88,6 @@ pub(crate) struct WorkerPort {
     pub(crate) local: SocketAddr,
     /// Where it listens for connections, if it does.
     pub(crate) listening: Option<SocketAddr>,
-}
-
-/// A worker's commands. The queue is lock-free; its length is bounded by what clients may ask (each
-/// request of a client makes a bounded number of commands, and clients wait for answers).
-#[derive(Debug)]
-pub(crate) struct Inbox {
-    pub(crate) commands: SegQueue<Command>,
-    pub(crate) waker: mio::Waker,
-}
-
-impl Inbox {
-    pub(crate) fn send(&self, command: Command) {
-        self.commands.push(command);
-        self.wake();
-    }
-
-    pub(crate) fn wake(&self) {
-        if let Err(error) = self.waker.wake() {
-            tracing::error!(%error, "cannot wake a media worker");
-        }
-    }
 }
 
 impl MediaPlane {
@@ -414,6 +394,31 @@ impl MediaPlane {
             let mut stats = stats.await.ok()?;
             stats.ice.local = local;
             Some(stats)
+        }
+    }
+
+    /// What m-lines of many peers carry; those that are gone are left out. It costs less than [`MediaPlane::stats`] of each.
+    pub fn line_stats(
+        &self,
+        peers: impl IntoIterator<Item = PeerId>,
+    ) -> impl Future<Output = HashMap<PeerId, LineStats>> + Send + 'static {
+        let mut by_worker = BTreeMap::<u16, Vec<PeerId>>::new();
+        for peer in peers {
+            by_worker.entry(peer.worker).or_default().push(peer);
+        }
+        let ask = |(worker, peers)| {
+            let (reply, stats) = oneshot::channel();
+            self.send_to(worker, Command::LineStats { peers, reply });
+            stats
+        };
+        let asked: Vec<_> = by_worker.into_iter().map(ask).collect();
+        async move {
+            let mut all = HashMap::new();
+            for stats in asked {
+                // A worker that has ended has no peers.
+                all.extend(stats.await.unwrap_or_default());
+            }
+            all
         }
     }
 

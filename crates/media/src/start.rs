@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant, SystemTime};
 
-use crossbeam_queue::SegQueue;
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
@@ -19,7 +18,8 @@ use socket2::{Domain, Socket, Type};
 use tokio::sync::{mpsc, watch};
 
 use crate::addresses::{self, Reachable};
-use crate::plane::{Inbox, WorkerPort};
+use crate::inbox::Inbox;
+use crate::plane::WorkerPort;
 use crate::sys::{MediaSocket, pin_to_core, run_first};
 use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
 use crate::{MediaConfig, MediaError, MediaSettings, PeerEvent};
@@ -75,10 +75,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
         let socket = bind(&config, &reachable, index)?;
         let poll = Poll::new().map_err(MediaError::Thread)?;
         let waker = Waker::new(poll.registry(), INBOX).map_err(MediaError::Thread)?;
-        let inbox = Arc::new(Inbox {
-            commands: SegQueue::new(),
-            waker,
-        });
+        let inbox = Arc::new(Inbox::new(waker));
         let listener = listen(&config, socket.local(), index)?;
         let mut candidates = candidates(&reachable, socket.local(), index);
         let listening = listener.as_ref().and_then(|l| l.local_addr().ok());

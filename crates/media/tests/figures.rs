@@ -54,6 +54,21 @@ fn check_transport(stats: &PeerStats) {
 }
 
 #[test]
+fn lines_of_many_are_told_as_those_of_each_and_whoever_is_gone_is_left_out() {
+    let mut simulation = call(lossy(3_000, 0.02));
+    simulation.set_receiver_estimate(0, 700_000);
+    simulation.run(10.0);
+    let pages = [simulation.stats(0), simulation.camera_stats(0)];
+    let lines = simulation.line_stats(0, 0);
+    for (page, lines) in pages.iter().zip(&lines) {
+        assert_eq!(format!("{:?}", page.media), format!("{:?}", lines.media));
+        assert_eq!(page.remb, lines.remb);
+    }
+    assert!(lines[0].media[0].sent.bytes_last_second > 0);
+    assert!(lines[1].media[0].received[0].bytes_last_second > 0);
+}
+
+#[test]
 fn a_viewers_page_has_all_of_its_connection() {
     let mut simulation = call(link(3_000));
     simulation.run(20.0);

@@ -7,7 +7,7 @@ use crossbeam_queue::ArrayQueue;
 use tokio::sync::mpsc;
 
 use super::{MAX_PACKET, Refused};
-use crate::plane::Inbox;
+use crate::inbox::Inbox;
 
 /// Packets on their way: half a second of a fast stream.
 const CAPACITY: usize = 1_024;

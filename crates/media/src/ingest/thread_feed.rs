@@ -8,7 +8,7 @@ use crossbeam_queue::ArrayQueue;
 
 use super::{FeedError, IngestId, MAX_PACKET};
 use crate::command::Command;
-use crate::plane::Inbox;
+use crate::inbox::Inbox;
 use crate::{MediaPlane, RouteId};
 
 /// Packets and changes on their way: those of some thousand mixes in a moment.

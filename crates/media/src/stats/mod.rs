@@ -56,6 +56,15 @@ pub struct PeerStats {
     pub capture: Option<CaptureStats>,
 }
 
+/// What the m-lines of one peer carry at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct LineStats {
+    /// One entry an m-line, in their order.
+    pub media: Vec<MediaStats>,
+    /// The bitrate that the peer said last that it can receive (REMB), in bit/s.
+    pub remb: Option<u64>,
+}
+
 /// Packets and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {

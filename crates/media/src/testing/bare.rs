@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-use crossbeam_queue::SegQueue;
 use mio::{Poll, Waker};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtc::testing::identity;
@@ -17,7 +16,7 @@ use portunus_rtc::{LocalCandidate, StreamConfig};
 use tokio::sync::mpsc;
 
 use crate::PeerEvent;
-use crate::plane::Inbox;
+use crate::inbox::Inbox;
 use crate::sys::MediaSocket;
 use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts};
 
@@ -52,8 +51,7 @@ fn connected(count: usize, ice_lite: bool, now: Instant) -> Vec<Bare> {
     let polls: Vec<Poll> = (0..count).map(|_| Poll::new().expect("a poll")).collect();
     let inbox = |poll: &Poll| {
         let waker = Waker::new(poll.registry(), INBOX).expect("a waker");
-        let commands = SegQueue::new();
-        Arc::new(Inbox { commands, waker })
+        Arc::new(Inbox::new(waker))
     };
     let inboxes: Vec<Arc<Inbox>> = polls.iter().map(inbox).collect();
     let parts = polls.into_iter().zip(Rings::connect(count));

@@ -16,7 +16,7 @@ use crate::ingest::{IngestMedia, Listening, ParameterSets};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
-    KeyframeInterval, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
+    KeyframeInterval, LineStats, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
     TalkDetection, Tapped, TappedMessage, TappedPacket, TrackRef,
 };
 
@@ -281,6 +281,19 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             } else if notes.silent.contains(&peer) {
                 notes.unanswered.push(Arc::new(reply));
             }
+        }
+        Command::LineStats { peers, reply } => {
+            notes.stats_asked += peers.len();
+            let of = |peer: PeerId| {
+                let stats = notes.stats.get(&peer)?;
+                let lines = LineStats {
+                    media: stats.media.clone(),
+                    remb: stats.remb,
+                };
+                Some((peer, lines))
+            };
+            // Whoever asked may have gone.
+            let _ = reply.send(peers.into_iter().filter_map(of).collect());
         }
         Command::SourceKeyframes { source } => notes.keyframes.push(source),
         _ => {}

@@ -22,9 +22,10 @@ use tokio::sync::mpsc;
 
 use super::bare::{Bare, bare};
 use crate::command::{Command, NewIngest};
+use crate::inbox::Inbox;
 use crate::ingest::ParameterSets;
 use crate::outlet::{NewOutlet, OutletEnd, channel};
-use crate::plane::{Inbox, RouteId};
+use crate::plane::RouteId;
 use crate::worker::Worker;
 use crate::{
     IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef, Tap,

@@ -19,7 +19,7 @@ impl Worker {
         let Some(inbox) = self.others.own_inbox().cloned() else {
             return;
         };
-        while let Some(command) = inbox.commands.pop() {
+        while let Some(command) = inbox.take() {
             let of = command.peer();
             if guarded(|| self.take_command(command, now)).is_none()
                 && let Some(slot) = of.and_then(|peer| self.peers.slot(peer))
@@ -108,6 +108,9 @@ impl Worker {
                     // Whoever asked may be gone; then nobody needs the answer.
                     let _ = reply.send(stats);
                 }
+            }
+            Command::LineStats { peers, reply } => {
+                let _ = reply.send(self.peers.line_figures(peers, &self.graph, now));
             }
             Command::Configure(settings) => self.configure(settings),
             Command::Capture {

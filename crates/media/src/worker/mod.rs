@@ -39,8 +39,8 @@ use portunus_rtc::{Identity, LocalCandidate, StreamConfig};
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
+use crate::inbox::Inbox;
 use crate::ingest::{Delivered, ThreadFeedEnd};
-use crate::plane::Inbox;
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
 use crate::{IngestId, PeerEvent, RouteId, SourceRef};
@@ -173,8 +173,9 @@ impl Worker {
         self.network.listen(self.poller.registry())?;
         let mut more = true;
         while self.running && !self.outbox.is_closed() {
-            let idle = (!more).then(|| self.idle());
+            let idle = (!more && self.others.leave()).then(|| self.idle());
             self.poller.wait(&mut ready, idle)?;
+            self.others.attend();
             self.ingests.note_ready(&ready);
             self.network.pipes.note_ready(&ready);
             self.outlets.note_ready(&ready);

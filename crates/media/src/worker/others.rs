@@ -11,7 +11,7 @@ use super::counters::Counters;
 use crate::SourceRef;
 use crate::command::Command;
 use crate::graph::Packet;
-use crate::plane::Inbox;
+use crate::inbox::Inbox;
 
 pub(crate) use ring::Rings;
 
@@ -44,6 +44,18 @@ impl OtherWorkers {
     /// What this worker itself is asked for.
     pub(super) fn own_inbox(&self) -> Option<&Arc<Inbox>> {
         self.inboxes.get(usize::from(self.index))
+    }
+
+    /// This worker is about to sleep. False: it must not, for something is asked of it.
+    pub(super) fn leave(&self) -> bool {
+        self.own_inbox().is_none_or(|inbox| inbox.leave())
+    }
+
+    /// This worker is at work until it says otherwise.
+    pub(super) fn attend(&self) {
+        if let Some(inbox) = self.own_inbox() {
+            inbox.attend();
+        }
     }
 
     /// Asks something of a worker.

@@ -31,7 +31,8 @@ use super::bare::{Bare, together};
 use crate::command::Command;
 use crate::plane::{PeerId, RouteId};
 use crate::{
-    Event, KeyframeCache, KeyframeInterval, MediaSettings, PeerStats, RouteOptions, TrackRef,
+    Event, KeyframeCache, KeyframeInterval, LineStats, MediaSettings, PeerStats, RouteOptions,
+    TrackRef,
 };
 
 pub use camera::Camera;
@@ -367,6 +368,26 @@ impl Simulation {
     /// The server's figures of a publisher.
     pub fn camera_stats(&mut self, camera: usize) -> PeerStats {
         self.stats_of(self.camera_peer(camera))
+    }
+
+    /// What m-lines of a viewer and a publisher carry, asked for at once, with a peer that there is not.
+    pub fn line_stats(&mut self, watcher: usize, camera: usize) -> [LineStats; 2] {
+        let viewer = self.peer_at(self.watchers[watcher].address);
+        let publisher = self.camera_peer(camera);
+        assert_eq!(viewer.worker, publisher.worker, "one worker is asked");
+        let nobody = PeerId {
+            serial: u64::MAX,
+            ..viewer
+        };
+        let (reply, mut stats) = oneshot::channel();
+        let peers = vec![viewer, nobody, publisher];
+        self.order(viewer.worker, Command::LineStats { peers, reply });
+        let bare = &mut self.workers[usize::from(viewer.worker)];
+        bare.worker.take_commands(self.now);
+        let stats = stats.try_recv().expect("the worker answers");
+        let (peers, stats): (Vec<_>, Vec<_>) = stats.into_iter().unzip();
+        assert_eq!(peers, [viewer, publisher]);
+        stats.try_into().expect("two of them")
     }
 
     /// Administrators change what all workers do.

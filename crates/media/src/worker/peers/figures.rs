@@ -12,8 +12,8 @@ use super::{Peer, Peers};
 use crate::plane::PeerId;
 use crate::worker::graph::Graph;
 use crate::{
-    BandwidthStats, CandidateStats, DtlsStats, IceStats, PacerStats, PairState, PairStats,
-    PeerStats, Traffic,
+    BandwidthStats, CandidateStats, DtlsStats, IceStats, LineStats, MediaStats, PacerStats,
+    PairState, PairStats, PeerStats, Traffic,
 };
 
 impl Peers {
@@ -34,13 +34,35 @@ impl Peers {
         stats.ice.lite = ice_lite;
         Some(stats)
     }
+
+    /// What the m-lines of these peers carry, of those that are there.
+    pub(in crate::worker) fn line_figures(
+        &mut self,
+        peers: Vec<PeerId>,
+        graph: &Graph,
+        now: Instant,
+    ) -> Vec<(PeerId, LineStats)> {
+        let mut all = Vec::with_capacity(peers.len());
+        for id in peers {
+            if let Some((_, peer)) = self.find_mut(id) {
+                if peer.minute.is_some() {
+                    peer.sample(graph, now);
+                }
+                let stats = LineStats {
+                    media: peer.lines(graph, now),
+                    remb: peer.remb,
+                };
+                all.push((id, stats));
+            }
+        }
+        all
+    }
 }
 
 impl Peer {
     fn figures(&self, graph: &Graph, now: Instant) -> PeerStats {
         let transport = &self.connection.transport;
         let extensions = self.connection.extensions();
-        let media = self.connection.media().iter().enumerate();
         let estimate = self.connection.bandwidth();
         PeerStats {
             age: now.saturating_duration_since(self.created),
@@ -49,9 +71,7 @@ impl Peer {
             sctp: transport.data_figures().is_some_and(|it| it.established),
             extensions: extensions.iter().collect(),
             transport_cc: extensions.id(ExtensionKind::TransportCc),
-            media: media
-                .map(|(index, media)| self.line_figures(index, media, graph, now))
-                .collect(),
+            media: self.lines(graph, now),
             bandwidth: estimate.filter(|_| self.is_recorded).map(bandwidth),
             pacer: self.pacer.as_ref().map(|pacer| PacerStats {
                 packets: pacer.len(),
@@ -69,6 +89,13 @@ impl Peer {
                 .map_or_else(Vec::new, |minute| minute.series(now)),
             capture: self.capture.as_ref().map(|capture| capture.stats()),
         }
+    }
+
+    fn lines(&self, graph: &Graph, now: Instant) -> Vec<MediaStats> {
+        let media = self.connection.media().iter().enumerate();
+        media
+            .map(|(index, media)| self.line_figures(index, media, graph, now))
+            .collect()
     }
 
     fn ice_figures(&self) -> IceStats {
