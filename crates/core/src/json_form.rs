@@ -20,7 +20,7 @@ pub enum JsonForm {
 
 impl JsonForm {
     /// Appends a value.
-    pub fn write(self, to: &mut Vec<u8>, value: &impl Serialize) {
+    pub fn write(self, to: impl io::Write, value: &impl Serialize) {
         let written = match self {
             JsonForm::Indented => write(to, PrettyFormatter::with_indent(b"   "), value),
             JsonForm::Plain => write(to, PlainFormatter, value),
@@ -40,7 +40,7 @@ impl JsonForm {
 }
 
 fn write(
-    to: &mut Vec<u8>,
+    to: impl io::Write,
     formatter: impl Formatter,
     value: &impl Serialize,
 ) -> serde_json::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use portunus_core::events::Subscription;
 use tokio::time::{Instant, sleep_until};
 
@@ -58,6 +58,10 @@ pub(crate) struct Batch {
 pub(crate) struct Batches {
     pause: Duration,
     next: Instant,
+    /// Where bodies are written. Once one is sent, the next one has its memory.
+    body: BytesMut,
+    /// Bytes of the last one. The next is likely to be as long.
+    length: usize,
 }
 
 impl Batches {
@@ -67,6 +71,8 @@ impl Batches {
         Batches {
             pause,
             next: Instant::now(),
+            body: BytesMut::new(),
+            length: 0,
         }
     }
 
@@ -83,26 +89,29 @@ impl Batches {
         }
         let first = events.recv().await?;
         let [before, between, after] = layout.marks();
-        let mut body = before.to_vec();
-        json.write(&mut body, &events.written(&first));
+        let body = &mut self.body;
+        body.reserve(self.length);
+        body.extend_from_slice(before);
+        first.write(json, body.writer());
         let mut count: u64 = 1;
         let mut left = layout != Layout::Single;
         while left && count < MAX_EVENTS && body.len() < MAX_BYTES {
             match events.try_recv() {
                 Some(event) => {
                     body.extend_from_slice(between);
-                    json.write(&mut body, &events.written(&event));
+                    event.write(json, body.writer());
                     count = count.saturating_add(1);
                 }
                 None => left = false,
             }
         }
         body.extend_from_slice(after);
+        self.length = body.len();
         if layout != Layout::Single && !left {
             self.next = Instant::now().checked_add(self.pause).unwrap_or(self.next);
         }
         Some(Batch {
-            body: body.into(),
+            body: body.split().freeze(),
             events: count,
         })
     }

@@ -106,9 +106,7 @@ impl Nats {
     async fn by_kind(&self, events: &Subscription, publisher: &Publisher<Outgoing>) {
         while let Some(event) = events.recv().await {
             let mut payload = Vec::new();
-            self.config
-                .json
-                .write(&mut payload, &events.written(&event));
+            event.write(self.config.json, &mut payload);
             let outgoing = Outgoing {
                 subject: format!("{}.{}", self.config.subject, event.kind.label()),
                 payload: payload.into(),

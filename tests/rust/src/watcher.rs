@@ -70,7 +70,7 @@ impl Watcher {
     pub fn expect_silence(&self) {
         assert!(self.others.is_empty(), "unexpected: {:?}", self.others);
         if let Some(event) = self.events.try_recv() {
-            panic!("unexpected: {}", event.body);
+            panic!("unexpected: {}", event.body());
         }
     }
 }

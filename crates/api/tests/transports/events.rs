@@ -56,7 +56,7 @@ async fn a_websocket_comes_and_goes_and_its_sessions_name_it() {
         "name": "created",
         "transport": { "transport": "janus.transport.websockets", "id": id },
     });
-    assert_eq!(created.body, expected);
+    assert_eq!(created.body(), expected);
     drop(socket);
     let gone = (transport, id, json!({ "event": "disconnected" }));
     assert_eq!(next(&events).await, gone);
@@ -76,7 +76,7 @@ async fn each_http_request_is_told_and_a_session_names_that_which_made_it() {
         json!({ "event": "request", "admin_api": false, "ip": "127.0.0.1", "port": port });
     assert_eq!(data, request);
     let created = sessions.recv().await.unwrap();
-    assert_eq!(created.body["transport"]["id"], first);
+    assert_eq!(created.body()["transport"]["id"], first);
     server.handle(&session).await;
     let (_, second, _) = next(&events).await;
     assert_ne!(first, second);

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::event::Emitter;
 use super::subscription::Queue;
 use super::{
     EventAddress, EventFilter, EventHandler, EventHandlerInfo, EventKind, EventMask, ServerEvent,
@@ -26,8 +28,7 @@ pub struct EventBus {
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    emitter: Arc<str>,
-    string_ids: bool,
+    emitter: Emitter,
     /// The kinds that anybody wants.
     wanted: AtomicU16,
     published: AtomicU64,
@@ -81,8 +82,10 @@ impl EventBus {
     /// The bus of the server with this name; `string_ids`: ids are strings in JSON.
     pub fn new(emitter: &str, string_ids: bool) -> Self {
         let inner = Inner {
-            emitter: emitter.into(),
-            string_ids,
+            emitter: Emitter {
+                name: emitter.into(),
+                string_ids,
+            },
             wanted: AtomicU16::new(0),
             published: AtomicU64::new(0),
             queues: RwLock::default(),
@@ -100,23 +103,26 @@ impl EventBus {
         EventMask::from_bits(wanted).has(kind)
     }
 
-    /// Tells what happened to whoever wants it; `body` is made only then.
-    pub fn publish(
+    /// Tells what happened to whoever wants it; `body` is made only then, and is to be written as JSON.
+    pub fn publish<B: Serialize>(
         &self,
         kind: EventKind,
         subtype: Option<u8>,
         address: impl FnOnce() -> EventAddress,
-        body: impl FnOnce() -> Value,
+        body: impl FnOnce() -> B,
     ) {
-        if !self.wants(kind) {
-            return;
+        if self.wants(kind) {
+            let emitter = &self.inner.emitter;
+            self.offer(emitter.event(kind, subtype, address(), &body()));
         }
-        let event = Arc::new(ServerEvent::now(kind, subtype, address(), body()));
+    }
+
+    fn offer(&self, event: ServerEvent) {
+        let event = Arc::new(event);
         self.inner.published.fetch_add(1, Ordering::Relaxed);
-        let weight = event.weight();
         let mut late = Vec::new();
         for queue in self.inner.queues().iter() {
-            if queue.offer(&event, weight) {
+            if queue.offer(&event) {
                 late.push(queue.clone());
             }
         }
@@ -156,13 +162,9 @@ impl EventBus {
         capacity: usize,
     ) -> (Arc<Queue>, Subscription) {
         let queue = Arc::new(Queue::new(name, filter, capacity));
-        let Inner {
-            emitter,
-            string_ids,
-            ..
-        } = &*self.inner;
         let bus = Arc::downgrade(&self.inner);
-        let subscription = Subscription::new(queue.clone(), bus, emitter.clone(), *string_ids);
+        let emitter = self.inner.emitter.clone();
+        let subscription = Subscription::new(queue.clone(), bus, emitter);
         (queue, subscription)
     }
 
@@ -366,9 +368,19 @@ impl PluginEvents {
         if self.bus.is_muted(self.package) {
             return;
         }
-        let body = || json!({ "plugin": self.package, "data": data() });
+        let body = || OfPlugin {
+            plugin: self.package,
+            data: data(),
+        };
         self.bus.publish(EventKind::Plugins, None, address, body);
     }
+}
+
+/// The body of a plugin's event.
+#[derive(Serialize)]
+struct OfPlugin {
+    plugin: &'static str,
+    data: Value,
 }
 
 #[cfg(test)]
@@ -398,7 +410,7 @@ mod tests {
         assert_eq!(json["emitter"], "here");
         assert_eq!(json["type"], 1);
         assert_eq!(json["event"], json!({ "n": 1 }));
-        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 3 }));
+        assert_eq!(subscription.recv().await.unwrap().body(), json!({ "n": 3 }));
         drop(subscription);
         assert!(!bus.wants(EventKind::Sessions));
     }
@@ -411,15 +423,15 @@ mod tests {
             publish(&bus, EventKind::Core, n);
         }
         let told = subscription.recv().await.unwrap();
-        assert_eq!(told.body, json!({ "status": "missed", "count": 3 }));
-        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 3 }));
-        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 4 }));
+        assert_eq!(told.body(), json!({ "status": "missed", "count": 3 }));
+        assert_eq!(subscription.recv().await.unwrap().body(), json!({ "n": 3 }));
+        assert_eq!(subscription.recv().await.unwrap().body(), json!({ "n": 4 }));
         assert_eq!(subscription.dropped(), 3);
         (0..2).for_each(|n| publish(&bus, EventKind::Core, n));
         subscription.keep(1);
         let told = subscription.recv().await.unwrap();
-        assert_eq!(told.body, json!({ "status": "missed", "count": 1 }));
-        assert_eq!(subscription.recv().await.unwrap().body, json!({ "n": 1 }));
+        assert_eq!(told.body(), json!({ "status": "missed", "count": 1 }));
+        assert_eq!(subscription.recv().await.unwrap().body(), json!({ "n": 1 }));
         bus.end().await;
         subscription.over().await;
         assert_eq!(subscription.recv().await, None);
@@ -526,7 +538,7 @@ mod tests {
         bus.of_plugin("one").notify(|| json!(1));
         publish(&bus, EventKind::Core, 3);
         let next = subscription.recv().await.unwrap();
-        assert_eq!(next.body, json!({ "plugin": "one", "data": 1 }));
+        assert_eq!(next.body(), json!({ "plugin": "one", "data": 1 }));
         assert_eq!(subscription.recv().await.unwrap().kind, EventKind::Core);
         bus.mute("one", true);
         bus.of_plugin("one").notify(|| json!(1));

@@ -1,15 +1,17 @@
 //! One event.
 
+use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value;
 
 use super::EventKind;
-use crate::{HandleId, SessionId};
+use crate::{HandleId, JsonForm, SessionId};
 
-/// Something that happened, as those who watch the server are told of it.
+/// Something that happened, as those who watch the server are told of it. It is written once, for all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerEvent {
     /// What it is about.
@@ -20,8 +22,10 @@ pub struct ServerEvent {
     pub timestamp: u64,
     /// Whom it concerns.
     pub address: EventAddress,
-    /// What happened.
-    pub body: Value,
+    /// All of it as JSON.
+    json: Box<[u8]>,
+    /// Where what happened begins in that. It ends before the last brace.
+    body: usize,
 }
 
 /// Whom an event concerns.
@@ -37,74 +41,180 @@ pub struct EventAddress {
     pub plugin: Option<&'static str>,
 }
 
-impl ServerEvent {
+/// Which server tells of events, and how it writes ids.
+#[derive(Debug, Clone)]
+pub(super) struct Emitter {
+    pub(super) name: Arc<str>,
+    pub(super) string_ids: bool,
+}
+
+impl Emitter {
     /// An event of this moment.
-    pub(super) fn now(
+    pub(super) fn event(
+        &self,
         kind: EventKind,
         subtype: Option<u8>,
         address: EventAddress,
-        body: Value,
-    ) -> Self {
+        body: &impl Serialize,
+    ) -> ServerEvent {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let micros = since.unwrap_or_default().as_micros();
+        let timestamp = u64::try_from(micros).unwrap_or_default();
+        let head = Head {
+            emitter: &self.name,
+            kind: kind.number(),
+            subtype,
+            timestamp,
+            session_id: address.session.map(|id| id.to_json(self.string_ids)),
+            handle_id: address.handle.map(|id| id.to_json(self.string_ids)),
+            opaque_id: address.opaque_id.as_deref(),
+        };
+        let (json, body) = write(&head, body);
         ServerEvent {
             kind,
             subtype,
-            timestamp: u64::try_from(micros).unwrap_or_default(),
+            timestamp,
             address,
+            json,
             body,
         }
     }
+}
 
-    /// About how many bytes it takes, as text and in memory.
+/// What stands before the body.
+#[derive(serde::Serialize)]
+struct Head<'a> {
+    emitter: &'a str,
+    #[serde(rename = "type")]
+    kind: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subtype: Option<u8>,
+    timestamp: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle_id: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opaque_id: Option<&'a str>,
+}
+
+/// The most bytes that are kept for the next event to be written in.
+const MAX_SCRATCH: usize = 16 << 10;
+
+thread_local! {
+    /// Where events are written, so that each takes as much memory as it is long.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The event as JSON, and where its body begins.
+fn write(head: &Head<'_>, body: &impl Serialize) -> (Box<[u8]>, usize) {
+    let mut to = SCRATCH.take();
+    to.clear();
+    // They consist of what JSON has, and memory can always be written to.
+    let written = serde_json::to_writer(&mut to, head);
+    debug_assert!(written.is_ok(), "{written:?}");
+    // The body is one more member.
+    to.pop();
+    to.extend_from_slice(b",\"event\":");
+    let begin = to.len();
+    if serde_json::to_writer(&mut to, body).is_err() {
+        // A plugin's own, with what is no JSON.
+        to.truncate(begin);
+        to.extend_from_slice(b"null");
+    }
+    to.push(b'}');
+    let json = to.as_slice().into();
+    if to.capacity() <= MAX_SCRATCH {
+        SCRATCH.set(to);
+    }
+    (json, begin)
+}
+
+impl ServerEvent {
+    /// The event as it is on the wire: JSON without white space.
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// Appends the event in this form.
+    pub fn write(&self, form: JsonForm, mut to: impl io::Write) {
+        match form {
+            // So it is written already.
+            JsonForm::Compact => {
+                let written = to.write_all(&self.json);
+                debug_assert!(written.is_ok(), "{written:?}");
+            }
+            JsonForm::Indented | JsonForm::Plain => form.write(to, self),
+        }
+    }
+
+    /// What happened.
+    pub fn body(&self) -> Value {
+        let end = self.json.len().saturating_sub(1);
+        let body = self.json.get(self.body..end).unwrap_or_default();
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
-        weight(&self.body).saturating_add(256)
+        self.json.len().saturating_add(256)
     }
 }
 
-/// An event as it is written on the wire.
-#[derive(Debug, Clone, Copy)]
-pub struct WrittenEvent<'a> {
-    pub(super) emitter: &'a str,
-    pub(super) string_ids: bool,
-    pub(super) event: &'a ServerEvent,
-}
-
-impl Serialize for WrittenEvent<'_> {
+/// The event as it is on the wire. Where it needs no other form, [`ServerEvent::json`] costs less.
+impl Serialize for ServerEvent {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let event = self.event;
-        let address = &event.address;
-        let mut members = to.serialize_map(None)?;
-        members.serialize_entry("emitter", self.emitter)?;
-        members.serialize_entry("type", &event.kind.number())?;
-        if let Some(subtype) = event.subtype {
-            members.serialize_entry("subtype", &subtype)?;
-        }
-        members.serialize_entry("timestamp", &event.timestamp)?;
-        if let Some(session) = address.session {
-            members.serialize_entry("session_id", &session.to_json(self.string_ids))?;
-        }
-        if let Some(handle) = address.handle {
-            members.serialize_entry("handle_id", &handle.to_json(self.string_ids))?;
-        }
-        if let Some(opaque_id) = &address.opaque_id {
-            members.serialize_entry("opaque_id", &**opaque_id)?;
-        }
-        members.serialize_entry("event", &event.body)?;
-        members.end()
+        let value: Value = serde_json::from_slice(&self.json).map_err(S::Error::custom)?;
+        value.serialize(to)
     }
 }
 
-fn weight(value: &Value) -> usize {
-    let own: usize = 32;
-    let inner: usize = match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.len(),
-        Value::Array(values) => values.iter().map(weight).sum(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| name.len().saturating_add(weight(value)))
-            .sum(),
-    };
-    own.saturating_add(inner)
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::HashMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(body: &impl Serialize) -> ServerEvent {
+        let emitter = Emitter {
+            name: "here \"and\" there".into(),
+            string_ids: false,
+        };
+        let address = EventAddress {
+            opaque_id: Some("viewer".into()),
+            ..EventAddress::default()
+        };
+        emitter.event(EventKind::Core, Some(7), address, body)
+    }
+
+    #[test]
+    fn an_event_is_one_text_whose_members_are_in_order() {
+        let body = json!({ "z": 1, "a": [0.1, 1e300, "\u{1}\"}\n"] });
+        let event = told(&body);
+        let timestamp = event.timestamp;
+        let text = format!(
+            r#"{{"emitter":"here \"and\" there","type":256,"subtype":7,"timestamp":{timestamp},"opaque_id":"viewer","event":{body}}}"#
+        );
+        assert_eq!(event.json(), text.as_bytes());
+        assert_eq!(event.body(), body);
+        assert_eq!(serde_json::to_string(&event).unwrap(), text);
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_is_null() {
+        let event = told(&HashMap::from([((1, 2), 3)]));
+        assert_eq!(event.body(), Value::Null);
+        assert!(event.json().ends_with(b"\"event\":null}"));
+    }
+
+    #[test]
+    fn a_long_event_leaves_nothing_to_the_next() {
+        let long = "x".repeat(2 * MAX_SCRATCH);
+        assert_eq!(told(&long).body(), Value::from(long));
+        assert_eq!(told(&1).body(), 1);
+        assert_eq!(told(&2).body(), 2);
+    }
 }

@@ -18,7 +18,7 @@ pub(crate) mod webrtc;
 
 pub use bus::{EventBus, EventCounters, HandlerCounters, PluginEvents};
 pub use config::EventsConfig;
-pub use event::{EventAddress, ServerEvent, WrittenEvent};
+pub use event::{EventAddress, ServerEvent};
 pub use filter::EventFilter;
 pub use handler::{EventHandler, EventHandlerInfo, Handling, TweakError};
 pub use kind::{EventKind, EventMask};

@@ -120,7 +120,7 @@ mod tests {
         bus.transport("heard", 2, || json!({ "event": "connected" }));
         let told = events.try_recv().unwrap();
         let expected = json!({ "transport": "heard", "id": "2", "data": { "event": "connected" } });
-        assert_eq!(told.body, expected);
+        assert_eq!(told.body(), expected);
         assert!(events.try_recv().is_none());
     }
 }

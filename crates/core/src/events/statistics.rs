@@ -2,120 +2,183 @@
 
 use std::time::Duration;
 
-use portunus_media::{MediaStats, MessageStats, PayloadStats, PeerStats, StreamStats};
+use portunus_media::{MediaStats, PayloadStats, StreamStats};
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Kind;
-use serde_json::Value;
-
-use crate::Object;
+use serde::Serialize;
 
 /// The subtype.
 pub(crate) const STATISTICS: u8 = 3;
 
-/// The figures of a PeerConnection: an object for each m-line, and one more for each further simulcast encoding.
-pub(crate) fn objects(stats: &PeerStats) -> Vec<Value> {
-    let of_line = |media: &MediaStats| {
-        let remb = stats.remb.filter(|_| media.index == 0);
-        let main = match (media.kind, &media.messages) {
-            (Kind::Data, messages) => data(media, messages.unwrap_or_default()),
-            (Kind::Audio | Kind::Video, _) => main(media, remb),
-        };
-        let further = media.received.iter().enumerate().skip(1);
-        let further = further.map(|(n, stream)| simulcast(media, n, stream));
-        [main].into_iter().chain(further).collect::<Vec<_>>()
-    };
-    stats.media.iter().flat_map(of_line).collect()
+/// The figures of an m-line, or of a further encoding of it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Figures<'a> {
+    Data(Data<'a>),
+    Media(Media<'a>),
 }
 
-fn data(media: &MediaStats, messages: MessageStats) -> Value {
-    line(media, "data")
-        .with("packets-received", messages.received.packets)
-        .with("packets-sent", messages.sent.packets)
-        .with("bytes-received", messages.received.bytes)
-        .with("bytes-sent", messages.sent.bytes)
-        .into()
+/// Of data channels.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Data<'a> {
+    mid: &'a str,
+    mindex: usize,
+    media: &'static str,
+    packets_received: u64,
+    packets_sent: u64,
+    bytes_received: u64,
+    bytes_sent: u64,
+}
+
+/// Of audio or video.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Media<'a> {
+    mid: &'a str,
+    mindex: usize,
+    media: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codec: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_values: Option<Times>,
+    lost: u64,
+    lost_by_remote: u64,
+    jitter_local: u64,
+    jitter_remote: u64,
+    in_link_quality: u8,
+    in_media_link_quality: u8,
+    out_link_quality: u8,
+    out_media_link_quality: u8,
+    packets_received: u64,
+    packets_sent: u64,
+    bytes_received: u64,
+    bytes_sent: u64,
+    bytes_received_lastsec: u64,
+    bytes_sent_lastsec: u64,
+    nacks_received: u64,
+    nacks_sent: u64,
+    retransmissions_received: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remb_bitrate: Option<u64>,
+}
+
+/// What a round trip was computed from.
+#[derive(Debug, Serialize)]
+struct Times {
+    ntp: u32,
+    lsr: u32,
+    dlsr: u32,
+}
+
+/// The figures of a PeerConnection: those of each m-line, and of each further simulcast encoding. `remb`: what the client said
+/// last that it can receive.
+pub(crate) fn of_lines(lines: &[MediaStats], remb: Option<u64>) -> Vec<Figures<'_>> {
+    let mut all = Vec::with_capacity(lines.len());
+    for line in lines {
+        if line.kind == Kind::Data {
+            all.push(Figures::Data(data(line)));
+            continue;
+        }
+        all.push(Figures::Media(main(line, remb)));
+        let further = line.received.iter().enumerate().skip(1);
+        all.extend(further.map(|(n, stream)| Figures::Media(simulcast(line, n, stream))));
+    }
+    all
+}
+
+fn data(line: &MediaStats) -> Data<'_> {
+    let messages = line.messages.unwrap_or_default();
+    Data {
+        mid: line.mid.as_str(),
+        mindex: line.index,
+        media: "data",
+        packets_received: messages.received.packets,
+        packets_sent: messages.sent.packets,
+        bytes_received: messages.received.bytes,
+        bytes_sent: messages.sent.bytes,
+    }
 }
 
 /// An m-line with what is sent and, of what comes, the first encoding.
-fn main(media: &MediaStats, remb: Option<u64>) -> Value {
+fn main(line: &MediaStats, remb: Option<u64>) -> Media<'_> {
     let none = StreamStats::default();
-    let received = media.received.first().unwrap_or(&none);
-    let sent = &media.sent;
-    let times = sent.rtt_times.map(|times| {
-        Object::new()
-            .with("ntp", times.ntp)
-            .with("lsr", times.last_sr)
-            .with("dlsr", times.delay)
-    });
-    let head = line(media, kind(media))
-        .with_some("codec", codec(media).map(CodecName::name))
-        .with_some("base", clock_rate(media))
-        .with("rtt", milliseconds(sent.rtt.unwrap_or_default()))
-        .with_some("rtt-values", times.map(Value::from));
-    streams(head, received, sent)
-        .with_some("remb-bitrate", remb)
-        .into()
+    let received = line.received.first().unwrap_or(&none);
+    let sent = &line.sent;
+    let name = match line.kind {
+        Kind::Audio => "audio",
+        Kind::Video | Kind::Data => "video",
+    };
+    Media {
+        codec: codec(line).map(CodecName::name),
+        rtt: Some(milliseconds(sent.rtt.unwrap_or_default())),
+        rtt_values: sent.rtt_times.map(|times| Times {
+            ntp: times.ntp,
+            lsr: times.last_sr,
+            dlsr: times.delay,
+        }),
+        remb_bitrate: remb.filter(|_| line.index == 0),
+        ..streams(line, name, received, sent)
+    }
 }
 
 /// A further encoding of what comes: `video-sim1` is the second, `video-sim2` the third.
-fn simulcast(media: &MediaStats, n: usize, received: &StreamStats) -> Value {
+fn simulcast<'a>(line: &'a MediaStats, n: usize, received: &StreamStats) -> Media<'a> {
     let name = match n {
         1 => "video-sim1",
         _ => "video-sim2",
     };
-    let head = line(media, name).with_some("base", clock_rate(media));
-    streams(head, received, &StreamStats::default()).into()
+    streams(line, name, received, &StreamStats::default())
 }
 
-fn line(media: &MediaStats, name: &str) -> Object {
-    Object::new()
-        .with("mid", media.mid.as_str())
-        .with("mindex", media.index)
-        .with("media", name)
-}
-
-fn kind(media: &MediaStats) -> &'static str {
-    match media.kind {
-        Kind::Audio => "audio",
-        Kind::Video => "video",
-        Kind::Data => "data",
+fn streams<'a>(
+    line: &'a MediaStats,
+    name: &'static str,
+    received: &StreamStats,
+    sent: &StreamStats,
+) -> Media<'a> {
+    Media {
+        mid: line.mid.as_str(),
+        mindex: line.index,
+        media: name,
+        codec: None,
+        base: line.payloads.first().map(|payload| payload.clock_rate),
+        rtt: None,
+        rtt_values: None,
+        lost: received.lost,
+        lost_by_remote: sent.lost,
+        jitter_local: milliseconds(received.jitter),
+        jitter_remote: milliseconds(sent.jitter),
+        in_link_quality: link_quality(received),
+        in_media_link_quality: media_link_quality(received),
+        out_link_quality: link_quality(sent),
+        out_media_link_quality: media_link_quality(sent),
+        packets_received: received.packets,
+        packets_sent: sent.packets,
+        bytes_received: received.bytes,
+        bytes_sent: sent.bytes,
+        bytes_received_lastsec: received.bytes_last_second,
+        bytes_sent_lastsec: sent.bytes_last_second,
+        nacks_received: sent.nacks,
+        nacks_sent: received.nacks,
+        retransmissions_received: received.retransmissions,
+        remb_bitrate: None,
     }
 }
 
 /// The codec in use, as far as the API has a name for it.
-fn codec(media: &MediaStats) -> Option<CodecName> {
+fn codec(line: &MediaStats) -> Option<CodecName> {
     let name = |payload: &PayloadStats| {
         let is_it = |name: &CodecName| {
             name.codec() == payload.codec && name.clock_rate() == payload.clock_rate
         };
         CodecName::ALL.into_iter().find(is_it)
     };
-    media.payloads.iter().find_map(name)
-}
-
-fn clock_rate(media: &MediaStats) -> Option<u32> {
-    let payload = media.payloads.first()?;
-    Some(payload.clock_rate)
-}
-
-fn streams(head: Object, received: &StreamStats, sent: &StreamStats) -> Object {
-    head.with("lost", received.lost)
-        .with("lost-by-remote", sent.lost)
-        .with("jitter-local", milliseconds(received.jitter))
-        .with("jitter-remote", milliseconds(sent.jitter))
-        .with("in-link-quality", link_quality(received))
-        .with("in-media-link-quality", media_link_quality(received))
-        .with("out-link-quality", link_quality(sent))
-        .with("out-media-link-quality", media_link_quality(sent))
-        .with("packets-received", received.packets)
-        .with("packets-sent", sent.packets)
-        .with("bytes-received", received.bytes)
-        .with("bytes-sent", sent.bytes)
-        .with("bytes-received-lastsec", received.bytes_last_second)
-        .with("bytes-sent-lastsec", sent.bytes_last_second)
-        .with("nacks-received", sent.nacks)
-        .with("nacks-sent", received.nacks)
-        .with("retransmissions-received", received.retransmissions)
+    line.payloads.iter().find_map(name)
 }
 
 /// How well packets arrive, in percent. Where nothing was lost because nothing was sent, all is well.

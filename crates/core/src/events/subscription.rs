@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::bus::Inner;
-use super::event::WrittenEvent;
+use super::event::Emitter;
 use super::{EventAddress, EventFilter, EventKind, EventMask, ServerEvent};
 use crate::LogGate;
 
-/// Bytes of the events that wait for one subscriber at most, as far as they can be told without writing them.
+/// About how many bytes of events wait for one subscriber at most.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// The subtype of the core's event that says how many were lost before it; an addition to Janus's.
@@ -24,8 +24,7 @@ const MISSED: u8 = 3;
 pub struct Subscription {
     queue: Arc<Queue>,
     bus: Weak<Inner>,
-    emitter: Arc<str>,
-    string_ids: bool,
+    emitter: Emitter,
 }
 
 /// Where the bus puts events for a subscriber.
@@ -43,18 +42,11 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct State {
     filter: EventFilter,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Arc<ServerEvent>>,
     bytes: usize,
     /// Lost since the subscriber was told of losses.
     missed: u64,
     over: bool,
-}
-
-/// An event that waits, with what it counts for, which costs a walk through it to find out.
-#[derive(Debug)]
-struct Waiting {
-    event: Arc<ServerEvent>,
-    weight: usize,
 }
 
 impl State {
@@ -65,7 +57,7 @@ impl State {
             let Some(oldest) = self.waiting.pop_front() else {
                 break;
             };
-            self.bytes = self.bytes.saturating_sub(oldest.weight);
+            self.bytes = self.bytes.saturating_sub(oldest.weight());
             lost = lost.saturating_add(1);
         }
         self.missed = self.missed.saturating_add(lost);
@@ -102,14 +94,13 @@ impl Queue {
     }
 
     /// Adds an event if it is wanted. The oldest make room for it; says whether any had to.
-    pub(super) fn offer(&self, event: &Arc<ServerEvent>, weight: usize) -> bool {
+    pub(super) fn offer(&self, event: &Arc<ServerEvent>) -> bool {
         let mut state = self.state();
         if state.over || !state.filter.wants(event) {
             return false;
         }
-        let event = event.clone();
-        state.waiting.push_back(Waiting { event, weight });
-        state.bytes = state.bytes.saturating_add(weight);
+        state.waiting.push_back(event.clone());
+        state.bytes = state.bytes.saturating_add(event.weight());
         let lost = state.shrink(self.capacity);
         drop(state);
         self.changed.notify_one();
@@ -155,17 +146,11 @@ impl Queue {
 }
 
 impl Subscription {
-    pub(super) fn new(
-        queue: Arc<Queue>,
-        bus: Weak<Inner>,
-        emitter: Arc<str>,
-        string_ids: bool,
-    ) -> Self {
+    pub(super) fn new(queue: Arc<Queue>, bus: Weak<Inner>, emitter: Emitter) -> Self {
         Subscription {
             queue,
             bus,
             emitter,
-            string_ids,
         }
     }
 
@@ -189,11 +174,12 @@ impl Subscription {
         if missed > 0 {
             let body = json!({ "status": "missed", "count": missed });
             let address = EventAddress::default();
-            let told = ServerEvent::now(EventKind::Core, Some(MISSED), address, body);
+            let emitter = &self.emitter;
+            let told = emitter.event(EventKind::Core, Some(MISSED), address, &body);
             return Some(Arc::new(told));
         }
-        let Waiting { event, weight } = state.waiting.pop_front()?;
-        state.bytes = state.bytes.saturating_sub(weight);
+        let event = state.waiting.pop_front()?;
+        state.bytes = state.bytes.saturating_sub(event.weight());
         Some(event)
     }
 
@@ -217,22 +203,12 @@ impl Subscription {
 
     /// The name of this server.
     pub fn emitter(&self) -> &str {
-        &self.emitter
+        &self.emitter.name
     }
 
-    /// An event with the name of this server, to be written by serde.
-    pub fn written<'a>(&'a self, event: &'a ServerEvent) -> WrittenEvent<'a> {
-        WrittenEvent {
-            emitter: &self.emitter,
-            string_ids: self.string_ids,
-            event,
-        }
-    }
-
-    /// The same as JSON.
+    /// An event as JSON. Who needs the text alone takes [`ServerEvent::json`].
     pub fn to_json(&self, event: &ServerEvent) -> Value {
-        // Its members are of types that JSON has.
-        serde_json::to_value(self.written(event)).unwrap_or_default()
+        serde_json::from_slice(event.json()).unwrap_or_default()
     }
 
     /// Which events it gets.

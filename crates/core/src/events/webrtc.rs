@@ -1,9 +1,10 @@
 //! Descriptions of sessions (type 8), and what becomes of PeerConnections (type 16).
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
-use portunus_media::{Carrier, DtlsState, IceState, SelectedPair};
-use serde_json::{Value, json};
+use portunus_media::{DtlsState, IceState, SelectedPair};
+use serde::Serialize;
 
 use crate::JsepKind;
 
@@ -21,22 +22,60 @@ pub(crate) const DTLS: u8 = 5;
 pub(crate) const CONNECTION: u8 = 6;
 
 /// There is one stream and one component always (BUNDLE and rtcp-mux).
-const STREAM: u8 = 1;
-const COMPONENT: u8 = 1;
+#[derive(Debug, Serialize)]
+struct Component {
+    stream_id: u8,
+    component_id: u8,
+}
+
+const COMPONENT: Component = Component {
+    stream_id: 1,
+    component_id: 1,
+};
+
+/// A description.
+#[derive(Debug, Serialize)]
+pub(crate) struct Description<'a> {
+    owner: &'static str,
+    jsep: Jsep<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Jsep<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    sdp: &'a str,
+}
 
 /// The client's description, as it came.
-pub(crate) fn remote_jsep(kind: JsepKind, sdp: &str) -> Value {
-    json!({ "owner": "remote", "jsep": { "type": kind.as_str(), "sdp": sdp } })
+pub(crate) fn remote_jsep(kind: JsepKind, sdp: &str) -> Description<'_> {
+    description("remote", kind, sdp)
 }
 
 /// Ours, as it is sent.
-pub(crate) fn local_jsep(kind: JsepKind, sdp: &str) -> Value {
-    json!({ "owner": "local", "jsep": { "type": kind.as_str(), "sdp": sdp } })
+pub(crate) fn local_jsep(kind: JsepKind, sdp: &str) -> Description<'_> {
+    description("local", kind, sdp)
+}
+
+fn description<'a>(owner: &'static str, kind: JsepKind, sdp: &'a str) -> Description<'a> {
+    let kind = kind.as_str();
+    Description {
+        owner,
+        jsep: Jsep { kind, sdp },
+    }
 }
 
 /// The ICE agent's state.
-pub(crate) fn ice(state: IceState) -> Value {
-    let state = match state {
+#[derive(Debug, Serialize)]
+pub(crate) struct Ice {
+    ice: &'static str,
+    #[serde(flatten)]
+    component: Component,
+}
+
+/// The ICE agent's state.
+pub(crate) fn ice(state: IceState) -> Ice {
+    let ice = match state {
         IceState::Gathering => "gathering",
         IceState::Connecting => "connecting",
         IceState::Connected => "connected",
@@ -44,17 +83,43 @@ pub(crate) fn ice(state: IceState) -> Value {
         IceState::Disconnected => "disconnected",
         IceState::Failed => "failed",
     };
-    json!({ "ice": state, "stream_id": STREAM, "component_id": COMPONENT })
+    Ice {
+        ice,
+        component: COMPONENT,
+    }
+}
+
+/// A candidate.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Candidate<'a> {
+    LocalCandidate(&'a str),
+    RemoteCandidate(&'a str),
+}
+
+/// A candidate of either side.
+#[derive(Debug, Serialize)]
+pub(crate) struct Trickled<'a> {
+    #[serde(flatten)]
+    candidate: Candidate<'a>,
+    #[serde(flatten)]
+    component: Component,
 }
 
 /// A candidate of ours, as the text after `a=`.
-pub(crate) fn local_candidate(text: &str) -> Value {
-    json!({ "local-candidate": bare(text), "stream_id": STREAM, "component_id": COMPONENT })
+pub(crate) fn local_candidate(text: &str) -> Trickled<'_> {
+    Trickled {
+        candidate: Candidate::LocalCandidate(bare(text)),
+        component: COMPONENT,
+    }
 }
 
 /// A candidate of the client's, as the text after `a=`.
-pub(crate) fn remote_candidate(text: &str) -> Value {
-    json!({ "remote-candidate": bare(text), "stream_id": STREAM, "component_id": COMPONENT })
+pub(crate) fn remote_candidate(text: &str) -> Trickled<'_> {
+    Trickled {
+        candidate: Candidate::RemoteCandidate(bare(text)),
+        component: COMPONENT,
+    }
 }
 
 fn bare(candidate: &str) -> &str {
@@ -62,84 +127,135 @@ fn bare(candidate: &str) -> &str {
 }
 
 /// The pair of candidates that media uses from now on.
-pub(crate) fn selected_pair(pair: &SelectedPair) -> Value {
-    let carrier = pair.carrier;
-    let text = |address: SocketAddr, kind| {
-        format!(
-            "{}:{} [{kind},{}]",
-            address.ip(),
-            address.port(),
-            carrier.name()
-        )
+#[derive(Debug, Serialize)]
+pub(crate) struct Pair {
+    #[serde(rename = "selected-pair")]
+    text: String,
+    candidates: Candidates,
+    #[serde(flatten)]
+    component: Component,
+}
+
+#[derive(Debug, Serialize)]
+struct Candidates {
+    local: Side,
+    remote: Side,
+}
+
+/// One side's candidate, by its parts.
+#[derive(Debug, Serialize)]
+struct Side {
+    address: IpAddr,
+    port: u16,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    transport: &'static str,
+    family: u8,
+}
+
+/// The pair of candidates that media uses from now on.
+pub(crate) fn selected_pair(pair: &SelectedPair) -> Pair {
+    let side = |address: SocketAddr, kind| Side {
+        address: address.ip(),
+        port: address.port(),
+        kind,
+        transport: pair.carrier.name(),
+        family: if address.is_ipv4() { 4 } else { 6 },
     };
-    let (local, remote) = (
-        text(pair.local, LOCAL_KIND),
-        text(pair.remote, pair.remote_kind),
-    );
-    json!({
-        "selected-pair": format!("{local} <-> {remote}"),
-        "candidates": {
-            "local": candidate(pair.local, LOCAL_KIND, carrier),
-            "remote": candidate(pair.remote, pair.remote_kind, carrier),
-        },
-        "stream_id": STREAM,
-        "component_id": COMPONENT,
-    })
+    let local = side(pair.local, LOCAL_KIND);
+    let remote = side(pair.remote, pair.remote_kind);
+    Pair {
+        text: format!("{local} <-> {remote}"),
+        candidates: Candidates { local, remote },
+        component: COMPONENT,
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Side {
+            address,
+            port,
+            kind,
+            transport,
+            ..
+        } = self;
+        write!(f, "{address}:{port} [{kind},{transport}]")
+    }
 }
 
 /// We have candidates of no other kind.
 const LOCAL_KIND: &str = "host";
 
-fn candidate(address: SocketAddr, kind: &str, carrier: Carrier) -> Value {
-    json!({
-        "address": address.ip().to_string(),
-        "port": address.port(),
-        "type": kind,
-        "transport": carrier.name(),
-        "family": if address.is_ipv4() { 4 } else { 6 },
-    })
+/// The state of the DTLS handshake, and how many flights had to be sent again.
+#[derive(Debug, Serialize)]
+pub(crate) struct Dtls {
+    dtls: &'static str,
+    #[serde(flatten)]
+    component: Component,
+    retransmissions: u32,
 }
 
 /// The state of the DTLS handshake, and how many flights had to be sent again.
-pub(crate) fn dtls(state: DtlsState, retransmissions: u32) -> Value {
-    let state = match state {
+pub(crate) fn dtls(state: DtlsState, retransmissions: u32) -> Dtls {
+    let dtls = match state {
         DtlsState::Trying => "trying",
         DtlsState::Connected => "connected",
         DtlsState::Failed => "failed",
     };
-    json!({
-        "dtls": state,
-        "stream_id": STREAM,
-        "component_id": COMPONENT,
-        "retransmissions": retransmissions,
-    })
+    Dtls {
+        dtls,
+        component: COMPONENT,
+        retransmissions,
+    }
+}
+
+/// Media can flow, or the PeerConnection is closed for a reason.
+#[derive(Debug, Serialize)]
+pub(crate) struct Connection<'a> {
+    connection: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 /// Media can flow.
-pub(crate) fn up() -> Value {
-    json!({ "connection": "webrtcup" })
+pub(crate) fn up() -> Connection<'static> {
+    Connection {
+        connection: "webrtcup",
+        reason: None,
+    }
 }
 
 /// The PeerConnection is closed.
-pub(crate) fn hangup(reason: &str) -> Value {
-    json!({ "connection": "hangup", "reason": reason })
+pub(crate) fn hangup(reason: &str) -> Connection<'_> {
+    Connection {
+        connection: "hangup",
+        reason: Some(reason),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use portunus_media::Carrier;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn written(body: impl Serialize) -> Value {
+        serde_json::to_value(body).unwrap()
+    }
 
     #[test]
     fn candidates_have_no_prefix() {
         let text = "candidate:1 1 udp 2113929471 192.0.2.1 10000 typ host";
         let bare = "1 1 udp 2113929471 192.0.2.1 10000 typ host";
         assert_eq!(
-            local_candidate(text),
+            written(local_candidate(text)),
             json!({ "local-candidate": bare, "stream_id": 1, "component_id": 1 })
         );
         assert_eq!(
-            remote_candidate(bare),
+            written(remote_candidate(bare)),
             json!({ "remote-candidate": bare, "stream_id": 1, "component_id": 1 })
         );
     }
@@ -152,7 +268,7 @@ mod tests {
             carrier: Carrier::Udp,
             remote_kind: "srflx",
         };
-        let told = selected_pair(&pair);
+        let told = written(selected_pair(&pair));
         let expected = json!({
             "selected-pair": "192.0.2.1:10000 [host,udp] <-> 198.51.100.7:4000 [srflx,udp]",
             "candidates": {
@@ -173,7 +289,7 @@ mod tests {
             carrier: Carrier::Tcp,
             remote_kind: "prflx",
         };
-        let told = selected_pair(&pair);
+        let told = written(selected_pair(&pair));
         let remote = json!({
             "address": "2001:db8::2", "port": 9, "type": "prflx", "transport": "tcp", "family": 6,
         });
@@ -184,14 +300,14 @@ mod tests {
 
     #[test]
     fn the_handshake_says_how_often_it_had_to_repeat_itself() {
-        let told = dtls(DtlsState::Connected, 2);
+        let told = written(dtls(DtlsState::Connected, 2));
         let expected = json!({
             "dtls": "connected", "stream_id": 1, "component_id": 1, "retransmissions": 2,
         });
         assert_eq!(told, expected);
-        assert_eq!(ice(IceState::Ready)["ice"], "ready");
+        assert_eq!(written(ice(IceState::Ready))["ice"], "ready");
         assert_eq!(
-            hangup("ICE failed"),
+            written(hangup("ICE failed")),
             json!({ "connection": "hangup", "reason": "ICE failed" })
         );
     }

@@ -74,16 +74,17 @@ async fn tell_some(context: &Context, turns: &mut Turns<(PeerId, WeakHandle)>, n
         all.sort_unstable_by_key(|(peer, _)| *peer);
         all
     });
-    let deadline = now + PATIENCE;
-    let mut asked = Vec::new();
-    for (peer, handle) in turns.due(now) {
-        if let Some(handle) = handle.upgrade().filter(|handle| handle.is_up(peer)) {
-            asked.push((handle, peer, context.media.stats(peer)));
-        }
-    }
-    for (handle, peer, stats) in asked {
-        if let Ok(Some(stats)) = timeout_at(deadline, stats).await {
-            turns.told(handle.tell_statistics_of(peer, &stats));
+    let mut asked = turns.due(now);
+    asked.retain(|(peer, handle)| handle.upgrade().is_some_and(|handle| handle.is_up(*peer)));
+    let stats = context
+        .media
+        .line_stats(asked.iter().map(|(peer, _)| *peer));
+    let Ok(stats) = timeout_at(now + PATIENCE, stats).await else {
+        return;
+    };
+    for (peer, handle) in asked {
+        if let (Some(stats), Some(handle)) = (stats.get(&peer), handle.upgrade()) {
+            turns.told(handle.tell_statistics_of(peer, stats));
         }
     }
 }

@@ -39,7 +39,7 @@ impl Closed {
                 None => timeout(PATIENCE, asked).await.ok().flatten(),
             };
             if let Some(last) = last {
-                handle.tell_statistics(&last);
+                handle.tell_statistics(&last.media, last.remb);
             }
         }
         handle.tell_hangup(reason);

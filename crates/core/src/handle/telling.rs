@@ -1,7 +1,7 @@
 //! What whoever watches the server is told of a handle.
 
-use portunus_media::{Event, IceState, PeerId, PeerStats};
-use serde_json::Value;
+use portunus_media::{Event, IceState, LineStats, MediaStats, PeerId};
+use serde::Serialize;
 
 use super::Handle;
 use super::jsep::RawJsep;
@@ -106,32 +106,32 @@ impl Handle {
     }
 
     /// Tells the figures of the PeerConnection `peer`, unless it has ended meanwhile; says in how many events.
-    pub(crate) fn tell_statistics_of(&self, peer: PeerId, stats: &PeerStats) -> usize {
+    pub(crate) fn tell_statistics_of(&self, peer: PeerId, stats: &LineStats) -> usize {
         // Held until all is told: its end is told after that.
         let connections = self.connections();
         match connections.is_up(peer) {
-            true => self.tell_statistics(stats),
+            true => self.tell_statistics(&stats.media, stats.remb),
             false => 0,
         }
     }
 
-    /// Tells the figures of the PeerConnection; says in how many events.
-    pub(super) fn tell_statistics(&self, stats: &PeerStats) -> usize {
+    /// Tells the figures of the PeerConnection's m-lines, and what the client said last that it can receive; says in how many
+    /// events.
+    pub(super) fn tell_statistics(&self, lines: &[MediaStats], remb: Option<u64>) -> usize {
         let kind = EventKind::Media;
         let subtype = Some(statistics::STATISTICS);
-        let objects = statistics::objects(stats);
+        let all = statistics::of_lines(lines, remb);
         if self.shared.context.facts.statistics.combine_media_stats {
-            self.tell(kind, subtype, || Value::Array(objects));
+            self.tell(kind, subtype, || all);
             return 1;
         }
-        let count = objects.len();
-        for object in objects {
-            self.tell(kind, subtype, || object);
+        for figures in &all {
+            self.tell(kind, subtype, || figures);
         }
-        count
+        all.len()
     }
 
-    fn tell(&self, kind: EventKind, subtype: Option<u8>, body: impl FnOnce() -> Value) {
+    fn tell<B: Serialize>(&self, kind: EventKind, subtype: Option<u8>, body: impl FnOnce() -> B) {
         self.events()
             .publish(kind, subtype, || self.event_address(), body);
     }

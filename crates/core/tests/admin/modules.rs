@@ -174,7 +174,7 @@ async fn administrators_tell_events_and_lines() {
     let reply = stage.ask("custom_event", event.clone()).await;
     assert_eq!(reply, json!({ "janus": "success", "transaction": "t" }));
     let told = events.recv().await.unwrap();
-    assert_eq!((told.kind, &told.body), (EventKind::External, &event));
+    assert_eq!((told.kind, told.body()), (EventKind::External, event));
     for level in [None, Some(0), Some(4), Some(7), Some(99)] {
         let mut line = json!({ "line": "a line\nof \u{1b}[31mmine" });
         if let Some(level) = level {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use portunus_core::events::{ServerEvent, Subscription, WrittenEvent};
+use portunus_core::events::{ServerEvent, Subscription};
 use serde::Serialize;
 
 use portunus_core::JsonForm;
@@ -23,7 +23,7 @@ struct Message<'a> {
     timestamp: f64,
     level: u16,
     short_message: &'static str,
-    full_message: WrittenEvent<'a>,
+    full_message: &'a ServerEvent,
 }
 
 /// Why a message is not sent.
@@ -43,7 +43,7 @@ pub(super) fn write(event: &ServerEvent, events: &Subscription) -> Vec<u8> {
         timestamp: event.timestamp as f64 / 1e6,
         level: event.kind.number(),
         short_message: event.kind.name(),
-        full_message: events.written(event),
+        full_message: event,
     };
     let mut text = Vec::new();
     JsonForm::Compact.write(&mut text, &message);

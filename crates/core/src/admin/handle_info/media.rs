@@ -314,10 +314,8 @@ mod tests {
             messages: None,
         };
         let told = rtcp(&line);
-        let events = statistics::objects(&PeerStats {
-            media: vec![line],
-            ..PeerStats::default()
-        });
+        let lines = [line];
+        let events = statistics::of_lines(&lines, None);
         for (encoding, event) in ["main", "sim1"].into_iter().zip(&events) {
             for name in [
                 "in-link-quality",
@@ -325,6 +323,7 @@ mod tests {
                 "out-link-quality",
                 "out-media-link-quality",
             ] {
+                let event = serde_json::to_value(event).unwrap();
                 assert_eq!(told[encoding][name], 100, "{encoding}: {name}");
                 assert_eq!(told[encoding][name], event[name], "{encoding}: {name}");
             }
