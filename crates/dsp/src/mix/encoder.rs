@@ -58,14 +58,6 @@ impl Encoder {
         Ok(())
     }
 
-    /// What is encoded next leans on what was before as little as it can: the decoder has heard that from another encoder.
-    pub(crate) fn lean_less(&mut self, less: bool) -> Result<(), CodecError> {
-        if let Encoder::Opus(opus) = self {
-            opus.set_prediction_disabled(less)?;
-        }
-        Ok(())
-    }
-
     /// Encodes a frame into `packet`, in place of what it held.
     pub(crate) fn encode(&mut self, sound: &[f32], packet: &mut Vec<u8>) -> Result<(), CodecError> {
         packet.clear();

@@ -12,7 +12,7 @@ const FLOOR: u8 = 75;
 const LOUDER: f32 = 6.0;
 
 /// How fast the loudness of somebody who falls silent goes down, in dB a frame.
-const DECAY: f32 = 1.0;
+const DECAY: f32 = 0.25;
 
 /// Frames below the floor after which a place is given up.
 const HOLD: u16 = 25;

@@ -60,6 +60,7 @@ impl TalkWindow {
     pub(crate) fn restart(&mut self) {
         self.sum = 0;
         self.frames = 0;
+        self.waits = 0;
     }
 }
 

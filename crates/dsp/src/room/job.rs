@@ -28,8 +28,6 @@ pub(super) struct Work {
     encoder: Option<Encoder>,
     /// Frames that are to be encoded. Only the last one's packet is kept.
     pub(super) sound: Vec<f32>,
-    /// Whoever hears the packet has not heard those before it.
-    pub(super) moved: bool,
     pub(super) packet: Vec<u8>,
     pub(super) result: Option<Result<(), CodecError>>,
 }
@@ -44,7 +42,6 @@ impl Work {
             limiter: Limiter::new(format),
             encoder: None,
             sound: Vec::with_capacity(format.frame_len()),
-            moved: false,
             packet: Vec::with_capacity(LARGEST_PACKET),
             result: None,
         }
@@ -73,17 +70,9 @@ impl Work {
             none => none.insert(Encoder::new(&self.encoding, self.format)?),
         };
         let frame = self.format.frame_len();
-        let last = (self.sound.len() / frame).saturating_sub(1);
-        for (at, sound) in self.sound.chunks_exact_mut(frame).enumerate() {
+        for sound in self.sound.chunks_exact_mut(frame) {
             self.limiter.process(sound);
-            let less = self.moved && at == last;
-            if less {
-                encoder.lean_less(true)?;
-            }
             encoder.encode(sound, &mut self.packet)?;
-            if less {
-                encoder.lean_less(false)?;
-            }
         }
         Ok(())
     }

@@ -113,7 +113,6 @@ impl Mix {
             .work
             .get_or_insert_with(|| Box::new(Work::new(id, key, encoding, format)));
         work.sound.clear();
-        work.moved = missed > 0;
         if missed > 0 && !matches!(self.of, Of::Group(_)) {
             let frames = usize::try_from(missed).map_or(FRAMES, |missed| missed.min(FRAMES));
             let frames = frames.min(tick.warming);

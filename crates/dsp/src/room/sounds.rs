@@ -96,3 +96,70 @@ impl Sounds<'_> {
         self.participants.get(owner)?.input.as_ref()?.contribution()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Channels;
+    use crate::mix::Gains;
+
+    const FRAME: usize = 64;
+
+    fn voices() -> impl Strategy<Value = Vec<(Vec<f32>, f32, f32)>> {
+        let sound = proptest::collection::vec(-1.0f32..1.0, FRAME);
+        proptest::collection::vec((sound, 0.0f32..1_000.0, 0.0f32..1.0), 1..40)
+    }
+
+    proptest! {
+        /// What each hears and what it says itself are all; and what it hears is the sum of the others, to the last bit of
+        /// what is encoded.
+        #[test]
+        fn ones_own_sound_is_left_out_exactly(voices in voices()) {
+            let mut all = Sum::new(FRAME);
+            all.begin(true);
+            let mut contributions = Vec::new();
+            for (sound, gain, position) in &voices {
+                let mut sound = sound.clone();
+                let gains = Gains::new(*gain, *position, Channels::Stereo);
+                gains.apply(&gains, &mut sound, Channels::Stereo);
+                all.add(&sound);
+                contributions.push(sound);
+            }
+            let mut everyone = Vec::new();
+            all.render(&mut everyone);
+            for (own, contribution) in contributions.iter().enumerate() {
+                let mut heard = Vec::new();
+                all.render_without(contribution, &mut heard);
+                for (at, heard) in heard.iter().enumerate() {
+                    let others: f64 = contributions
+                        .iter()
+                        .enumerate()
+                        .filter(|(other, _)| *other != own)
+                        .filter_map(|(_, sound)| sound.get(at))
+                        .map(|sample| f64::from(*sample))
+                        .sum();
+                    prop_assert!((f64::from(*heard) - others).abs() <= others.abs() * 1e-7 + 1e-9);
+                    let whole = f64::from(*heard) + f64::from(contribution.get(at).copied().unwrap_or_default());
+                    let wanted = f64::from(everyone.get(at).copied().unwrap_or_default());
+                    prop_assert!((whole - wanted).abs() <= (others.abs() + wanted.abs()) * 2e-7 + 1e-9);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_wants_is_not_added() {
+        let mut sum = Sum::new(4);
+        sum.add(&[1.0; 4]);
+        assert_eq!(sum.sources, 0);
+        sum.begin(true);
+        sum.add(&[1.0; 4]);
+        sum.begin(true);
+        sum.add(&[0.5; 4]);
+        let mut sound = Vec::new();
+        sum.render(&mut sound);
+        assert_eq!(sound, [0.5; 4]);
+    }
+}

@@ -21,6 +21,11 @@ pub const MONO_16: Format = Format {
     channels: Channels::Mono,
 };
 
+pub const STEREO_48: Format = Format {
+    rate: SampleRate::Hz48000,
+    channels: Channels::Stereo,
+};
+
 pub const ENCODING: Encoding = Encoding {
     codec: AudioCodec::Opus,
     bitrate: Some(32_000),
@@ -83,6 +88,39 @@ pub fn tone(format: Format, hertz: f32, loud: f32, frame: u64) -> Vec<f32> {
         .flat_map(|at| {
             let time = (frame * count + at) as f64 / f64::from(format.rate.hertz());
             let sample = loud * (std::f64::consts::TAU * f64::from(hertz) * time).sin() as f32;
+            std::iter::repeat_n(sample, format.channels.count())
+        })
+        .collect()
+}
+
+/// Something like speech: harmonics of a voice that glides, in formants, in syllables. `voice` is who speaks.
+pub fn speech(format: Format, voice: u64, loud: f32, frame: u64) -> Vec<f32> {
+    use std::f64::consts::TAU;
+    let count = format.rate.frame_len() as u64;
+    let rate = f64::from(format.rate.hertz());
+    let pitch = 95.0 + 37.0 * (voice % 5) as f64;
+    let syllables = 3.0 + 0.37 * (voice % 7) as f64;
+    (0..count)
+        .flat_map(|at| {
+            let time = (frame * count + at) as f64 / rate + voice as f64 * 0.71;
+            let phase = TAU * pitch * time + 2.5 * (TAU * 1.3 * time).sin();
+            let vowel = (TAU * 1.7 * time).sin();
+            let formants = [500.0 + 200.0 * vowel, 1_500.0 - 400.0 * vowel, 2_600.0];
+            let highest = (0.45 * rate).min(7_000.0);
+            let mut sample = 0.0;
+            let mut harmonic = 1.0;
+            while harmonic * pitch < highest {
+                let hertz = harmonic * pitch;
+                let strength: f64 = formants
+                    .iter()
+                    .map(|formant| (-((hertz - formant) / 180.0).powi(2)).exp())
+                    .sum::<f64>()
+                    + 0.02;
+                sample += strength * (phase * harmonic).sin() / (1.0 + hertz / 2_000.0);
+                harmonic += 1.0;
+            }
+            let syllable = (TAU * syllables * time).sin().max(0.0).sqrt();
+            let sample = (f64::from(loud) * 0.3 * sample * syllable) as f32;
             std::iter::repeat_n(sample, format.channels.count())
         })
         .collect()
@@ -217,6 +255,12 @@ impl Rig {
         self.room.connect(id, true);
     }
 
+    /// Lets somebody go, of whom the room tells nothing more.
+    pub fn leave(&mut self, id: u64) {
+        self.room.leave(ParticipantId(id));
+        self.log.hears.remove(&ParticipantId(id));
+    }
+
     /// One more packet of a participant.
     pub fn send(&mut self, id: u64, sound: &[f32]) {
         let format = self.format;
@@ -258,6 +302,11 @@ impl Rig {
     pub fn send_tone(&mut self, id: u64, hertz: f32, loud: f32) {
         let tone = tone(self.format, hertz, loud, self.log.tick);
         self.send(id, &tone);
+    }
+
+    pub fn send_speech(&mut self, id: u64, loud: f32) {
+        let speech = speech(self.format, id, loud, self.log.tick);
+        self.send(id, &speech);
     }
 
     /// 20 ms. Who listens hears what it is sent; nothing, if there was no packet.

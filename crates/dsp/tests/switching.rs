@@ -1,0 +1,221 @@
+//! Who begins to talk, or stops, hears from another encoder from then on, and hears no difference.
+#![allow(clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+
+mod rig;
+
+use portunus_dsp::{
+    AudioCodec, Channels, Encoding, Format, ParticipantId, ParticipantOptions, RoomOptions,
+    SampleRate,
+};
+use rig::{ENCODING, MONO_16, Rig, participant};
+
+/// What is looked at: 100 ms, of which 20 ms before the switch.
+const WINDOW: usize = 5;
+
+const FRAMES: usize = 300;
+
+fn room(format: Format, encoding: Encoding) -> Rig {
+    let mut rig = Rig::new(RoomOptions {
+        format,
+        loudest: 8,
+        groups: 0,
+    });
+    for id in 1..=3 {
+        rig.join(
+            id,
+            ParticipantOptions {
+                encoding,
+                ..participant()
+            },
+        );
+    }
+    rig
+}
+
+/// What 2 hears while 1 speaks all the time, and 2 itself twice if it `speaks`; and when it was moved to another mix.
+fn heard(format: Format, encoding: Encoding, speaks: bool) -> (Vec<f32>, Vec<usize>) {
+    let mut rig = room(format, encoding);
+    let mut switches = Vec::new();
+    let mut mix = None;
+    for frame in 0..FRAMES {
+        rig.send_speech(1, 0.7);
+        if speaks && frame % 130 >= 80 {
+            rig.send_speech(2, 0.7);
+        }
+        rig.tick();
+        if rig.mix_of(2) != mix {
+            mix = rig.mix_of(2);
+            switches.push(frame);
+        }
+    }
+    (rig.last(2, FRAMES).to_vec(), switches)
+}
+
+fn energy(sound: &[f32]) -> f32 {
+    sound.iter().map(|sample| sample * sample).sum::<f32>() / sound.len() as f32
+}
+
+fn largest_jump(sound: &[f32]) -> f32 {
+    sound
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).abs())
+        .fold(0.0, f32::max)
+}
+
+/// The channels of a sound about a frame.
+fn about(sound: &[f32], format: Format, frame: usize) -> Vec<Vec<f32>> {
+    let channels = format.channels.count();
+    let length = format.rate.frame_len();
+    (0..channels)
+        .map(|channel| {
+            let samples = sound.iter().skip(channel).step_by(channels);
+            let window = samples.skip((frame - 1) * length).take(WINDOW * length);
+            window.copied().collect()
+        })
+        .collect()
+}
+
+fn assert_alike(format: Format, continuous: &[f32], switched: &[f32], frame: usize, what: &str) {
+    let pairs = about(continuous, format, frame)
+        .into_iter()
+        .zip(about(switched, format, frame));
+    for (continuous, switched) in pairs {
+        // Between two words, below -60 dBFS, there is nothing to compare but noise.
+        if energy(&continuous) < 1e-6 {
+            assert!(energy(&switched) < 2e-6, "{what}, frame {frame}");
+            continue;
+        }
+        let decibels = 10.0 * (energy(&switched) / energy(&continuous)).log10();
+        assert!(
+            decibels.abs() <= 1.0,
+            "{what}, frame {frame}: {decibels} dB"
+        );
+        // Two encoders do not quantise alike: a sample may differ where neither has a click.
+        let jump = largest_jump(&switched) / largest_jump(&continuous);
+        assert!(jump <= 1.15, "{what}, frame {frame}: {jump} times the jump");
+    }
+}
+
+#[test]
+fn a_switch_of_encoders_is_not_heard() {
+    let formats = [
+        (SampleRate::Hz8000, Channels::Mono),
+        (SampleRate::Hz16000, Channels::Mono),
+        (SampleRate::Hz48000, Channels::Mono),
+        (SampleRate::Hz48000, Channels::Stereo),
+    ];
+    for (rate, channels) in formats {
+        for bitrate in [None, Some(24_000), Some(64_000)] {
+            let format = Format { rate, channels };
+            let encoding = Encoding {
+                bitrate,
+                ..ENCODING
+            };
+            let (continuous, before) = heard(format, encoding, false);
+            assert_eq!(before.len(), 1);
+            let (switched, switches) = heard(format, encoding, true);
+            assert!(switches.len() >= 5, "{switches:?}");
+            for switch in &switches[1..] {
+                let what = format!("{format:?} at {bitrate:?}");
+                assert_alike(format, &continuous, &switched, *switch, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_change_of_the_encoding_is_not_heard() {
+    let changed = Encoding {
+        bitrate: Some(40_000),
+        complexity: 9,
+        fec: true,
+        expected_loss: 10,
+        ..ENCODING
+    };
+    let sounds: Vec<_> = [false, true]
+        .into_iter()
+        .map(|changes| {
+            let mut rig = room(MONO_16, ENCODING);
+            for frame in 0..200 {
+                if changes && frame == 120 {
+                    for id in 1..=2 {
+                        let options = ParticipantOptions {
+                            encoding: changed,
+                            ..participant()
+                        };
+                        rig.room
+                            .set(ParticipantId(id), options)
+                            .expect("in the room");
+                    }
+                }
+                rig.send_speech(1, 0.5);
+                rig.send_speech(3, 0.5);
+                rig.tick();
+            }
+            rig
+        })
+        .collect();
+    // One talks and has an encoder of its own, that is changed; the other gets another mix.
+    for id in [1, 2] {
+        let [continuous, changed] = [&sounds[0], &sounds[1]].map(|rig| rig.last(id, 200));
+        assert_alike(MONO_16, continuous, changed, 120, "another encoding");
+    }
+    assert_ne!(sounds[1].mix_of(2), sounds[0].mix_of(2));
+}
+
+#[test]
+fn pauses_between_words_move_nobody() {
+    let mut rig = room(MONO_16, ENCODING);
+    for frame in 0..300 {
+        rig.send_tone(1, 400.0, 0.3);
+        // Words of 400 ms, pauses of 200 ms.
+        if frame % 30 < 20 {
+            rig.send_tone(2, 700.0, 0.3);
+        } else {
+            rig.send_tone(2, 700.0, 0.0);
+        }
+        rig.tick();
+    }
+    // Each was moved when it came, and when it began to talk.
+    assert_eq!(rig.log.switches, 5);
+}
+
+#[test]
+fn who_is_silent_shares_a_mix_again() {
+    let mut rig = room(MONO_16, ENCODING);
+    for _ in 0..50 {
+        rig.send_tone(1, 400.0, 0.3);
+        rig.send_tone(2, 700.0, 0.3);
+        rig.tick();
+    }
+    assert_ne!(rig.mix_of(1), rig.mix_of(2));
+    assert_ne!(rig.mix_of(1), rig.mix_of(3));
+    for _ in 0..60 {
+        rig.tick();
+    }
+    assert_eq!(rig.mix_of(1), rig.mix_of(2));
+    assert_eq!(rig.mix_of(1), rig.mix_of(3));
+    // The encoders of their own are kept for a while, then given back.
+    assert_eq!(rig.log.open.len(), 3);
+    for _ in 0..600 {
+        rig.tick();
+    }
+    assert_eq!(rig.log.open.len(), 1);
+}
+
+#[test]
+fn g711_is_switched_too() {
+    let encoding = Encoding {
+        codec: AudioCodec::Pcma,
+        ..ENCODING
+    };
+    let format = Format {
+        rate: SampleRate::Hz8000,
+        channels: Channels::Mono,
+    };
+    let (continuous, _) = heard(format, encoding, false);
+    let (switched, switches) = heard(format, encoding, true);
+    for switch in &switches[1..] {
+        assert_alike(format, &continuous, &switched, *switch, "G.711");
+    }
+}
