@@ -14,6 +14,9 @@ use crate::viewer::{Hearing, PeerId, Speaking, Weather};
 /// Of those who talk in a room so many have a voice of their own; those who follow take turns at as many others.
 const VOICES: usize = 16;
 
+/// Of the first room so many of those who do not talk always listen.
+const LISTENERS: usize = 4;
+
 /// From one participant to the next, what is said begins so many packets later.
 const STAGGER: usize = 37;
 
@@ -157,8 +160,8 @@ impl Place {
         self.hall.state().roster.insert(peer, person);
     }
 
-    /// How what is heard there is taken. The first who talks and the first who does not listen to what they get, and some
-    /// others.
+    /// How what is heard there is taken. The first who talks and the first ones who do not listen to what they get, and
+    /// some others.
     pub(super) fn hearing(&self) -> Hearing {
         let Layout {
             size,
@@ -168,8 +171,10 @@ impl Place {
             ..
         } = self.hall.layout;
         let first_silent = talkers.min(size.saturating_sub(1));
-        let keeps =
-            [0, first_silent].contains(&self.number) || spread(self.number as u64) < listening;
+        let silent = first_silent..(first_silent + LISTENERS).min(size);
+        let keeps = self.number == 0
+            || silent.contains(&self.number)
+            || spread(self.number as u64) < listening;
         Hearing {
             clock_rate: codec.clock_rate(),
             keeps: keeps && listening > 0.0,
