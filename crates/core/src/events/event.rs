@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::Deserialize;
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value;
 
@@ -152,7 +153,12 @@ impl ServerEvent {
     pub fn body(&self) -> Value {
         let end = self.json.len().saturating_sub(1);
         let body = self.json.get(self.body..end).unwrap_or_default();
-        serde_json::from_slice(body).unwrap_or_default()
+        parse(body).unwrap_or_default()
+    }
+
+    /// All of it.
+    pub(super) fn value(&self) -> Value {
+        parse(&self.json).unwrap_or_default()
     }
 
     /// About how many bytes it takes.
@@ -164,9 +170,15 @@ impl ServerEvent {
 /// The event as it is on the wire. Where it needs no other form, [`ServerEvent::json`] costs less.
 impl Serialize for ServerEvent {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let value: Value = serde_json::from_slice(&self.json).map_err(S::Error::custom)?;
-        value.serialize(to)
+        parse(&self.json).map_err(S::Error::custom)?.serialize(to)
     }
+}
+
+/// Reads what was written here. What clients bring into it is no deeper than requests may be, but stands deeper than there.
+fn parse(json: &[u8]) -> serde_json::Result<Value> {
+    let mut from = serde_json::Deserializer::from_slice(json);
+    from.disable_recursion_limit();
+    Value::deserialize(&mut from)
 }
 
 #[cfg(test)]
@@ -201,6 +213,18 @@ mod tests {
         assert_eq!(event.json(), text.as_bytes());
         assert_eq!(event.body(), body);
         assert_eq!(serde_json::to_string(&event).unwrap(), text);
+    }
+
+    #[test]
+    fn what_is_as_deep_as_a_request_may_be_can_be_read() {
+        let deep = (0..127).fold(json!(1), |inner, _| json!([inner]));
+        let body = json!({ "data": { "of": deep } });
+        let event = told(&body);
+        assert_eq!(event.body(), body);
+        assert_eq!(event.value()["event"], body);
+        let mut text = Vec::new();
+        event.write(JsonForm::Plain, &mut text);
+        assert!(text.ends_with(b"]}}}"));
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl Subscription {
 
     /// An event as JSON. Who needs the text alone takes [`ServerEvent::json`].
     pub fn to_json(&self, event: &ServerEvent) -> Value {
-        serde_json::from_slice(event.json()).unwrap_or_default()
+        event.value()
     }
 
     /// Which events it gets.
