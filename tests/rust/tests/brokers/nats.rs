@@ -181,7 +181,7 @@ async fn a_reply_that_nats_refuses_is_counted_and_is_no_failed_connection() {
     let mut names = Vec::new();
     while let Some(event) = events.try_recv() {
         if event.kind == EventKind::Transports {
-            names.push(event.body["data"]["event"].clone());
+            names.push(event.body()["data"]["event"].clone());
         }
     }
     assert!(!names.contains(&"failed".into()), "{names:?}");

@@ -126,7 +126,7 @@ async fn mountpoints_are_managed() {
     ] {
         let event = watcher.try_recv().unwrap();
         assert_eq!((event.address.session, event.address.handle), (None, None));
-        assert_eq!(event.body["data"], expected);
+        assert_eq!(event.body()["data"], expected);
     }
     assert_eq!(watcher.try_recv(), None);
 }
@@ -199,7 +199,7 @@ async fn rooms_are_managed() {
     ] {
         let event = watcher.try_recv().unwrap();
         assert_eq!((event.address.session, event.address.handle), (None, None));
-        expected.check(&event.body["data"]);
+        expected.check(&event.body()["data"]);
     }
     assert_eq!(watcher.try_recv(), None);
 }
