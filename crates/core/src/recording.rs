@@ -1,6 +1,6 @@
 //! Recording what a client sends.
 
-use portunus_record::{RecordError, RecordedMedia, Recording, RecordingSpec};
+use portunus_record::{Format, RecordError, RecordedMedia, Recording, RecordingSpec};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 use serde_json::Value;
@@ -80,6 +80,7 @@ impl ClientRecording {
                 dir: None,
                 name: format!("{name}-{medium}"),
                 media: sent.media.clone(),
+                format: Format::Mjr,
             };
             let failed = move |error: &RecordError| failed(medium, error);
             if let Some(recording) = handle.record(sent.mid, open(kind), spec, failed) {

@@ -18,6 +18,14 @@ pub enum RecordError {
     /// It is in no folder that files may be in.
     #[error("{0:?} is below none of the folders for recordings (recording.dir, recording.folders)")]
     Outside(String),
+    /// The format is not one for what is to be recorded.
+    #[error("{name:?} cannot be recorded as .{format}")]
+    Unfit {
+        /// As it was asked for.
+        name: String,
+        /// What names of its files end with.
+        format: &'static str,
+    },
     /// Another recording writes to it now.
     #[error("{0:?} is being recorded already")]
     Busy(String),

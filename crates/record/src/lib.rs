@@ -1,4 +1,4 @@
-//! Recorders: what comes from a source of the media graph, into files of Janus's format (`.mjr`).
+//! Recorders: what comes from a source of the media graph, into files of Janus's format (`.mjr`), or Opus into Ogg.
 //!
 //! A plugin asks a [`Recorder`] to record a source, and holds the [`Recording`] as long as that is to go on. A tap of the
 //! source hands packets over by a bounded queue, and a task of the recording writes them, a few times a second, on a
@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod content;
 mod error;
+mod order;
 mod output;
 mod place;
 mod recorder;
@@ -18,6 +20,6 @@ pub use config::RecorderConfig;
 pub use error::RecordError;
 pub use place::{file_safe, stamped};
 pub use portunus_files::mjr::Medium;
-pub use recorder::{Recorder, RecorderTotals};
-pub use recording::{Outcome, Recording};
-pub use spec::{RecordedMedia, RecordingSpec};
+pub use recorder::{Prepared, Recorder, RecorderTotals};
+pub use recording::{End, Outcome, Recording};
+pub use spec::{Format, RecordedMedia, RecordingSpec};

@@ -4,39 +4,20 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
-use portunus_files::mjr::{FrameWriter, UnixMicros};
-use portunus_media::{DataPayload, Tapped, TappedMessage, TappedPacket};
-use portunus_rtp::{ExtensionKind, Ssrc};
+use portunus_media::Tapped;
 use rustix::fs::OFlags;
 
+use crate::content::{Content, Put};
 use crate::place::Places;
-use crate::{RecordError, RecordedMedia, RecorderConfig, RecordingSpec};
+use crate::{RecordError, RecorderConfig, RecordingSpec};
 
-/// How long a recording of video waits for its first keyframe before it begins without.
-const KEYFRAME_WAIT: Duration = Duration::from_secs(5);
-
-/// A file that is being written.
+/// A file that is being written, and what comes into it.
 #[derive(Debug)]
 pub(crate) struct Output {
-    file: File,
-    /// As it was asked for.
-    name: String,
-    /// Where it is while it is written, and then.
-    paths: (PathBuf, PathBuf),
-    media: RecordedMedia,
-    writer: FrameWriter,
-    clock: Clock,
-    /// When the first packet came, as long as a keyframe is awaited.
-    waits: Option<Option<Instant>>,
-    packet: Vec<u8>,
-    buffer: Vec<u8>,
-    written: Written,
-    /// Bytes that the file may have.
-    limit: u64,
-    /// MiB that stay free.
-    keep_free: u64,
+    target: Target,
+    content: Content,
 }
 
 /// What was written.
@@ -44,33 +25,8 @@ pub(crate) struct Output {
 pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) frames: u64,
-    /// Frames that the format has no room for.
-    pub(crate) too_long: u64,
-}
-
-/// Tells the time of day of what came at a monotonic time.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
-    start: Instant,
-    is: UnixMicros,
-}
-
-impl Clock {
-    fn now() -> Self {
-        Self {
-            start: Instant::now(),
-            is: SystemTime::now().into(),
-        }
-    }
-
-    fn at(&self, time: Instant) -> UnixMicros {
-        // Whole microseconds only at the end: distances stay what they are.
-        let is = u128::from(self.is.0) * 1_000;
-        let after = time.saturating_duration_since(self.start).as_nanos();
-        let before = self.start.saturating_duration_since(time).as_nanos();
-        let micros = is.saturating_add(after).saturating_sub(before) / 1_000;
-        UnixMicros(u64::try_from(micros).unwrap_or(u64::MAX))
-    }
+    /// Frames that the format has no room for, or that came too late for it.
+    pub(crate) left_out: u64,
 }
 
 impl Output {
@@ -80,7 +36,89 @@ impl Output {
         path: &Path,
         spec: &RecordingSpec,
     ) -> Result<Self, RecordError> {
-        let name = || spec.name.clone();
+        let mut buffer = Vec::new();
+        let content = Content::begin(spec, &mut buffer)?;
+        let mut target = Target::create((config, places), path, &spec.name)?;
+        target.buffer = buffer;
+        target.flush()?;
+        Ok(Self { target, content })
+    }
+
+    /// Writes what there is, and has room. What came at `until` or later is not written any more, and the answer is true.
+    pub(crate) fn write(
+        &mut self,
+        batch: &[Tapped],
+        until: Option<Instant>,
+    ) -> Result<bool, RecordError> {
+        self.target.check_room()?;
+        for tapped in batch {
+            if until.is_some_and(|until| tapped.arrival() >= until) {
+                self.target.flush()?;
+                return Ok(true);
+            }
+            self.target.put(|buffer| self.content.put(tapped, buffer))?;
+        }
+        self.target.flush()?;
+        Ok(false)
+    }
+
+    /// What was written so far.
+    pub(crate) fn written(&self) -> Written {
+        self.target.written
+    }
+
+    /// Completes the file, and gives it the name that it is to have.
+    pub(crate) fn finish(self) -> Result<Written, RecordError> {
+        let Self {
+            mut target,
+            mut content,
+        } = self;
+        let put = target.put(|buffer| content.end(buffer));
+        let ended = put.and_then(|()| {
+            content.finish(&mut target.buffer);
+            target.flush()
+        });
+        let left = target.leave();
+        ended.and(left)
+    }
+
+    /// Gives the file, as far as it came, the name that it is to have.
+    pub(crate) fn leave(self) -> Result<Written, RecordError> {
+        self.target.leave()
+    }
+
+    /// Deletes the file.
+    pub(crate) fn discard(self) {
+        let (temporary, _) = &self.target.paths;
+        if let Err(error) = fs::remove_file(temporary) {
+            tracing::warn!(file = self.target.name, "cannot be deleted: {error}");
+        }
+    }
+}
+
+/// Where bytes go.
+#[derive(Debug)]
+struct Target {
+    file: File,
+    /// As it was asked for.
+    name: String,
+    /// Where it is while it is written, and then.
+    paths: (PathBuf, PathBuf),
+    buffer: Vec<u8>,
+    written: Written,
+    /// Bytes that the file may have.
+    limit: u64,
+    /// MiB that stay free.
+    keep_free: u64,
+}
+
+impl Target {
+    fn create(
+        (config, places): (&RecorderConfig, &Places),
+        path: &Path,
+        name: &str,
+    ) -> Result<Self, RecordError> {
+        let name = || name.to_owned();
         let failed = |error: io::Error| match error.kind() {
             ErrorKind::AlreadyExists => RecordError::Exists(name()),
             _ => RecordError::Create {
@@ -116,66 +154,60 @@ impl Output {
             options.write(true).create_new(true);
         }
         let file = options.open(&temporary).map_err(failed)?;
-        let clock = Clock::now();
-        let mut buffer = Vec::new();
-        let writer = FrameWriter::new(spec.media.info(clock.is), &mut buffer);
-        let mut this = Self {
+        Ok(Self {
             file,
             name: name(),
             paths: (temporary, path),
-            media: spec.media.clone(),
-            writer,
-            clock,
-            waits: spec.media.has_keyframes().then_some(None),
-            packet: Vec::new(),
-            buffer,
+            buffer: Vec::new(),
             written: Written::default(),
             limit: match config.max_file_bytes {
                 0 => u64::MAX,
                 limit => limit,
             },
             keep_free: config.keep_free_mb,
-        };
-        this.flush()?;
-        Ok(this)
+        })
     }
 
-    /// Writes what there is, and has room.
-    pub(crate) fn write(&mut self, batch: &[Tapped]) -> Result<(), RecordError> {
+    fn check_room(&self) -> Result<(), RecordError> {
         let room = rustix::fs::fstatvfs(&self.file);
-        check_room(room, self.keep_free, || self.name.clone())?;
-        for tapped in batch {
-            let before = self.buffer.len();
-            let frame = match tapped {
-                Tapped::Packet(packet) => self.put_packet(packet),
-                Tapped::Message(message) => self.put_message(message),
-            };
-            match frame {
-                Some(Ok(())) => self.written.frames += 1,
-                Some(Err(_)) => self.written.too_long += 1,
-                None => {}
-            }
-            if self.written.bytes.saturating_add(self.buffer.len() as u64) > self.limit {
-                // Whole frames only.
-                self.buffer.truncate(before);
-                self.written.frames = self.written.frames.saturating_sub(1);
-                self.flush()?;
-                return Err(RecordError::Full {
-                    name: self.name.clone(),
-                    limit: self.limit,
-                });
-            }
+        check_room(room, self.keep_free, || self.name.clone())
+    }
+
+    /// Lets `put` append to the buffer. If the file would be too long by that, it is taken back, and the recording ends:
+    /// whole frames only.
+    fn put(&mut self, put: impl FnOnce(&mut Vec<u8>) -> Put) -> Result<(), RecordError> {
+        let before = self.buffer.len();
+        let put = put(&mut self.buffer);
+        self.written.left_out += put.left_out;
+        if self.written.bytes.saturating_add(self.buffer.len() as u64) > self.limit {
+            self.buffer.truncate(before);
+            self.flush()?;
+            return Err(RecordError::Full {
+                name: self.name.clone(),
+                limit: self.limit,
+            });
         }
-        self.flush()
+        self.written.frames += put.written;
+        Ok(())
     }
 
-    /// What was written so far.
-    pub(crate) fn written(&self) -> Written {
-        self.written
+    fn flush(&mut self) -> Result<(), RecordError> {
+        let written = self.file.write_all(&self.buffer);
+        let bytes = self.buffer.len() as u64;
+        self.buffer.clear();
+        if let Err(error) = written {
+            // What was begun and has no end is of no use.
+            let _ = self.file.set_len(self.written.bytes);
+            return Err(RecordError::Write {
+                name: self.name.clone(),
+                error,
+            });
+        }
+        self.written.bytes += bytes;
+        Ok(())
     }
 
-    /// Gives the file, complete or as far as it came, the name that it is to have.
-    pub(crate) fn finish(self) -> Result<Written, RecordError> {
+    fn leave(self) -> Result<Written, RecordError> {
         let (temporary, path) = &self.paths;
         if temporary != path {
             fs::rename(temporary, path).map_err(|error| RecordError::Write {
@@ -184,59 +216,6 @@ impl Output {
             })?;
         }
         Ok(self.written)
-    }
-
-    /// None: it does not belong into the file.
-    fn put_packet(&mut self, packet: &TappedPacket) -> Option<Result<(), ()>> {
-        let pt = self.media.payload_type(packet.codec())?;
-        if let Some(since) = &mut self.waits {
-            let since = *since.get_or_insert(packet.arrival());
-            let waited = packet.arrival().saturating_duration_since(since);
-            if !packet.is_keyframe() && waited < KEYFRAME_WAIT {
-                return None;
-            }
-            self.waits = None;
-        }
-        self.writer.set_info(|info| {
-            let known = ExtensionKind::ALL.into_iter();
-            let numbered = known.filter_map(|kind| Some((packet.extensions().id(kind)?, kind)));
-            info.extensions = numbered
-                .map(|(id, kind)| (id, kind.uri().to_owned()))
-                .collect();
-        });
-        packet.write_to(Some(pt), &mut self.packet);
-        if self.packet.is_empty() {
-            return None;
-        }
-        // RFC 3550 section 5.1.
-        if let (Some(Ssrc(ssrc)), Some(field)) = (self.media.ssrc(), self.packet.get_mut(8..12)) {
-            field.copy_from_slice(&ssrc.to_be_bytes());
-        }
-        let at = self.clock.at(packet.arrival());
-        let put = self.writer.packet(at, &self.packet, &mut self.buffer);
-        Some(put.map_err(drop))
-    }
-
-    fn put_message(&mut self, message: &TappedMessage) -> Option<Result<(), ()>> {
-        let bytes = match &message.payload {
-            DataPayload::Text(text) => text.as_bytes(),
-            DataPayload::Binary(bytes) => bytes,
-        };
-        let at = self.clock.at(message.arrival);
-        let put = self.writer.message(at, bytes, &mut self.buffer);
-        Some(put.map_err(drop))
-    }
-
-    fn flush(&mut self) -> Result<(), RecordError> {
-        let written = self.file.write_all(&self.buffer);
-        let bytes = self.buffer.len() as u64;
-        self.buffer.clear();
-        written.map_err(|error| RecordError::Write {
-            name: self.name.clone(),
-            error,
-        })?;
-        self.written.bytes += bytes;
-        Ok(())
     }
 }
 

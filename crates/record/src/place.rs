@@ -12,8 +12,6 @@ use crate::{RecordError, RecorderConfig};
 /// The longest name that a client may give a file, in bytes. File systems take 255 for each part, with what is appended.
 const MAX_NAME: usize = 1_024;
 const MAX_PART: usize = 200;
-/// What names of recordings end with.
-const EXTENSION: &str = "mjr";
 
 /// A name that nobody else has: with the time in µs since 1970 at its end.
 pub fn stamped(name: &str) -> String {
@@ -37,6 +35,14 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    /// This folder and no other; if it is relative, it is so to the first of these.
+    pub(crate) fn only(&self, folder: &Path) -> Self {
+        Self {
+            dir: plain(&self.dir.join(folder)),
+            folders: Vec::new(),
+        }
+    }
+
     /// As it is configured; what is relative is so to the server's working directory.
     pub(crate) fn new(config: &RecorderConfig) -> Self {
         let absolute = |path: &PathBuf| {
@@ -49,8 +55,18 @@ impl Places {
         }
     }
 
-    /// The file for `name`, which is relative to `dir`, which is relative to the configured folder.
-    pub(crate) fn file(&self, dir: Option<&str>, name: &str) -> Result<PathBuf, RecordError> {
+    /// The folder that names are relative to.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The file for `name` with this extension, which is relative to `dir`, which is relative to the configured folder.
+    pub(crate) fn file(
+        &self,
+        dir: Option<&str>,
+        name: &str,
+        extension: &str,
+    ) -> Result<PathBuf, RecordError> {
         let dir = dir.filter(|dir| !dir.is_empty());
         for text in dir.into_iter().chain([name]) {
             check(text)?;
@@ -64,7 +80,7 @@ impl Places {
             Some(dir) => self.dir.join(dir),
             None => self.dir.clone(),
         };
-        let path = plain(&folder.join(format!("{name}.{EXTENSION}")));
+        let path = plain(&folder.join(format!("{name}.{extension}")));
         let below = |folder: &PathBuf| path.starts_with(folder);
         if below(&self.dir) || self.folders.iter().any(below) {
             Ok(path)
@@ -149,7 +165,7 @@ mod tests {
             (None, "/mnt/a/b", "/mnt/a/b.mjr"),
             (None, "/srv/rec//c/b", "/srv/rec/c/b.mjr"),
         ] {
-            let file = places().file(dir, name);
+            let file = places().file(dir, name, "mjr");
             assert_eq!(file.unwrap(), Path::new(path), "{dir:?} {name:?}");
         }
     }
@@ -173,10 +189,10 @@ mod tests {
             (Some("b"), "/mnt/a/b"),
             (Some("b"), "../a"),
         ] {
-            assert!(places().file(dir, name).is_err(), "{dir:?} {name:?}");
+            assert!(places().file(dir, name, "mjr").is_err(), "{dir:?} {name:?}");
         }
-        assert!(places().file(None, &"a".repeat(201)).is_err());
-        assert!(places().file(None, &"a/".repeat(600)).is_err());
+        assert!(places().file(None, &"a".repeat(201), "mjr").is_err());
+        assert!(places().file(None, &"a/".repeat(600), "mjr").is_err());
     }
 
     #[test]
@@ -185,9 +201,9 @@ mod tests {
             folders: vec![PathBuf::from("/")],
             ..RecorderConfig::default()
         });
-        let file = places.file(None, "/var/tmp/a").unwrap();
+        let file = places.file(None, "/var/tmp/a", "mjr").unwrap();
         assert_eq!(file, Path::new("/var/tmp/a.mjr"));
-        assert!(places.file(None, "a").unwrap().is_absolute());
+        assert!(places.file(None, "a", "opus").unwrap().is_absolute());
     }
 
     #[test]
@@ -202,7 +218,7 @@ mod tests {
             folders: vec![at("more")],
             ..RecorderConfig::default()
         });
-        let made = |name: &str| places.make_folder(&places.file(None, name).unwrap());
+        let made = |name: &str| places.make_folder(&places.file(None, name, "mjr").unwrap());
         let real = at("").canonicalize().unwrap();
         assert_eq!(made("a/b/c").unwrap(), real.join("rec/a/b/c.mjr"));
         for (link, to) in [("out", "other"), ("more", "more"), ("a/up", "rec")] {
@@ -223,7 +239,7 @@ mod tests {
             dir in proptest::option::of("[a./]{0,8}"),
             name in "[a./\u{0}-\u{20}]{0,12}",
         ) {
-            if let Ok(path) = places().file(dir.as_deref(), &name) {
+            if let Ok(path) = places().file(dir.as_deref(), &name, "mjr") {
                 let inside = path.starts_with("/srv/rec") || path.starts_with("/mnt/a");
                 prop_assert!(inside, "{path:?}");
                 prop_assert!(!path.components().any(|part| part == Component::ParentDir));

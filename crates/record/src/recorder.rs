@@ -1,22 +1,31 @@
 //! The recorder: what all recordings of a server share.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{MediaPlane, RouteOptions, SourceRef, TapOptions};
 use tokio::sync::{Notify, watch};
+use tokio::task::spawn_blocking;
 
+use crate::output::Output;
 use crate::place::Places;
 use crate::recording::{Recording, State};
 use crate::task::{self, Job};
-use crate::{RecordError, RecorderConfig, RecordingSpec};
+use crate::{Format, RecordError, RecorderConfig, RecordingSpec};
 
 /// Records sources of the media graph; cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
+    places: Arc<Places>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new(RecorderConfig::default())
+    }
 }
 
 /// What recordings did since the start.
@@ -39,7 +48,6 @@ pub struct RecorderTotals {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: RecorderConfig,
-    pub(crate) places: Places,
     /// The files that are being written.
     claimed: Mutex<HashSet<PathBuf>>,
     pub(crate) counters: Counters,
@@ -57,16 +65,9 @@ pub(crate) struct Counters {
     pub(crate) dropped: AtomicU64,
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        Self::new(RecorderConfig::default())
-    }
-}
-
 impl Shared {
     fn new(config: RecorderConfig) -> Self {
         Self {
-            places: Places::new(&config),
             config,
             claimed: Mutex::default(),
             counters: Counters::default(),
@@ -83,8 +84,23 @@ impl Recorder {
     /// A recorder that does as it is told.
     pub fn new(config: RecorderConfig) -> Self {
         Self {
+            places: Arc::new(Places::new(&config)),
             shared: Arc::new(Shared::new(config)),
         }
+    }
+
+    /// The same recorder, whose files are in a folder of their own and in no other: names are relative to it, and it is so
+    /// to `recording.dir`.
+    pub fn in_folder(&self, folder: &Path) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            places: Arc::new(self.places.only(folder)),
+        }
+    }
+
+    /// The folder that names are relative to.
+    pub fn folder(&self) -> &Path {
+        self.places.dir()
     }
 
     /// Records `from` until the [`Recording`] is dropped or the source ends; with a closed gate only once that is
@@ -96,34 +112,64 @@ impl Recorder {
         open: bool,
         spec: RecordingSpec,
     ) -> Result<Recording, RecordError> {
+        let claim = self.claim(&spec)?;
+        Ok(self.begin(media, from.into(), open, claim, spec, None))
+    }
+
+    /// Makes a file for something that is not there yet.
+    pub async fn prepare(&self, spec: RecordingSpec) -> Result<Prepared, RecordError> {
+        let claim = self.claim(&spec)?;
+        let created = task::create(&claim, &self.places, &spec).await;
+        if created.is_err() {
+            self.shared.counters.failed.fetch_add(1, Relaxed);
+        }
+        Ok(Prepared {
+            recorder: self.clone(),
+            output: created?,
+            claim,
+            spec,
+        })
+    }
+
+    fn claim(&self, spec: &RecordingSpec) -> Result<Claim, RecordError> {
         if !self.shared.config.enabled {
             return Err(RecordError::Disabled);
         }
-        let path = self.shared.places.file(spec.dir.as_deref(), &spec.name)?;
-        let claim = Claim::new(&self.shared, path.clone(), &spec.name)?;
+        let extension = spec.format.extension();
+        let path = self
+            .places
+            .file(spec.dir.as_deref(), &spec.name, extension)?;
+        Claim::new(&self.shared, path, &spec.name)
+    }
+
+    fn begin(
+        &self,
+        media: &MediaPlane,
+        from: SourceRef,
+        open: bool,
+        claim: Claim,
+        spec: RecordingSpec,
+        output: Option<Output>,
+    ) -> Recording {
+        let path = claim.path.clone();
         let options = RouteOptions {
             enabled: open,
             ..RouteOptions::default()
         };
         let (route, tap) = media.tap(from, options.clone(), TapOptions::default());
-        let (stop, stopped) = watch::channel(());
+        let (until, told_until) = watch::channel(None);
         let (told, state) = watch::channel(State::Opening);
         let job = Job {
             tap,
             claim,
+            places: Arc::clone(&self.places),
             spec,
-            stopped,
+            output,
+            until: told_until,
             state: told,
         };
         tokio::spawn(task::run(job));
-        Ok(Recording::new(
-            media.clone(),
-            route,
-            options,
-            path,
-            state,
-            stop,
-        ))
+        Recording::new(media.clone(), route, options, path, state, until)
     }
 
     /// Checks that recordings of this name could be made, but for what only the file system knows.
@@ -131,7 +177,8 @@ impl Recorder {
         if !self.shared.config.enabled {
             return Err(RecordError::Disabled);
         }
-        self.shared.places.file(dir, name).map(drop)
+        let extension = Format::default().extension();
+        self.places.file(dir, name, extension).map(drop)
     }
 
     /// What was recorded since the start.
@@ -159,6 +206,35 @@ impl Recorder {
             }
             ended.await;
         }
+    }
+}
+
+/// A file that was made for something to be recorded.
+#[derive(Debug)]
+pub struct Prepared {
+    recorder: Recorder,
+    claim: Claim,
+    spec: RecordingSpec,
+    output: Output,
+}
+
+impl Prepared {
+    /// Records `from` into it, as [`Recorder::start`] does.
+    pub fn start(self, media: &MediaPlane, from: impl Into<SourceRef>, open: bool) -> Recording {
+        let Self {
+            recorder,
+            claim,
+            spec,
+            output,
+        } = self;
+        recorder.begin(media, from.into(), open, claim, spec, Some(output))
+    }
+
+    /// Deletes it: there is nothing to be recorded after all.
+    pub async fn discard(self) {
+        let Self { claim, output, .. } = self;
+        let _ = spawn_blocking(move || output.discard()).await;
+        drop(claim);
     }
 }
 

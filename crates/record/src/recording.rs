@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use portunus_media::{MediaPlane, RouteId, RouteOptions};
 use tokio::sync::watch;
@@ -17,8 +18,19 @@ pub struct Recording {
     options: RouteOptions,
     path: PathBuf,
     state: watch::Receiver<State>,
-    /// Dropped with the recording, which its task sees.
-    _stop: watch::Sender<()>,
+    /// When it ends by itself. Dropped with the recording, which its task sees.
+    until: watch::Sender<Option<Instant>>,
+}
+
+/// Why a recording ended as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was stopped.
+    Stopped,
+    /// Its source is gone.
+    Source,
+    /// Its time was up, see [`Recording::end_at`].
+    Time,
 }
 
 /// How far a recording is.
@@ -27,7 +39,7 @@ pub(crate) enum State {
     /// The file is being made.
     Opening,
     Open,
-    Ended(Option<Arc<RecordError>>),
+    Ended(Result<End, Arc<RecordError>>),
 }
 
 impl Recording {
@@ -37,7 +49,7 @@ impl Recording {
         options: RouteOptions,
         path: PathBuf,
         state: watch::Receiver<State>,
-        stop: watch::Sender<()>,
+        until: watch::Sender<Option<Instant>>,
     ) -> Self {
         Self {
             media,
@@ -45,7 +57,7 @@ impl Recording {
             options,
             path,
             state,
-            _stop: stop,
+            until,
         }
     }
 
@@ -64,7 +76,12 @@ impl Recording {
         }
     }
 
-    /// Whether it has ended: its source did, or it failed.
+    /// Ends it by itself: with the first packet that comes at this time or later.
+    pub fn end_at(&self, until: Instant) {
+        self.until.send_replace(Some(until));
+    }
+
+    /// Whether it has ended: its source did, its time was up, or it failed.
     pub fn is_over(&self) -> bool {
         matches!(&*self.state.borrow(), State::Ended(_))
     }
@@ -103,20 +120,20 @@ impl Outcome {
             .wait_for(|state| !matches!(state, State::Opening))
             .await;
         match state.as_deref() {
-            Ok(State::Ended(Some(error))) => Err(Arc::clone(error)),
-            Ok(State::Opening | State::Open | State::Ended(None)) | Err(_) => Ok(()),
+            Ok(State::Ended(Err(error))) => Err(Arc::clone(error)),
+            Ok(State::Opening | State::Open | State::Ended(Ok(_))) | Err(_) => Ok(()),
         }
     }
 
-    /// Waits until the recording has ended; an error if that was not as it should be.
-    pub async fn ended(mut self) -> Result<(), Arc<RecordError>> {
+    /// Waits until the recording has ended, and tells why; an error if that was not as it should be.
+    pub async fn ended(mut self) -> Result<End, Arc<RecordError>> {
         let state = self
             .state
             .wait_for(|state| matches!(state, State::Ended(_)))
             .await;
         match state.as_deref() {
-            Ok(State::Ended(Some(error))) => Err(Arc::clone(error)),
-            Ok(State::Opening | State::Open | State::Ended(None)) | Err(_) => Ok(()),
+            Ok(State::Ended(end)) => end.clone(),
+            Ok(State::Opening | State::Open) | Err(_) => Ok(End::Stopped),
         }
     }
 }

@@ -8,15 +8,38 @@ use portunus_sdp::{CodecName, Kind, Media};
 /// The payload type that redundant audio has in recordings.
 const RED_PT: Pt = Pt(63);
 
+/// What a recording's file is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Janus's format: anything, as it came.
+    #[default]
+    Mjr,
+    /// Ogg, which plays as it is: Opus only, not encrypted end to end. Late packets are put in order; of time of which
+    /// nothing came there is silence.
+    OggOpus,
+}
+
+impl Format {
+    /// What names of its files end with, behind the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Format::Mjr => "mjr",
+            Format::OggOpus => "opus",
+        }
+    }
+}
+
 /// A recording to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordingSpec {
     /// The folder, as a client or the configuration names it; none: the recorder's own.
     pub dir: Option<String>,
-    /// The file's name without `.mjr`. It may have folders in it; they are made if missing.
+    /// The file's name without its extension. It may have folders in it; they are made if missing.
     pub name: String,
     /// What comes from the source.
     pub media: RecordedMedia,
+    /// What the file is like.
+    pub format: Format,
 }
 
 /// What comes from a source that is recorded.
@@ -114,6 +137,16 @@ impl RecordedMedia {
             Content::Codec(_) => Medium::Audio,
             Content::Text | Content::Binary => Medium::Data,
         }
+    }
+
+    /// What its publisher says of it.
+    pub(crate) fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Whether it is of this codec, and can be read.
+    pub(crate) fn is_plain(&self, codec: CodecName) -> bool {
+        self.content == Content::Codec(codec) && !self.encrypted
     }
 
     /// Whether a recording has to begin with a keyframe, as far as one can tell them.

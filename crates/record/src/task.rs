@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_media::{Tap, Tapped};
 use tokio::sync::watch;
 use tokio::task::{JoinError, spawn_blocking};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{sleep, sleep_until};
 
 use crate::output::{Output, Written};
+use crate::place::Places;
 use crate::recorder::{Claim, Counters};
-use crate::recording::State;
+use crate::recording::{End, State};
 use crate::{RecordError, RecordingSpec};
 
 /// How often a busy recording writes. Packets wait in the tap meanwhile, where they cost nothing: sources remember them
@@ -27,9 +28,12 @@ const LAST_WAIT: Duration = Duration::from_secs(2);
 pub(crate) struct Job {
     pub(crate) tap: Tap,
     pub(crate) claim: Claim,
+    pub(crate) places: Arc<Places>,
     pub(crate) spec: RecordingSpec,
-    /// Its sender is dropped when the recording is to end.
-    pub(crate) stopped: watch::Receiver<()>,
+    /// Its file, if it was made before.
+    pub(crate) output: Option<Output>,
+    /// When it ends by itself. Its sender is dropped when it is to end at once.
+    pub(crate) until: watch::Receiver<Option<Instant>>,
     pub(crate) state: watch::Sender<State>,
 }
 
@@ -39,35 +43,48 @@ pub(crate) async fn run(mut job: Job) {
     let Job {
         claim, spec, state, ..
     } = job;
-    let error = outcome.err().map(Arc::new);
-    if let Some(error) = &error {
+    let outcome = outcome.map_err(Arc::new);
+    if let Err(error) = &outcome {
         claim.shared.counters.failed.fetch_add(1, Relaxed);
         tracing::error!(file = spec.name, "recording ended: {error}");
     }
     // Whoever hears of the end finds the name free.
     drop(claim);
-    let _ = state.send(State::Ended(error));
+    let _ = state.send(State::Ended(outcome));
+}
+
+/// Makes the file of a recording.
+pub(crate) async fn create(
+    claim: &Claim,
+    places: &Arc<Places>,
+    spec: &RecordingSpec,
+) -> Result<Output, RecordError> {
+    let (shared, places) = (Arc::clone(&claim.shared), Arc::clone(places));
+    let (path, wanted) = (claim.path.clone(), spec.clone());
+    let created = blocking(move || Output::create((&shared.config, &places), &path, &wanted));
+    created
+        .await
+        .unwrap_or_else(|gone| Err(lost(&spec.name, &gone)))
 }
 
 impl Job {
-    async fn record(&mut self) -> Result<(), RecordError> {
-        let shared = Arc::clone(&self.claim.shared);
-        let (path, spec) = (self.claim.path.clone(), self.spec.clone());
-        let created = blocking(move || {
-            let set_up = (&shared.config, &shared.places);
-            Output::create(set_up, &path, &spec)
-        })
-        .await;
-        let mut output = created.unwrap_or_else(|gone| Err(self.lost(&gone)))?;
+    async fn record(&mut self) -> Result<End, RecordError> {
+        let mut output = match self.output.take() {
+            Some(output) => output,
+            None => create(&self.claim, &self.places, &self.spec).await?,
+        };
         tracing::info!(file = %self.claim.path.display(), "recording");
         let _ = self.state.send(State::Open);
 
         let mut progress = Progress::default();
         progress.count(&self.claim.shared.counters, output.written(), 0);
         let mut batch = Vec::new();
+        let mut is_time_up = false;
         while self.take(&mut batch).await {
             let taken = std::mem::take(&mut batch);
-            let (written, back, result) = match blocking(move || write(output, taken)).await {
+            let until = *self.until.borrow();
+            let done = blocking(move || write(output, taken, until)).await;
+            let (written, back, result) = match done {
                 Ok((written, back, result)) => (written, back, result),
                 Err(gone) => return Err(self.lost(&gone)),
             };
@@ -79,27 +96,39 @@ impl Job {
                     "the disk is too slow: packets are left out of the recording"
                 );
             }
-            if let Err(error) = result {
-                // What was written is kept under its name.
-                let _ = blocking(move || output.finish()).await;
-                return Err(error);
+            is_time_up = match result {
+                Ok(is_time_up) => is_time_up,
+                Err(error) => {
+                    // What was written is kept under its name.
+                    let _ = blocking(move || output.leave()).await;
+                    return Err(error);
+                }
+            };
+            if is_time_up {
+                break;
             }
             tokio::select! {
                 () = sleep(PERIOD) => {}
-                _ = self.stopped.changed() => {}
+                _ = self.until.changed() => {}
             }
         }
+        let end = match (is_time_up, self.until.has_changed()) {
+            (true, _) => End::Time,
+            (false, Err(_)) => End::Stopped,
+            (false, Ok(_)) => End::Source,
+        };
         let finished = blocking(move || output.finish()).await;
         let written = finished.unwrap_or_else(|gone| Err(self.lost(&gone)))?;
+        progress.count(&self.claim.shared.counters, written, self.tap.dropped());
         tracing::info!(
             file = %self.claim.path.display(),
             bytes = written.bytes,
             frames = written.frames,
-            too_long = written.too_long,
+            left_out = written.left_out,
             dropped = self.tap.dropped(),
             "recorded"
         );
-        Ok(())
+        Ok(end)
     }
 
     /// Takes what there is, or waits for it; false once nothing more comes.
@@ -116,9 +145,9 @@ impl Job {
                 biased;
                 taken = self.tap.recv_many(batch, BATCH) => return taken > 0,
                 // The plugin has asked for the tap's end already: what was handed over before still comes.
-                _ = self.stopped.changed(), if deadline.is_none() => {
-                    deadline = Some(Instant::now() + LAST_WAIT);
-                }
+                changed = self.until.changed(), if deadline.is_none() => if changed.is_err() {
+                    deadline = Some(tokio::time::Instant::now() + LAST_WAIT);
+                },
                 () = end => return false,
             }
         }
@@ -126,10 +155,14 @@ impl Job {
 
     /// The thread that writes is gone.
     fn lost(&self, gone: &JoinError) -> RecordError {
-        RecordError::Write {
-            name: self.spec.name.clone(),
-            error: std::io::Error::other(gone.to_string()),
-        }
+        lost(&self.spec.name, gone)
+    }
+}
+
+fn lost(name: &str, gone: &JoinError) -> RecordError {
+    RecordError::Write {
+        name: name.to_owned(),
+        error: std::io::Error::other(gone.to_string()),
     }
 }
 
@@ -137,8 +170,9 @@ impl Job {
 fn write(
     mut output: Output,
     mut batch: Vec<Tapped>,
-) -> (Output, Vec<Tapped>, Result<(), RecordError>) {
-    let written = output.write(&batch);
+    until: Option<Instant>,
+) -> (Output, Vec<Tapped>, Result<bool, RecordError>) {
+    let written = output.write(&batch, until);
     batch.clear();
     (output, batch, written)
 }

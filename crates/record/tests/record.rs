@@ -18,7 +18,7 @@ use portunus_media::{
     DataPayload, IngestFeed, IngestOptions, MediaPlane, SourceRef, TappedMessage, packet_feed,
 };
 use portunus_record::{
-    RecordError, RecordedMedia, Recorder, RecorderConfig, Recording, RecordingSpec,
+    Format, RecordError, RecordedMedia, Recorder, RecorderConfig, Recording, RecordingSpec,
 };
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
@@ -64,6 +64,7 @@ impl Stage {
             dir: None,
             name: name.to_owned(),
             media,
+            format: Format::Mjr,
         };
         self.recorder.start(&self.media, self.source, true, spec)
     }

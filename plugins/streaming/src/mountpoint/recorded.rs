@@ -2,7 +2,7 @@
 
 use portunus_core::Ssrc;
 use portunus_core::media::MediaPlane;
-use portunus_core::record::{Outcome, RecordedMedia, Recorder, Recording, RecordingSpec};
+use portunus_core::record::{Format, Outcome, RecordedMedia, Recorder, Recording, RecordingSpec};
 use portunus_core::sdp::CodecName;
 use portunus_resources::Id;
 
@@ -83,6 +83,7 @@ impl Stream {
             dir: None,
             name,
             media: marked(content.with_description(label.cloned())),
+            format: Format::Mjr,
         };
         let recording = recorder.start(media, source, true, spec);
         let recording = recording.map_err(|error| Refusal::CannotRecord(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! What publishers send, into files.
 
 use portunus_core::record::{
-    RecordError, RecordedMedia, Recording, RecordingSpec, file_safe, stamped,
+    Format, RecordError, RecordedMedia, Recording, RecordingSpec, file_safe, stamped,
 };
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Handle, Object};
@@ -62,6 +62,7 @@ impl Publications {
                 dir: dir.map(str::to_owned),
                 name: format!("{name}-{}-{}", medium(stream.kind), stream.index),
                 media: content.with_encryption(publication.e2ee),
+                format: Format::Mjr,
             };
             stream.recording = match &publication.origin {
                 Origin::Client(handle) => start(room, (handle, settings.told_why), stream, spec),

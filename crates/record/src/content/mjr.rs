@@ -1,0 +1,102 @@
+//! The packets and messages of a source in Janus's format, as they come.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use portunus_files::mjr::{FrameWriter, UnixMicros};
+use portunus_media::{DataPayload, TappedMessage, TappedPacket};
+use portunus_rtp::{ExtensionKind, Ssrc};
+
+use super::Put;
+use crate::RecordedMedia;
+
+/// How long a recording of video waits for its first keyframe before it begins without.
+const KEYFRAME_WAIT: Duration = Duration::from_secs(5);
+
+/// A file of Janus's format in the making.
+#[derive(Debug)]
+pub(crate) struct MjrContent {
+    media: RecordedMedia,
+    writer: FrameWriter,
+    clock: Clock,
+    /// When the first packet came, as long as a keyframe is awaited.
+    waits: Option<Option<Instant>>,
+    packet: Vec<u8>,
+}
+
+/// Tells the time of day of what came at a monotonic time.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    start: Instant,
+    is: UnixMicros,
+}
+
+impl Clock {
+    fn now() -> Self {
+        Self {
+            start: Instant::now(),
+            is: SystemTime::now().into(),
+        }
+    }
+
+    fn at(&self, time: Instant) -> UnixMicros {
+        // Whole microseconds only at the end: distances stay what they are.
+        let is = u128::from(self.is.0) * 1_000;
+        let after = time.saturating_duration_since(self.start).as_nanos();
+        let before = self.start.saturating_duration_since(time).as_nanos();
+        let micros = is.saturating_add(after).saturating_sub(before) / 1_000;
+        UnixMicros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+impl MjrContent {
+    pub(super) fn begin(media: &RecordedMedia, buffer: &mut Vec<u8>) -> Self {
+        let clock = Clock::now();
+        Self {
+            writer: FrameWriter::new(media.info(clock.is), buffer),
+            clock,
+            waits: media.has_keyframes().then_some(None),
+            media: media.clone(),
+            packet: Vec::new(),
+        }
+    }
+
+    pub(super) fn put_packet(&mut self, packet: &TappedPacket, buffer: &mut Vec<u8>) -> Put {
+        let Some(pt) = self.media.payload_type(packet.codec()) else {
+            return Put::default();
+        };
+        if let Some(since) = &mut self.waits {
+            let since = *since.get_or_insert(packet.arrival());
+            let waited = packet.arrival().saturating_duration_since(since);
+            if !packet.is_keyframe() && waited < KEYFRAME_WAIT {
+                return Put::default();
+            }
+            self.waits = None;
+        }
+        self.writer.set_info(|info| {
+            let known = ExtensionKind::ALL.into_iter();
+            let numbered = known.filter_map(|kind| Some((packet.extensions().id(kind)?, kind)));
+            info.extensions = numbered
+                .map(|(id, kind)| (id, kind.uri().to_owned()))
+                .collect();
+        });
+        packet.write_to(Some(pt), &mut self.packet);
+        if self.packet.is_empty() {
+            return Put::default();
+        }
+        // RFC 3550 section 5.1.
+        if let (Some(Ssrc(ssrc)), Some(field)) = (self.media.ssrc(), self.packet.get_mut(8..12)) {
+            field.copy_from_slice(&ssrc.to_be_bytes());
+        }
+        let at = self.clock.at(packet.arrival());
+        Put::of(self.writer.packet(at, &self.packet, buffer))
+    }
+
+    pub(super) fn put_message(&mut self, message: &TappedMessage, buffer: &mut Vec<u8>) -> Put {
+        let bytes = match &message.payload {
+            DataPayload::Text(text) => text.as_bytes(),
+            DataPayload::Binary(bytes) => bytes,
+        };
+        let at = self.clock.at(message.arrival);
+        Put::of(self.writer.message(at, bytes, buffer))
+    }
+}

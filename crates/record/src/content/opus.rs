@@ -1,0 +1,92 @@
+//! The packets of an Opus source as an Ogg file.
+
+use std::time::Instant;
+
+use portunus_files::opus::{OggOpusWriter, OpusHead, OpusTags, Placed};
+use portunus_media::TappedPacket;
+use portunus_sdp::negotiated::Codec;
+
+use super::Put;
+use super::timeline::Timeline;
+use crate::RecordedMedia;
+use crate::order::InOrder;
+
+/// An Ogg file in the making.
+#[derive(Debug)]
+pub(crate) struct OpusContent {
+    writer: OggOpusWriter<Vec<u8>>,
+    order: InOrder<Arrived>,
+    timeline: Timeline,
+}
+
+/// What is kept of a packet until it is its turn.
+#[derive(Debug)]
+struct Arrived {
+    at: Instant,
+    timestamp: u32,
+    payload: Vec<u8>,
+}
+
+impl OpusContent {
+    /// Begins a file, whose stream has this number.
+    pub(super) fn begin(media: &RecordedMedia, serial: u32) -> std::io::Result<Self> {
+        let tags = match media.description() {
+            Some(title) => OpusTags::default().with("TITLE", title),
+            None => OpusTags::default(),
+        };
+        Ok(Self {
+            writer: OggOpusWriter::new(Vec::new(), serial, &OpusHead::default(), &tags)?,
+            order: InOrder::new(),
+            timeline: Timeline::default(),
+        })
+    }
+
+    /// Takes a packet, and writes those whose turn has come.
+    pub(super) fn put(&mut self, packet: &TappedPacket) -> Put {
+        if packet.codec() != Codec::Opus {
+            return Put::default();
+        }
+        let arrived = Arrived {
+            at: packet.arrival(),
+            timestamp: packet.timestamp(),
+            payload: packet.payload().to_vec(),
+        };
+        let is_taken = self.order.push(packet.seq(), packet.arrival(), arrived);
+        let mut put = self.write_due();
+        put.left_out += u64::from(!is_taken);
+        put
+    }
+
+    /// Writes what still waits for packets before it.
+    pub(super) fn end(&mut self) -> Put {
+        self.order.end();
+        self.write_due()
+    }
+
+    fn write_due(&mut self) -> Put {
+        let mut put = Put::default();
+        while let Some(packet) = self.order.pop() {
+            let end = self.writer.end();
+            let at = self.timeline.place(packet.timestamp, packet.at, end);
+            match self.writer.packet(at, &packet.payload) {
+                Ok(Placed::Written) => put.written += 1,
+                Ok(Placed::Late) | Err(_) => put.left_out += 1,
+            }
+        }
+        put
+    }
+
+    /// Moves what was written to the end of `buffer`.
+    pub(super) fn hand_over(&mut self, buffer: &mut Vec<u8>) {
+        buffer.append(self.writer.out());
+    }
+
+    /// Ends the stream.
+    pub(super) fn finish(self, buffer: &mut Vec<u8>) {
+        let end = self.writer.end();
+        // It writes to memory, where nothing fails.
+        if let Ok(mut rest) = self.writer.finish(end) {
+            buffer.append(&mut rest);
+        }
+    }
+}
