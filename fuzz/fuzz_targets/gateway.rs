@@ -10,9 +10,10 @@ use portunus_echotest::EchoTest;
 use portunus_streaming::{Streaming, StreamingConfig};
 use portunus_videocall::VideoCall;
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
+use portunus_voicemail::{VoiceMail, VoiceMailConfig};
 
 /// Who speaks in turn.
-const USERS: [&str; 7] = [
+const USERS: [&str; 8] = [
     "echotest",
     "videocall",
     "videocall",
@@ -20,6 +21,7 @@ const USERS: [&str; 7] = [
     "streaming",
     "videoroom",
     "videoroom",
+    "voicemail",
 ];
 
 // Each line is a request of one of the users, with 1 for the id of its session and 2 for that of its handle.
@@ -44,6 +46,7 @@ fuzz_target!(|script: &str| {
                 enabled: false,
                 ..RecorderConfig::default()
             });
+            let mail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &recorder);
             let room = VideoRoom::new(VideoRoomConfig::default(), media.clone(), recorder.clone());
             let streaming = Streaming::start(StreamingConfig::default(), media, recorder).await;
             vec![
@@ -51,6 +54,7 @@ fuzz_target!(|script: &str| {
                 Arc::new(VideoCall::default()) as _,
                 Arc::new(streaming.expect("a plugin")) as _,
                 Arc::new(room.expect("a plugin")) as _,
+                Arc::new(mail) as _,
             ]
         })
         .await;

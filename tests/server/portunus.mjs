@@ -21,6 +21,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {string} admin address of the Admin API over HTTP, which has the dashboard at `/`; a WebSocket may be opened there
  * @property {string | null} unix path of the Unix socket
  * @property {() => Promise<number | null>} stop ends it by SIGTERM and gives the exit status
+ * @property {() => Promise<void>} kill ends it by SIGKILL
  * @property {() => string} log what it wrote so far
  */
 
@@ -74,6 +75,10 @@ async function start({ workers = 2, unix, config = '', basePath = '/janus' }) {
     admin: `http://127.0.0.1:${admin}/admin`,
     unix: socket,
     log: () => output,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
     stop: async () => {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGTERM');

@@ -24,6 +24,7 @@ export async function startReference(http, ws) {
     ws,
     unix: null,
     log: () => '',
+    kill: () => Promise.reject(new Error('the reference is not ours to kill')),
     stop: async () => {
       server.closeAllConnections();
       server.close();

@@ -47,15 +47,7 @@ export async function listDevices(): Promise<DeviceLists> {
 }
 
 async function devices(options: CaptureOptions): Promise<Capture> {
-  if (!window.isSecureContext) {
-    throw new CaptureError(
-      'insecure',
-      'Browsers give camera and microphone only to pages from https:// or from localhost. Open this page that way, or go on without them.',
-    );
-  }
-  if (!navigator.mediaDevices?.getUserMedia) {
-    throw new CaptureError('unsupported', 'This browser gives pages no access to camera or microphone.');
-  }
+  requireDevices();
   const { cameras, microphones } = await listDevices();
   if (cameras.length === 0 && microphones.length === 0) {
     throw new CaptureError('missing', 'No camera and no microphone was found on this device.');
@@ -77,6 +69,7 @@ async function devices(options: CaptureOptions): Promise<Capture> {
 
 /** One track of the chosen microphone or camera, to take the place of another. */
 export async function openDevice(kind: 'audio' | 'video', options: CaptureOptions): Promise<MediaStreamTrack> {
+  requireDevices();
   try {
     const stream = await navigator.mediaDevices.getUserMedia(
       kind === 'audio'
@@ -102,6 +95,19 @@ export async function openScreen(): Promise<MediaStreamTrack | null> {
   } catch (error) {
     if (error instanceof DOMException && error.name === 'NotAllowedError') return null;
     throw obstacleOf(error);
+  }
+}
+
+/** Browsers give devices to some pages only. */
+function requireDevices(): void {
+  if (!window.isSecureContext) {
+    throw new CaptureError(
+      'insecure',
+      'Browsers give camera and microphone only to pages from https:// or from localhost. Open this page that way, or go on without them.',
+    );
+  }
+  if (!navigator.mediaDevices?.getUserMedia) {
+    throw new CaptureError('unsupported', 'This browser gives pages no access to camera or microphone.');
   }
 }
 

@@ -5,6 +5,7 @@ mod requests;
 mod statistics;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -262,6 +263,12 @@ impl Gateway {
                 .is_some_and(|broadcast| broadcast.name() == name)
         };
         self.inner.plugins.iter().find(named).cloned()
+    }
+
+    /// The file of a plugin that HTTP serves at `path`; none if no plugin has such a one.
+    pub fn public_file(&self, path: &str) -> Option<PathBuf> {
+        let mut plugins = self.inner.plugins.iter();
+        plugins.find_map(|plugin| plugin.files()?.find(path))
     }
 
     /// Restarts ICE of a handle's PeerConnection without a new negotiation (RFC 9725 section 4.3.3): `remote` are

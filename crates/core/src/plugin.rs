@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use portunus_media::{DataMessage, Layer, LayerReason, RouteId, SpeechActivity};
@@ -39,6 +40,11 @@ pub trait Plugin: Send + Sync + 'static {
         None
     }
 
+    /// Files that HTTP serves to whoever knows their path; none if there are none.
+    fn files(&self) -> Option<&dyn PublicFiles> {
+        None
+    }
+
     /// Answers an administrator's message with [`Reply::Success`] or [`Reply::Later`]; none if it takes no such
     /// messages.
     fn admin(&self, _request: Value) -> Option<Reply> {
@@ -49,6 +55,13 @@ pub trait Plugin: Send + Sync + 'static {
     fn counters(&self) -> Vec<PluginCounter> {
         Vec::new()
     }
+}
+
+/// Files of a plugin that HTTP serves.
+pub trait PublicFiles: Send + Sync {
+    /// The file at a path, which begins with a slash and is as it came; none if there is none to be served. It does not look
+    /// whether the file exists, and leads to no file that is not for everybody.
+    fn find(&self, path: &str) -> Option<PathBuf>;
 }
 
 /// A number that a plugin counts, for metrics.

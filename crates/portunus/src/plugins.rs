@@ -7,6 +7,7 @@ use portunus_streaming::Streaming;
 use portunus_textroom::TextRoom;
 use portunus_videocall::VideoCall;
 use portunus_videoroom::VideoRoom;
+use portunus_voicemail::VoiceMail;
 
 /// All plugins, in the order in which clients are told of them.
 pub(crate) const PLUGINS: &[Registration] = &[
@@ -16,4 +17,5 @@ pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<VideoRoom>(),
     Registration::of::<AudioBridge>(),
     Registration::of::<TextRoom>(),
+    Registration::of::<VoiceMail>(),
 ];

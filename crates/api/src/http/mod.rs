@@ -2,6 +2,7 @@
 
 pub(crate) mod cors;
 pub(crate) mod exchange;
+mod files;
 mod janus;
 mod metrics;
 pub(crate) mod pages;
@@ -68,10 +69,11 @@ pub(crate) fn router(
         let whip = whip::router(whip, config, gateway.clone(), counters.clone());
         router = router.merge(whip);
     }
-    router = match config.pages {
-        true => router.merge(pages::router(Site::calls(base))),
-        false => router.fallback(async || StatusCode::NOT_FOUND),
+    let pages = match config.pages {
+        true => pages::router(Site::calls(base)),
+        false => Router::new().fallback(async || StatusCode::NOT_FOUND),
     };
+    router = router.merge(files::before(pages, gateway.clone()));
     let shared = Shared::new(config.clone(), gateway, counters, websocket);
     router.with_state(Arc::new(shared))
 }

@@ -21,12 +21,13 @@ pub struct Row {
 }
 
 /// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 5] = [
+pub const PLUGINS: [(&str, Requests, bool); 6] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
     ("textroom", portunus_textroom::REQUESTS, true),
     ("videocall", portunus_videocall::REQUESTS, false),
     ("echotest", portunus_echotest::REQUESTS, false),
+    ("voicemail", portunus_voicemail::REQUESTS, false),
 ];
 
 /// All rows, for the files of a world.
@@ -244,5 +245,15 @@ pub fn rows(world: &World) -> Vec<Row> {
             });
         }
     }
+    // There is no offer to record.
+    all.push(Row {
+        plugin: "voicemail",
+        request: "record",
+        when: "always",
+        right: record,
+        code: 499,
+        body: json!({}),
+        then: Some(463),
+    });
     all
 }

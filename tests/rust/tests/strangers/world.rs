@@ -12,6 +12,7 @@ use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
 use portunus_textroom::{ConfiguredRoom as ConfiguredTextRoom, TextRoom, TextRoomConfig};
 use portunus_videocall::VideoCall;
 use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
+use portunus_voicemail::{VoiceMail, VoiceMailConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -88,6 +89,7 @@ impl World {
         let with = recorder.clone();
         let server = TestServer::recording_with_media(recorder, core, async |media| {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
+            let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
             let videoroom = VideoRoom::new(videoroom, media, with);
             let textroom = TextRoom::new(textroom);
             let plugins: Vec<Arc<dyn Plugin>> = vec![
@@ -96,6 +98,7 @@ impl World {
                 Arc::new(streaming.unwrap()),
                 Arc::new(videoroom.unwrap()),
                 Arc::new(textroom.unwrap()),
+                Arc::new(voicemail),
             ];
             plugins
         })

@@ -1,0 +1,54 @@
+//! What the plugin counts.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use portunus_core::PluginCounter;
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Messages that were begun.
+    pub(crate) begun: Count,
+    /// Messages that are complete.
+    pub(crate) done: Count,
+    /// Messages that ended by an error.
+    pub(crate) failed: Count,
+    /// Requests that were refused.
+    pub(crate) refused: Count,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Counts {
+    pub(crate) fn counters(&self) -> Vec<PluginCounter> {
+        let counter = |name, help, count: &Count| PluginCounter {
+            name,
+            help,
+            value: count.0.load(Relaxed),
+        };
+        vec![
+            counter("messages", "Messages that were begun.", &self.begun),
+            counter(
+                "completed_messages",
+                "Messages that are complete: stopped, or as long as they may be.",
+                &self.done,
+            ),
+            counter(
+                "failed_messages",
+                "Messages that ended by an error, such as a full disk.",
+                &self.failed,
+            ),
+            counter(
+                "refused_requests",
+                "Requests that were refused.",
+                &self.refused,
+            ),
+        ]
+    }
+}

@@ -1,0 +1,136 @@
+//! The Voice Mail plugin, `janus.plugin.voicemail`: what a client says for some seconds, in an Ogg file of Opus.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod attached;
+mod config;
+mod counts;
+mod file;
+mod mailbox;
+mod request;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portunus_core::media::MediaPlane;
+use portunus_core::record::Recorder;
+use portunus_core::{
+    ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
+    PluginInfo, PublicFiles, Reply,
+};
+use serde_json::{Value, json};
+
+pub use config::VoiceMailConfig;
+pub use request::REQUESTS;
+
+use crate::attached::Attached;
+use crate::counts::Counts;
+use crate::mailbox::Running;
+use crate::request::Refusal;
+
+/// The plugin, with the messages that are being recorded.
+#[derive(Debug)]
+pub struct VoiceMail {
+    shared: Arc<Shared>,
+}
+
+/// What all handles of the plugin share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: VoiceMailConfig,
+    pub(crate) media: MediaPlane,
+    /// Its files are in the plugin's folder.
+    pub(crate) recorder: Recorder,
+    pub(crate) counts: Counts,
+    pub(crate) running: Running,
+}
+
+impl VoiceMail {
+    /// The plugin on a media plane. Its files are below the folder of `recorder`.
+    pub fn new(config: VoiceMailConfig, media: MediaPlane, recorder: &Recorder) -> Self {
+        let shared = Shared {
+            recorder: recorder.in_folder(&config.path),
+            config,
+            media,
+            counts: Counts::default(),
+            running: Running::default(),
+        };
+        VoiceMail {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl ConfiguredPlugin for VoiceMail {
+    const NAME: &'static str = "voicemail";
+    type Config = VoiceMailConfig;
+    type Error = Infallible;
+
+    async fn from_config(
+        config: VoiceMailConfig,
+        context: PluginContext,
+    ) -> Result<Self, Infallible> {
+        Ok(VoiceMail::new(config, context.media, &context.recorder))
+    }
+}
+
+impl Plugin for VoiceMail {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "janus.plugin.voicemail",
+            name: "Voice Mail plugin",
+            description: "What a client says for some seconds, in a file that plays.",
+            version: 7,
+            version_string: "0.0.7",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(Attached::new(handle, Arc::clone(&self.shared)))
+    }
+
+    fn files(&self) -> Option<&dyn PublicFiles> {
+        self.shared.config.serve.then_some(self)
+    }
+
+    fn admin(&self, request: Value) -> Option<Reply> {
+        let answer = match request.as_object().map(Fields) {
+            None => Err(Refusal::NotAnObject),
+            Some(fields) => fields
+                .required_string("request")
+                .map_err(Refusal::from)
+                .and_then(|name| match name.to_ascii_lowercase().as_str() {
+                    "list" => Ok(self.shared.list()),
+                    _ => Err(Refusal::Unknown(name.to_owned())),
+                }),
+        };
+        let answer = answer.unwrap_or_else(|refusal| refusal.to_json());
+        Some(Reply::Success(answer))
+    }
+
+    fn counters(&self) -> Vec<PluginCounter> {
+        self.shared.counts.counters()
+    }
+}
+
+/// Whoever knows the name of a message, which nobody can guess, can listen to it.
+impl PublicFiles for VoiceMail {
+    fn find(&self, path: &str) -> Option<PathBuf> {
+        let rest = path.strip_prefix(self.shared.config.base.as_str())?;
+        let name = rest.trim_start_matches('/');
+        file::is_name(name).then(|| self.shared.recorder.folder().join(name))
+    }
+}
+
+impl Shared {
+    /// What an administrator sees of the plugin.
+    fn list(&self) -> Value {
+        json!({
+            "voicemail": "success",
+            "path": self.recorder.folder().to_string_lossy(),
+            "base": self.config.base,
+            "recording": self.running.list(),
+        })
+    }
+}

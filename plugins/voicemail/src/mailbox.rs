@@ -1,0 +1,395 @@
+//! The message of a handle: what is recorded of it, and how that ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use portunus_core::record::{
+    End, Format, Outcome, Prepared, RecordError, RecordedMedia, Recording, RecordingSpec,
+};
+use portunus_core::sdp::{CodecName, Description};
+use portunus_core::{Handle, LocalJsep, Mid, Object};
+use serde_json::{Value, json};
+
+use crate::Shared;
+use crate::file::MessageId;
+use crate::request::Refusal;
+
+/// The message of a handle; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Mailbox {
+    handle: Handle,
+    shared: Arc<Shared>,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Of the message that is recorded, or will be.
+    id: MessageId,
+    state: State,
+    /// Media can flow.
+    is_up: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    /// The file is being made.
+    Opening,
+    Recording(Recording, Caller),
+    /// The handle is being ended.
+    Ended,
+}
+
+/// What is known of who leaves a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    /// The m-line that is recorded.
+    pub(crate) mid: Mid,
+    /// Whether it may know why something fails.
+    pub(crate) told_why: bool,
+    /// How long the message is at most.
+    pub(crate) limit: Duration,
+    /// Whether it has said how long it wants it to be: it is told how long it may be then.
+    pub(crate) asked_limit: bool,
+}
+
+impl Mailbox {
+    pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
+        let inner = Inner {
+            id: MessageId::random(),
+            state: State::Idle,
+            is_up: false,
+        };
+        Self {
+            handle,
+            shared,
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
+    /// The number of the message that is next, if one may begin.
+    pub(crate) fn next(&self) -> Result<MessageId, Refusal> {
+        let inner = self.inner();
+        match inner.state {
+            State::Idle => Ok(inner.id),
+            State::Opening | State::Recording(..) => Err(Refusal::AlreadyRecording),
+            State::Ended => Err(Refusal::NotRecording),
+        }
+    }
+
+    /// The message that is recorded, and the m-line that it is recorded from.
+    pub(crate) fn recorded(&self) -> Result<(MessageId, Mid), Refusal> {
+        let inner = self.inner();
+        match inner.state {
+            State::Recording(_, caller) => Ok((inner.id, caller.mid)),
+            State::Idle | State::Opening | State::Ended => Err(Refusal::NotRecording),
+        }
+    }
+
+    /// Makes the file; the answer follows once it is there.
+    pub(crate) fn record(&self, transaction: String, answer: Description, caller: Caller) {
+        let id = {
+            let mut inner = self.inner();
+            inner.state = State::Opening;
+            inner.id
+        };
+        let this = self.clone();
+        tokio::spawn(async move {
+            let spec = RecordingSpec {
+                dir: None,
+                name: id.stem(),
+                media: RecordedMedia::codec(CodecName::Opus),
+                format: Format::OggOpus,
+            };
+            let prepared = this.shared.recorder.prepare(spec).await;
+            let begun = this.begin(id, prepared, (&transaction, answer, caller));
+            if let Err(refusal) = begun.await {
+                this.shared.counts.refused.add();
+                this.handle.discard_offer();
+                this.push(Some(&transaction), refusal.to_json(), None);
+            }
+        });
+    }
+
+    /// Answers the offer, and records what comes.
+    async fn begin(
+        &self,
+        id: MessageId,
+        prepared: Result<Prepared, RecordError>,
+        (transaction, answer, caller): (&str, Description, Caller),
+    ) -> Result<(), Refusal> {
+        let prepared = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.inner().reset(id);
+                return Err(Refusal::open(&error, caller.told_why));
+            }
+        };
+        let begun = self.start(id, prepared, answer, caller);
+        let (local, is_up, outcome) = match begun {
+            Ok(begun) => begun,
+            Err((prepared, refusal)) => {
+                prepared.discard().await;
+                return Err(refusal);
+            }
+        };
+        self.shared.counts.begun.add();
+        self.watch(id, outcome, caller);
+        let status = if is_up { "started" } else { "starting" };
+        self.push(Some(transaction), caller.told(status), Some(local));
+        self.notify(json!({ "event": "starting" }));
+        Ok(())
+    }
+
+    /// Records into the file that was made, unless the message has ended meanwhile.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the file is given back to be deleted"
+    )]
+    fn start(
+        &self,
+        id: MessageId,
+        prepared: Prepared,
+        answer: Description,
+        caller: Caller,
+    ) -> Result<(LocalJsep, bool, Outcome), (Prepared, Refusal)> {
+        let mut inner = self.inner();
+        if inner.id != id || !matches!(inner.state, State::Opening) {
+            return Err((prepared, Refusal::NotRecording));
+        }
+        inner.state = State::Idle;
+        let local = match self.handle.answer(answer) {
+            Ok(local) => local,
+            Err(error) => return Err((prepared, error.into())),
+        };
+        let Some(track) = self.handle.track(caller.mid) else {
+            return Err((prepared, Refusal::NotRecording));
+        };
+        let recording = prepared.start(&self.shared.media, track, true);
+        let outcome = recording.outcome();
+        let is_up = inner.is_up;
+        if is_up {
+            recording.end_at(Instant::now() + caller.limit);
+        }
+        self.shared.running.add(id);
+        inner.state = State::Recording(recording, caller);
+        Ok((local, is_up, outcome))
+    }
+
+    /// Waits for the end that the message comes to by itself.
+    fn watch(&self, id: MessageId, outcome: Outcome, caller: Caller) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            let ended = outcome.ended().await;
+            this.shared.running.remove(id);
+            let failed = match ended {
+                // Whoever stopped it goes on, and the end of a PeerConnection is told otherwise.
+                Ok(End::Stopped | End::Source) => return,
+                Ok(End::Time) => None,
+                Err(error) => Some(error),
+            };
+            if this.inner().end(id) {
+                this.conclude(id, None, failed.as_deref(), caller.told_why);
+            }
+        });
+    }
+
+    /// The PeerConnection is up: time begins.
+    pub(crate) fn up(&self) {
+        let mut inner = self.inner();
+        inner.is_up = true;
+        if let State::Recording(recording, caller) = &inner.state {
+            recording.end_at(Instant::now() + caller.limit);
+            self.shared.running.started(inner.id);
+            self.push(None, caller.told("started"), None);
+        }
+    }
+
+    /// The PeerConnection is gone, and with it what was recorded: what came before is in the file. A new message has
+    /// another number.
+    pub(crate) fn hung_up(&self) {
+        let mut inner = self.inner();
+        inner.is_up = false;
+        if !matches!(inner.state, State::Ended) {
+            inner.state = State::Idle;
+        }
+        inner.id = MessageId::random();
+    }
+
+    /// Ends the message, whatever there is of it, and the handle.
+    pub(crate) fn stop(&self, transaction: String) {
+        let mut inner = self.inner();
+        let (id, state) = (inner.id, std::mem::replace(&mut inner.state, State::Ended));
+        drop(inner);
+        let this = self.clone();
+        match state {
+            State::Recording(recording, caller) => {
+                let outcome = recording.outcome();
+                drop(recording);
+                tokio::spawn(async move {
+                    let failed = outcome.ended().await.err();
+                    let failed = failed.as_deref();
+                    this.conclude(id, Some(&transaction), failed, caller.told_why);
+                });
+            }
+            State::Idle | State::Opening | State::Ended => {
+                this.push(Some(&transaction), this.done(id), None);
+                this.handle.end();
+            }
+        }
+    }
+
+    /// The client is gone.
+    pub(crate) fn close(&self) {
+        self.inner().state = State::Ended;
+    }
+
+    /// Tells how the message ended, and ends the handle.
+    fn conclude(
+        &self,
+        id: MessageId,
+        transaction: Option<&str>,
+        failed: Option<&RecordError>,
+        told_why: bool,
+    ) {
+        // A file that has become as long as files may be is complete.
+        let failed = failed.filter(|error| !matches!(error, RecordError::Full { .. }));
+        match failed {
+            Some(error) => {
+                self.shared.counts.failed.add();
+                let refusal = Refusal::write(error, told_why);
+                self.push(transaction, refusal.to_json(), None);
+            }
+            None => {
+                self.shared.counts.done.add();
+                self.push(transaction, self.done(id), None);
+                self.notify(json!({ "event": "done" }));
+            }
+        }
+        self.handle.end();
+    }
+
+    fn done(&self, id: MessageId) -> Value {
+        let address = id.address(&self.shared.config.base);
+        json!({ "voicemail": "event", "status": "done", "recording": address })
+    }
+
+    /// The handle's state, for administrators.
+    pub(crate) fn query(&self) -> Value {
+        let inner = self.inner();
+        let recorded = match inner.state {
+            State::Recording(..) => Some(self.shared.running.show(inner.id)),
+            State::Idle | State::Opening | State::Ended => None,
+        };
+        let state = if recorded.is_some() {
+            "recording"
+        } else {
+            "idle"
+        };
+        let file = self.shared.recorder.folder().join(inner.id.file_name());
+        let file = recorded
+            .is_some()
+            .then(|| file.to_string_lossy().into_owned());
+        Object::new()
+            .with("state", state)
+            .with_all(recorded.unwrap_or_default())
+            .with_some("filename", file)
+            .with("hangingup", 0)
+            .with("destroyed", i32::from(matches!(inner.state, State::Ended)))
+            .into()
+    }
+
+    pub(crate) fn push(
+        &self,
+        transaction: Option<&str>,
+        data: impl Into<Value>,
+        jsep: Option<LocalJsep>,
+    ) {
+        self.handle.push(transaction, data, jsep);
+    }
+
+    fn notify(&self, event: Value) {
+        if self.shared.config.events {
+            self.handle.notify(|| event);
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Nothing came of this message: another can begin.
+    fn reset(&mut self, id: MessageId) {
+        if self.id == id && matches!(self.state, State::Opening) {
+            self.state = State::Idle;
+        }
+    }
+
+    /// Ends this message, if it is still recorded.
+    fn end(&mut self, id: MessageId) -> bool {
+        let is_recorded = self.id == id && matches!(self.state, State::Recording(..));
+        if is_recorded {
+            self.state = State::Ended;
+        }
+        is_recorded
+    }
+}
+
+impl Caller {
+    /// What the client is told of the beginning of its message.
+    fn told(&self, status: &str) -> Value {
+        let limit = self.asked_limit.then_some(self.limit.as_secs());
+        Object::new()
+            .with("voicemail", "event")
+            .with("status", status)
+            .with_some("max_duration", limit)
+            .into()
+    }
+}
+
+/// The messages that are being recorded, with the µs since 1970 at which their time began.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<BTreeMap<MessageId, u64>>);
+
+impl Running {
+    fn add(&self, id: MessageId) {
+        self.messages().insert(id, now());
+    }
+
+    fn started(&self, id: MessageId) {
+        if let Some(at) = self.messages().get_mut(&id) {
+            *at = now();
+        }
+    }
+
+    fn remove(&self, id: MessageId) {
+        self.messages().remove(&id);
+    }
+
+    fn show(&self, id: MessageId) -> Value {
+        let at = self.messages().get(&id).copied().unwrap_or_default();
+        json!({ "id": id.0, "start_time": at })
+    }
+
+    pub(crate) fn list(&self) -> Vec<Value> {
+        let messages = self.messages();
+        let show = |(id, at): (&MessageId, &u64)| json!({ "id": id.0, "start_time": at });
+        messages.iter().map(show).collect()
+    }
+
+    fn messages(&self) -> MutexGuard<'_, BTreeMap<MessageId, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// µs since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    })
+}

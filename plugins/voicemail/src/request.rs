@@ -1,0 +1,135 @@
+//! What clients may ask for, and why it is refused.
+
+use portunus_core::record::RecordError;
+use portunus_core::{
+    FieldError, Fields, Jsep, JsepError, JsepKind, Message, Object, Reach, Requests, Right, Rights,
+    Untrusted,
+};
+use serde_json::Value;
+
+/// All requests, and what each reaches beyond the call.
+pub const REQUESTS: Requests = Requests(&[
+    ("record", Reach::Beyond(Right::Record)),
+    ("update", Reach::Call),
+    ("stop", Reach::Call),
+]);
+
+/// A request.
+#[derive(Debug)]
+pub(crate) enum Request<'a> {
+    /// Begins a message with the media of this offer, of so many seconds at most.
+    Record(&'a Jsep, Option<u64>),
+    /// Changes the PeerConnection.
+    Update(&'a Jsep),
+    /// Ends the message, and the handle.
+    Stop,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn read(message: &'a Message, rights: Rights) -> Result<Self, Refusal> {
+        let fields = Fields(&message.body);
+        let given = fields.required_string("request")?;
+        let name = given.to_ascii_lowercase();
+        REQUESTS.check(&name, fields, rights)?;
+        match name.as_str() {
+            "record" => {
+                let seconds = fields.positive("max_duration")?;
+                Ok(Request::Record(offer(message)?, seconds))
+            }
+            "update" => Ok(Request::Update(offer(message)?)),
+            "stop" => Ok(Request::Stop),
+            _ => Err(Refusal::Unknown(given.to_owned())),
+        }
+    }
+}
+
+/// The offer of a request that has to have one.
+fn offer(message: &Message) -> Result<&Jsep, Refusal> {
+    let missing = || FieldError::Missing("jsep".to_owned());
+    let jsep = message.jsep.as_ref().ok_or_else(missing)?;
+    match jsep.kind {
+        JsepKind::Answer => Err(Refusal::NotAnOffer),
+        JsepKind::Offer if jsep.e2ee => Err(Refusal::Encrypted),
+        JsepKind::Offer => Ok(jsep),
+    }
+}
+
+/// Why a request is refused, or a message is not recorded any further; the text is what the client reads.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("The request is not a JSON object")]
+    NotAnObject,
+    #[error("Unknown request '{0}'")]
+    Unknown(String),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error("Invalid element (jsep should be an offer)")]
+    NotAnOffer,
+    #[error("Invalid element (what is encrypted end to end cannot be recorded)")]
+    Encrypted,
+    #[error("Invalid element (the offer has to send Opus)")]
+    NoOpus,
+    #[error("Invalid element (the sound that is recorded has to stay on its m-line)")]
+    OtherLine,
+    #[error("Already recording")]
+    AlreadyRecording,
+    #[error("Cannot open the file: {0}")]
+    Open(String),
+    #[error("Cannot write the file: {0}")]
+    Write(String),
+    #[error("Not recording")]
+    NotRecording,
+    #[error("Error in the offer: {0}")]
+    Offer(#[from] JsepError),
+    #[error("Unauthorized ({0})")]
+    Untrusted(#[from] Untrusted),
+}
+
+impl Refusal {
+    /// The file cannot be made; why is not for everybody.
+    pub(crate) fn open(error: &RecordError, told_why: bool) -> Self {
+        Refusal::Open(reason(error, told_why))
+    }
+
+    /// The file cannot be written any more.
+    pub(crate) fn write(error: &RecordError, told_why: bool) -> Self {
+        Refusal::Write(reason(error, told_why))
+    }
+
+    /// The `error_code` on the wire.
+    pub(crate) const fn code(&self) -> u16 {
+        match self {
+            Refusal::NotAnObject => 461,
+            Refusal::Unknown(_) => 462,
+            Refusal::Field(FieldError::Missing(_)) => 463,
+            Refusal::Field(
+                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
+            )
+            | Refusal::NotAnOffer
+            | Refusal::Encrypted
+            | Refusal::NoOpus
+            | Refusal::OtherLine => 464,
+            Refusal::AlreadyRecording => 465,
+            Refusal::Open(_) => 466,
+            Refusal::Write(_) => 467,
+            Refusal::NotRecording => 468,
+            Refusal::Offer(_) | Refusal::Untrusted(_) => 499,
+        }
+    }
+
+    /// What the client gets.
+    pub(crate) fn to_json(&self) -> Value {
+        Object::new()
+            .with("voicemail", "event")
+            .with("error_code", self.code())
+            .with("error", self.to_string())
+            .into()
+    }
+}
+
+fn reason(error: &RecordError, told_why: bool) -> String {
+    match told_why {
+        true => error.to_string(),
+        false => "the server has no room for it now".to_owned(),
+    }
+}
