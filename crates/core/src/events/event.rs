@@ -183,7 +183,7 @@ fn parse(json: &[u8]) -> serde_json::Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use std::collections::HashMap;
 
     use serde_json::json;
