@@ -1,0 +1,304 @@
+//! A server with a room, and people in it who each talk with a tone of their own.
+
+use std::f32::consts::TAU;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opusic_c::{Application, Channels, Decoder, Encoder, SampleRate};
+use portunus_audiobridge::{AudioBridge, AudioBridgeConfig};
+use portunus_core::Plugin;
+use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_core::record::Recorder;
+use portunus_core::testing::everywhere;
+use portunus_dsp::g711::{self, Law};
+use portunus_rtp::ExtensionKind;
+use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
+use portunus_tests::{Caller, Peer, Server};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+pub const PACKAGE: &str = "janus.plugin.audiobridge";
+pub const ROOM: u64 = 1234;
+const FRAME: Duration = Duration::from_millis(20);
+/// The number of the extension that says how loud a packet is.
+const LEVEL: u8 = 1;
+/// How loud a tone is that is heard, against full scale.
+const LOUD: f32 = 0.03;
+/// How loud one is at most that is not.
+const SILENT: f32 = 0.003;
+
+pub async fn server(config: AudioBridgeConfig, recorder: Recorder) -> Server {
+    Server::recording_with(2, recorder.clone(), |media| async move {
+        let config = AudioBridgeConfig {
+            outgoing: everywhere(),
+            ..config
+        };
+        let audio = AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone());
+        let plugin = AudioBridge::new(config, media, recorder, audio);
+        Arc::new(plugin.unwrap()) as Arc<dyn Plugin>
+    })
+    .await
+}
+
+/// A server with a room that has these options, too.
+pub async fn with_room(options: Value) -> Server {
+    let server = server(AudioBridgeConfig::default(), Recorder::default()).await;
+    create(&server, options).await;
+    server
+}
+
+pub async fn create(server: &Server, options: Value) {
+    let mut create = json!({ "request": "create", "room": ROOM });
+    merge(&mut create, options);
+    let created = manage(server, create).await;
+    assert_eq!(created["audiobridge"], "created", "{created}");
+}
+
+/// Sends a request that is answered at once.
+pub async fn manage(server: &Server, request: Value) -> Value {
+    server.attach(PACKAGE).await.manage(request).await
+}
+
+pub fn merge(object: &mut Value, members: Value) {
+    let members = members.as_object().unwrap().clone();
+    object.as_object_mut().unwrap().extend(members);
+}
+
+/// What somebody sends and hears.
+enum Codec {
+    Opus(Box<Encoder>, Box<Decoder>),
+    G711(Law),
+}
+
+/// Somebody with a PeerConnection, who talks with a tone as long as it is not silent.
+pub struct Member {
+    pub caller: Caller,
+    pub peer: Peer,
+    codec: Codec,
+    /// In Hz.
+    pub tone: f32,
+    pub is_silent: bool,
+    frame: u32,
+    /// What was heard since it was last looked at, at 48 kHz, or 8 kHz with G.711.
+    heard: Vec<f32>,
+}
+
+/// How a client joins.
+pub fn offer(codec: CodecName, direction: Direction) -> Description {
+    let mut audio = MediaOffer::new(Kind::Audio, direction);
+    let fmtp = (codec == CodecName::Opus).then(|| "useinbandfec=1".to_owned());
+    audio.add_codec(codec, None, fmtp);
+    audio.extensions.push((ExtensionKind::AudioLevel, LEVEL));
+    Description::offer(OfferOptions {
+        media: vec![audio],
+        ..Default::default()
+    })
+}
+
+impl Member {
+    /// Joins with Opus, and is up.
+    pub async fn join(server: &Server, tone: f32, members: Value) -> Self {
+        Self::with(
+            server,
+            tone,
+            members,
+            (CodecName::Opus, Direction::SendRecv),
+        )
+        .await
+    }
+
+    pub async fn with(
+        server: &Server,
+        tone: f32,
+        members: Value,
+        (codec, direction): (CodecName, Direction),
+    ) -> Self {
+        let mut request = json!({ "request": "join", "room": ROOM });
+        merge(&mut request, members);
+        Self::asking(server, tone, request, (codec, direction)).await
+    }
+
+    /// Sends this request with an offer, and is up.
+    pub async fn asking(
+        server: &Server,
+        tone: f32,
+        request: Value,
+        (codec, direction): (CodecName, Direction),
+    ) -> Self {
+        let mut caller = server.attach(PACKAGE).await;
+        let mut peer = Peer::offering().await;
+        let text = peer.offer(offer(codec, direction));
+        caller.message(request, Some(("offer", &text))).await;
+        let event = caller.next().await;
+        let answer = event["jsep"]["sdp"].as_str();
+        peer.accept(answer.unwrap_or_else(|| panic!("no answer in {event}")));
+        peer.connect().await;
+        caller.until("/janus", "webrtcup").await;
+        let codec = match codec {
+            CodecName::Opus => {
+                let (mono, rate) = (Channels::Mono, SampleRate::Hz48000);
+                let encoder = Encoder::new(mono, rate, Application::Voip).unwrap();
+                let decoder = Decoder::new(Channels::Stereo, rate).unwrap();
+                Codec::Opus(Box::new(encoder), Box::new(decoder))
+            }
+            CodecName::Pcma => Codec::G711(Law::A),
+            _ => Codec::G711(Law::Mu),
+        };
+        Member {
+            caller,
+            peer,
+            codec,
+            tone,
+            is_silent: false,
+            frame: 0,
+            heard: Vec::new(),
+        }
+    }
+
+    /// Sends a request that is answered by an event; gives that.
+    pub async fn ask(&mut self, request: Value) -> Value {
+        self.caller.message(request, None).await;
+        loop {
+            let message = self.caller.next().await;
+            if message["janus"] == "event" && !message["transaction"].is_null() {
+                return message["plugindata"]["data"].clone();
+            }
+        }
+    }
+
+    /// The next event of the plugin that says `value` of `member`.
+    pub async fn told(&mut self, member: &str, value: impl Into<Value>) -> Value {
+        let pointer = format!("/plugindata/data/{member}");
+        let event = self.caller.until(&pointer, value).await;
+        event["plugindata"]["data"].clone()
+    }
+
+    /// Sends the next frame, and lets time pass until `deadline`.
+    async fn turn(&mut self, deadline: Instant) {
+        if !self.is_silent {
+            let (payload, step) = self.encode();
+            let timestamp = self.frame.wrapping_mul(step);
+            // -20 dBov, with the bit that says that it is a voice.
+            let level: &[(u8, &[u8])] = &[(LEVEL, &[0x80 | 20])];
+            self.peer.send_with(0, timestamp, level, &payload).await;
+        }
+        self.frame += 1;
+        self.peer.run_until(|_| Instant::now() >= deadline).await;
+        self.decode();
+    }
+
+    fn encode(&mut self) -> (Vec<u8>, u32) {
+        let samples = |rate: u32| -> Vec<f32> {
+            let count = rate / 50;
+            let first = self.frame * count;
+            let at = |n: u32| (first + n) as f32 / rate as f32;
+            (0..count)
+                .map(|n| 0.25 * (TAU * self.tone * at(n)).sin())
+                .collect()
+        };
+        match &mut self.codec {
+            Codec::Opus(encoder, _) => {
+                let mut packet = vec![0; 1_276];
+                let len = encoder.encode_float_to_slice(&samples(48_000), &mut packet);
+                packet.truncate(len.unwrap());
+                (packet, 960)
+            }
+            Codec::G711(law) => {
+                let mut packet = Vec::new();
+                g711::encode(*law, &samples(8_000), &mut packet);
+                (packet, 160)
+            }
+        }
+    }
+
+    fn decode(&mut self) {
+        for packet in std::mem::take(&mut self.peer.packets) {
+            match &mut self.codec {
+                Codec::Opus(_, decoder) => {
+                    let mut sound = [0.0; 2 * 5_760];
+                    let count = decoder.decode_float_to_slice(&packet.payload, &mut sound, false);
+                    let stereo = sound[..2 * count.unwrap()].as_chunks::<2>().0;
+                    self.heard
+                        .extend(stereo.iter().map(|[left, right]| (left + right) / 2.0));
+                }
+                Codec::G711(law) => g711::decode(*law, &packet.payload, &mut self.heard),
+            }
+        }
+    }
+
+    /// How loud `tone` is in the last 200 ms that were heard, as the amplitude of a sine.
+    pub fn loudness(&self, tone: f32) -> f32 {
+        let rate = match self.codec {
+            Codec::Opus(..) => 48_000,
+            Codec::G711(_) => 8_000,
+        };
+        loudness(&self.heard, rate, tone)
+    }
+
+    pub fn hears(&self, tone: f32) -> bool {
+        self.loudness(tone) > LOUD
+    }
+
+    pub fn is_deaf_to(&self, tone: f32) -> bool {
+        self.loudness(tone) < SILENT
+    }
+}
+
+/// How loud `tone` is in the last 200 ms of `sound`, as the amplitude of a sine.
+pub fn loudness(sound: &[f32], rate: usize, tone: f32) -> f32 {
+    let window = rate / 5;
+    let Some(start) = sound.len().checked_sub(window) else {
+        return 0.0;
+    };
+    let (mut sine, mut cosine) = (0.0_f32, 0.0_f32);
+    for (n, sample) in sound[start..].iter().enumerate() {
+        let phase = TAU * tone * n as f32 / rate as f32;
+        sine += sample * phase.sin();
+        cosine += sample * phase.cos();
+    }
+    2.0 * sine.hypot(cosine) / window as f32
+}
+
+/// Lets all of them talk until `done`, 15 s at most.
+pub async fn talk(
+    members: &mut [&mut Member],
+    what: &str,
+    mut done: impl FnMut(&[&mut Member]) -> bool,
+) {
+    let mut deadline = Instant::now();
+    for _ in 0..750 {
+        deadline += FRAME;
+        let turns = members.iter_mut().map(|member| member.turn(deadline));
+        futures_util::future::join_all(turns).await;
+        if done(members) {
+            return;
+        }
+    }
+    let heard: Vec<Vec<f32>> = members
+        .iter()
+        .map(|one| {
+            members
+                .iter()
+                .map(|other| one.loudness(other.tone))
+                .collect()
+        })
+        .collect();
+    panic!("{what} did not come about; who hears whom: {heard:?}");
+}
+
+/// Lets all of them talk for so many frames.
+pub async fn talk_for(members: &mut [&mut Member], frames: usize) {
+    let mut left = frames;
+    talk(members, "time", |_| {
+        left -= 1;
+        left == 0
+    })
+    .await;
+}
+
+impl Member {
+    /// How many samples were heard so far.
+    pub fn heard_samples(&self) -> usize {
+        self.heard.len()
+    }
+}
