@@ -1,23 +1,33 @@
 //! What rooms are asked by their handles.
-#![allow(dead_code, reason = "rooms are not run yet")]
 
-use portunus_media::{PacketFeed, SourceRef};
+use portunus_dsp::Mixture;
+use portunus_media::{IngestId, SharedClock, SourceRef};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::announcement::FileReader;
+use crate::recording::MixFile;
 use crate::{
-    Announcement, AnnouncementId, AudioError, AudioEvent, Encoding, MixRecording, Mixture, Out,
-    ParticipantId, ParticipantOptions, ParticipantStats, RoomOptions,
+    AnnouncementId, AudioError, AudioEvent, Encoding, Out, ParticipantId, ParticipantOptions,
+    ParticipantStats, RoomOptions,
 };
 
 /// A room, as its thread knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RoomId(pub(crate) u64);
 
+/// The clocks of a room's mixes: of Opus, and of G.711.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clocks {
+    pub(crate) opus: SharedClock,
+    pub(crate) g711: SharedClock,
+}
+
 /// What a thread is asked to do with one of its rooms.
 #[derive(Debug)]
 pub(crate) enum Command {
     Open {
         options: RoomOptions,
+        clocks: Clocks,
         events: mpsc::Sender<AudioEvent>,
     },
     Close,
@@ -41,12 +51,14 @@ pub(crate) enum Command {
     Mute(bool),
     Announce {
         announcement: AnnouncementId,
-        what: Announcement,
+        group: Option<usize>,
+        file: FileReader,
         reply: oneshot::Sender<Result<(), AudioError>>,
     },
     StopAnnouncement(AnnouncementId),
     Record {
-        what: MixRecording,
+        group: Option<usize>,
+        file: MixFile,
         reply: oneshot::Sender<Result<String, AudioError>>,
     },
     StopRecording,
@@ -54,7 +66,7 @@ pub(crate) enum Command {
         id: u64,
         mixture: Mixture,
         encoding: Encoding,
-        feed: PacketFeed,
+        ingest: IngestId,
         always_on: bool,
     },
     DropMix {

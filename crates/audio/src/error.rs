@@ -2,6 +2,7 @@
 
 use std::io;
 
+use portunus_dsp::RoomError;
 use portunus_files::FileError;
 use portunus_media::IngestError;
 use portunus_record::RecordError;
@@ -25,9 +26,9 @@ pub enum AudioError {
     /// The room is being recorded already.
     #[error("the room is being recorded already")]
     Recorded,
-    /// The room has no such group.
-    #[error("no group {0}")]
-    Group(usize),
+    /// The room refuses.
+    #[error(transparent)]
+    Room(#[from] RoomError),
     /// The thread has ended: the server does.
     #[error("the audio room is gone")]
     Gone,
@@ -40,6 +41,9 @@ pub enum RtpLegError {
     /// No socket.
     #[error(transparent)]
     Socket(#[from] IngestError),
+    /// The socket cannot be had twice, or the other end not be sent to.
+    #[error("no plain RTP to that address: {0}")]
+    Connect(io::Error),
     /// All ports of the range are taken.
     #[error("no port from {0} to {1} is free")]
     NoPort(u16, u16),

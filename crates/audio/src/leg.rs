@@ -4,13 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use portunus_media::ingest::RtpIngest;
 use portunus_media::{
-    IngestBind, IngestFeed, IngestId, IngestMedia, IngestOptions, IngestSocket, IngestStatus,
-    MediaPlane, SourceRef, ingest::RtpIngest,
+    Encodings, ForwardOptions, IngestBind, IngestFeed, IngestId, IngestMedia, IngestOptions,
+    IngestSocket, IngestStatus, MediaPlane, RouteId, RouteOptions, SharedSocket, SourceRef,
 };
-use portunus_rtp::{ExtensionKind, Pt};
+use portunus_rtp::{ExtensionKind, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 
+use crate::command::Clocks;
 use crate::{AudioCodec, RtpLegError};
 
 /// How somebody speaks plain RTP with us.
@@ -37,7 +39,11 @@ pub struct RtpLeg {
     media: MediaPlane,
     ingest: IngestId,
     status: Arc<IngestStatus>,
-    port: u16,
+    socket: SharedSocket,
+    /// To say where it sends.
+    own: IngestSocket,
+    ssrc: Ssrc,
+    pt: Pt,
 }
 
 impl RtpLeg {
@@ -50,9 +56,13 @@ impl RtpLeg {
             }
             rtp.extensions.set(ExtensionKind::AudioLevel, id);
         }
-        let socket = bind(&options)?;
-        let port = socket.port();
-        let feed = IngestFeed::socket(socket);
+        let own = bind(&options)?;
+        if let Some(remote) = options.remote {
+            own.connect(remote).map_err(RtpLegError::Connect)?;
+        }
+        let copy = || own.try_clone().map_err(RtpLegError::Connect);
+        let (input, output) = (copy()?, copy()?);
+        let feed = IngestFeed::socket(input);
         let ingest = media.add_ingest(IngestOptions {
             media: IngestMedia::Rtp(rtp),
             ..IngestOptions::rtp(codec(options.codec), options.codec.clock_rate(), feed)
@@ -61,7 +71,10 @@ impl RtpLeg {
             media: media.clone(),
             ingest: ingest.id,
             status: ingest.status,
-            port,
+            socket: output.into(),
+            own,
+            ssrc: Ssrc(rand::random()),
+            pt: options.pt,
         })
     }
 
@@ -72,7 +85,12 @@ impl RtpLeg {
 
     /// Our UDP port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.own.port()
+    }
+
+    /// The SSRC of what we send.
+    pub fn ssrc(&self) -> Ssrc {
+        self.ssrc
     }
 
     /// What has come so far.
@@ -81,8 +99,25 @@ impl RtpLeg {
     }
 
     /// Sends to this address from now on, and hears nobody else.
-    pub fn connect(&self, _remote: SocketAddr) -> Result<(), RtpLegError> {
-        Ok(())
+    pub fn connect(&self, remote: SocketAddr) -> Result<(), RtpLegError> {
+        self.own.connect(remote).map_err(RtpLegError::Connect)
+    }
+
+    /// The worker that it lives on.
+    pub(crate) fn worker(&self) -> usize {
+        self.ingest.worker()
+    }
+
+    /// Sends what this ingest brings, which is on the same worker.
+    pub(crate) fn forward(&self, from: IngestId) -> RouteId {
+        let forward = ForwardOptions {
+            encodings: Encodings::Best,
+            pt: Some(self.pt),
+            ssrc: Some(self.ssrc),
+            socket: Some(self.socket.clone()),
+            ..ForwardOptions::new(self.own.local())
+        };
+        self.media.forward(from, RouteOptions::default(), forward)
     }
 }
 
@@ -96,15 +131,17 @@ impl Drop for RtpLeg {
 /// An even port (RFC 3550 section 11) of the range, from a random one on.
 fn bind(options: &RtpLegOptions) -> Result<IngestSocket, RtpLegError> {
     let (first, last) = (*options.ports.start(), *options.ports.end());
-    let even = |port: u16| port % 2 == 0;
-    let mut ports: Vec<u16> = options.ports.clone().filter(|port| even(*port)).collect();
-    let middle = match ports.len() {
+    let count = (u32::from(last) / 2 + 1).saturating_sub(u32::from(first).div_ceil(2));
+    let from = match count {
         0 => 0,
         count => rand::random_range(0..count),
     };
-    ports.rotate_left(middle);
+    let even = |n: u32| u16::try_from((u32::from(first).div_ceil(2) + (from + n) % count) * 2);
     let interface = options.bind.map(|address| address.to_string());
-    for port in ports.into_iter().filter(|port| *port > 0) {
+    for port in (0..count)
+        .filter_map(|n| even(n).ok())
+        .filter(|port| *port > 0)
+    {
         let bound = IngestSocket::bind(IngestBind {
             interface: interface.clone(),
             ..IngestBind::new(port)
@@ -114,6 +151,23 @@ fn bind(options: &RtpLegOptions) -> Result<IngestSocket, RtpLegError> {
         }
     }
     Err(RtpLegError::NoPort(first, last))
+}
+
+/// A mix as an ingest, on this worker if it is said.
+pub(crate) fn mix_ingest(of: AudioCodec, clocks: Clocks, worker: Option<usize>) -> IngestOptions {
+    let clock = match of {
+        AudioCodec::Opus => clocks.opus,
+        AudioCodec::Pcma | AudioCodec::Pcmu => clocks.g711,
+    };
+    let media = IngestMedia::Rtp(RtpIngest {
+        clock: Some(clock),
+        ..RtpIngest::new(codec(of), of.clock_rate())
+    });
+    IngestOptions {
+        media,
+        worker,
+        ..IngestOptions::rtp(codec(of), of.clock_rate(), IngestFeed::Thread)
+    }
 }
 
 /// The codec in the media graph's words.

@@ -9,11 +9,17 @@ mod command;
 mod config;
 mod error;
 mod event;
+mod feeds;
+mod grid;
 mod leg;
+mod load;
 mod mix;
+mod outputs;
 mod recording;
 mod room;
+mod running;
 mod stats;
+mod taps;
 mod thread;
 mod threads;
 
@@ -22,10 +28,10 @@ pub use config::AudioConfig;
 pub use error::{AudioError, RtpLegError};
 pub use event::{AnnouncementEnd, AudioEvent};
 pub use leg::{RtpLeg, RtpLegOptions};
-pub use mix::{AnnouncementId, MixSource, Mixture};
+pub use mix::MixSource;
 pub use portunus_dsp::{
-    AudioCodec, Channels, Encoding, FRAME, Format, ParticipantId, ParticipantOptions, RoomOptions,
-    SampleRate, TalkOptions,
+    AnnouncementId, AudioCodec, Channels, Encoding, FRAME, Format, Mixture, ParticipantId,
+    ParticipantOptions, RoomOptions, SampleRate, TalkOptions,
 };
 pub use recording::{MixRecording, RecordingFormat};
 pub use room::{AudioRoom, Out};

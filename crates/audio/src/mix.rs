@@ -6,19 +6,6 @@ use portunus_media::{IngestId, SourceRef};
 
 use crate::room::RoomPort;
 
-/// What a mix is made of. Nobody is left out of it, as a talker is of what it hears itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mixture {
-    /// All that is heard in the room, announcements too.
-    Everyone,
-    /// The participants and announcements of this group.
-    Group(usize),
-}
-
-/// An announcement of a room, as whoever runs the room numbers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AnnouncementId(pub u64);
-
 /// A mix that is made for somebody who is no participant: forwarders and viewers. It is made until this is dropped, and
 /// routes from it end then.
 #[derive(Debug)]

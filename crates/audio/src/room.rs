@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use portunus_media::{
-    IngestFeed, IngestId, IngestOptions, MediaPlane, SourceRef, TrackRef, packet_feed,
-};
+use portunus_media::{IngestId, MediaPlane, SourceRef, TrackRef};
+use portunus_record::Recorder;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
-use crate::command::{Command, RoomId};
-use crate::leg::codec;
+use crate::announcement::FileThread;
+use crate::command::{Clocks, Command, RoomId};
+use crate::leg::mix_ingest;
+use crate::recording::MixFile;
 use crate::threads::ThreadPort;
 use crate::{
-    Announcement, AnnouncementId, AudioError, Encoding, MixRecording, MixSource, Mixture,
+    Announcement, AnnouncementId, AudioError, Encoding, Format, MixRecording, MixSource, Mixture,
     ParticipantId, ParticipantOptions, ParticipantStats, RtpLeg,
 };
 
@@ -38,6 +40,10 @@ pub(crate) struct RoomPort {
     pub(crate) room: RoomId,
     pub(crate) thread: Arc<ThreadPort>,
     pub(crate) media: MediaPlane,
+    pub(crate) clocks: Clocks,
+    pub(crate) format: Format,
+    pub(crate) files: Arc<FileThread>,
+    pub(crate) recorder: Recorder,
 }
 
 impl RoomPort {
@@ -102,16 +108,25 @@ impl AudioRoom {
         self.port.send(Command::Mute(muted));
     }
 
-    /// Plays a file to the room. It is opened first: the error of one that cannot be played is what this ends with.
+    /// Plays a file to the room. It is opened first: the error of one that cannot be played is what this ends with. To be
+    /// called within tokio's runtime.
     pub async fn announce(
         &self,
         announcement: AnnouncementId,
         what: Announcement,
     ) -> Result<(), AudioError> {
+        let Announcement {
+            file,
+            group,
+            looping,
+        } = what;
+        let files = Arc::clone(&self.port.files);
+        let file = blocking(move || files.open(&file, looping)).await?;
         let (reply, done) = oneshot::channel();
         self.port.send(Command::Announce {
             announcement,
-            what,
+            group,
+            file,
             reply,
         });
         done.await.unwrap_or(Err(AudioError::Gone))
@@ -122,10 +137,14 @@ impl AudioRoom {
         self.port.send(Command::StopAnnouncement(announcement));
     }
 
-    /// Records the room, and gives the file's name: nothing is written while nobody is in it.
+    /// Records the room, and gives the file's name: nothing is written while nobody is in it. To be called within tokio's
+    /// runtime.
     pub async fn record(&self, what: MixRecording) -> Result<String, AudioError> {
+        let (recorder, format) = (self.port.recorder.clone(), self.port.format);
+        let group = what.group;
+        let file = blocking(move || MixFile::create(&recorder, &what, format)).await?;
         let (reply, done) = oneshot::channel();
-        self.port.send(Command::Record { what, reply });
+        self.port.send(Command::Record { group, file, reply });
         done.await.unwrap_or(Err(AudioError::Gone))
     }
 
@@ -136,18 +155,14 @@ impl AudioRoom {
 
     /// A mix for forwarders ([`MediaPlane::forward`]) and viewers. `always_on`: silence is sent while nobody is in the room.
     pub fn mix(&self, mixture: Mixture, encoding: Encoding, always_on: bool) -> MixSource {
-        let (feed, packets) = packet_feed(1);
-        let ingest = self.port.media.add_ingest(IngestOptions::rtp(
-            codec(encoding.codec),
-            encoding.codec.clock_rate(),
-            IngestFeed::Packets(packets),
-        ));
+        let options = mix_ingest(encoding.codec, self.port.clocks, None);
+        let ingest = self.port.media.add_ingest(options);
         let id = self.port.thread.next_id();
         self.port.send(Command::Mix {
             id,
             mixture,
             encoding,
-            feed,
+            ingest: ingest.id,
             always_on,
         });
         MixSource {
@@ -172,4 +187,11 @@ impl Drop for AudioRoom {
     fn drop(&mut self) {
         self.port.send(Command::Close);
     }
+}
+
+/// Does what may block, on a thread that may.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AudioError> + Send + 'static,
+) -> Result<T, AudioError> {
+    spawn_blocking(work).await.unwrap_or(Err(AudioError::Gone))
 }

@@ -21,8 +21,6 @@ pub struct AudioTotals {
     pub dropped: u64,
     /// Packets of mixes that found no room on their way to a worker.
     pub undelivered: u64,
-    /// Events of rooms that nobody took in time.
-    pub events_dropped: u64,
 }
 
 /// How busy an audio thread is.
@@ -47,18 +45,20 @@ pub struct AudioThreadStats {
 /// What is known of a participant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ParticipantStats {
-    /// Packets that wait to be played out.
-    pub waiting: usize,
     /// How much the jitter buffer delays at present.
     pub delay: Duration,
+    /// How much it should, by the jitter seen.
+    pub target: Duration,
     /// The loudness of the last frame in -dBov: 0 the loudest, 127 silence.
     pub level: Option<u8>,
     /// Whether it talks; none: that is not told.
     pub talking: Option<bool>,
+    /// Whether it is in the mix.
+    pub heard: bool,
     /// Packets that came.
     pub received: u64,
-    /// Packets that never came.
-    pub lost: u64,
+    /// Packets that were lost and came back, by redundant audio or in-band FEC.
+    pub recovered: u64,
     /// Packets that came too late to be heard.
     pub late: u64,
     /// Packets that were of no use: not of the codec, repeated, or too many.

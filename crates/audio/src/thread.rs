@@ -1,44 +1,245 @@
-//! A DSP thread.
+//! A DSP thread: what its rooms are asked is done, what participants send is handed to them, and each is mixed when its
+//! time has come.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use portunus_media::MediaPlane;
+use portunus_media::{Collector, MediaPlane};
+use portunus_udp::pin_to_core;
+use slab::Slab;
 
 use crate::command::{Command, RoomId};
+use crate::feeds::Feeds;
+use crate::grid::{Grid, Turn};
+use crate::load::Load;
+use crate::running::Running;
+use crate::taps::Taps;
 use crate::threads::ThreadPort;
+
+/// Packets that wait for their rooms: those of some thousand participants in 20 ms.
+const PACKETS: usize = 16_384;
+/// Workers are told of packets this often while rooms are being mixed.
+const DELIVERY: Duration = Duration::from_millis(1);
+/// How much earlier than others a thread gets a core that both want, as a nice value: after media workers. It takes
+/// CAP_SYS_NICE.
+const NICE: i32 = -5;
 
 /// Starts a thread.
 pub(crate) fn spawn(
     index: usize,
-    _pin: bool,
+    pin: bool,
     port: Arc<ThreadPort>,
-    _media: MediaPlane,
+    media: MediaPlane,
 ) -> io::Result<()> {
+    let run = move || {
+        if pin && let Err(error) = pin_to_core(index) {
+            tracing::warn!(thread = index, %error, "cannot pin the audio thread to a core");
+        }
+        if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+            tracing::debug!(thread = index, %error, "the audio thread has no precedence over others");
+        }
+        // It is set once, here.
+        let _ = port.thread.set(thread::current());
+        DspThread::new(index, port, media).run();
+    };
     let builder = thread::Builder::new().name(format!("audio-{index}"));
-    builder.spawn(move || run(&port)).map(drop)
+    builder.spawn(run).map(drop)
 }
 
-fn run(port: &ThreadPort) {
-    // It is set once, here.
-    let _ = port.thread.set(thread::current());
-    let mut rooms = HashMap::<RoomId, ()>::new();
-    loop {
-        while let Some((room, command)) = port.commands.pop() {
-            match command {
-                Command::Open { .. } => {
-                    rooms.insert(room, ());
+/// The state of a thread. What holds:
+///
+/// - A room has a place for as long as it is there, and is found by its id all the time.
+/// - A room that is awake is in one phase of the grid; one that is asleep in none.
+struct DspThread {
+    index: usize,
+    port: Arc<ThreadPort>,
+    media: MediaPlane,
+    collector: Collector,
+    feeds: Feeds,
+    taps: Taps,
+    rooms: Slab<Running>,
+    by_id: HashMap<RoomId, usize>,
+    grid: Grid,
+    load: Load,
+}
+
+impl DspThread {
+    fn new(index: usize, port: Arc<ThreadPort>, media: MediaPlane) -> Self {
+        Self {
+            collector: Collector::new(PACKETS),
+            feeds: Feeds::new(&media),
+            taps: Taps::default(),
+            rooms: Slab::new(),
+            by_id: HashMap::new(),
+            grid: Grid::new(Instant::now(), index),
+            load: Load::new(Arc::clone(&port.load)),
+            index,
+            port,
+            media,
+        }
+    }
+
+    /// Runs until the last room has ended, once nobody can open another.
+    fn run(mut self) {
+        loop {
+            self.take_commands();
+            if self.rooms.is_empty() && self.port.is_closing() {
+                return;
+            }
+            match self.grid.next(Instant::now()) {
+                Turn::Asleep => thread::park(),
+                Turn::In(wait) => thread::park_timeout(wait),
+                Turn::Due {
+                    phase,
+                    due,
+                    skipped,
+                } => {
+                    self.load.skipped(skipped);
+                    if skipped > 0 {
+                        self.load.tell_late(self.index);
+                    }
+                    self.take_packets();
+                    self.mix(phase, due);
                 }
-                Command::Close => {
-                    rooms.remove(&room);
-                    port.rooms.fetch_sub(1, Relaxed);
-                }
-                _ => {}
             }
         }
-        thread::park();
     }
+
+    fn take_commands(&mut self) {
+        while let Some((id, command)) = self.port.commands.pop() {
+            self.take_command(id, command);
+        }
+    }
+
+    fn take_command(&mut self, id: RoomId, command: Command) {
+        match command {
+            Command::Open {
+                options,
+                clocks,
+                events,
+            } => {
+                let place = self.rooms.insert(Running::new(options, clocks, events));
+                self.by_id.insert(id, place);
+                self.wake(place);
+                return;
+            }
+            Command::Close => {
+                self.close(id);
+                return;
+            }
+            _ => {}
+        }
+        let Some(place) = self.by_id.get(&id).copied() else {
+            return;
+        };
+        self.wake(place);
+        let mut way = Way {
+            media: &self.media,
+            collector: &self.collector,
+            feeds: &mut self.feeds,
+            taps: &mut self.taps,
+        };
+        if let Some(room) = self.rooms.get_mut(place) {
+            let before = room.len();
+            room.take_command(place, command, &mut way);
+            let participants = &self.port.participants;
+            // This thread alone counts.
+            let count = participants.load(Relaxed) + room.len();
+            participants.store(count.saturating_sub(before), Relaxed);
+        }
+        self.feeds.deliver();
+    }
+
+    fn close(&mut self, id: RoomId) {
+        let place = self.by_id.remove(&id);
+        let Some((place, mut room)) = place.and_then(|at| Some((at, self.rooms.try_remove(at)?)))
+        else {
+            return;
+        };
+        self.grid.remove(place);
+        let participants = &self.port.participants;
+        let count = participants.load(Relaxed);
+        participants.store(count.saturating_sub(room.len()), Relaxed);
+        self.port.rooms.fetch_sub(1, Relaxed);
+        room.end(&mut Way {
+            media: &self.media,
+            collector: &self.collector,
+            feeds: &mut self.feeds,
+            taps: &mut self.taps,
+        });
+        self.feeds.deliver();
+    }
+
+    /// A room is mixed from now on, if it is not.
+    fn wake(&mut self, place: usize) {
+        if let Some(room) = self.rooms.get_mut(place) {
+            room.stay_awake();
+            self.grid.add(place, Instant::now());
+        }
+    }
+
+    /// Hands what has come to the rooms that it is for.
+    fn take_packets(&mut self) {
+        // No more than there can be at once: what comes meanwhile is for the next time.
+        for _ in 0..PACKETS {
+            let Some(collected) = self.collector.take() else {
+                break;
+            };
+            if let Some(tap) = self.taps.get(collected.key)
+                && let Some(room) = self.rooms.get_mut(tap.room)
+            {
+                room.push(tap, &collected.packet);
+            }
+        }
+        self.port.dropped.store(self.collector.dropped(), Relaxed);
+    }
+
+    /// Mixes the rooms of a phase, which was due then.
+    fn mix(&mut self, phase: usize, due: Instant) {
+        let rooms = self.grid.take(phase);
+        let mut delivered = Instant::now();
+        let mut asleep = false;
+        for place in &rooms {
+            let Some(room) = self.rooms.get_mut(*place) else {
+                continue;
+            };
+            let now = Instant::now();
+            let mut way = Way {
+                media: &self.media,
+                collector: &self.collector,
+                feeds: &mut self.feeds,
+                taps: &mut self.taps,
+            };
+            let done = room.tick(now, &mut way);
+            asleep |= room.may_sleep();
+            self.load.ticked(done);
+            let end = Instant::now();
+            if end.saturating_duration_since(delivered) >= DELIVERY {
+                self.feeds.deliver();
+                delivered = end;
+            }
+            self.load.late(end.saturating_duration_since(due));
+        }
+        self.feeds.deliver();
+        self.grid.put_back(phase, rooms);
+        if asleep {
+            let rooms = self.rooms.iter().filter(|(_, room)| room.may_sleep());
+            for place in rooms.map(|(place, _)| place).collect::<Vec<_>>() {
+                self.grid.remove(place);
+            }
+        }
+        self.load.end_turn(self.feeds.overrun(), Instant::now());
+    }
+}
+
+/// What rooms reach the media plane by.
+pub(crate) struct Way<'a> {
+    pub(crate) media: &'a MediaPlane,
+    pub(crate) collector: &'a Collector,
+    pub(crate) feeds: &'a mut Feeds,
+    pub(crate) taps: &'a mut Taps,
 }

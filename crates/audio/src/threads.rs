@@ -1,7 +1,7 @@
 //! The threads, and where rooms are placed.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Thread, available_parallelism};
 
@@ -10,7 +10,9 @@ use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 use tokio::sync::mpsc;
 
-use crate::command::{Command, RoomId};
+use crate::announcement::FileThread;
+use crate::command::{Clocks, Command, RoomId};
+use crate::load::SharedLoad;
 use crate::room::RoomPort;
 use crate::{
     AudioConfig, AudioError, AudioEvent, AudioRoom, AudioThreadStats, AudioTotals, RoomOptions,
@@ -31,6 +33,7 @@ struct Shared {
     config: AudioConfig,
     media: MediaPlane,
     recorder: Recorder,
+    files: Arc<FileThread>,
     /// Held for moments, and while a thread is started.
     threads: Mutex<Vec<Arc<ThreadPort>>>,
     next_id: Arc<AtomicU64>,
@@ -42,6 +45,11 @@ pub(crate) struct ThreadPort {
     pub(crate) commands: SegQueue<(RoomId, Command)>,
     pub(crate) rooms: AtomicUsize,
     pub(crate) participants: AtomicUsize,
+    /// Packets of participants that found no room.
+    pub(crate) dropped: AtomicU64,
+    pub(crate) load: Arc<SharedLoad>,
+    /// No room is opened any more.
+    closing: AtomicBool,
     pub(crate) thread: OnceLock<Thread>,
     next_id: Arc<AtomicU64>,
 }
@@ -54,6 +62,10 @@ impl ThreadPort {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Relaxed) && self.commands.is_empty()
     }
 
     /// A number that is given once.
@@ -69,6 +81,7 @@ impl AudioThreads {
             config,
             media,
             recorder,
+            files: Arc::default(),
             threads: Mutex::default(),
             next_id: Arc::new(AtomicU64::new(1)),
         };
@@ -87,11 +100,28 @@ impl AudioThreads {
         let thread = self.thread()?;
         let room = RoomId(self.shared.next_id.fetch_add(1, Relaxed));
         thread.rooms.fetch_add(1, Relaxed);
-        thread.send(room, Command::Open { options, events });
+        let media = &self.shared.media;
+        let clocks = Clocks {
+            opus: media.shared_clock(),
+            g711: media.shared_clock(),
+        };
+        let format = options.format;
+        thread.send(
+            room,
+            Command::Open {
+                options,
+                clocks,
+                events,
+            },
+        );
         let port = RoomPort {
             room,
             thread,
-            media: self.shared.media.clone(),
+            media: media.clone(),
+            clocks,
+            format,
+            files: Arc::clone(&self.shared.files),
+            recorder: self.shared.recorder.clone(),
         };
         Ok((AudioRoom::new(port), told))
     }
@@ -104,13 +134,34 @@ impl AudioThreads {
         for thread in threads.iter() {
             sum.rooms += thread.rooms.load(Relaxed) as u64;
             sum.participants += thread.participants.load(Relaxed) as u64;
+            sum.dropped += thread.dropped.load(Relaxed);
+            let load = &thread.load;
+            sum.decoded += load.decoded.load(Relaxed);
+            sum.encoded += load.encoded.load(Relaxed);
+            sum.ticks += load.ticks.load(Relaxed);
+            sum.skipped += load.skipped.load(Relaxed);
+            sum.undelivered += load.undelivered.load(Relaxed);
         }
         sum
     }
 
     /// How busy each thread is that was started.
     pub fn thread_stats(&self) -> Vec<AudioThreadStats> {
-        Vec::new()
+        let threads = self.shared.threads.lock();
+        let threads = threads.unwrap_or_else(PoisonError::into_inner);
+        let stats = |(index, thread): (usize, &Arc<ThreadPort>)| {
+            let [late_median, late_p99, late_max] = thread.load.lateness();
+            AudioThreadStats {
+                index,
+                rooms: thread.rooms.load(Relaxed),
+                participants: thread.participants.load(Relaxed),
+                late_median,
+                late_p99,
+                late_max,
+                core_share: thread.load.core_share(),
+            }
+        };
+        threads.iter().enumerate().map(stats).collect()
     }
 
     /// The thread for a new room: one without any, else one that is not started yet, else the least busy.
@@ -133,6 +184,9 @@ impl AudioThreads {
             commands: SegQueue::new(),
             rooms: AtomicUsize::new(0),
             participants: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            load: Arc::default(),
+            closing: AtomicBool::new(false),
             thread: OnceLock::new(),
             next_id: Arc::clone(&shared.next_id),
         });
@@ -142,5 +196,17 @@ impl AudioThreads {
             .map_err(AudioError::Thread)?;
         threads.push(Arc::clone(&port));
         Ok(port)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let threads = self.threads.get_mut();
+        for port in threads.unwrap_or_else(PoisonError::into_inner) {
+            port.closing.store(true, Relaxed);
+            if let Some(thread) = port.thread.get() {
+                thread.unpark();
+            }
+        }
     }
 }

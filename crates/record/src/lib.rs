@@ -8,6 +8,7 @@
 mod config;
 mod content;
 mod error;
+mod file;
 mod order;
 mod output;
 mod place;
@@ -18,6 +19,7 @@ mod task;
 
 pub use config::RecorderConfig;
 pub use error::RecordError;
+pub use file::RecordedFile;
 pub use place::{file_safe, stamped};
 pub use portunus_files::mjr::Medium;
 pub use recorder::{Prepared, Recorder, RecorderTotals};

@@ -1,15 +1,14 @@
 //! A recording's file. All of it is blocking.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use portunus_media::Tapped;
-use rustix::fs::OFlags;
 
 use crate::content::{Content, Put};
+use crate::file::{check_room, create_file};
 use crate::place::Places;
 use crate::{RecordError, RecorderConfig, RecordingSpec};
 
@@ -118,45 +117,11 @@ impl Target {
         path: &Path,
         name: &str,
     ) -> Result<Self, RecordError> {
-        let name = || name.to_owned();
-        let failed = |error: io::Error| match error.kind() {
-            ErrorKind::AlreadyExists => RecordError::Exists(name()),
-            _ => RecordError::Create {
-                name: name(),
-                error,
-            },
-        };
-        let made = places.make_folder(path);
-        let path = made.map_err(|error| RecordError::Create {
-            name: name(),
-            error,
-        })?;
-        if let Some(folder) = path.parent() {
-            check_room(rustix::fs::statvfs(folder), config.keep_free_mb, name)?;
-        }
-        let temporary = match config.temporary.as_str() {
-            "" => path.clone(),
-            suffix => PathBuf::from(format!("{}.{suffix}", path.display())),
-        };
-        let mut options = OpenOptions::new();
-        if config.overwrite {
-            // What a link leads to is not ours to empty.
-            let flags = OFlags::NOFOLLOW.bits().cast_signed();
-            options
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .custom_flags(flags);
-        } else {
-            if temporary != path && path.symlink_metadata().is_ok() {
-                return Err(RecordError::Exists(name()));
-            }
-            options.write(true).create_new(true);
-        }
-        let file = options.open(&temporary).map_err(failed)?;
+        let set_up = (config, places, config.temporary.as_str());
+        let (file, temporary, path) = create_file(set_up, path, name)?;
         Ok(Self {
             file,
-            name: name(),
+            name: name.to_owned(),
             paths: (temporary, path),
             buffer: Vec::new(),
             written: Written::default(),
@@ -216,18 +181,5 @@ impl Target {
             })?;
         }
         Ok(self.written)
-    }
-}
-
-/// Whether the disk has so many MiB to spare; one that does not say is taken to have them.
-fn check_room(
-    disk: rustix::io::Result<rustix::fs::StatVfs>,
-    keep: u64,
-    name: impl Fn() -> String,
-) -> Result<(), RecordError> {
-    let free = disk.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-    match free >> 20 < keep {
-        true => Err(RecordError::NoRoom { name: name(), keep }),
-        false => Ok(()),
     }
 }

@@ -9,6 +9,7 @@ use portunus_media::{MediaPlane, RouteOptions, SourceRef, TapOptions};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
+use crate::file::RecordedFile;
 use crate::output::Output;
 use crate::place::Places;
 use crate::recording::{Recording, State};
@@ -114,6 +115,26 @@ impl Recorder {
     ) -> Result<Recording, RecordError> {
         let claim = self.claim(&spec)?;
         Ok(self.begin(media, from.into(), open, claim, spec, None))
+    }
+
+    /// Makes a file for a recording that somebody else writes: one that is not of the packets of a source. `name` and
+    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it, and `temporary`, if it is
+    /// given, stands for what is configured. It blocks.
+    pub fn create_file(
+        &self,
+        (dir, name): (Option<&str>, &str),
+        extension: &str,
+        temporary: Option<&str>,
+    ) -> Result<RecordedFile, RecordError> {
+        if !self.shared.config.enabled {
+            return Err(RecordError::Disabled);
+        }
+        let plain = name.strip_suffix(extension);
+        let plain = plain.and_then(|name| name.strip_suffix('.'));
+        let name = plain.filter(|name| !name.is_empty()).unwrap_or(name);
+        let path = self.places.file(dir, name, extension)?;
+        let claim = Claim::new(&self.shared, path, name)?;
+        RecordedFile::create(claim, &self.places, (name, temporary))
     }
 
     /// Makes a file for something that is not there yet.

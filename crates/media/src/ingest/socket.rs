@@ -109,6 +109,23 @@ impl IngestSocket {
         self.local
     }
 
+    /// From now on nobody else is heard, and what is sent goes there.
+    pub fn connect(&self, remote: SocketAddr) -> io::Result<()> {
+        let remote = match remote.ip() {
+            IpAddr::V4(ip) if self.local.is_ipv6() => (ip.to_ipv6_mapped(), remote.port()).into(),
+            IpAddr::V4(_) | IpAddr::V6(_) => remote,
+        };
+        self.socket.connect(remote)
+    }
+
+    /// The same socket once more.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            socket: self.socket.try_clone()?,
+            local: self.local,
+        })
+    }
+
     /// The UDP port.
     pub fn port(&self) -> u16 {
         self.local.port()
@@ -170,6 +187,11 @@ impl SharedSocket {
     /// Where it is bound: the group, if it joined one.
     pub fn local(&self) -> SocketAddr {
         self.0.local()
+    }
+
+    /// Sends a datagram to where the socket is connected.
+    pub(crate) fn send_connected(&self, datagram: &[u8]) -> io::Result<usize> {
+        self.0.socket.send(datagram)
     }
 
     pub(crate) fn is(&self, other: &Self) -> bool {

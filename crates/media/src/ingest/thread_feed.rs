@@ -40,6 +40,7 @@ pub(crate) struct ThreadFeedEnd {
 pub(crate) enum Delivered {
     Packet { ingest: IngestId, bytes: Vec<u8> },
     Redirect { route: RouteId, from: IngestId },
+    Remove { ingest: IngestId },
 }
 
 #[derive(Debug)]
@@ -115,6 +116,11 @@ impl ThreadFeed {
     /// one stream: timestamps go on as they are, and what it has heard the time of already is left out.
     pub fn redirect(&mut self, route: RouteId, from: IngestId) -> Result<(), FeedError> {
         self.push(Delivered::Redirect { route, from })
+    }
+
+    /// Ends an ingest, as [`MediaPlane::remove_ingest`] does, but after all that was sent before.
+    pub fn remove(&mut self, ingest: IngestId) -> Result<(), FeedError> {
+        self.push(Delivered::Remove { ingest })
     }
 
     /// Has the worker take what was sent.

@@ -38,7 +38,8 @@ pub struct ForwardOptions {
     pub messages: Framing,
     /// For reports to the receiver, and keyframe requests from it.
     pub rtcp: Option<ForwardRtcp>,
-    /// The socket to send RTP by; none: one that all forwarders of the worker have in common.
+    /// A connected socket to send RTP by, to where that is connected; none: one that all forwarders of the worker have in
+    /// common.
     pub socket: Option<SharedSocket>,
 }
 

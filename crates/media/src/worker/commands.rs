@@ -11,7 +11,7 @@ use super::ends::guarded;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Sink, SourceFormat, SourceKey};
 use crate::plane::PeerId;
-use crate::{CloseReason, DataMessage, DataPayload, MediaSettings, SourceRef, TrackRef};
+use crate::{CloseReason, DataMessage, DataPayload, IngestId, MediaSettings, SourceRef, TrackRef};
 
 impl Worker {
     /// Carries out what is asked for.
@@ -156,9 +156,7 @@ impl Worker {
                 self.ingests.set_parameter_sets(ingest, sets);
             }
             Command::RemoveIngest { ingest, done } => {
-                if self.ingests.remove(ingest, self.poller.registry()) {
-                    self.end_source(ingest.into(), now);
-                }
+                self.remove_ingest(ingest, now);
                 drop(done);
             }
             Command::Listen { ingest, listening } => self.ingests.listen(ingest, listening),
@@ -197,6 +195,12 @@ impl Worker {
         let graph = (&mut self.graph, &mut self.peers);
         self.ingests
             .add(new, graph, &self.others, self.poller.registry());
+    }
+
+    pub(super) fn remove_ingest(&mut self, ingest: IngestId, now: Instant) {
+        if self.ingests.remove(ingest, self.poller.registry()) {
+            self.end_source(ingest.into(), now);
+        }
     }
 
     fn configure(&mut self, settings: MediaSettings) {

@@ -250,6 +250,10 @@ impl Worker {
                     }
                     // Packets before it are of the route as it was.
                     Some(Delivered::Redirect { route, from }) => self.redirect(route, from, now),
+                    Some(Delivered::Remove { ingest }) => {
+                        self.relay_fresh(now);
+                        self.remove_ingest(ingest, now);
+                    }
                     None => break,
                 }
             }

@@ -315,7 +315,7 @@ impl Outlet {
                         && let Some(len) = forwarder.write(packet, &taken, out.room())
                     {
                         match &forwarder.options().socket {
-                            Some(socket) => out.send_by(socket, len, forwarder.options().to),
+                            Some(socket) => out.send_by(socket, len),
                             None => out.batch.commit(len, &to),
                         }
                     }

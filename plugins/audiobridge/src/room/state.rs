@@ -70,11 +70,14 @@ impl RoomState {
 pub(crate) fn shown(stats: &ParticipantStats) -> Object {
     let frames = |time: Duration| time.as_millis() / FRAME.as_millis().max(1);
     Object::new()
-        .with("buffer-in", stats.waiting)
+        .with(
+            "buffer-in",
+            u64::try_from(frames(stats.target)).unwrap_or(0),
+        )
         .with("queue-in", u64::try_from(frames(stats.delay)).unwrap_or(0))
         .with_some("audio-level-dBov", stats.level)
         .with("received", stats.received)
-        .with("lost", stats.lost)
+        .with("recovered", stats.recovered)
         .with("late", stats.late)
         .with("refused", stats.refused)
         .with("concealed", stats.concealed)

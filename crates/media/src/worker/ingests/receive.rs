@@ -1,5 +1,6 @@
 //! Packets of ingests: from the socket or the feed to the source.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -72,7 +73,14 @@ impl Ingests {
     ) -> bool {
         while let Some(port) = self.ports.get(index) {
             let (members, role) = (port.members.clone(), port.role);
-            let Ok(received) = batch.receive_up_to(&port.socket, MESSAGES) else {
+            let received = batch.receive_up_to(&port.socket, MESSAGES);
+            // What was sent to a closed port is told once, before what came.
+            let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+            let received = match received.as_ref().err().is_some_and(refused) {
+                true => batch.receive_up_to(&port.socket, MESSAGES),
+                false => received,
+            };
+            let Ok(received) = received else {
                 return false;
             };
             for message in batch.iter(received) {

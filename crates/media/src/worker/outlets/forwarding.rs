@@ -66,9 +66,10 @@ impl ForwardOut {
         self.refused += u64::from(sent.is_err());
     }
 
-    /// Sends what was written to [`ForwardOut::room`] by another socket, at once.
-    pub(super) fn send_by(&mut self, socket: &SharedSocket, len: usize, to: SocketAddr) {
-        let sent = self.room().get(..len).map(|bytes| socket.send(bytes, to));
+    /// Sends what was written to [`ForwardOut::room`] by a connected socket, at once.
+    pub(super) fn send_by(&mut self, socket: &SharedSocket, len: usize) {
+        let bytes = self.room().get(..len);
+        let sent = bytes.map(|bytes| socket.send_connected(bytes));
         self.refused += u64::from(!matches!(sent, Some(Ok(_))));
     }
 

@@ -1,0 +1,90 @@
+//! The ways from a thread to all workers.
+
+use std::collections::VecDeque;
+
+use portunus_media::ingest::FeedError;
+use portunus_media::{IngestId, MediaPlane, RouteId, ThreadFeed};
+
+/// A feed of each worker. A packet that finds no room is lost, as on any way; what changes routes and ends mixes is tried
+/// again.
+#[derive(Debug)]
+pub(crate) struct Feeds {
+    feeds: Vec<ThreadFeed>,
+    media: MediaPlane,
+    waiting: VecDeque<(usize, Change)>,
+}
+
+/// What has to come to a worker.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Redirect(RouteId, IngestId),
+    Remove(IngestId),
+}
+
+impl Feeds {
+    pub(crate) fn new(media: &MediaPlane) -> Self {
+        Self {
+            feeds: (0..media.workers()).map(|n| media.thread_feed(n)).collect(),
+            media: media.clone(),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Sends a packet to an ingest.
+    pub(crate) fn send(&mut self, ingest: IngestId, packet: &[u8]) {
+        if let Some(feed) = self.feeds.get_mut(ingest.worker()) {
+            // What finds no room is counted there.
+            let _ = feed.send(ingest, packet);
+        }
+    }
+
+    /// Has a route of a worker go on from another ingest of it.
+    pub(crate) fn redirect(&mut self, route: RouteId, ingest: IngestId) {
+        self.change(ingest.worker(), Change::Redirect(route, ingest));
+    }
+
+    /// Ends an ingest.
+    pub(crate) fn remove(&mut self, ingest: IngestId) {
+        self.change(ingest.worker(), Change::Remove(ingest));
+    }
+
+    /// Has the workers take what was sent.
+    pub(crate) fn deliver(&mut self) {
+        while let Some((worker, change)) = self.waiting.pop_front() {
+            if !self.try_change(worker, change) {
+                self.waiting.push_front((worker, change));
+                break;
+            }
+        }
+        for feed in &mut self.feeds {
+            feed.deliver();
+        }
+    }
+
+    /// What found no room so far.
+    pub(crate) fn overrun(&self) -> u64 {
+        self.feeds.iter().map(ThreadFeed::overrun).sum()
+    }
+
+    fn change(&mut self, worker: usize, change: Change) {
+        if !self.waiting.is_empty() || !self.try_change(worker, change) {
+            self.waiting.push_back((worker, change));
+        }
+    }
+
+    /// False: there is no room now.
+    fn try_change(&mut self, worker: usize, change: Change) -> bool {
+        let Some(feed) = self.feeds.get_mut(worker) else {
+            if let Change::Remove(ingest) = change {
+                // Nobody waits for its end.
+                let _ = self.media.remove_ingest(ingest);
+            }
+            return true;
+        };
+        let done = match change {
+            Change::Redirect(route, ingest) => feed.redirect(route, ingest),
+            Change::Remove(ingest) => feed.remove(ingest),
+        };
+        done != Err(FeedError::Full)
+    }
+}

@@ -1,0 +1,219 @@
+//! When rooms are mixed: every 20 ms, by a clock that does not drift, and not all at once.
+
+use std::time::{Duration, Instant};
+
+use portunus_dsp::FRAME;
+
+/// The rooms of a thread are mixed in so many groups one after the other: it has as much to do at any time, and so do
+/// the workers that send what it mixes.
+const PHASES: usize = 20;
+const PHASE: Duration = Duration::from_millis(1);
+/// A thread that is later than this leaves frames out: it would have no time to catch up.
+const LATEST: Duration = Duration::from_millis(60);
+
+/// The phases with the rooms of each.
+#[derive(Debug)]
+pub(crate) struct Grid {
+    start: Instant,
+    /// The phase that is next, counted from the start.
+    next: u64,
+    phases: [Vec<usize>; PHASES],
+    rooms: usize,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Nothing, until a room is added.
+    Asleep,
+    /// Nothing for so long.
+    In(Duration),
+    /// The rooms of a phase, which was due then. So many frames of rooms were left out before it.
+    Due {
+        phase: usize,
+        due: Instant,
+        skipped: u64,
+    },
+}
+
+impl Grid {
+    /// One without rooms. Those of several threads are apart.
+    pub(crate) fn new(now: Instant, thread: usize) -> Self {
+        let apart = PHASE * (thread % 8) as u32 / 8;
+        Self {
+            start: now + apart,
+            next: 0,
+            phases: Default::default(),
+            rooms: 0,
+        }
+    }
+
+    /// Adds a room, unless it is there, to the phase that has the fewest.
+    pub(crate) fn add(&mut self, room: usize, now: Instant) {
+        if self.phases.iter().flatten().any(|other| *other == room) {
+            return;
+        }
+        if self.rooms == 0 {
+            // Nothing was due while there were none.
+            let passed = now.saturating_duration_since(self.start).as_nanos() / PHASE.as_nanos();
+            self.next = u64::try_from(passed).unwrap_or(self.next).saturating_add(1);
+        }
+        let fewest = self.phases.iter_mut().min_by_key(|rooms| rooms.len());
+        if let Some(phase) = fewest {
+            phase.push(room);
+            self.rooms += 1;
+        }
+    }
+
+    /// Removes a room, if it is there.
+    pub(crate) fn remove(&mut self, room: usize) {
+        for phase in &mut self.phases {
+            let before = phase.len();
+            phase.retain(|other| *other != room);
+            self.rooms -= before - phase.len();
+        }
+    }
+
+    /// The rooms of a phase, to be given back.
+    pub(crate) fn take(&mut self, phase: usize) -> Vec<usize> {
+        self.phases
+            .get_mut(phase)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Gives them back.
+    pub(crate) fn put_back(&mut self, phase: usize, rooms: Vec<usize>) {
+        if let Some(phase) = self.phases.get_mut(phase) {
+            *phase = rooms;
+        }
+    }
+
+    /// What is to be done now. A phase that is due is so once.
+    pub(crate) fn next(&mut self, now: Instant) -> Turn {
+        if self.rooms == 0 {
+            return Turn::Asleep;
+        }
+        while self.phases.get(phase(self.next)).is_none_or(Vec::is_empty) {
+            self.next += 1;
+        }
+        let mut due = self.time(self.next);
+        let Some(late) = now.checked_duration_since(due) else {
+            return Turn::In(due.saturating_duration_since(now));
+        };
+        let mut skipped = 0;
+        if late > LATEST {
+            let frames = (late.as_nanos() / FRAME.as_nanos()) as u64;
+            skipped = frames.saturating_mul(self.rooms as u64);
+            self.next = self
+                .next
+                .saturating_add(frames.saturating_mul(PHASES as u64));
+            due = self.time(self.next);
+        }
+        let phase = phase(self.next);
+        self.next += 1;
+        Turn::Due {
+            phase,
+            due,
+            skipped,
+        }
+    }
+
+    fn time(&self, number: u64) -> Instant {
+        let nanos = (PHASE.as_nanos() as u64).saturating_mul(number);
+        self.start + Duration::from_nanos(nanos)
+    }
+}
+
+const fn phase(number: u64) -> usize {
+    (number % PHASES as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn phases_are_a_frame_together() {
+        assert_eq!(PHASE * PHASES as u32, FRAME);
+    }
+
+    /// The phases that are due until `end`, with the times at which they are.
+    fn due(grid: &mut Grid, start: Instant, end: Duration) -> Vec<(usize, Duration)> {
+        let (mut now, mut all) = (start, Vec::new());
+        while now < start + end {
+            match grid.next(now) {
+                Turn::Asleep => break,
+                Turn::In(wait) => now += wait,
+                Turn::Due { phase, due, .. } => {
+                    all.push((phase, due.saturating_duration_since(start)));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn each_room_is_due_every_20_ms_to_the_moment() {
+        let start = Instant::now();
+        let mut grid = Grid::new(start, 0);
+        assert_eq!(grid.next(start), Turn::Asleep);
+        for room in 0..30 {
+            grid.add(room, start);
+            grid.add(room, start);
+        }
+        let all = due(&mut grid, start, Duration::from_secs(2));
+        for phase in 0..PHASES {
+            let rooms = grid.take(phase);
+            assert!((1..=2).contains(&rooms.len()), "{rooms:?}");
+            grid.put_back(phase, rooms);
+            let times: Vec<_> = all.iter().filter(|(p, _)| *p == phase).collect();
+            assert!(times.len() >= 99);
+            for pair in times.windows(2) {
+                let [before, after] = pair else { panic!("two") };
+                assert_eq!(after.1.checked_sub(before.1), Some(FRAME));
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_a_little_late_catches_up_and_one_that_is_very_late_leaves_frames_out() {
+        let start = Instant::now();
+        let mut grid = Grid::new(start, 0);
+        grid.add(7, start);
+        grid.add(8, start);
+        let first = due(&mut grid, start, Duration::from_millis(30));
+        let at = |ms| start + Duration::from_millis(ms);
+        // 50 ms late: nothing is lost.
+        let mut later = Vec::new();
+        while let Turn::Due { due, skipped, .. } = grid.next(at(80)) {
+            assert_eq!(skipped, 0);
+            later.push(due);
+        }
+        assert_eq!(first.len() + later.len(), 8);
+        // A second late: 48 frames of each are left out, or one more or less.
+        let Turn::Due { due, skipped, .. } = grid.next(at(1_080)) else {
+            panic!("it is due");
+        };
+        assert!((94..=100).contains(&skipped), "{skipped}");
+        assert!(at(1_080).saturating_duration_since(due) < FRAME);
+        // And again to the moment.
+        while let Turn::Due { skipped, .. } = grid.next(at(1_080)) {
+            assert_eq!(skipped, 0);
+        }
+        assert!(matches!(grid.next(at(1_080)), Turn::In(_)));
+    }
+
+    #[test]
+    fn nothing_is_owed_for_the_time_without_rooms() {
+        let start = Instant::now();
+        let mut grid = Grid::new(start, 3);
+        grid.add(1, start);
+        grid.remove(1);
+        let later = start + Duration::from_secs(3_600);
+        assert_eq!(grid.next(later), Turn::Asleep);
+        grid.add(1, later);
+        assert!(matches!(grid.next(later), Turn::In(_)));
+    }
+}

@@ -1,0 +1,310 @@
+//! A room, as its thread runs it.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use portunus_dsp::{Content, IncomingPacket, ParticipantState, Room, RoomStats};
+use portunus_media::{RouteOptions, SourceRef, TappedPacket};
+use portunus_sdp::negotiated::Codec;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::command::{Clocks, Command};
+use crate::leg::codec;
+use crate::outputs::{Outgoing, Outputs};
+use crate::recording::MixFile;
+use crate::taps::{Tap, Tapped};
+use crate::thread::Way;
+use crate::{
+    AudioError, AudioEvent, Out, ParticipantId, ParticipantOptions, ParticipantStats, RoomOptions,
+};
+
+/// An idle room is mixed for so many frames more: by then it has let go of encoders, and told of it.
+const IDLE: u32 = 600;
+/// Events that wait until whoever takes them has room.
+const EVENTS: usize = 1_024;
+
+/// A room with its ways in and out.
+#[derive(Debug)]
+pub(crate) struct Running {
+    room: Room,
+    people: HashMap<ParticipantId, Person>,
+    outputs: Outputs,
+    counted: RoomStats,
+    idle: u32,
+}
+
+/// How a participant reaches the room.
+#[derive(Debug)]
+struct Person {
+    tap: Option<Tapped>,
+    /// Whether its talking is told.
+    tells_talking: bool,
+}
+
+/// What is told of a room, in order; a queue that is full loses its oldest.
+#[derive(Debug)]
+pub(crate) struct Events {
+    to: mpsc::Sender<AudioEvent>,
+    waiting: VecDeque<AudioEvent>,
+}
+
+impl Events {
+    fn new(to: mpsc::Sender<AudioEvent>) -> Self {
+        let waiting = VecDeque::new();
+        Self { to, waiting }
+    }
+
+    pub(crate) fn tell(&mut self, event: AudioEvent) {
+        if self.waiting.len() >= EVENTS {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(event);
+        self.flush();
+    }
+
+    pub(crate) fn flush(&mut self) {
+        while let Some(event) = self.waiting.pop_front() {
+            match self.to.try_send(event) {
+                Ok(()) => {}
+                Err(TrySendError::Full(event)) => {
+                    self.waiting.push_front(event);
+                    return;
+                }
+                Err(TrySendError::Closed(_)) => self.waiting.clear(),
+            }
+        }
+    }
+}
+
+impl Running {
+    pub(crate) fn new(
+        options: RoomOptions,
+        clocks: Clocks,
+        events: mpsc::Sender<AudioEvent>,
+    ) -> Self {
+        Self {
+            room: Room::new(options),
+            people: HashMap::new(),
+            outputs: Outputs::new(clocks, Events::new(events)),
+            counted: RoomStats::default(),
+            idle: 0,
+        }
+    }
+
+    /// How many are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.people.len()
+    }
+
+    /// Something was asked of it.
+    pub(crate) fn stay_awake(&mut self) {
+        self.idle = 0;
+    }
+
+    /// Nothing happens in it until something is asked of it.
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.idle >= IDLE
+    }
+
+    /// Takes a packet of a participant's source.
+    pub(crate) fn push(&mut self, tap: Tap, packet: &TappedPacket) {
+        let content = match packet.codec() {
+            Codec::Red => Content::Red,
+            codec if codec == tap.codec => Content::Codec,
+            // Of a payload type that is not what the participant said it sends.
+            _ => return,
+        };
+        let incoming = IncomingPacket {
+            seq: packet.seq().0,
+            timestamp: packet.timestamp(),
+            payload: packet.payload(),
+            content,
+            level: packet.level(),
+            arrival: packet.arrival(),
+        };
+        self.room.push(tap.participant, &incoming);
+    }
+
+    /// Mixes a frame; gives what was done for it.
+    pub(crate) fn tick(&mut self, now: Instant, way: &mut Way<'_>) -> RoomStats {
+        self.room.tick(now, &mut self.outputs.with(way));
+        self.outputs.end_frame(&mut self.room, way);
+        self.idle = match self.room.is_idle() {
+            true => self.idle.saturating_add(1),
+            false => 0,
+        };
+        let stats = self.room.stats();
+        let before = std::mem::replace(&mut self.counted, stats);
+        RoomStats {
+            ticks: stats.ticks - before.ticks,
+            decoded: stats.decoded - before.decoded,
+            encoded: stats.encoded - before.encoded,
+            ..RoomStats::default()
+        }
+    }
+
+    /// Does what it is asked, but for what concerns it as a whole. `place` is its own.
+    pub(crate) fn take_command(&mut self, place: usize, command: Command, way: &mut Way<'_>) {
+        match command {
+            Command::Open { .. } | Command::Close => {}
+            Command::Join {
+                participant,
+                options,
+                input,
+                output,
+            } => self.join((place, participant), *options, (input, output), way),
+            Command::Set {
+                participant,
+                options,
+            } => self.set(participant, *options, way),
+            Command::Connect {
+                participant,
+                connected,
+            } => self.room.connect(participant, connected),
+            Command::Leave { participant } => {
+                self.leave(participant, way);
+                self.outputs.forget(participant, way);
+            }
+            Command::Mute(muted) => self.room.set_muted(muted),
+            Command::Announce {
+                announcement,
+                group,
+                file,
+                reply,
+            } => {
+                let is_new = !self.outputs.announcements.has(announcement);
+                let source = self.outputs.announcements.begin(announcement, file);
+                let begun = self.room.announce(announcement, group, source);
+                if begun.is_err() && is_new {
+                    self.outputs.announcements.forget(announcement);
+                }
+                // Whoever asked may be gone; the announcement is heard all the same.
+                let _ = reply.send(begun.map_err(AudioError::from));
+            }
+            Command::StopAnnouncement(announcement) => {
+                self.outputs.announcements.stop(announcement);
+                self.room.stop_announcement(announcement);
+            }
+            Command::Record { group, file, reply } => {
+                let begun = self.record(group, file);
+                let _ = reply.send(begun);
+            }
+            Command::StopRecording => self.outputs.stop_recording(&mut self.room),
+            Command::Mix {
+                id,
+                mixture,
+                encoding,
+                ingest,
+                always_on,
+            } => match self.room.subscribe(mixture, encoding, always_on) {
+                Ok(mix) => self.outputs.subscribe(id, mix, ingest, always_on),
+                Err(error) => tracing::warn!(%error, "a mix is not made"),
+            },
+            Command::DropMix { id } => {
+                if let Some((mix, always_on)) = self.outputs.unsubscribe(id) {
+                    self.room.unsubscribe(mix, always_on);
+                }
+            }
+            Command::Stats { participant, reply } => {
+                if let Some(state) = self.room.participant(participant) {
+                    let person = self.people.get(&participant);
+                    let tells = person.is_some_and(|person| person.tells_talking);
+                    let _ = reply.send(stats(&state, tells));
+                }
+            }
+        }
+    }
+
+    fn join(
+        &mut self,
+        (place, participant): (usize, ParticipantId),
+        options: ParticipantOptions,
+        (input, output): (Option<SourceRef>, Option<Out>),
+        way: &mut Way<'_>,
+    ) {
+        self.leave(participant, way);
+        let (sends, tells_talking) = (codec(options.codec), options.talk.is_some());
+        if let Err(error) = self.room.join(participant, options) {
+            tracing::warn!(%error, "a participant is not let in");
+            self.outputs.forget(participant, way);
+            return;
+        }
+        let tap = input.map(|source| {
+            let key = way.taps.add(Tap {
+                room: place,
+                participant,
+                codec: sends,
+            });
+            let options = RouteOptions::default();
+            let route = way.media.collect(source, options, way.collector, key);
+            Tapped { route, key }
+        });
+        self.people
+            .insert(participant, Person { tap, tells_talking });
+        // Somebody who goes on to hear by the same way hears one stream.
+        match output {
+            Some(output) => self.outputs.set(participant, Outgoing::new(output), way),
+            None => self.outputs.forget(participant, way),
+        }
+    }
+
+    fn set(&mut self, participant: ParticipantId, options: ParticipantOptions, way: &mut Way<'_>) {
+        let Some(person) = self.people.get_mut(&participant) else {
+            return;
+        };
+        person.tells_talking = options.talk.is_some();
+        if let Some(tap) = person.tap {
+            way.taps.set_codec(tap.key, codec(options.codec));
+        }
+        if let Err(error) = self.room.set(participant, options) {
+            tracing::warn!(%error, "a participant is not changed");
+        }
+    }
+
+    /// Somebody is no longer heard; what it hears stays its own.
+    fn leave(&mut self, participant: ParticipantId, way: &mut Way<'_>) {
+        let Some(person) = self.people.remove(&participant) else {
+            return;
+        };
+        self.room.leave(participant);
+        if let Some(tap) = person.tap {
+            way.media.remove_route(tap.route);
+            way.taps.remove(tap.key);
+        }
+    }
+
+    fn record(&mut self, group: Option<usize>, file: MixFile) -> Result<String, AudioError> {
+        if self.outputs.is_recorded() {
+            return Err(AudioError::Recorded);
+        }
+        let name = file.name();
+        self.outputs.record(group, file, &mut self.room)?;
+        Ok(name)
+    }
+
+    /// It ends: nothing of it stays with workers.
+    pub(crate) fn end(&mut self, way: &mut Way<'_>) {
+        for participant in self.people.keys().copied().collect::<Vec<_>>() {
+            self.leave(participant, way);
+        }
+        self.outputs.end(&mut self.room, way);
+    }
+}
+
+/// As plugins see it.
+fn stats(state: &ParticipantState, tells_talking: bool) -> ParticipantStats {
+    let receiver = state.receiver.unwrap_or_default();
+    ParticipantStats {
+        delay: std::time::Duration::from_millis(receiver.delay_ms.into()),
+        target: std::time::Duration::from_millis(receiver.target_ms.into()),
+        level: (state.level < portunus_dsp::level::SILENCE || state.heard).then_some(state.level),
+        talking: tells_talking.then_some(state.talking),
+        heard: state.heard,
+        received: receiver.received,
+        recovered: receiver.recovered,
+        late: receiver.late,
+        refused: receiver.invalid + receiver.duplicate + receiver.overflow,
+        concealed: receiver.concealed,
+    }
+}

@@ -1,0 +1,66 @@
+//! Whose packets those are that a thread is handed.
+
+use portunus_dsp::ParticipantId;
+use portunus_media::RouteId;
+use portunus_sdp::negotiated::Codec;
+use slab::Slab;
+
+/// A participant whose source is collected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tap {
+    /// The place of its room.
+    pub(crate) room: usize,
+    pub(crate) participant: ParticipantId,
+    /// What it has to send; RED of it will do, too.
+    pub(crate) codec: Codec,
+}
+
+/// All taps of a thread, by keys that are not used again soon: what is on its way when a tap ends is for nobody.
+#[derive(Debug, Default)]
+pub(crate) struct Taps {
+    slots: Slab<(u32, Tap)>,
+    generation: u32,
+}
+
+impl Taps {
+    /// A key for packets of a participant.
+    pub(crate) fn add(&mut self, tap: Tap) -> u64 {
+        self.generation = self.generation.wrapping_add(1);
+        let slot = self.slots.insert((self.generation, tap));
+        u64::from(self.generation) << 32 | slot as u64
+    }
+
+    pub(crate) fn get(&self, key: u64) -> Option<Tap> {
+        let (generation, tap) = self.slots.get(slot(key))?;
+        (u64::from(*generation) == key >> 32).then_some(*tap)
+    }
+
+    pub(crate) fn set_codec(&mut self, key: u64, codec: Codec) {
+        if self.get(key).is_some()
+            && let Some((_, tap)) = self.slots.get_mut(slot(key))
+        {
+            tap.codec = codec;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, key: u64) {
+        if self.get(key).is_some() {
+            self.slots.try_remove(slot(key));
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+const fn slot(key: u64) -> usize {
+    (key & 0xffff_ffff) as usize
+}
+
+/// What a participant has of a tap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tapped {
+    pub(crate) route: RouteId,
+    pub(crate) key: u64,
+}

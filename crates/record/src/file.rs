@@ -1,0 +1,167 @@
+//! Files of recordings: where they are made, and what they are called. All of it is blocking.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+use rustix::fs::OFlags;
+
+use crate::place::Places;
+use crate::recorder::Claim;
+use crate::{RecordError, RecorderConfig};
+
+/// A file of a recording that somebody else writes. What it is called while it is open may differ from its name
+/// ([`RecordedFile::finish`]). No other recording may have that name meanwhile.
+#[derive(Debug)]
+pub struct RecordedFile {
+    claim: Claim,
+    /// As it was asked for.
+    name: String,
+    file: File,
+    /// Where it is while it is written, and then.
+    paths: (PathBuf, PathBuf),
+}
+
+impl RecordedFile {
+    pub(crate) fn create(
+        claim: Claim,
+        places: &Places,
+        (name, temporary): (&str, Option<&str>),
+    ) -> Result<Self, RecordError> {
+        let shared = &claim.shared;
+        let suffix = temporary.unwrap_or(&shared.config.temporary);
+        let set_up = (&shared.config, places, suffix);
+        let created = create_file(set_up, &claim.path, name);
+        if created.is_err() {
+            shared.counters.failed.fetch_add(1, Relaxed);
+        }
+        let (file, temporary, path) = created?;
+        Ok(Self {
+            claim,
+            name: name.to_owned(),
+            file,
+            paths: (temporary, path),
+        })
+    }
+
+    /// Its name, without folders.
+    pub fn file_name(&self) -> String {
+        let name = self.paths.1.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The file, to be written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Bytes that it may have; none: any.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.claim.shared.config.max_file_bytes).filter(|limit| *limit > 0)
+    }
+
+    /// The error of a file that has reached its limit.
+    pub fn full(&self, limit: u64) -> RecordError {
+        RecordError::Full {
+            name: self.name.clone(),
+            limit,
+        }
+    }
+
+    /// The error of a file that cannot be written.
+    pub fn failed(&self, error: io::Error) -> RecordError {
+        RecordError::Write {
+            name: self.name.clone(),
+            error,
+        }
+    }
+
+    /// Counts what was written, and frames that were not because the disk was too slow.
+    pub fn count(&self, bytes: u64, frames: u64, dropped: u64) {
+        let counters = &self.claim.shared.counters;
+        counters.bytes.fetch_add(bytes, Relaxed);
+        counters.frames.fetch_add(frames, Relaxed);
+        counters.dropped.fetch_add(dropped, Relaxed);
+    }
+
+    /// Whether the disk has room for more: some of it is left for others.
+    pub fn check_room(&self) -> Result<(), RecordError> {
+        let disk = rustix::fs::fstatvfs(&self.file);
+        let keep = self.claim.shared.config.keep_free_mb;
+        check_room(disk, keep, || self.name.clone())
+    }
+
+    /// Gives the file, complete or as far as it came, the name that it is to have; `is_whole`: nothing went wrong.
+    pub fn finish(self, is_whole: bool) -> Result<(), RecordError> {
+        let (temporary, path) = &self.paths;
+        let renamed = match temporary == path {
+            true => Ok(()),
+            false => fs::rename(temporary, path),
+        };
+        if !is_whole || renamed.is_err() {
+            let counters = &self.claim.shared.counters;
+            counters.failed.fetch_add(1, Relaxed);
+        }
+        renamed.map_err(|error| self.failed(error))
+    }
+}
+
+/// Makes a file and its folder; gives it with where it is while it is written, and then.
+pub(crate) fn create_file(
+    (config, places, temporary): (&RecorderConfig, &Places, &str),
+    path: &Path,
+    name: &str,
+) -> Result<(File, PathBuf, PathBuf), RecordError> {
+    let name = || name.to_owned();
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => RecordError::Exists(name()),
+        _ => RecordError::Create {
+            name: name(),
+            error,
+        },
+    };
+    let made = places.make_folder(path);
+    let path = made.map_err(|error| RecordError::Create {
+        name: name(),
+        error,
+    })?;
+    if let Some(folder) = path.parent() {
+        check_room(rustix::fs::statvfs(folder), config.keep_free_mb, name)?;
+    }
+    let temporary = match temporary {
+        "" => path.clone(),
+        suffix => PathBuf::from(format!("{}.{suffix}", path.display())),
+    };
+    let mut options = OpenOptions::new();
+    if config.overwrite {
+        // What a link leads to is not ours to empty.
+        let flags = OFlags::NOFOLLOW.bits().cast_signed();
+        options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(flags);
+    } else {
+        if temporary != path && path.symlink_metadata().is_ok() {
+            return Err(RecordError::Exists(name()));
+        }
+        options.write(true).create_new(true);
+    }
+    let file = options.open(&temporary).map_err(failed)?;
+    Ok((file, temporary, path))
+}
+
+/// Whether the disk has so many MiB to spare; one that does not say is taken to have them.
+pub(crate) fn check_room(
+    disk: rustix::io::Result<rustix::fs::StatVfs>,
+    keep: u64,
+    name: impl Fn() -> String,
+) -> Result<(), RecordError> {
+    let free = disk.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free >> 20 < keep {
+        true => Err(RecordError::NoRoom { name: name(), keep }),
+        false => Ok(()),
+    }
+}
