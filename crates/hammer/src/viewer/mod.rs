@@ -11,6 +11,7 @@ mod peer;
 mod prepare;
 mod reader;
 mod send;
+mod tally;
 mod thread;
 mod voice;
 mod way;

@@ -13,12 +13,13 @@ use portunus_udp::{Received as Arrival, SendBatch};
 use smallvec::SmallVec;
 
 use super::PeerId;
-use super::check::{Checker, Findings};
+use super::check::Checker;
 use super::count::Count;
-use super::ear::{Ear, Heard, Hearing, Kept, Said};
+use super::ear::{Ear, Hearing, Kept, Said};
 use super::feedback::{FEEDBACKS, Feedback};
 use super::prepare::Prepared;
 use super::send::Sender;
+use super::tally::Tally;
 use super::voice::Voice;
 use super::way::Way;
 use crate::source::{Lateness, wall_clock};
@@ -74,31 +75,6 @@ pub(super) enum News {
     Connected(Option<Profile>),
     /// It is over, and why.
     Ended(String),
-}
-
-/// What is summed up over participants.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-    /// Packets that participants sent and should get back.
-    pub(super) sent: u64,
-    pub(super) findings: Findings,
-    pub(super) heard: Heard,
-    pub(super) longest_gap: Duration,
-    /// Gaps count of those only who were there when a storm began.
-    pub(super) of_veterans: bool,
-}
-
-impl Tally {
-    /// What was summed up; the next one begins.
-    pub(super) fn take(&mut self) -> Self {
-        let next = Self {
-            of_veterans: self.of_veterans,
-            ..Self::default()
-        };
-        std::mem::replace(self, next)
-    }
 }
 
 impl Peer {

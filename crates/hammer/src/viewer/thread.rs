@@ -16,8 +16,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use super::expect::Expectation;
-use super::peer::{News, Peer, Tally};
+use super::peer::{News, Peer};
 use super::reader::{EVENTS, Extent, PASS, Reader};
+use super::tally::Tally;
 use super::way::{Shared, Way};
 use super::{Event, EventKind, NewPeer, PeerId, Window};
 use crate::source::{Lateness, Sent, wall_clock};
