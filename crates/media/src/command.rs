@@ -16,6 +16,7 @@ use crate::ingest::{
     IngestId, IngestOptions, IngestStatus, Listening, ParameterSets, ThreadFeedEnd,
 };
 use crate::outlet::NewOutlet;
+use crate::waiting::Held;
 use crate::{
     CaptureError, DataMessage, LineStats, MediaSettings, PeerId, PeerStats, RouteId, TalkDetection,
 };
@@ -232,6 +233,8 @@ pub(crate) enum Command {
     SendData {
         peer: PeerId,
         message: DataMessage,
+        /// Its place among those that wait for the worker.
+        held: Held,
     },
     Stats {
         peer: PeerId,

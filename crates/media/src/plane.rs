@@ -13,11 +13,15 @@ use crate::capture::Captures;
 use crate::command::{Command, RouteOptions, SourceRef, TrackRef};
 use crate::inbox::Inbox;
 use crate::totals::WorkerTotals;
+use crate::waiting::Waiting;
 use crate::worker::SharedLoad;
 use crate::{
     DataMessage, LineStats, MediaConfig, MediaError, MediaSettings, MediaTotals, PeerEvent,
     PeerStats, TalkDetection, WorkerStats,
 };
+
+/// Bytes of messages of data channels that wait for a worker.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// A peer: which worker it lives on, and which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +88,8 @@ pub(crate) struct WorkerPort {
     pub(crate) totals: Arc<WorkerTotals>,
     pub(crate) load: Arc<SharedLoad>,
     pub(crate) ingests: Arc<AtomicUsize>,
+    /// Messages of data channels that it has not taken.
+    pub(crate) messages: Waiting,
     /// Where its socket is bound.
     pub(crate) local: SocketAddr,
     /// Where it listens for connections, if it does.
@@ -375,9 +381,27 @@ impl MediaPlane {
         self.send(track.peer, Command::MeasureSpeech { track, wanted });
     }
 
-    /// Sends a message on the data channel with its label, which is opened if there is none.
+    /// Sends a message on the data channel with its label, which is opened if there is none. It is lost, and counted, if the
+    /// peer's worker has too many before it.
     pub fn send_data(&self, peer: PeerId, message: DataMessage) {
-        self.send(peer, Command::SendData { peer, message });
+        let size = message.size().saturating_add(size_of::<Command>());
+        let port = self.shared.workers.get(usize::from(peer.worker));
+        let held = match port {
+            Some(port) => port.messages.hold(size, MAX_MESSAGE_BYTES),
+            None => Waiting::default().hold(size, MAX_MESSAGE_BYTES),
+        };
+        match (held, port) {
+            (Some(held), _) => self.send(
+                peer,
+                Command::SendData {
+                    peer,
+                    message,
+                    held,
+                },
+            ),
+            (None, Some(port)) => port.totals.message_refused(),
+            (None, None) => {}
+        }
     }
 
     /// The peer's figures; none if it is gone. They are asked for at once, before what is asked of the peer after this.

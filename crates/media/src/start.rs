@@ -21,6 +21,7 @@ use crate::addresses::{self, Reachable};
 use crate::inbox::Inbox;
 use crate::plane::WorkerPort;
 use crate::sys::{MediaSocket, pin_to_core, run_first};
+use crate::waiting::Waiting;
 use crate::worker::{Counters, INBOX, Rings, SharedLoad, Worker, WorkerParts, most_pipes};
 use crate::{MediaConfig, MediaError, MediaSettings, PeerEvent};
 
@@ -95,6 +96,7 @@ pub(crate) fn start(config: MediaConfig) -> Result<Started, MediaError> {
             totals: Arc::clone(&totals),
             load: Arc::clone(&load),
             ingests: Arc::clone(&ingests),
+            messages: Waiting::default(),
             local: socket.local(),
             listening,
         });

@@ -115,6 +115,8 @@ pub(crate) struct WorkerTotals {
     pub(crate) ingested_packets: AtomicU64,
     pub(crate) ingested_bytes: AtomicU64,
     pub(crate) messages_dropped: AtomicU64,
+    /// Messages that the worker did not get.
+    messages_refused: AtomicU64,
     /// In the order of the names that the worker counts by.
     pub(crate) refused: Vec<(&'static str, AtomicU64)>,
     /// The same.
@@ -148,11 +150,17 @@ impl WorkerTotals {
             ingested_packets: zero(),
             ingested_bytes: zero(),
             messages_dropped: zero(),
+            messages_refused: zero(),
             refused: kinds.map(|kind| (kind, zero())).collect(),
             layer_changes: reasons.map(|reason| (reason, zero())).collect(),
             ingest_refused: ingests.map(|reason| (reason, zero())).collect(),
             tcp: [const { AtomicU64::new(0) }; TcpTotals::FIGURES],
         }
+    }
+
+    /// Counts a message that the worker did not get, because it has too many before it.
+    pub(crate) fn message_refused(&self) {
+        self.messages_refused.fetch_add(1, Relaxed);
     }
 
     /// Lets others read what became of connections.
@@ -177,6 +185,7 @@ impl WorkerTotals {
         sum.ingested_packets += self.ingested_packets.load(Relaxed);
         sum.ingested_bytes += self.ingested_bytes.load(Relaxed);
         sum.messages_dropped += self.messages_dropped.load(Relaxed);
+        sum.messages_dropped += self.messages_refused.load(Relaxed);
         add_each(&self.refused, &mut sum.refused);
         add_each(&self.layer_changes, &mut sum.layer_changes);
         add_each(&self.ingest_refused, &mut sum.ingest_refused);

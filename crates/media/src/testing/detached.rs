@@ -214,7 +214,7 @@ pub(crate) fn note(notes: &Notes, command: Command) {
                 false => notes.speech.remove(&track),
             };
         }
-        Command::SendData { peer, message } => notes.data.push((peer, message)),
+        Command::SendData { peer, message, .. } => notes.data.push((peer, message)),
         Command::AddCandidate { peer, candidate } => {
             notes.candidates.push((peer, candidate));
         }

@@ -102,7 +102,14 @@ impl Worker {
                 self.peers.detect_talking(track, detection)
             }
             Command::MeasureSpeech { track, wanted } => self.peers.measure_speech(track, wanted),
-            Command::SendData { peer, message } => self.send_data(peer, &message, now),
+            Command::SendData {
+                peer,
+                message,
+                held,
+            } => {
+                self.send_data(peer, &message, now);
+                drop(held);
+            }
             Command::Stats { peer, reply } => {
                 if let Some(stats) = self.peers.figures(peer, &self.graph, now) {
                     // Whoever asked may be gone; then nobody needs the answer.
