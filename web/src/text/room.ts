@@ -50,7 +50,8 @@ export class Room {
       element('moderation').hidden = true;
       for (const event of early) this.happened(event);
       early = null;
-      if (secret) await this.moderate(secret);
+      // Whoever is let in stays, whatever becomes of the secret.
+      if (secret) this.run(this.moderate(secret));
     } catch (error) {
       channel.close();
       throw error;
@@ -61,6 +62,7 @@ export class Room {
   async leave(): Promise<void> {
     const { channel, room } = this;
     this.channel = null;
+    element<HTMLInputElement>('secret').value = '';
     try {
       await channel?.request('leave', { room });
     } finally {
@@ -72,6 +74,7 @@ export class Room {
   close(): void {
     this.channel?.close();
     this.channel = null;
+    element<HTMLInputElement>('secret').value = '';
   }
 
   private happened(event: TextEvent): void {
@@ -108,7 +111,8 @@ export class Room {
     const { sent } = await this.request('message', { text, ...(to && { to }) });
     if (to && !sent?.[to]) return notice('warning', `${to} is not in the room any more.`);
     if (to) this.conversation.whispered(this.members.nameOf(to), text);
-    this.input.value = '';
+    // The user may have written on meanwhile.
+    if (this.input.value.trim() === text) this.input.value = '';
     clearNotice();
   }
 
@@ -134,7 +138,7 @@ export class Room {
       await this.request(name, { ...members, ...(this.secret && { secret: this.secret }) });
       return true;
     } catch (error) {
-      notice('error', explain(error));
+      this.failed(error);
       return false;
     }
   }
@@ -153,7 +157,16 @@ export class Room {
   private onSubmit(form: string, run: () => Promise<void>): void {
     element<HTMLFormElement>(form).addEventListener('submit', (event) => {
       event.preventDefault();
-      run().catch((error: unknown) => notice('error', explain(error)));
+      this.run(run());
     });
+  }
+
+  private run(work: Promise<void>): void {
+    work.catch((error: unknown) => this.failed(error));
+  }
+
+  /** Tells the user of an error, unless they are out of the room, of which they have been told. */
+  private failed(error: unknown): void {
+    if (this.channel) notice('error', explain(error));
   }
 }
