@@ -2,126 +2,120 @@
 
 use opusic_c::{Channels as OpusChannels, SampleRate as OpusRate};
 
-use crate::g711::{self, Law};
-use crate::resample::Resampler;
+use super::phone::Phone;
+use crate::g711::Law;
 use crate::{AudioCodec, Channels, CodecError, Format, SampleRate};
 
+/// From this complexity on libopus makes lost speech up with its neural vocoder.
+const DEEP_CONCEALMENT: u8 = 5;
+/// libopus makes up this much at a time at most, in samples of 48 kHz.
+const LONGEST: usize = 5_760;
+
 /// A participant's codec, decoded to a room's format.
-#[derive(Debug)]
 pub(super) struct Decoder {
-    kind: Kind,
+    codec: Codec,
     format: Format,
 }
 
-enum Kind {
+enum Codec {
     Opus(opusic_c::Decoder),
-    G711(Box<G711>),
+    Phone(Box<Phone>),
 }
 
-struct G711 {
-    law: Law,
-    /// None in rooms of 8 kHz.
-    resampler: Option<Resampler>,
-    /// What was decoded of a packet, before and after resampling.
-    decoded: Vec<f32>,
-    resampled: Vec<f32>,
-}
-
-impl std::fmt::Debug for Kind {
+impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Kind::Opus(_) => "Opus",
-            Kind::G711(_) => "G711",
-        })
+        f.debug_struct("Decoder")
+            .field("format", &self.format)
+            .finish_non_exhaustive()
     }
 }
 
 impl Decoder {
     pub(super) fn new(codec: AudioCodec, format: Format) -> Result<Self, CodecError> {
-        let kind = match Law::of(codec) {
-            None => Kind::Opus(opusic_c::Decoder::new(
-                opus_channels(format.channels),
-                opus_rate(format.rate),
-            )?),
-            Some(law) => {
-                let (from, to) = (codec.clock_rate(), format.rate.hertz());
-                let resampler = if from == to {
-                    None
-                } else {
-                    Some(Resampler::new(from, to, Channels::Mono)?)
-                };
-                Kind::G711(Box::new(G711 {
-                    law,
-                    resampler,
-                    decoded: Vec::new(),
-                    resampled: Vec::new(),
-                }))
+        let codec = match Law::of(codec) {
+            None => {
+                let mut decoder =
+                    opusic_c::Decoder::new(opus_channels(format.channels), opus_rate(format.rate))?;
+                decoder.set_complexity(DEEP_CONCEALMENT)?;
+                Codec::Opus(decoder)
             }
+            Some(law) => Codec::Phone(Box::new(Phone::new(law, format.rate.hertz())?)),
         };
-        Ok(Self { kind, format })
+        Ok(Self { codec, format })
     }
 
-    /// Appends the sound of a packet of `len` samples a channel to `into`. On an error nothing is appended.
+    /// Appends the sound of a packet that is `len` long, in samples of 48 kHz, to `into`. On an error nothing is appended.
     pub(super) fn decode(
         &mut self,
         payload: &[u8],
-        len: usize,
+        len: i64,
         into: &mut Vec<f32>,
     ) -> Result<(), CodecError> {
-        let channels = self.format.channels.count();
-        match &mut self.kind {
-            Kind::Opus(decoder) => append(decoder, payload, len * channels, channels, into),
-            Kind::G711(g711) => {
-                let G711 {
-                    law,
-                    resampler,
-                    decoded,
-                    resampled,
-                } = &mut **g711;
-                decoded.clear();
-                resampled.clear();
-                g711::decode(*law, payload, decoded);
-                let mono: &[f32] = match resampler {
-                    Some(resampler) => {
-                        resampler.process(decoded, resampled);
-                        resampled
-                    }
-                    None => decoded,
-                };
-                into.extend(
-                    mono.iter()
-                        .flat_map(|&sample| std::iter::repeat_n(sample, channels)),
-                );
+        let (channels, samples) = (self.format.channels.count(), self.samples(len));
+        match &mut self.codec {
+            Codec::Opus(decoder) => append(decoder, payload, samples, channels, false, into),
+            Codec::Phone(phone) => {
+                phone.decode(payload, channels, into);
                 Ok(())
             }
         }
     }
 
-    /// Appends `len` samples a channel made up for what is missing.
-    pub(super) fn conceal(&mut self, len: usize, into: &mut Vec<f32>) -> Result<(), CodecError> {
-        let channels = self.format.channels.count();
-        match &mut self.kind {
-            Kind::Opus(decoder) => append(decoder, &[], len * channels, channels, into),
-            Kind::G711(_) => {
-                into.resize(into.len() + len * channels, 0.0);
+    /// Appends sound of `len`, which the packet after it holds as well: `payload` is that of the latter.
+    pub(super) fn recover(
+        &mut self,
+        payload: &[u8],
+        len: i64,
+        into: &mut Vec<f32>,
+    ) -> Result<(), CodecError> {
+        let (channels, samples) = (self.format.channels.count(), self.samples(len));
+        match &mut self.codec {
+            Codec::Opus(decoder) => append(decoder, payload, samples, channels, true, into),
+            Codec::Phone(_) => self.conceal(len, into),
+        }
+    }
+
+    /// Appends sound of `len` made up for what is missing; a multiple of 2.5 ms.
+    pub(super) fn conceal(&mut self, len: i64, into: &mut Vec<f32>) -> Result<(), CodecError> {
+        let (channels, samples) = (self.format.channels.count(), self.samples(len));
+        match &mut self.codec {
+            Codec::Opus(decoder) => append(decoder, &[], samples, channels, false, into),
+            Codec::Phone(phone) => {
+                phone.conceal(usize::try_from(len).unwrap_or(0) / 6, channels, into);
                 Ok(())
             }
         }
+    }
+
+    /// Forgets what came before.
+    pub(super) fn reset(&mut self) {
+        match &mut self.codec {
+            // It cannot fail on a decoder that was made.
+            Codec::Opus(decoder) => drop(decoder.reset()),
+            Codec::Phone(phone) => phone.reset(),
+        }
+    }
+
+    /// `len` of 48 kHz in samples of the room's rate.
+    fn samples(&self, len: i64) -> usize {
+        usize::try_from(len).unwrap_or(0).min(LONGEST) * self.format.rate.hertz() as usize / 48_000
     }
 }
 
+/// Lets libopus append up to `len` samples a channel.
 fn append(
     decoder: &mut opusic_c::Decoder,
     payload: &[u8],
     len: usize,
     channels: usize,
+    fec: bool,
     into: &mut Vec<f32>,
 ) -> Result<(), CodecError> {
     let start = into.len();
-    into.resize(start + len, 0.0);
+    into.resize(start + len * channels, 0.0);
     let decoded =
-        decoder.decode_float_to_slice(payload, into.get_mut(start..).unwrap_or_default(), false);
-    into.truncate(start + decoded.as_ref().map_or(0, |decoded| decoded * channels));
+        decoder.decode_float_to_slice(payload, into.get_mut(start..).unwrap_or_default(), fec);
+    into.truncate(start + decoded.unwrap_or(0) * channels);
     decoded?;
     Ok(())
 }

@@ -1,10 +1,13 @@
 //! A participant's packets in order, and frames of sound made of them.
 
-use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::decoder::Decoder;
-use super::{Content, IncomingPacket, ReceiverStats};
+use super::buffer::{Buffer, Inserted, Waiting};
+use super::delay::Delay;
+use super::opus_packet::OpusPacket;
+use super::playout::Playout;
+use super::timeline::{MS, Place, SECOND, Timeline};
+use super::{Content, IncomingPacket, ReceiverStats, red};
 use crate::{AudioCodec, Format};
 
 /// What a receiver is made for.
@@ -28,12 +31,28 @@ pub enum Played {
     },
 }
 
-/// How many packets wait at most.
-const MOST_PACKETS: usize = 64;
-/// How many frames wait before the first is played.
-const FIRST_WAIT: usize = 2;
-/// How many frames are made up at a stretch, at most.
-const MOST_CONCEALED: u32 = 5;
+/// A frame of a room.
+const FRAME: i64 = 20 * MS;
+/// The longest packet of G.711, in bytes: as long as the longest of Opus.
+const LONGEST_G711: usize = 960;
+/// How many packets that were passed over are kept, to warm up a decoder that comes in later.
+const KEPT_TO_WARM_UP: usize = 2;
+/// Sound is thrown away, not played faster, if it is later than it should be by more than this.
+const MOST_EXCESS: i64 = 500 * MS;
+/// How far the delay may be from what it should be before the sound is shortened or lengthened.
+const TOLERANCE: i64 = 5 * MS;
+/// How much sound must be there before it is shortened: two pitch periods of 10 ms beside the frame.
+const AHEAD_TO_SHORTEN: i64 = 40 * MS;
+/// How much is made up at a time while nothing comes.
+const MAKE_UP: i64 = 10 * MS;
+/// What is missing between two packets and is less is left out: libopus makes up no less than 2.5 ms.
+const LEAST_GAP: i64 = 2 * MS;
+/// A decoder is given back when nothing was heard for this long.
+const GIVE_BACK: i64 = 5 * SECOND;
+/// How fast losses are forgotten: half of them in 140 packets.
+const FORGET_LOSS: f32 = 0.995;
+/// From this share of lost packets on, packets wait for those after them that hold them as well.
+const WORTH_WAITING: f32 = 0.01;
 
 /// One participant's way in: takes packets as they come, gives a frame of sound each 20 ms.
 ///
@@ -43,22 +62,46 @@ const MOST_CONCEALED: u32 = 5;
 pub struct Receiver {
     options: ReceiverOptions,
     stats: ReceiverStats,
-    decoder: Option<Decoder>,
-    packets: VecDeque<Packet>,
-    /// Sound that was decoded and not played yet.
-    decoded: Vec<f32>,
-    /// The packet to be decoded next, once playing has begun.
-    next: Option<u64>,
-    concealed: u32,
+    timeline: Timeline,
+    delay: Delay,
+    buffer: Buffer,
+    /// Made when sound is first heard.
+    playout: Option<Box<Playout>>,
+    state: State,
+    /// The sender's time of what is decoded next, or passed over next.
+    next: i64,
+    /// The number of the packet that was decoded last.
+    last_seq: i64,
+    /// How long that was, and how loud it says it was.
+    last_len: i64,
+    last_level: Option<u8>,
+    /// How much was made up while it was not known what is missing.
+    debt: i64,
+    /// The delay is being changed until it is as it should be.
+    shortening: bool,
+    /// The share of packets that were lost of late.
+    lost: f32,
+    /// For how many packets more it is thought that packets hold those before them as well: speech does, breaks do not.
+    redundancy: u8,
+    /// When sound was last heard.
+    heard: i64,
 }
 
-#[derive(Debug)]
-struct Packet {
-    seq: u64,
-    level: Option<u8>,
-    /// Samples a channel.
-    len: usize,
-    payload: Vec<u8>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing is heard until a packet is due.
+    Silent,
+    Playing,
+    /// Frames are passed over.
+    Skipped,
+}
+
+/// What came next of sound.
+enum Next {
+    Sound,
+    MadeUp,
+    /// There is nothing more for now.
+    Nothing,
 }
 
 impl Receiver {
@@ -67,192 +110,567 @@ impl Receiver {
         Self {
             options,
             stats: ReceiverStats::default(),
-            decoder: None,
-            packets: VecDeque::new(),
-            decoded: Vec::new(),
-            next: None,
-            concealed: 0,
+            timeline: Timeline::default(),
+            delay: Delay::default(),
+            buffer: Buffer::default(),
+            playout: None,
+            state: State::Silent,
+            next: i64::MIN,
+            last_seq: i64::MIN,
+            last_len: FRAME,
+            last_level: None,
+            debt: 0,
+            shortening: false,
+            lost: 0.0,
+            redundancy: 0,
+            heard: 0,
         }
+    }
+
+    /// The packets to come are of another stream: they are numbered and timed anew. Without being told, a receiver finds out
+    /// by itself at the second packet.
+    pub fn restart(&mut self) {
+        self.timeline.restart();
     }
 
     /// Takes a packet. What cannot be used is counted in [`stats`](Self::stats).
     pub fn push(&mut self, packet: &IncomingPacket<'_>) {
-        let Some(len) = self.packet_len(packet) else {
+        match packet.content {
+            Content::Codec => match self.described(packet.payload) {
+                Some(described) => self.take(packet, described),
+                None => self.stats.invalid += 1,
+            },
+            Content::Red => {
+                let mut described = None;
+                red::blocks(packet.payload, |block| {
+                    if block.offset == 0 {
+                        described = self.described(block.payload);
+                    }
+                });
+                match described {
+                    Some(described) => self.take(packet, described),
+                    None => self.stats.invalid += 1,
+                }
+            }
+        }
+    }
+
+    /// Takes a packet whose own sound is `described`.
+    fn take(&mut self, packet: &IncomingPacket<'_>, described: OpusPacket) {
+        let scale = 48_000 / self.options.codec.clock_rate();
+        let least = self.delay.least_transit();
+        let Some(place) =
+            self.timeline
+                .place(packet.seq, packet.timestamp, scale, packet.arrival, least)
+        else {
             self.stats.invalid += 1;
             return;
         };
-        if self.next.is_some_and(|next| packet.seq < next) {
+        self.stats.received += 1;
+        self.delay
+            .observe(place.arrival, place.media, i64::from(described.len));
+        if packet.content == Content::Codec {
+            self.insert(place, described, packet.level, false, packet.payload);
+            self.expect_redundancy(described.fec > 0);
+            return;
+        }
+        let mut redundancy = described.fec > 0;
+        red::blocks(packet.payload, |block| {
+            if block.offset == 0 {
+                self.insert(place, described, packet.level, false, block.payload);
+            } else if let Some(described) = self.described(block.payload).filter(|_| !place.anew) {
+                redundancy = true;
+                let media = place.media - i64::from(block.offset) * i64::from(scale);
+                let seq = place.seq - i64::from(block.after);
+                self.insert(
+                    Place {
+                        seq,
+                        media,
+                        ..place
+                    },
+                    described,
+                    None,
+                    true,
+                    block.payload,
+                );
+            }
+        });
+        self.expect_redundancy(redundancy);
+    }
+
+    fn expect_redundancy(&mut self, seen: bool) {
+        self.redundancy = if seen {
+            u8::MAX
+        } else {
+            self.redundancy.saturating_sub(1)
+        };
+    }
+
+    fn insert(
+        &mut self,
+        place: Place,
+        described: OpusPacket,
+        level: Option<u8>,
+        redundant: bool,
+        payload: &[u8],
+    ) {
+        let waiting = Waiting {
+            seq: place.seq,
+            media: place.media,
+            len: i64::from(described.len),
+            fec: i64::from(described.fec),
+            level,
+            dtx: described.dtx,
+            redundant,
+            anew: place.anew,
+            payload: Vec::new(),
+        };
+        let late = waiting.end() <= self.next;
+        if late && redundant {
+            return;
+        }
+        if late && self.state != State::Skipped {
             self.stats.late += 1;
             return;
         }
-        let place = self
-            .packets
-            .partition_point(|waiting| waiting.seq < packet.seq);
-        if self
-            .packets
-            .get(place)
-            .is_some_and(|waiting| waiting.seq == packet.seq)
-        {
-            self.stats.duplicate += 1;
-            return;
+        match self.buffer.insert(waiting, payload) {
+            Inserted::Yes => {}
+            Inserted::Full => self.stats.overflow += 1,
+            Inserted::Duplicate | Inserted::Misfit if redundant => {}
+            Inserted::Duplicate => self.stats.duplicate += 1,
+            Inserted::Misfit => self.stats.late += 1,
         }
-        if self.packets.len() >= MOST_PACKETS {
-            self.stats.overflow += 1;
-            return;
+    }
+
+    /// What a payload of the codec tells before it is decoded.
+    fn described(&self, payload: &[u8]) -> Option<OpusPacket> {
+        match self.options.codec {
+            AudioCodec::Opus => OpusPacket::parse(payload),
+            AudioCodec::Pcma | AudioCodec::Pcmu => (1..=LONGEST_G711)
+                .contains(&payload.len())
+                .then(|| OpusPacket {
+                    len: payload.len() as u32 * 6,
+                    dtx: false,
+                    fec: 0,
+                }),
         }
-        self.stats.received += 1;
-        self.packets.insert(
-            place,
-            Packet {
-                seq: packet.seq,
-                level: packet.level,
-                len,
-                payload: packet.payload.to_vec(),
-            },
-        );
     }
 
     /// Writes the frame that is due to `into`, which is as long as [`Format::frame_len`] says; the rest of a longer one is
     /// silence.
-    pub fn play(&mut self, _now: Instant, into: &mut [f32]) -> Played {
+    ///
+    /// What is played after frames were skipped fades in. Who skips frames after some were played has to fade the last one
+    /// out.
+    pub fn play(&mut self, now: Instant, into: &mut [f32]) -> Played {
+        let now = self.timeline.time(now);
+        if self.state == State::Skipped {
+            self.come_back(now);
+        }
+        if self.state == State::Silent {
+            self.begin(now);
+        }
+        let played = match self.state {
+            State::Playing => self.play_on(now, into),
+            State::Silent | State::Skipped => Played::Silence,
+        };
+        if played == Played::Silence {
+            into.fill(0.0);
+            self.give_back(now);
+        } else {
+            self.heard = now;
+        }
+        played
+    }
+
+    /// Passes over the frame that is due without decoding it.
+    pub fn skip(&mut self, now: Instant) {
+        let now = self.timeline.time(now);
+        self.state = State::Skipped;
+        self.next = self.due_at(now);
+        while self
+            .buffer
+            .front()
+            .is_some_and(|front| front.end() <= self.next)
+        {
+            self.buffer.pass(KEPT_TO_WARM_UP);
+        }
+        self.give_back(now);
+    }
+
+    /// How loud the frame is that is due, in -dBov, as its packet tells; it is not decoded. None: nothing is due, or packets
+    /// do not tell.
+    pub fn due_level(&self, now: Instant) -> Option<u8> {
+        let now = self.timeline.time(now);
+        let front = self.buffer.front();
+        match self.state {
+            State::Silent | State::Skipped => {
+                let due = self.due_at(now);
+                self.buffer
+                    .waiting()
+                    .find(|packet| packet.end() > due)
+                    .filter(|packet| packet.media <= due)
+                    .and_then(|packet| packet.level)
+            }
+            State::Playing => {
+                let left = self.playout.as_ref().map_or(0, |playout| playout.len());
+                let decoded = self.last_level.filter(|_| left > 0 || front.is_none());
+                let front = front
+                    .filter(|front| left < FRAME && front.media <= self.next)
+                    .and_then(|front| front.level);
+                // The louder of the two.
+                decoded.into_iter().chain(front).min()
+            }
+        }
+    }
+
+    /// What was counted, and the delay now.
+    pub fn stats(&self) -> ReceiverStats {
+        ReceiverStats {
+            target_ms: u32::try_from(self.wait() / MS).unwrap_or(0),
+            ..self.stats
+        }
+    }
+
+    /// The sender's time of what is due when packets wait as long as they should.
+    fn due_at(&self, now: i64) -> i64 {
+        now - self.delay.least_transit() - self.wait()
+    }
+
+    /// How long a packet is to wait that was held up nowhere: longer if that helps to have back those that were lost.
+    fn wait(&self) -> i64 {
+        let worth = self.lost > WORTH_WAITING && self.redundancy > 0;
+        self.delay.wait(if worth {
+            self.last_len.min(3 * FRAME)
+        } else {
+            0
+        })
+    }
+
+    /// Goes on after frames were skipped: at the packet that is due, with those before it to warm up the decoder.
+    fn come_back(&mut self, now: i64) {
+        self.state = State::Silent;
+        let due = self.due_at(now);
+        self.next = due;
+        while self.buffer.front().is_some_and(|front| front.end() <= due) {
+            self.buffer.pass(KEPT_TO_WARM_UP);
+        }
+        let heard = self
+            .buffer
+            .front()
+            .is_some_and(|front| front.media <= due && !front.dtx);
+        if heard && self.make_playout() {
+            if let Some(playout) = &mut self.playout {
+                playout.reset();
+                self.buffer
+                    .before()
+                    .for_each(|packet| playout.warm_up(packet));
+            }
+            self.start(now);
+        } else if let Some(playout) = &mut self.playout {
+            playout.silence();
+        }
+        self.buffer.forget(0);
+    }
+
+    /// Begins to play if a packet is due.
+    fn begin(&mut self, now: i64) {
+        while self
+            .buffer
+            .front()
+            .is_some_and(|front| front.end() <= self.next || front.dtx)
+        {
+            if let Some(front) = self.buffer.front() {
+                if front.media > self.due_at(now) {
+                    return;
+                }
+                self.next = self.next.max(front.end());
+                self.last_seq = front.seq;
+            }
+            self.buffer.pass(0);
+        }
+        let due = self.due_at(now);
+        if self.buffer.front().is_some_and(|front| front.media <= due) && self.make_playout() {
+            if let Some(playout) = &mut self.playout {
+                playout.begin();
+            }
+            self.start(now);
+        }
+    }
+
+    /// Plays from the first packet on, or from where the delay is bearable.
+    fn start(&mut self, now: i64) {
+        let Some(front) = self.buffer.front() else {
+            return;
+        };
+        self.next = front.media;
+        self.last_seq = front.seq - 1;
+        self.state = State::Playing;
+        self.debt = 0;
+        self.shortening = false;
+        self.throw_away(now);
+    }
+
+    fn make_playout(&mut self) -> bool {
+        if self.playout.is_none() {
+            // It fails if there is no memory for it; then the participant is not heard.
+            self.playout = Playout::new(self.options.codec, self.options.format)
+                .ok()
+                .map(Box::new);
+        }
+        self.playout.is_some()
+    }
+
+    fn give_back(&mut self, now: i64) {
+        if self.playout.is_some() && now - self.heard > GIVE_BACK {
+            self.playout = None;
+        }
+    }
+
+    /// Throws packets away if the delay is more than can be made up for.
+    fn throw_away(&mut self, now: i64) {
+        let due = self.due_at(now);
+        if self.next >= due - MOST_EXCESS {
+            return;
+        }
+        while let Some(front) = self.buffer.front().filter(|front| front.end() <= due) {
+            self.next = front.end();
+            self.last_seq = front.seq;
+            self.stats.overflow += 1;
+            self.buffer.pass(0);
+        }
+        self.next = self.next.max(due - MOST_EXCESS);
+    }
+
+    /// Plays a frame while packets come.
+    fn play_on(&mut self, now: i64, into: &mut [f32]) -> Played {
+        self.throw_away(now);
+        let change = self.change(now);
         let mut concealed = false;
-        if self.next.is_none() && self.packets.len() >= FIRST_WAIT {
-            self.next = self.packets.front().map(|packet| packet.seq);
+        while self.state == State::Playing && self.ahead() < FRAME {
+            match self.next_sound(now) {
+                Next::Sound => {}
+                Next::MadeUp => concealed = true,
+                Next::Nothing => break,
+            }
+        }
+        if change < 0 {
+            self.shorten(-change);
+        } else if change > 0 {
+            self.lengthen(change);
         }
         let frame = self.options.format.frame_len();
-        while self.decoded.len() < frame {
-            let Some(next) = self.next else { break };
-            if self.decoder.is_none() {
-                self.decoder = Decoder::new(self.options.codec, self.options.format).ok();
-            }
-            let Some(decoder) = &mut self.decoder else {
-                break;
-            };
-            let due = self
-                .packets
-                .front()
-                .is_some_and(|packet| packet.seq <= next);
-            if let Some(packet) = due.then(|| self.packets.pop_front()).flatten() {
-                self.concealed = 0;
-                self.next = Some(next + 1);
-                if decoder
-                    .decode(&packet.payload, packet.len, &mut self.decoded)
-                    .is_err()
-                {
-                    self.stats.invalid += 1;
-                }
-            } else if self.concealed < MOST_CONCEALED {
-                self.concealed += 1;
-                concealed = true;
-                if !self.packets.is_empty() {
-                    self.next = Some(next + 1);
-                }
-                if decoder
-                    .conceal(self.options.format.rate.frame_len(), &mut self.decoded)
-                    .is_err()
-                {
-                    break;
-                }
-            } else {
-                self.concealed = 0;
-                self.next = None;
-            }
+        let (into, beyond) = into.split_at_mut(frame.min(into.len()));
+        beyond.fill(0.0);
+        let taken = self
+            .playout
+            .as_mut()
+            .map_or(0, |playout| playout.take(into));
+        if let Some(missing) = into.get_mut(taken..) {
+            missing.fill(0.0);
         }
-        into.fill(0.0);
-        if self.decoded.is_empty() {
+        if taken == 0 {
             return Played::Silence;
-        }
-        for (to, from) in into
-            .iter_mut()
-            .zip(self.decoded.drain(..frame.min(self.decoded.len())))
-        {
-            *to = from;
         }
         self.stats.played += 1;
         self.stats.concealed += u64::from(concealed);
         Played::Sound { concealed }
     }
 
-    /// Passes over the frame that is due without decoding it.
+    /// How much sound there is that was not played yet.
+    fn ahead(&self) -> i64 {
+        self.playout.as_ref().map_or(0, |playout| playout.len())
+    }
+
+    /// By how much the delay should change.
     ///
-    /// What is played after frames were skipped fades in. What is skipped after frames were played should be faded out by
-    /// playing one more frame.
-    pub fn skip(&mut self, _now: Instant) {
-        self.decoded.clear();
-        if self.packets.len() > FIRST_WAIT {
-            self.packets.pop_front();
+    /// Packets come at times that have nothing to do with ticks: what is decoded at a tick has waited for as long as fits,
+    /// plus steps of a packet or a frame, whichever is shorter. The delay is right if it is the shortest of those that is as
+    /// long as the wait. Sound that was decoded before it was needed makes it longer to no avail.
+    fn change(&mut self, now: i64) -> i64 {
+        let ahead = self.ahead();
+        let wait = self.wait();
+        let step = self.last_len.min(FRAME);
+        // Of packets that are shorter than a frame, several are needed at a tick; the last comes later than the first.
+        let slack = now - self.delay.least_transit() - self.next - (FRAME - step);
+        let delay = slack + (FRAME - step) + ahead;
+        self.stats.delay_ms = u32::try_from(delay / MS).unwrap_or(0);
+        let least = wait - TOLERANCE;
+        let right = least + (slack - least).rem_euclid(step) + (FRAME - step);
+        if delay > wait + FRAME + TOLERANCE {
+            self.shortening = true;
         }
-        self.next = self.packets.front().map(|packet| packet.seq);
-    }
-
-    /// How loud the frame is that is due, in -dBov, as its packet tells; it is not decoded. None: nothing is due, or packets
-    /// do not tell.
-    pub fn due_level(&self, _now: Instant) -> Option<u8> {
-        self.packets.front().and_then(|packet| packet.level)
-    }
-
-    /// What was counted, and the delay now.
-    pub fn stats(&self) -> ReceiverStats {
-        self.stats
-    }
-
-    /// Samples a channel of a packet, if it holds the codec.
-    fn packet_len(&self, packet: &IncomingPacket<'_>) -> Option<usize> {
-        if packet.content == Content::Red {
-            return None;
+        if delay <= right + 2 * MS {
+            self.shortening = false;
         }
-        match self.options.codec {
-            AudioCodec::Opus => {
-                opusic_c::utils::get_nb_samples(packet.payload, opusic_c::SampleRate::Hz48000)
-                    .ok()
-                    .map(|len| len * self.options.format.rate.hertz() as usize / 48_000)
-            }
-            AudioCodec::Pcma | AudioCodec::Pcmu => {
-                (!packet.payload.is_empty()).then_some(packet.payload.len())
-            }
+        if self.shortening {
+            return right - delay;
+        }
+        if ahead < FRAME && slack < least && self.debt == 0 {
+            right - delay
+        } else {
+            0
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Channels, SampleRate, g711, g711::Law, level};
-
-    #[test]
-    fn a_tone_is_heard() {
-        let format = Format {
-            rate: SampleRate::Hz16000,
-            channels: Channels::Mono,
+    /// Shortens the sound that is there, or what is missing, by up to about `excess`.
+    fn shorten(&mut self, excess: i64) {
+        while self.ahead() < AHEAD_TO_SHORTEN
+            && self
+                .buffer
+                .front()
+                .is_some_and(|front| front.media <= self.next && !front.dtx)
+        {
+            self.decode_front();
+        }
+        let (alike, times) = match excess / MS {
+            ..60 => (0.85, 1),
+            60..150 => (0.6, 1),
+            _ => (0.3, 2),
         };
-        let mut receiver = Receiver::new(ReceiverOptions {
-            codec: AudioCodec::Pcmu,
-            format,
-        });
-        let mut frame = vec![0.0; format.frame_len()];
-        let now = Instant::now();
-        let mut heard = 0;
-        for seq in 0..20 {
-            let tone: Vec<f32> = (0..160)
-                .map(|index| 0.5 * (index as f32 * std::f32::consts::TAU / 16.0).sin())
-                .collect();
-            let mut payload = Vec::new();
-            g711::encode(Law::Mu, &tone, &mut payload);
-            let timestamp = seq as u32 * 160;
-            receiver.push(&IncomingPacket {
-                seq,
-                timestamp,
-                payload: &payload,
-                content: Content::Codec,
-                level: None,
-                arrival: now,
-            });
-            if receiver.play(now, &mut frame) == (Played::Sound { concealed: false })
-                && level::level(&frame) < 12
-            {
-                heard += 1;
+        let Some(playout) = &mut self.playout else {
+            return;
+        };
+        for _ in 0..times {
+            if playout.len() < FRAME + FRAME / 2 {
+                break;
             }
+            self.stats.shortened += playout.shorten(alike) as u64;
         }
-        assert!(heard >= 17, "{heard} frames of 20");
+    }
+
+    /// Lengthens the sound that is there.
+    fn lengthen(&mut self, lack: i64) {
+        let alike = if lack > 2 * FRAME { 0.5 } else { 0.75 };
+        if let Some(playout) = &mut self.playout {
+            self.stats.lengthened += playout.lengthen(alike) as u64;
+        }
+    }
+
+    /// Decodes the first packet that waits.
+    fn decode_front(&mut self) -> Next {
+        let (Some(front), Some(playout)) = (self.buffer.front(), &mut self.playout) else {
+            return Next::Nothing;
+        };
+        let decoded = playout.decode(front, self.next);
+        if decoded.is_err() {
+            self.stats.invalid += 1;
+            playout.make_up(front.len.min(FRAME));
+        }
+        self.next = front.end();
+        self.last_seq = front.seq;
+        self.last_len = front.len;
+        self.last_level = front.level.or(self.last_level.filter(|_| front.redundant));
+        self.stats.recovered += u64::from(front.redundant);
+        self.lost *= FORGET_LOSS;
+        if front.redundant {
+            self.lost += 1.0 - FORGET_LOSS;
+        }
+        self.debt = 0;
+        self.buffer.pass(0);
+        if decoded.is_ok() {
+            Next::Sound
+        } else {
+            Next::MadeUp
+        }
+    }
+
+    /// Adds some sound to what is there.
+    fn next_sound(&mut self, now: i64) -> Next {
+        let Some(front) = self.buffer.front() else {
+            return self.wait_for_packet();
+        };
+        if front.end() <= self.next {
+            self.buffer.pass(0);
+            return Next::Sound;
+        }
+        let gap = front.media - self.next;
+        if !front.dtx && gap < LEAST_GAP {
+            self.next = self.next.max(front.media);
+            return self.decode_front();
+        }
+        if front.dtx && gap <= 0 || front.seq == self.last_seq + 1 {
+            return self.pause(now);
+        }
+        // Some of what is missing was made up already, while it was not known what it is.
+        let paid = gap.min(self.debt);
+        self.debt = 0;
+        self.next += paid;
+        let gap = gap - paid;
+        let excess = self.next + self.wait() + FRAME + TOLERANCE;
+        let excess = (now - self.delay.least_transit() - excess).clamp(0, gap);
+        self.next += excess;
+        self.fill(gap - excess)
+    }
+
+    /// Fills some of a gap before the first packet.
+    fn fill(&mut self, gap: i64) -> Next {
+        let (Some(front), Some(playout)) = (self.buffer.front(), &mut self.playout) else {
+            return Next::Nothing;
+        };
+        if gap > 0 && gap <= front.fec && playout.recover(front, gap).is_ok() {
+            self.next += gap;
+            self.stats.recovered += 1;
+            self.lost += 1.0 - FORGET_LOSS;
+            return Next::Sound;
+        }
+        if gap < LEAST_GAP {
+            self.next = front.media;
+            return Next::Sound;
+        }
+        let beyond_fec = if gap > front.fec {
+            gap - front.fec
+        } else {
+            gap
+        };
+        let made_up = playout.make_up(beyond_fec.min(FRAME));
+        self.next += made_up.min(gap);
+        self.lost += (1.0 - FORGET_LOSS) * made_up as f32 / self.last_len as f32;
+        Next::MadeUp
+    }
+
+    /// The sender sends nothing for now (DTX), or its clock has jumped: the sound ends, and begins again with what is due.
+    fn pause(&mut self, now: i64) -> Next {
+        let due = self.due_at(now);
+        let Some(front) = self.buffer.front() else {
+            return Next::Nothing;
+        };
+        if !front.dtx && front.media <= due {
+            // It is high time already.
+            self.next = front.media;
+            return Next::Sound;
+        }
+        if front.dtx {
+            self.next = front.end();
+            self.last_seq = front.seq;
+            self.last_level = None;
+            self.buffer.pass(0);
+        }
+        self.end()
+    }
+
+    /// Ends the sound.
+    fn end(&mut self) -> Next {
+        self.state = State::Silent;
+        if let Some(playout) = &mut self.playout {
+            playout.end_within(FRAME);
+        }
+        Next::Nothing
+    }
+
+    /// Nothing is there: it is made up until something comes or it has faded.
+    fn wait_for_packet(&mut self) -> Next {
+        if self.playout.as_ref().is_none_or(|playout| playout.faded()) {
+            self.state = State::Silent;
+            return Next::Nothing;
+        }
+        self.make_up(MAKE_UP)
+    }
+
+    fn make_up(&mut self, len: i64) -> Next {
+        let Some(playout) = &mut self.playout else {
+            return Next::Nothing;
+        };
+        self.debt += playout.make_up(len);
+        Next::MadeUp
     }
 }

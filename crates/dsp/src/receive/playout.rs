@@ -1,0 +1,189 @@
+//! What a participant that is heard takes: its decoder, and sound that was decoded and not played yet.
+
+use super::buffer::Waiting;
+use super::decoder::Decoder;
+use super::sound::Sound;
+use super::timeline::MS;
+use crate::{AudioCodec, CodecError, Format};
+
+/// How much is made up until it begins to fade, and until it is silent.
+const FADE_BEGINS: i64 = 80 * MS;
+const FADE_ENDS: i64 = 200 * MS;
+/// Over how much sound comes back, in milliseconds.
+const BACK_MS: usize = 5;
+/// Over how much sound ends when nothing follows, in milliseconds.
+const END_MS: usize = 10;
+/// libopus makes up multiples of this.
+const STEP: i64 = 120;
+
+/// A decoder, and sound that was decoded and not played yet. Lengths are in samples of 48 kHz.
+#[derive(Debug)]
+pub(super) struct Playout {
+    decoder: Decoder,
+    sound: Sound,
+    format: Format,
+    /// What the last sound was multiplied with.
+    gain: f32,
+    /// How much was made up at a stretch.
+    made_up: i64,
+}
+
+impl Playout {
+    pub(super) fn new(codec: AudioCodec, format: Format) -> Result<Self, CodecError> {
+        Ok(Self {
+            decoder: Decoder::new(codec, format)?,
+            sound: Sound::new(format),
+            format,
+            gain: 0.0,
+            made_up: 0,
+        })
+    }
+
+    /// How much can be played.
+    pub(super) fn len(&self) -> i64 {
+        self.sound.len() as i64 * self.scale()
+    }
+
+    /// What is made up is silent by now.
+    pub(super) fn faded(&self) -> bool {
+        self.made_up >= FADE_ENDS
+    }
+
+    /// Forgets all sound, and what the decoder knows.
+    pub(super) fn reset(&mut self) {
+        self.decoder.reset();
+        self.silence();
+    }
+
+    /// Forgets all sound. What comes next fades in.
+    pub(super) fn silence(&mut self) {
+        self.sound.clear();
+        self.gain = 0.0;
+        self.made_up = 0;
+    }
+
+    /// What comes next is heard from its start, for nothing was heard before it.
+    pub(super) fn begin(&mut self) {
+        if self.sound.len() == 0 {
+            self.gain = 1.0;
+        }
+    }
+
+    /// Lets the decoder know a packet that is not heard.
+    pub(super) fn warm_up(&mut self, packet: &Waiting) {
+        // What cannot be decoded is counted when it is heard.
+        let _ = self
+            .decoder
+            .decode(&packet.payload, packet.len, self.sound.end());
+        self.silence();
+    }
+
+    /// Decodes a packet, but for what is before `from`.
+    pub(super) fn decode(&mut self, packet: &Waiting, from: i64) -> Result<(), CodecError> {
+        if packet.anew {
+            self.decoder.reset();
+        }
+        let before = self.sound.end().len();
+        self.decoder
+            .decode(&packet.payload, packet.len, self.sound.end())?;
+        self.cut(before, from - packet.media);
+        self.come_back(before);
+        Ok(())
+    }
+
+    /// Decodes the sound of `len` before a packet, which that one holds as well.
+    pub(super) fn recover(&mut self, packet: &Waiting, len: i64) -> Result<(), CodecError> {
+        let before = self.sound.end().len();
+        self.decoder
+            .recover(&packet.payload, packet.fec, self.sound.end())?;
+        self.cut(before, packet.fec - len);
+        self.come_back(before);
+        Ok(())
+    }
+
+    /// Makes up about `len` of sound, which fades if it goes on for long; returns how much.
+    pub(super) fn make_up(&mut self, len: i64) -> i64 {
+        let len = (len / STEP * STEP).max(STEP);
+        let before = self.sound.end().len();
+        let wanted = (len / self.scale()) as usize * self.format.channels.count();
+        if self.faded() || self.decoder.conceal(len, self.sound.end()).is_err() {
+            self.sound.end().resize(before + wanted, 0.0);
+        }
+        self.made_up += len;
+        let gain = if self.made_up <= FADE_BEGINS {
+            1.0
+        } else {
+            ((FADE_ENDS - self.made_up) as f32 / (FADE_ENDS - FADE_BEGINS) as f32).max(0.0)
+        };
+        self.fade(before, gain, usize::MAX);
+        len
+    }
+
+    /// Lets the sound end within `len`, over its last 10 ms; what is there beyond is forgotten.
+    pub(super) fn end_within(&mut self, len: i64) {
+        let missing = len - self.len();
+        if missing > 0 {
+            self.make_up(missing + STEP - 1);
+        }
+        self.sound.end_within((len / self.scale()) as usize, END_MS);
+        self.gain = 0.0;
+        self.made_up = FADE_ENDS;
+    }
+
+    /// Moves a frame to `into`; returns how many samples of it were there.
+    pub(super) fn take(&mut self, into: &mut [f32]) -> usize {
+        self.sound.take(into)
+    }
+
+    /// Takes pitch periods out; returns how many samples of a channel.
+    pub(super) fn shorten(&mut self, alike: f32) -> usize {
+        self.sound.shorten(alike)
+    }
+
+    /// Puts a pitch period in; returns how many samples of a channel.
+    pub(super) fn lengthen(&mut self, alike: f32) -> usize {
+        self.sound.lengthen(alike)
+    }
+
+    /// Sound that came in is at full loudness soon.
+    fn come_back(&mut self, before: usize) {
+        self.made_up = 0;
+        if self.gain < 1.0 {
+            self.fade(
+                before,
+                1.0,
+                BACK_MS * self.format.rate.hertz() as usize / 1_000,
+            );
+        }
+    }
+
+    /// Cuts `len` off what came after `before`.
+    fn cut(&mut self, before: usize, len: i64) {
+        if len > 0 {
+            let samples = (len / self.scale()) as usize * self.format.channels.count();
+            let end = self.sound.end();
+            let to = end.len().min(before + samples);
+            end.drain(before..to);
+        }
+    }
+
+    /// Multiplies what came after `before` with a gain that goes to `gain` within `most` samples of a channel.
+    fn fade(&mut self, before: usize, gain: f32, most: usize) {
+        let from = std::mem::replace(&mut self.gain, gain);
+        if from == 1.0 && gain == 1.0 {
+            return;
+        }
+        let channels = self.format.channels.count();
+        let new = self.sound.end().get_mut(before..).unwrap_or_default();
+        let frames = (new.len() / channels).min(most).max(1) as f32;
+        for (index, sample) in new.iter_mut().enumerate() {
+            let share = (((index / channels) as f32 + 1.0) / frames).min(1.0);
+            *sample *= from + (gain - from) * share;
+        }
+    }
+
+    /// How many samples of 48 kHz a sample of the room's rate is.
+    fn scale(&self) -> i64 {
+        i64::from(48_000 / self.format.rate.hertz())
+    }
+}

@@ -1,0 +1,138 @@
+//! Redundant audio (RFC 2198): a packet with some of those before it.
+
+/// How many blocks before the primary one are looked at.
+const MOST_BLOCKS: usize = 8;
+
+/// A block of a packet of redundant audio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block<'a> {
+    /// How much earlier than the packet's its timestamp is; 0 for the primary block.
+    pub offset: u32,
+    /// How many blocks come after it.
+    pub after: u32,
+    pub payload: &'a [u8],
+}
+
+/// Gives the blocks of the primary block's payload type to `each`, the oldest first, the primary one last. False: it is no
+/// redundant audio; then `each` has seen nothing.
+pub(super) fn blocks<'a>(payload: &'a [u8], mut each: impl FnMut(Block<'a>)) -> bool {
+    let mut headers = [(0, 0, 0); MOST_BLOCKS];
+    let mut count = 0;
+    let mut rest = payload;
+    // A header of four bytes for each redundant block (section 3): F = 1, payload type, offset of 14 bits, length of 10.
+    let primary = loop {
+        let Some((&first, after)) = rest.split_first() else {
+            return false;
+        };
+        if first & 0x80 == 0 {
+            rest = after;
+            break first;
+        }
+        let Some((&[_, high, middle, low], after)) = rest.split_first_chunk() else {
+            return false;
+        };
+        let Some(header) = headers.get_mut(count) else {
+            return false;
+        };
+        let offset = (u32::from(high) << 6) | (u32::from(middle) >> 2);
+        let len = (usize::from(middle & 3) << 8) | usize::from(low);
+        *header = (first & 0x7f, offset, len);
+        count += 1;
+        rest = after;
+    };
+    let headers = headers.get(..count).unwrap_or_default();
+    let redundant: usize = headers.iter().map(|header| header.2).sum();
+    if redundant >= rest.len() {
+        return false;
+    }
+    for (index, &(payload_type, offset, len)) in headers.iter().enumerate() {
+        let (block, after) = rest.split_at_checked(len).unwrap_or_default();
+        rest = after;
+        if payload_type == primary && offset > 0 && len > 0 {
+            each(Block {
+                offset,
+                after: (count - index) as u32,
+                payload: block,
+            });
+        }
+    }
+    each(Block {
+        offset: 0,
+        after: 0,
+        payload: rest,
+    });
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(payload: &[u8]) -> Option<Vec<Block<'_>>> {
+        let mut found = Vec::new();
+        blocks(payload, |block| found.push(block)).then_some(found)
+    }
+
+    #[test]
+    fn blocks_come_oldest_first() {
+        // Two redundant blocks of 3 and 2 bytes, 1920 and 960 before; a primary one of 2 bytes.
+        let packet = [
+            0xef, 0x1e, 0x00, 3, 0xef, 0x0f, 0x00, 2, 0x6f, 1, 2, 3, 4, 5, 6, 7,
+        ];
+        let expected = vec![
+            Block {
+                offset: 1_920,
+                after: 2,
+                payload: &[1, 2, 3],
+            },
+            Block {
+                offset: 960,
+                after: 1,
+                payload: &[4, 5],
+            },
+            Block {
+                offset: 0,
+                after: 0,
+                payload: &[6, 7],
+            },
+        ];
+        assert_eq!(all(&packet), Some(expected));
+    }
+
+    #[test]
+    fn blocks_of_other_codecs_are_passed_over() {
+        let packet = [0xe0, 0x0f, 0x00, 2, 0x6f, 4, 5, 6];
+        assert_eq!(
+            all(&packet),
+            Some(vec![Block {
+                offset: 0,
+                after: 0,
+                payload: &[6]
+            }])
+        );
+    }
+
+    #[test]
+    fn what_is_cut_is_refused() {
+        let packet = [0xef, 0x0f, 0x00, 2, 0x6f, 4, 5, 6];
+        for len in 0..packet.len() {
+            assert_eq!(
+                all(packet.get(..len).unwrap_or_default()),
+                None,
+                "{len} bytes"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_borne(payload in prop::collection::vec(any::<u8>(), 0..64)) {
+            if let Some(blocks) = all(&payload) {
+                prop_assert!(blocks.iter().map(|block| block.payload.len()).sum::<usize>() < payload.len());
+                prop_assert_eq!(blocks.iter().filter(|block| block.offset == 0).count(), 1);
+            }
+        }
+    }
+}
