@@ -619,3 +619,36 @@ fn participants_are_known_by_their_numbers() {
     rig.join(1, participant());
     rig.tick();
 }
+
+#[test]
+fn other_threads_may_encode() {
+    let run = |lost: [Option<usize>; 3]| {
+        let mut rig = Rig::mono(8);
+        for id in 1..=4 {
+            rig.join(id, participant());
+        }
+        for lost in lost {
+            rig.threads = lost;
+            for _ in 0..20 {
+                rig.send_speech(1, 0.5);
+                rig.send_speech(2, 0.5);
+                rig.tick();
+            }
+        }
+        rig
+    };
+    let here = run([None; 3]);
+    let there = run([Some(0); 3]);
+    assert_eq!(here.heard, there.heard);
+    assert_eq!(there.room.stats().failed, 0);
+    // Who never gives a job back costs the packets of these ticks, no more.
+    let lost = run([Some(0), Some(3), Some(0)]);
+    assert_eq!(lost.room.stats().failed, 60);
+    let late = here.heard[&ParticipantId(3)].len() - 320 * 10;
+    let energy = |rig: &Rig| -> f32 {
+        let sound = &rig.heard[&ParticipantId(3)][late..];
+        sound.iter().map(|sample| sample * sample).sum()
+    };
+    let ratio = energy(&lost) / energy(&here);
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+}

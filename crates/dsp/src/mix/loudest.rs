@@ -6,7 +6,7 @@
 use crate::level::SILENCE;
 
 /// What is quieter than this, in -dBov, is the noise of a room where nobody talks. It brings nobody in.
-const FLOOR: u8 = 75;
+const FLOOR: u8 = 70;
 
 /// How much louder a newcomer is than the one whose place it takes, in dB.
 const LOUDER: f32 = 6.0;
@@ -50,9 +50,9 @@ impl Standing {
         self.heard = heard;
     }
 
-    /// It is heard, or wants to be.
-    pub(crate) fn candidate(&self, who: usize) -> Option<Candidate> {
-        (self.heard || self.quiet == 0).then_some(Candidate {
+    /// It is heard, or wants to be. Where `all` are heard, even noise is.
+    pub(crate) fn candidate(&self, who: usize, all: bool) -> Option<Candidate> {
+        (all || self.heard || self.quiet == 0).then_some(Candidate {
             who,
             loudness: self.loudness,
             heard: self.heard,
@@ -130,7 +130,7 @@ mod tests {
             let mut candidates = Vec::new();
             for (who, (standing, level)) in standings.iter_mut().zip(levels).enumerate() {
                 standing.frame(*level);
-                candidates.extend(standing.candidate(who));
+                candidates.extend(standing.candidate(who, false));
             }
             choose(&mut candidates, 2);
             for candidate in candidates {
@@ -185,6 +185,14 @@ mod tests {
             [0, 1]
         );
         assert_eq!(run(&mut three, 1, &[Some(30), Some(20), Some(23)]), [1, 2]);
+    }
+
+    #[test]
+    fn noise_is_heard_where_all_are() {
+        let mut noisy = Standing::default();
+        noisy.frame(Some(100));
+        assert!(noisy.candidate(0, false).is_none());
+        assert!(noisy.candidate(0, true).is_some());
     }
 
     #[test]

@@ -77,3 +77,15 @@ impl Work {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_and_rooms_may_go_to_other_threads() {
+        fn may_go<T: Send>() {}
+        may_go::<EncodeJob>();
+        may_go::<crate::Room>();
+    }
+}

@@ -133,14 +133,14 @@ impl Mix {
         match std::mem::replace(&mut self.due, Due::Nothing) {
             Due::Nothing => self.paused = self.quiet > 0,
             Due::Encoded => {
-                let Some(work) = &mut self.work else {
+                let result = self.work.as_mut().and_then(|work| work.result.take());
+                let (Some(work), Some(Ok(()))) = (&self.work, result) else {
+                    // The next one has to be made ready anew.
+                    self.encoded = None;
                     return Err(());
                 };
-                if !matches!(work.result.take(), Some(Ok(()))) {
-                    return Err(());
-                }
                 out.packet(self.id, timestamp, marker, &work.packet);
-                if self.quiet == TAIL {
+                if self.quiet >= TAIL {
                     self.silence.clone_from(&work.packet);
                 }
             }

@@ -151,8 +151,8 @@ impl Input {
         self.standing.set_heard(heard);
     }
 
-    pub(super) fn candidate(&self, who: usize) -> Option<Candidate> {
-        self.standing.candidate(who)
+    pub(super) fn candidate(&self, who: usize, all: bool) -> Option<Candidate> {
+        self.standing.candidate(who, all)
     }
 
     /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if `probe` or it is heard.

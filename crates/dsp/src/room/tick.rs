@@ -57,7 +57,9 @@ impl Room {
     /// Looks who sends, and how loud.
     fn look(&mut self, now: Instant, out: &mut impl Output) {
         let (muted, format, tick) = (self.muted, self.options.format, self.tick);
-        let all = self.options.loudest == 0 || self.unknown <= self.options.loudest;
+        let all = self.options.loudest == 0;
+        // Those whose packets do not tell how loud they are are decoded all the time, unless they are too many.
+        let probe_all = all || self.unknown <= self.options.loudest;
         self.unknown = 0;
         self.sending.clear();
         self.candidates.clear();
@@ -78,13 +80,13 @@ impl Room {
                 .take_if(|input| input.is_idle(&wanted, tick));
             if let Some(input) = &mut participant.input {
                 self.sending.push(place);
-                let probe = all || (tick + place as u64).is_multiple_of(PROBE);
+                let probe = probe_all || (tick + place as u64).is_multiple_of(PROBE);
                 input.look(now, probe, denoise);
                 if !input.tells_levels() || input.is_heard() {
                     self.unknown += 1;
                 }
                 if !wanted.is_silent() {
-                    self.candidates.extend(input.candidate(place));
+                    self.candidates.extend(input.candidate(place, all));
                 }
             }
         }

@@ -8,7 +8,7 @@
 )]
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use portunus_dsp::{
     AnnouncementId, AnnouncementState, AudioCodec, Channels, Content, Encoding, FRAME, Format,
@@ -224,6 +224,8 @@ pub struct Rig {
     /// What each has heard.
     pub heard: HashMap<ParticipantId, Vec<f32>>,
     pub levels: bool,
+    /// Other threads encode; so many of them never give their work back.
+    pub threads: Option<usize>,
 }
 
 impl Rig {
@@ -237,6 +239,7 @@ impl Rig {
             ears: HashMap::new(),
             heard: HashMap::new(),
             levels: true,
+            threads: None,
         }
     }
 
@@ -314,7 +317,10 @@ impl Rig {
         self.log.tick += 1;
         self.now += FRAME;
         let before = self.log.packets.len();
-        self.room.tick(self.now, &mut self.log);
+        match self.threads {
+            None => self.room.tick(self.now, &mut self.log),
+            Some(lost) => self.split_tick(lost),
+        }
         let format = self.format;
         for (id, mix) in &self.log.hears {
             let codec = self.log.open[mix].codec;
@@ -339,8 +345,25 @@ impl Rig {
         }
     }
 
-    pub fn time(&self) -> Duration {
-        FRAME * self.log.tick as u32
+    /// A tick of which other threads encode all but the jobs that get `lost`.
+    fn split_tick(&mut self, lost: usize) {
+        let mut jobs = Vec::new();
+        self.room.mix(self.now, &mut self.log);
+        self.room.take_jobs(&mut jobs);
+        let threads: Vec<_> = jobs
+            .into_iter()
+            .skip(lost)
+            .map(|mut job| {
+                std::thread::spawn(move || {
+                    job.run();
+                    job
+                })
+            })
+            .collect();
+        for thread in threads {
+            self.room.put_back(thread.join().expect("a thread"));
+        }
+        self.room.emit(&mut self.log);
     }
 
     /// The last samples that somebody heard.
