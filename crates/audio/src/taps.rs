@@ -48,10 +48,6 @@ impl Taps {
             self.slots.try_remove(slot(key));
         }
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
-    }
 }
 
 const fn slot(key: u64) -> usize {
