@@ -3,11 +3,13 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use portunus_brokers::BrokerCounters;
+use portunus_core::audio::{AudioThreadStats, AudioThreads};
 use portunus_core::events::{EventCounters, HandlerCounters};
 use portunus_core::media::{MediaTotals, TcpTotals};
 use portunus_core::record::RecorderTotals;
@@ -107,6 +109,9 @@ fn text(counted: &Counted) -> String {
     tokens(&mut out, &counted.gateway.token_totals());
     media(&mut out, &counted.gateway.media_totals());
     recordings(&mut out, &counted.gateway.recorder_totals());
+    if let Some(threads) = counted.gateway.audio() {
+        audio(&mut out, threads);
+    }
     out
 }
 
@@ -386,6 +391,83 @@ fn tcp(out: &mut String, totals: &TcpTotals) {
         line(out, format_args!("# TYPE {name} counter"));
         for (kind, value) in by_kind {
             line(out, format_args!("{name}{{kind=\"{kind}\"}} {value}"));
+        }
+    }
+}
+
+/// Audio rooms, and the threads that mix them.
+fn audio(out: &mut String, threads: &AudioThreads) {
+    let totals = threads.totals();
+    for (name, help, value) in [
+        ("audio_rooms", "Audio rooms that there are", totals.rooms),
+        (
+            "audio_participants",
+            "Participants of audio rooms",
+            totals.participants,
+        ),
+    ] {
+        metric(out, name, help, "gauge", value);
+    }
+    for (name, help, value) in [
+        (
+            "audio_decoded_frames",
+            "Frames of participants that were decoded",
+            totals.decoded,
+        ),
+        (
+            "audio_encoded_frames",
+            "Frames of mixes that were encoded",
+            totals.encoded,
+        ),
+        (
+            "audio_mixed_frames",
+            "Frames of rooms that were mixed",
+            totals.ticks,
+        ),
+        (
+            "audio_skipped_frames",
+            "Frames of rooms that were left out because their thread was too late",
+            totals.skipped,
+        ),
+        (
+            "audio_dropped_packets",
+            "Packets of participants that an audio thread did not take in time, or that were too many",
+            totals.dropped,
+        ),
+        (
+            "audio_undelivered_packets",
+            "Packets of mixes that a media worker did not take in time",
+            totals.undelivered,
+        ),
+    ] {
+        metric(out, &format!("{name}_total"), help, "counter", value);
+    }
+    let stats = threads.thread_stats();
+    for (name, help, read) in [
+        (
+            "audio_late_median_microseconds",
+            "By how much half of the frames of the last seconds left late at most",
+            (|it| it.late_median) as fn(&AudioThreadStats) -> Duration,
+        ),
+        (
+            "audio_late_p99_microseconds",
+            "By how much 99 of 100 frames of the last seconds left late at most",
+            |it| it.late_p99,
+        ),
+        (
+            "audio_late_max_microseconds",
+            "By how much the latest frame of the last seconds was late",
+            |it| it.late_max,
+        ),
+    ] {
+        line(out, format_args!("# HELP portunus_{name} {help}"));
+        line(out, format_args!("# TYPE portunus_{name} gauge"));
+        for thread in &stats {
+            let (index, micros) = (thread.index, read(thread).as_micros());
+            line(
+                out,
+                format_args!("portunus_{name}{{thread=\"{index}\"}} {micros}"),
+            );
         }
     }
 }
