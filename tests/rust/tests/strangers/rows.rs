@@ -24,6 +24,7 @@ pub struct Row {
 pub const PLUGINS: [(&str, Requests, bool); 6] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
+    ("audiobridge", portunus_audiobridge::REQUESTS, true),
     ("textroom", portunus_textroom::REQUESTS, true),
     ("videocall", portunus_videocall::REQUESTS, false),
     ("echotest", portunus_echotest::REQUESTS, false),
@@ -226,6 +227,7 @@ pub fn rows(world: &World) -> Vec<Row> {
             then: None,
         });
     }
+    all.extend(audio_rooms(&file));
     for (plugin, request, code) in [("videocall", "set", 474), ("echotest", "any", 413)] {
         for (when, body) in [
             ("`record` is true", json!({ "audio": true, "record": true })),
@@ -255,5 +257,83 @@ pub fn rows(world: &World) -> Vec<Row> {
         body: json!({}),
         then: Some(463),
     });
+    all
+}
+
+/// Those of audio rooms.
+fn audio_rooms(file: &str) -> Vec<Row> {
+    let (create, record, forward) = (Right::Create, Right::Record, Right::Forward);
+    let mut all = Vec::new();
+    let mut add = |request, when, right, more: Value| {
+        let mut body = json!({});
+        if request != "create" {
+            body["room"] = json!(7);
+        }
+        let members = body.as_object_mut().unwrap();
+        members.extend(more.as_object().unwrap().clone());
+        all.push(Row {
+            plugin: "audiobridge",
+            request,
+            when,
+            right,
+            code: 489,
+            body,
+            then: None,
+        });
+    };
+    let permanent = ("`permanent` is true", create, json!({ "permanent": true }));
+    for request in ["create", "edit", "destroy"] {
+        add(request, permanent.0, permanent.1, permanent.2.clone());
+    }
+    for (when, more) in [
+        ("`record` is true", json!({ "record": true })),
+        ("`mjrs` is true", json!({ "mjrs": true })),
+        ("`record_file` is there", json!({ "record_file": "a" })),
+        ("`record_dir` is there", json!({ "record_dir": "a" })),
+        ("`mjrs_dir` is there", json!({ "mjrs_dir": "a" })),
+    ] {
+        add("create", when, record, more);
+    }
+    for (when, more) in [
+        (
+            "`new_record_dir` is there",
+            json!({ "new_record_dir": "a" }),
+        ),
+        ("`new_mjrs_dir` is there", json!({ "new_mjrs_dir": "a" })),
+    ] {
+        add("edit", when, record, more);
+    }
+    let host = json!({ "host": "127.0.0.1", "port": 5_004, "stream_id": 1 });
+    for (request, right, more) in [
+        ("rtp_forward", forward, host.clone()),
+        ("stop_rtp_forward", forward, host.clone()),
+        ("listforwarders", forward, host),
+        ("enable_recording", record, json!({ "record": true })),
+        ("enable_mjrs", record, json!({ "mjrs": true })),
+        ("play_file", create, json!({ "filename": file })),
+        ("listannouncements", create, json!({})),
+    ] {
+        add(request, "always", right, more);
+    }
+    for request in ["resume", "join", "configure"] {
+        let id = if request == "resume" { 1 } else { 2 };
+        for (when, right, more) in [
+            (
+                "`record` is true",
+                record,
+                json!({ "id": id, "record": true }),
+            ),
+            (
+                "`filename` is there",
+                record,
+                json!({ "id": id, "filename": "a" }),
+            ),
+            ("`rtp` is there", forward, json!({ "id": id, "rtp": {} })),
+        ] {
+            if request != "resume" || right == record {
+                add(request, when, right, more);
+            }
+        }
+    }
     all
 }

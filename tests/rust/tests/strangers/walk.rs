@@ -9,10 +9,10 @@ async fn answer(row: usize, who: &Who, setup: Setup) -> (Row, Value) {
     let world = World::with(setup).await;
     let row = rows(&world).remove(row);
     let mut asker = Asker::attach(&world, who, row.plugin).await;
-    if ["configure", "publish"].contains(&row.request) {
+    if ["configure", "publish", "resume"].contains(&row.request) {
         let join = json!({ "room": 7, "ptype": "publisher", "id": 1 });
         let joined = asker.ask("join", &join).await;
-        assert_eq!(joined["videoroom"], "joined", "{joined}");
+        assert_eq!(joined[row.plugin], "joined", "{joined}");
     }
     let answer = asker.ask(row.request, &row.body).await;
     (row, answer)

@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portunus_audiobridge::{AudioBridge, AudioBridgeConfig, ConfiguredRoom as ConfiguredAudioRoom};
+use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{CoreConfig, Networks, Plugin, Requester, Right, StoredToken};
@@ -81,6 +83,14 @@ impl World {
             rooms: vec![text_room()],
             ..TextRoomConfig::default()
         };
+        let audiobridge = AudioBridgeConfig {
+            admin_key: setup.admin_key.map(str::to_owned),
+            folders: vec![below("media")],
+            outgoing: outgoing.clone(),
+            save: Some(below("audiorooms.toml")),
+            rooms: vec![audio_room()],
+            ..AudioBridgeConfig::default()
+        };
         let core = CoreConfig {
             api_secret: setup.api_secret.map(Into::into),
             tokens: tokens(),
@@ -90,13 +100,16 @@ impl World {
         let server = TestServer::recording_with_media(recorder, core, async |media| {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
-            let videoroom = VideoRoom::new(videoroom, media, with);
+            let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
+            let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
+            let audiobridge = AudioBridge::new(audiobridge, media, with, audio);
             let textroom = TextRoom::new(textroom);
             let plugins: Vec<Arc<dyn Plugin>> = vec![
                 Arc::new(EchoTest),
                 Arc::new(VideoCall::default()),
                 Arc::new(streaming.unwrap()),
                 Arc::new(videoroom.unwrap()),
+                Arc::new(audiobridge.unwrap()),
                 Arc::new(textroom.unwrap()),
                 Arc::new(voicemail),
             ];
@@ -121,6 +134,11 @@ fn mountpoint() -> ConfiguredMountpoint {
 
 fn room() -> ConfiguredRoom {
     ConfiguredRoom::read(json!({ "room": 7 }).as_object().unwrap(), false).unwrap()
+}
+
+fn audio_room() -> ConfiguredAudioRoom {
+    let members = json!({ "room": 7, "sampling_rate": 16_000, "allow_rtp_participants": true });
+    ConfiguredAudioRoom::read(members.as_object().unwrap(), false).unwrap()
 }
 
 fn text_room() -> ConfiguredTextRoom {
