@@ -194,6 +194,7 @@ pub fn rows(world: &World) -> Vec<Row> {
     ] {
         all.push(room(request, "always", forward, body.clone(), then));
     }
+    all.extend(audio_rooms(&file));
     let posted = json!({ "room": 7, "new_post": "http://127.0.0.1:1/" });
     for (request, when, right, body) in [
         ("create", permanent, create, json!({ "permanent": true })),
@@ -227,7 +228,6 @@ pub fn rows(world: &World) -> Vec<Row> {
             then: None,
         });
     }
-    all.extend(audio_rooms(&file));
     for (plugin, request, code) in [("videocall", "set", 474), ("echotest", "any", 413)] {
         for (when, body) in [
             ("`record` is true", json!({ "audio": true, "record": true })),
