@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 6] = [
+pub const PLUGINS: [(&str, Requests, bool); 7] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
     ("audiobridge", portunus_audiobridge::REQUESTS, true),
