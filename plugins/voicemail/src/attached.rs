@@ -42,6 +42,7 @@ impl Attached {
                 let (answer, mid) = answer(jsep, self.mailbox.next()?)?;
                 let caller = Caller {
                     mid,
+                    version: answer.origin.version,
                     told_why,
                     limit: self.limit(seconds),
                     asked_limit: seconds.is_some(),
@@ -50,11 +51,12 @@ impl Attached {
                 self.mailbox.record(transaction, answer, caller);
             }
             Request::Update(jsep) => {
-                let (id, recorded) = self.mailbox.recorded()?;
-                let (answer, mid) = answer(jsep, id)?;
+                let (id, recorded, version) = self.mailbox.updated()?;
+                let (mut answer, mid) = answer(jsep, id)?;
                 if mid != recorded {
                     return Err(Refusal::OtherLine);
                 }
+                answer.origin.version = version;
                 let local = self.handle.answer(answer)?;
                 let data = json!({ "voicemail": "event", "status": "updating" });
                 self.mailbox

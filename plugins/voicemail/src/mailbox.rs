@@ -47,6 +47,8 @@ enum State {
 pub(crate) struct Caller {
     /// The m-line that is recorded.
     pub(crate) mid: Mid,
+    /// That of the last answer.
+    pub(crate) version: u64,
     /// Whether it may know why something fails.
     pub(crate) told_why: bool,
     /// How long the message is at most.
@@ -79,11 +81,15 @@ impl Mailbox {
         }
     }
 
-    /// The message that is recorded, and the m-line that it is recorded from.
-    pub(crate) fn recorded(&self) -> Result<(MessageId, Mid), Refusal> {
-        let inner = self.inner();
-        match inner.state {
-            State::Recording(_, caller) => Ok((inner.id, caller.mid)),
+    /// The message that is recorded, the m-line that it is recorded from, and the version of the next answer.
+    pub(crate) fn updated(&self) -> Result<(MessageId, Mid, u64), Refusal> {
+        let mut inner = self.inner();
+        let id = inner.id;
+        match &mut inner.state {
+            State::Recording(_, caller) => {
+                caller.version = caller.version.saturating_add(1);
+                Ok((id, caller.mid, caller.version))
+            }
             State::Idle | State::Opening | State::Ended => Err(Refusal::NotRecording),
         }
     }

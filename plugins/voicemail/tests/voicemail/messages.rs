@@ -15,9 +15,9 @@ async fn a_message_is_recorded_until_it_is_stopped() {
     let answer = record(&mut client).await;
     let [file] = world.files().try_into().unwrap();
     world.up().await;
-    client.next().await; // webrtcup
     let started = json!({ "voicemail": "event", "status": "started" });
     assert_eq!(client.event().await, started);
+    client.next().await; // webrtcup
     say(&world.tap(), Instant::now(), 0..100);
 
     let id = world.state(&client).await["id"].as_u64().unwrap();
@@ -43,8 +43,8 @@ async fn it_ends_with_the_first_packet_after_its_time() {
     let mut client = world.attach().await;
     record(&mut client).await;
     world.up().await;
-    client.next().await;
     assert_eq!(client.event().await["status"], "started");
+    client.next().await;
     // Without packets it would not end.
     client.expect_silence().await;
     say(&world.tap(), Instant::now(), 0..500);
@@ -68,11 +68,11 @@ async fn whoever_asks_for_a_length_is_told_which_holds() {
             json!({ "voicemail": "event", "status": "starting", "max_duration": told })
         );
         world.up().await;
-        client.next().await;
         assert_eq!(
             client.event().await,
             json!({ "voicemail": "event", "status": "started", "max_duration": told })
         );
+        client.next().await;
         say(&world.tap(), Instant::now(), 0..800);
         address(&client.event().await);
         let [file] = world.files().try_into().unwrap();
