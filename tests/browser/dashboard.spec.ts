@@ -206,11 +206,14 @@ test('the log level and whether there may be new sessions are changed', FIREFOX,
 test('rooms and mountpoints are listed, and a plugin that is turned off is said to be', async ({ page }) => {
   const other = await startPortunus({
     workers: 1,
-    config: `[[videoroom.room]]\nroom = 77\ndescription = "Council"\n\n[plugins.streaming]\nenabled = false\n`,
+    config: `[[videoroom.room]]\nroom = 77\ndescription = "Council"\n\n[[audiobridge.room]]\nroom = 78\ndescription = "Stand-up"\nsampling_rate = 16000\n\n[[textroom.room]]\nroom = 79\ndescription = "Notes"\n\n[plugins.streaming]\nenabled = false\n`,
   });
   try {
     await page.goto(dashboard('', other));
     await expect(page.getByTestId('rooms')).toContainText('Council (77)');
+    await expect(page.getByTestId('audio-rooms')).toContainText('Stand-up (78)');
+    await expect(page.getByTestId('audio-rooms')).toContainText('16 kHz');
+    await expect(page.getByTestId('text-rooms')).toContainText('Notes (79)');
     await expect(page.getByTestId('no-mountpoints')).toHaveText('The plugin is turned off.');
     await expect(page.getByTestId('no-trouble')).toContainText('are 0');
     await expect(page.getByTestId('no-handlers')).toBeVisible();

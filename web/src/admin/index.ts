@@ -13,7 +13,7 @@ import type { Counter, EventHandler, Overview, ServerInfo, Worker } from './wire
 /** How often the overview is asked for, in milliseconds. */
 const PERIOD = 2 * SECOND;
 
-/** How often rooms and mountpoints are, in milliseconds. */
+/** How often rooms and mountpoints are asked for, in milliseconds. */
 const RESOURCES = 10 * SECOND;
 
 const workers = new Workers(PERIOD);

@@ -12,6 +12,24 @@ interface Room {
   pin_required?: boolean;
 }
 
+interface AudioRoom {
+  room: Id;
+  description?: string;
+  num_participants?: number;
+  sampling_rate?: number;
+  spatial_audio?: boolean;
+  muted?: boolean;
+  record?: boolean;
+  pin_required?: boolean;
+}
+
+interface TextRoom {
+  room: Id;
+  description?: string;
+  num_participants?: number;
+  pin_required?: boolean;
+}
+
 interface Mountpoint {
   id: Id;
   description?: string;
@@ -24,10 +42,12 @@ interface Mountpoint {
 /** Media that has not come for this long counts as away, in milliseconds. */
 const AWAY = 2000;
 
-/** Asks for both lists and shows them. */
+/** Asks for all lists and shows them. */
 export async function showResources(): Promise<void> {
   await Promise.all([
     show<Room>('rooms', 'janus.plugin.videoroom', 'There is none.', roomLine),
+    show<AudioRoom>('audio-rooms', 'janus.plugin.audiobridge', 'There is none.', audioRoomLine),
+    show<TextRoom>('text-rooms', 'janus.plugin.textroom', 'There is none.', textRoomLine),
     show<Mountpoint>('mountpoints', 'janus.plugin.streaming', 'There is none.', mountpointLine),
   ]);
 }
@@ -60,6 +80,16 @@ function roomLine(room: Room): [string, string] {
   const marks = [room.is_private && 'private', room.pin_required && 'PIN'].filter(Boolean).join(', ');
   const present = room.num_participants ?? 0;
   return [named(room.room, room.description), [`${present} of ${room.max_publishers ?? '–'} may send`, marks].filter(Boolean).join(' · ')];
+}
+
+function audioRoomLine(room: AudioRoom): [string, string] {
+  const kind = `${(room.sampling_rate ?? 0) / 1000} kHz${room.spatial_audio ? ', spatial' : ''}`;
+  const marks = [room.muted && 'muted', room.record && 'recorded', room.pin_required && 'PIN'].filter(Boolean).join(', ');
+  return [named(room.room, room.description), [`${room.num_participants ?? 0} present`, kind, marks].filter(Boolean).join(' · ')];
+}
+
+function textRoomLine(room: TextRoom): [string, string] {
+  return [named(room.room, room.description), [`${room.num_participants ?? 0} present`, room.pin_required && 'PIN'].filter(Boolean).join(' · ')];
 }
 
 function mountpointLine(mountpoint: Mountpoint): [string, string] {
