@@ -4,23 +4,13 @@ use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
 /// The threads that audio rooms run on; every key has a default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AudioConfig {
     /// DSP threads; 0: one for each core. One is started when a room first needs it.
     pub threads: usize,
-    /// Thread n runs on core n only.
+    /// Thread n runs on core n only. Media workers have their cores, and go first there.
     pub pin: bool,
-}
-
-impl Default for AudioConfig {
-    fn default() -> Self {
-        Self {
-            threads: 0,
-            // Media workers have their cores, and go first there.
-            pin: false,
-        }
-    }
 }
 
 impl Configuration for AudioConfig {
