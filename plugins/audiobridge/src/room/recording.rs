@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portunus_audio::{AudioError, MixRecording, RecordingFormat};
 use portunus_core::Object;
-use portunus_core::record::{RecordError, RecordingSpec, file_safe, stamped};
+use portunus_core::record::{Format, RecordError, RecordingSpec, file_safe, stamped};
 use portunus_resources::Id;
 use serde_json::Value;
 
@@ -87,6 +87,7 @@ impl RoomState {
             dir: self.options.mjrs_dir.clone(),
             name: format!("{base}-audio"),
             media: person.content(),
+            format: Format::Mjr,
         };
         let open = person.is_heard(self.muted);
         person.recorded.running = match &person.link {
