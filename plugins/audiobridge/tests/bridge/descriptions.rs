@@ -40,7 +40,7 @@ async fn the_first_audio_is_taken_and_nothing_else() {
     assert_eq!(extensions.len(), 2, "{extensions:?}");
     assert!(extensions.iter().any(|it| it.ends_with("sdes:mid")));
     assert!(extensions.iter().any(|it| it.ends_with("ssrc-audio-level")));
-    assert!(answer.contains("a=msid:janus janus0"), "{answer}");
+    assert!(answer.contains("a=msid:janus janus1"), "{answer}");
 }
 
 #[tokio::test]
