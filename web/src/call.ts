@@ -101,6 +101,16 @@ export class Call {
     return this.createOffer({ tracks });
   }
 
+  /** Makes an offer for sound both ways, in stereo if the server answers so; without a track it is only received. */
+  soundOffer(track: MediaStreamTrack | null): Promise<Jsep> {
+    return this.createOffer({
+      tracks: [{ type: 'audio', capture: track ?? false, recv: true }],
+      customizeSdp: (jsep: Jsep) => {
+        if (jsep.sdp) jsep.sdp = askStereo(jsep.sdp);
+      },
+    });
+  }
+
   /** Sends other tracks, without an offer. */
   replace(tracks: Track[]): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -195,6 +205,13 @@ function preferIn(section: string, codec: string): string {
     const rest = payloads.trim().split(' ').filter((payload) => !wanted.includes(payload));
     return start + [...wanted, ...rest].join(' ');
   });
+}
+
+/** Says that Opus is wanted in stereo, which Chromium does not say by itself. */
+function askStereo(sdp: string): string {
+  const opus = /^a=rtpmap:(\d+) opus\//im.exec(sdp)?.[1];
+  if (!opus || new RegExp(`^a=fmtp:${opus} .*\\bstereo=1`, 'm').test(sdp)) return sdp;
+  return sdp.replace(new RegExp(`^(a=fmtp:${opus} [^\\r\\n]*)`, 'm'), '$1;stereo=1');
 }
 
 function asError(reason: unknown): Error {

@@ -17,6 +17,8 @@ export interface CaptureOptions {
   /** Device ids; empty for the browser's choice. */
   camera: string;
   microphone: string;
+  /** Sound as it is, in stereo: neither echo nor noise is taken out of it, as of speech. */
+  music?: boolean;
 }
 
 export interface Capture {
@@ -73,7 +75,7 @@ export async function openDevice(kind: 'audio' | 'video', options: CaptureOption
   try {
     const stream = await navigator.mediaDevices.getUserMedia(
       kind === 'audio'
-        ? { audio: { ...exactDevice(options.microphone) } }
+        ? { audio: { ...exactDevice(options.microphone), ...(options.music && MUSIC) } }
         : { video: { ...exactDevice(options.camera), width: { ideal: options.width }, height: { ideal: options.height } } },
     );
     const [track] = stream.getTracks();
@@ -110,6 +112,8 @@ function requireDevices(): void {
     throw new CaptureError('unsupported', 'This browser gives pages no access to camera or microphone.');
   }
 }
+
+const MUSIC: MediaTrackConstraints = { channelCount: { ideal: 2 }, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
 
 function exactDevice(id: string): MediaTrackConstraints {
   return id ? { deviceId: { exact: id } } : {};

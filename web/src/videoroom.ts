@@ -1,10 +1,10 @@
 // The video room page: choose or make a room, join it, leave it.
+import { Exchange } from './exchange';
 import { copyLink } from './link';
 import { Lobby, value } from './lobby';
 import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
-import { CODES, explain, Refused, type Answer, type Listed } from './room/api';
+import { CODES, explain, Refused, VIDEO_ROOM, type Answer, type Listed } from './room/api';
 import { Conference } from './room/conference';
-import { Exchange } from './room/exchange';
 import { connect, type Session } from './session';
 import { Setup } from './setup';
 
@@ -49,7 +49,7 @@ showLobby();
 
 async function ask(body: Record<string, unknown>): Promise<Answer> {
   session ??= await connect(options.transport, lostServer);
-  asking ??= await Exchange.attach(session, { message: () => {}, connected: () => {}, data: () => {} });
+  asking ??= await Exchange.attach(session, VIDEO_ROOM, { message: () => {}, connected: () => {} });
   return asking.ask(body);
 }
 

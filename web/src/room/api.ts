@@ -1,7 +1,8 @@
 // What the video room's messages say, as far as the page reads it.
-import { explainMissing, explainWrong, Refused, type Id } from '../answer';
+import { explainMissing, explainWrong, Refused, type Answer, type Id } from '../answer';
+import type { Plugin } from '../exchange';
 
-export { accepted, Refused, type Answer, type Id } from '../answer';
+export { Refused, type Answer, type Id } from '../answer';
 
 /** A stream of a publisher. */
 export interface FeedStream {
@@ -66,4 +67,14 @@ export function explain(error: unknown): string {
 /** What names a stream of a publisher. */
 export function keyOf(feed: Id, mid: string): string {
   return `${feed}/${mid}`;
+}
+
+/** The video room's plugin. */
+export const VIDEO_ROOM: Plugin = { name: 'janus.plugin.videoroom', isAnswer };
+
+function isAnswer(data: Answer): boolean {
+  if (data['error_code'] !== undefined) return true;
+  if (['joined', 'attached', 'updated', 'updating'].includes(String(data['videoroom']))) return true;
+  if (data['reason'] !== undefined) return false;
+  return ['configured', 'started', 'paused', 'switched', 'left', 'leaving', 'unpublished'].some((key) => data[key] === 'ok');
 }

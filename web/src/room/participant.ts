@@ -1,8 +1,8 @@
 // The own participation in a room: what is sent, and what is told of the others.
 import type { SendOptions } from '../call';
 import type { Jsep, Session, Track } from '../session';
-import type { Answer, Feed, Id } from './api';
-import { Exchange } from './exchange';
+import { VIDEO_ROOM, type Answer, type Feed, type Id } from './api';
+import { Exchange } from '../exchange';
 
 export interface RoomEvents {
   /** These publish, with all that they publish. */
@@ -45,14 +45,13 @@ export class Participant {
 
   static async join(session: Session, { room, display, pin }: JoinOptions, events: RoomEvents): Promise<Participant> {
     let participant: Participant | null = null;
-    const exchange = await Exchange.attach(session, {
+    const exchange = await Exchange.attach(session, VIDEO_ROOM, {
       message: (data) => tell(data, events),
       connected: (up, reason) => {
         if (up) participant?.cameUp();
         else participant?.wentDown();
         events.connected(up, reason);
       },
-      data: () => {},
     });
     participant = new Participant(exchange, room);
     try {

@@ -1,8 +1,8 @@
 // All that is received of a room, on one PeerConnection: what is wanted is subscribed to, one change at a time. Pictures
 // and sounds can be left to the server, which then gives those of the most recent speakers.
 import type { Jsep, Session } from '../session';
-import { CODES, keyOf, Refused, type Answer, type Feed, type FeedStream, type Id, type Received } from './api';
-import { Closed, Exchange } from './exchange';
+import { CODES, keyOf, Refused, VIDEO_ROOM, type Answer, type Feed, type FeedStream, type Id, type Received } from './api';
+import { Closed, Exchange } from '../exchange';
 
 export interface SubscriptionEvents {
   /** Others are received now; their tracks follow. */
@@ -135,7 +135,7 @@ export class Subscription {
   private async update(subscribe: Wish[], unsubscribe: Wish[]): Promise<void> {
     if (!this.exchange) {
       if (subscribe.length === 0 && !this.follows) return;
-      const exchange = await Exchange.attach(this.session, {
+      const exchange = await Exchange.attach(this.session, VIDEO_ROOM, {
         message: (data, jsep) => this.message(data, jsep),
         connected: (up, reason) => this.events.connected(up, reason),
         data: (text, label) => this.events.said(label, text),

@@ -1,18 +1,27 @@
-// A handle of the video room. Its requests go one after the other, each with its answer.
-import { Call, type CallEvents } from '../call';
-import type { Jsep, Session } from '../session';
-import { accepted, type Answer } from './api';
+// A handle of a plugin with rooms. Its requests go one after the other, each with its answer.
+import { accepted, type Answer } from './answer';
+import { Call, type CallEvents } from './call';
+import type { Jsep, Session } from './session';
+
+/** What a plugin is called, and how its answers are told from its events. */
+export interface Plugin {
+  name: string;
+  /** Whether a message answers a request; the others tell what happens in the room. */
+  isAnswer(data: Answer): boolean;
+}
 
 export interface ExchangeEvents {
   /** Every message of the plugin, answers too. */
   message(data: Answer, jsep?: Jsep): void;
   /** The connection came up, or went down with a reason. */
   connected(up: boolean, reason?: string): void;
-  data(text: unknown, label: string): void;
+  data?(text: unknown, label: string): void;
+  /** A track of the server's arrives. */
+  track?(track: MediaStreamTrack): void;
 }
 
 /** What the plugin answers. */
-interface Plugin {
+interface Answered {
   data: Answer;
   jsep?: Jsep;
 }
@@ -25,33 +34,33 @@ export class Closed extends Error {
 }
 
 export class Exchange {
-  private waiting: { resolve(answer: Plugin): void; reject(error: Error): void } | null = null;
+  private waiting: { resolve(answer: Answered): void; reject(error: Error): void } | null = null;
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
 
   private constructor(readonly call: Call) {}
 
-  static async attach(session: Session, events: ExchangeEvents): Promise<Exchange> {
+  static async attach(session: Session, plugin: Plugin, events: ExchangeEvents): Promise<Exchange> {
     let exchange: Exchange | null = null;
     const callEvents: CallEvents = {
       message: (data, jsep) => {
-        if (isAnswer(data)) exchange?.answered(data, jsep);
+        if (plugin.isAnswer(data)) exchange?.answered(data, jsep);
         events.message(data, jsep);
       },
       connected: (up, reason) => events.connected(up, reason),
       localTrack: () => {},
-      remoteTrack: () => {},
+      remoteTrack: (track, on) => on && events.track?.(track),
       dataOpen: () => {},
-      data: (data, label) => events.data(data, label),
+      data: (data, label) => events.data?.(data, label),
       slowLink: () => {},
       ended: () => {},
     };
-    exchange = new Exchange(await Call.attach(session, 'janus.plugin.videoroom', callEvents));
+    exchange = new Exchange(await Call.attach(session, plugin.name, callEvents));
     return exchange;
   }
 
   /** Sends a request and gives its answer; an error of the plugin's is thrown. */
-  request(body: Record<string, unknown>, jsep?: Jsep): Promise<Plugin> {
+  request(body: Record<string, unknown>, jsep?: Jsep): Promise<Answered> {
     const result = this.last.then(() => this.exchange(body, jsep));
     this.last = result.catch(() => {});
     return result;
@@ -77,9 +86,9 @@ export class Exchange {
     this.call.detach();
   }
 
-  private async exchange(body: Record<string, unknown>, jsep?: Jsep): Promise<Plugin> {
+  private async exchange(body: Record<string, unknown>, jsep?: Jsep): Promise<Answered> {
     if (this.closed) throw new Closed();
-    const answer = new Promise<Plugin>((resolve, reject) => {
+    const answer = new Promise<Answered>((resolve, reject) => {
       this.waiting = { resolve, reject };
     });
     const [, { data, jsep: answered }] = await Promise.all([this.call.send(body, jsep), answer]);
@@ -90,12 +99,4 @@ export class Exchange {
     this.waiting?.resolve({ data, jsep });
     this.waiting = null;
   }
-}
-
-/** Whether a message answers a request; the others tell what happens in the room. */
-function isAnswer(data: Answer): boolean {
-  if (data['error_code'] !== undefined) return true;
-  if (['joined', 'attached', 'updated', 'updating'].includes(String(data['videoroom']))) return true;
-  if (data['reason'] !== undefined) return false;
-  return ['configured', 'started', 'paused', 'switched', 'left', 'leaving', 'unpublished'].some((key) => data[key] === 'ok');
 }

@@ -1,0 +1,118 @@
+// Who is in an audio room, who talks, and what a moderator may do about them.
+import type { Id } from '../answer';
+import { make, makeButton } from '../make';
+import { element } from '../page';
+import type { Participant } from './api';
+
+export interface PeopleActions {
+  mute(id: Id, mute: boolean): void;
+  kick(id: Id): void;
+}
+
+/** Somebody in the list. Its elements stay, so that a change takes the focus from no button. */
+interface Row {
+  person: Participant;
+  root: HTMLElement;
+  name: HTMLElement;
+  doing: HTMLElement;
+  moderation: HTMLElement;
+  mute: HTMLButtonElement;
+}
+
+export class People {
+  private readonly rows = new Map<string, Row>();
+  private own: Id = 0;
+  private moderating = false;
+
+  constructor(private readonly root: HTMLElement, private readonly actions: PeopleActions) {}
+
+  /** Begins anew: these, of whom one is the user. */
+  enter(own: Participant, others: Participant[]): void {
+    this.clear();
+    this.own = own.id;
+    for (const person of [own, ...others]) this.update(person);
+  }
+
+  clear(): void {
+    this.rows.clear();
+    this.root.replaceChildren();
+    this.moderating = false;
+    this.count();
+  }
+
+  /** Somebody comes, or is different now. */
+  update(change: Pick<Participant, 'id'> & Partial<Participant>): void {
+    const row = this.rows.get(String(change.id)) ?? this.add(change.id);
+    row.person = { ...row.person, ...change };
+    this.show(row);
+  }
+
+  /** The same of somebody who may have left. */
+  updateKnown(change: Pick<Participant, 'id'> & Partial<Participant>): void {
+    if (this.rows.has(String(change.id))) this.update(change);
+  }
+
+  remove(id: Id): void {
+    this.rows.get(String(id))?.root.remove();
+    this.rows.delete(String(id));
+    this.count();
+  }
+
+  moderate(): void {
+    this.moderating = true;
+    for (const row of this.rows.values()) this.show(row);
+  }
+
+  nameOf(id: Id): string {
+    return this.rows.get(String(id))?.person.display || `Guest ${id}`;
+  }
+
+  private add(id: Id): Row {
+    const person: Participant = { id, setup: false, muted: false };
+    const root = make('li');
+    const words = make('div', { className: 'grow' });
+    const name = make('strong');
+    const doing = make('span', { className: 'soft', testid: 'doing' });
+    words.append(name, make('br'), doing);
+    const moderation = make('div', { className: 'row' });
+    const mute = makeButton('Mute', 'moderate-mute', () => this.actions.mute(id, !row.person.muted));
+    const kick = makeButton('Kick', 'kick', () => this.actions.kick(id));
+    kick.className = 'danger';
+    moderation.append(mute, kick);
+    root.append(words, moderation);
+    const row: Row = { person, root, name, doing, moderation, mute };
+    this.rows.set(String(id), row);
+    this.root.append(root);
+    this.count();
+    return row;
+  }
+
+  private show({ person, root, name, doing, moderation, mute }: Row): void {
+    const called = this.nameOf(person.id);
+    const own = person.id === this.own;
+    root.dataset['testid'] = `person-${called}`;
+    root.classList.toggle('talking', !!person.talking && !person.muted);
+    name.textContent = own ? `${called} (you)` : called;
+    doing.textContent = words(person);
+    moderation.hidden = own || !this.moderating;
+    mute.textContent = person.muted ? 'Unmute' : 'Mute';
+    mute.setAttribute('aria-label', `${mute.textContent} ${called}`);
+    moderation.lastElementChild?.setAttribute('aria-label', `Kick ${called}`);
+  }
+
+  private count(): void {
+    element('people-count').textContent = String(this.rows.size);
+  }
+}
+
+/** What somebody does. */
+function words({ setup, muted, talking, suspended, spatial_position }: Participant): string {
+  const state = suspended ? 'paused' : !setup ? 'connecting' : muted ? 'muted' : talking ? 'talking' : 'listening';
+  return spatial_position === undefined ? state : `${state} · ${place(spatial_position)}`;
+}
+
+/** Where somebody is heard. */
+function place(position: number): string {
+  if (position === 50) return 'in the middle';
+  return position < 50 ? `${50 - position} to the left` : `${position - 50} to the right`;
+}
