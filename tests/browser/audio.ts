@@ -1,0 +1,80 @@
+// Ears and voices for tests of audio rooms: each tab talks with a tone of its own, and tells which tones it hears.
+import type { BrowserContext, Page } from '@playwright/test';
+import { expect } from './fixtures';
+
+/** Tones in Hz, far from each other and from each other's multiples. */
+export const TONES = { ann: 440, ben: 1010, cleo: 1730, file: 2630 };
+
+/** How far a tone is above what is heard where there is none, in dB. */
+const MARGIN = 25;
+
+/** Gives the pages of a context a microphone with the tone that their address names: `?tone=440`. */
+export async function giveVoices(context: BrowserContext): Promise<void> {
+  await context.addInitScript(() => {
+    const tone = Number(new URLSearchParams(window.location.search).get('tone'));
+    if (!tone || !navigator.mediaDevices) return;
+    navigator.mediaDevices.enumerateDevices = async () => [{ kind: 'audioinput', deviceId: 'tone', label: 'Tone', groupId: '' } as MediaDeviceInfo];
+    navigator.mediaDevices.getUserMedia = async (constraints) => {
+      (window as any).asked = constraints;
+      const audio = new AudioContext();
+      const [source, volume, out] = [audio.createOscillator(), audio.createGain(), audio.createMediaStreamDestination()];
+      source.frequency.value = tone;
+      volume.gain.value = 0.1;
+      source.connect(volume).connect(out);
+      source.start();
+      await audio.resume();
+      return out.stream;
+    };
+  });
+}
+
+/** What a tab hears: how loud each tone is at the left and the right ear, in dB above the silence between the tones. */
+export async function loudness(page: Page): Promise<Record<string, [number, number]>> {
+  return page.evaluate(async (tones) => {
+    const element = document.querySelector<HTMLAudioElement>('#sounds audio');
+    const stream = element?.srcObject as MediaStream | null;
+    if (!stream) return {};
+    const ears = ((window as any).ears ??= {}) as { stream?: MediaStream; context?: AudioContext; analysers?: AnalyserNode[] };
+    if (ears.stream !== stream) {
+      void ears.context?.close();
+      const context = new AudioContext();
+      await context.resume();
+      const splitter = context.createChannelSplitter(2);
+      // One channel is heard by both ears.
+      const both = new GainNode(context, { channelCount: 2, channelCountMode: 'explicit' });
+      context.createMediaStreamSource(stream).connect(both).connect(splitter);
+      const analysers = [0, 1].map((channel) => {
+        const analyser = new AnalyserNode(context, { fftSize: 8192, smoothingTimeConstant: 0, minDecibels: -120 });
+        splitter.connect(analyser, channel);
+        return analyser;
+      });
+      Object.assign(ears, { stream, context, analysers });
+      await new Promise((done) => setTimeout(done, 300));
+    }
+    const spectra = ears.analysers!.map((analyser) => {
+      const bins = new Float32Array(analyser.frequencyBinCount);
+      analyser.getFloatFrequencyData(bins);
+      return { bins, width: analyser.context.sampleRate / analyser.fftSize };
+    });
+    const loudest = ({ bins, width }: { bins: Float32Array; width: number }, tone: number) => {
+      const at = Math.round(tone / width);
+      return Math.max(-120, ...bins.slice(at - 3, at + 4));
+    };
+    const heard: Record<string, [number, number]> = {};
+    for (const [name, tone] of Object.entries(tones)) {
+      heard[name] = spectra.map((spectrum) => loudest(spectrum, tone) - Math.max(-85, loudest(spectrum, 3_300))) as [number, number];
+    }
+    return heard;
+  }, TONES);
+}
+
+/** Which tones a tab hears with either ear. */
+export async function heard(page: Page): Promise<string[]> {
+  const all = await loudness(page);
+  return Object.keys(all).filter((name) => Math.max(...(all[name] ?? [])) > MARGIN).sort();
+}
+
+/** Waits until a tab hears these and no others. */
+export async function hears(page: Page, ...names: string[]): Promise<void> {
+  await expect.poll(() => heard(page), { message: `heard is ${names.join(' and ') || 'nobody'}` }).toEqual([...names].sort());
+}
