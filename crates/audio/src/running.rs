@@ -107,6 +107,11 @@ impl Running {
         self.idle >= IDLE
     }
 
+    /// There was no time for so many frames.
+    pub(crate) fn skip(&mut self, frames: u64) {
+        self.room.skip(frames);
+    }
+
     /// Takes a packet of a participant's source.
     pub(crate) fn push(&mut self, tap: Tap, packet: &TappedPacket) {
         let content = match packet.codec() {

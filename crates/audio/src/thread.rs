@@ -98,15 +98,25 @@ impl DspThread {
                     due,
                     skipped,
                 } => {
-                    self.load.skipped(skipped);
                     if skipped > 0 {
-                        self.load.tell_late(self.index);
+                        self.skip(skipped);
                     }
                     self.take_packets();
                     self.mix(phase, due);
                 }
             }
         }
+    }
+
+    /// It is too late for so many frames of all rooms.
+    fn skip(&mut self, frames: u64) {
+        for place in self.grid.rooms() {
+            if let Some(room) = self.rooms.get_mut(place) {
+                room.skip(frames);
+                self.load.skipped(frames);
+            }
+        }
+        self.load.tell_late(self.index);
     }
 
     fn take_commands(&mut self) {

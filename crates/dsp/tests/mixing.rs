@@ -652,3 +652,31 @@ fn other_threads_may_encode() {
     let ratio = energy(&lost) / energy(&here);
     assert!((0.9..1.1).contains(&ratio), "{ratio}");
 }
+
+#[test]
+fn frames_that_are_left_out_pass_for_listeners_and_not_for_encoders() {
+    let mut rig = Rig::mono(8);
+    for id in 1..=2 {
+        rig.join(id, participant());
+    }
+    let run = |rig: &mut Rig| {
+        for _ in 0..20 {
+            rig.send_tone(1, 400.0, 0.3);
+            rig.tick();
+        }
+    };
+    run(&mut rig);
+    let mix = rig.mix_of(2).expect("it hears");
+    let warmed = rig.room.stats().warmed;
+    rig.room.skip(3);
+    run(&mut rig);
+    let heard = rig.log.packets.iter().filter(|packet| packet.mix == mix);
+    let times: Vec<_> = heard.map(|packet| packet.timestamp).collect();
+    let steps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(steps.iter().filter(|step| **step == 4 * 960).count(), 1);
+    assert_eq!(
+        steps.iter().filter(|step| **step == 960).count(),
+        steps.len() - 1
+    );
+    assert_eq!(rig.room.stats().warmed, warmed);
+}

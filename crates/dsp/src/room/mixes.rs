@@ -125,10 +125,10 @@ impl Mix {
         self.due = Due::Encoded;
     }
 
-    /// Hands over the packet of this tick.
-    fn emit(&mut self, number: u64, out: &mut impl Output) -> Result<(), ()> {
+    /// Hands over the packet of this tick; `time` is in frames.
+    fn emit(&mut self, time: u64, out: &mut impl Output) -> Result<(), ()> {
         let step = u64::from(self.encoding.codec.clock_rate() / 50);
-        let timestamp = number.wrapping_mul(step) as u32;
+        let timestamp = time.wrapping_mul(step) as u32;
         let marker = std::mem::take(&mut self.paused) && self.quiet == 0;
         match std::mem::replace(&mut self.due, Due::Nothing) {
             Due::Nothing => self.paused = self.quiet > 0,
@@ -357,10 +357,11 @@ impl Mixes {
     }
 
     /// Hands over the packets. Tells how many mixes have none for want of an encoder.
-    pub(super) fn emit(&mut self, tick: u64, out: &mut impl Output) -> u64 {
+    /// `time` is in frames.
+    pub(super) fn emit(&mut self, time: u64, out: &mut impl Output) -> u64 {
         self.all
             .iter_mut()
-            .map(|(_, mix)| u64::from(mix.emit(tick, out).is_err()))
+            .map(|(_, mix)| u64::from(mix.emit(time, out).is_err()))
             .sum()
     }
 }

@@ -51,7 +51,8 @@ impl Room {
     /// The last part: runs the jobs that are here, and hands over the packets.
     pub fn emit(&mut self, out: &mut impl Output) {
         self.mixes.encode();
-        self.stats.failed += self.mixes.emit(self.tick, out);
+        let time = self.tick.wrapping_add(self.left_out);
+        self.stats.failed += self.mixes.emit(time, out);
     }
 
     /// Looks who sends, and how loud.
