@@ -11,6 +11,7 @@
 mod http;
 pub mod janus_tools;
 pub mod layered;
+mod ogg;
 mod peer;
 mod server;
 pub mod shape;
@@ -19,6 +20,7 @@ mod stage;
 mod watcher;
 
 pub use http::{header, http, serve};
+pub use ogg::ogg_opus;
 pub use peer::{Packet, Peer};
 pub use server::{Caller, Server};
 pub use stage::{Sender, Stage, Viewer, listen, vp8, vp8_ingest};

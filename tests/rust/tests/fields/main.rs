@@ -7,6 +7,7 @@
 )]
 
 mod administrators;
+mod audiobridge;
 mod echotest;
 mod participants;
 mod streaming;

@@ -15,7 +15,7 @@ pub const VIDEO: usize = 1;
 pub const RIDS: [&str; 3] = ["h", "m", "l"];
 
 /// The numbers of header extensions.
-const LEVEL: u8 = 1;
+pub const LEVEL: u8 = 1;
 const MID: u8 = 4;
 const ALLOCATION: u8 = 9;
 const RID: u8 = 10;
@@ -167,11 +167,16 @@ impl Member {
 
     /// Sends a packet of sound of this loudness.
     pub async fn speak(&mut self, level: u8) {
+        self.sound(level, b"opus").await;
+    }
+
+    /// Sends 20 ms of sound.
+    pub async fn sound(&mut self, level: u8, payload: &[u8]) {
         self.clock += 960;
         let level: &[u8] = &[level];
         let extensions = [(LEVEL, level)];
         self.peer
-            .send_with(AUDIO, self.clock, &extensions, b"opus")
+            .send_with(AUDIO, self.clock, &extensions, payload)
             .await;
     }
 
@@ -217,7 +222,7 @@ impl Member {
     }
 
     /// What the plugin has said that is like `shape`, if it has.
-    fn has_said(&mut self, shape: &Shape, others: &mut Vec<Value>) -> Option<Value> {
+    pub fn has_said(&mut self, shape: &Shape, others: &mut Vec<Value>) -> Option<Value> {
         while let Some(message) = self.caller.pending() {
             if message["janus"] != "event" {
                 continue;
