@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { BrowserContext, Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
 import { giveVoices, hears, loudness, TONES } from './audio';
-import { expect, FIREFOX, test as base } from './fixtures';
+import { expect, test as base } from './fixtures';
 import { ask } from './room';
 
 const PIN = '4321';
@@ -96,7 +96,7 @@ for (const room of ['demo', 'speech'] as const) {
   });
 }
 
-test('two tabs hear each other, see who talks, and mute themselves', FIREFOX, async ({ context }) => {
+test('two tabs hear each other, see who talks, and mute themselves', async ({ context }) => {
   const ann = await enter(context, ROOMS.demo, 'ann');
   await expect(ann.getByTestId('room-title')).toHaveText('demo');
   const ben = await enter(context, ROOMS.demo, 'ben');
@@ -222,7 +222,7 @@ test('an announcement is heard by all, and stopped', async ({ context, folder })
   await hears(ben, 'ann');
 });
 
-test('a room is made, found by its link, opened by its PIN, and closed', FIREFOX, async ({ context }) => {
+test('a room is made, found by its link, opened by its PIN, and closed', async ({ context }) => {
   const ann = await context.newPage();
   await ann.goto(`/audioroom.html?name=Ann&tone=${TONES.ann}`);
   await ann.getByTestId('create-open').click();
