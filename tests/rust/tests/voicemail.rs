@@ -183,7 +183,7 @@ async fn a_message_ends_by_itself_and_a_lost_caller_leaves_a_whole_file() {
 
     let mut stage = Stage::recording(Duration::from_secs(60)).await;
     stage.say(Duration::from_secs(1), 0..0).await;
-    stage.peer.hang_up();
+    stage.peer.connection.transport.close();
     stage.peer.run_for(Duration::from_millis(100)).await;
     stage.caller.until("/janus", "hangup").await;
     let state = stage.server.state(&stage.caller).await;
