@@ -29,6 +29,9 @@ pub enum AudioError {
     /// The room refuses.
     #[error(transparent)]
     Room(#[from] RoomError),
+    /// So many events of the room were not taken that it begins nothing of whose end it would have to tell.
+    #[error("too much has happened in the room that nobody has taken note of yet")]
+    Behind,
     /// The thread has ended: the server does.
     #[error("the audio room is gone")]
     Gone,

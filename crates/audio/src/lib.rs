@@ -14,6 +14,7 @@ mod grid;
 mod leg;
 mod load;
 mod mix;
+mod outbox;
 mod outputs;
 mod recording;
 mod room;

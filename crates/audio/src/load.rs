@@ -25,6 +25,7 @@ pub(crate) struct SharedLoad {
     pub(crate) decoded: AtomicU64,
     pub(crate) encoded: AtomicU64,
     pub(crate) undelivered: AtomicU64,
+    pub(crate) merged: AtomicU64,
     /// In thousandths.
     core_share: AtomicU64,
     /// How many frames were how late, in this window and the one before.
@@ -41,6 +42,7 @@ impl Default for SharedLoad {
             decoded: AtomicU64::new(0),
             encoded: AtomicU64::new(0),
             undelivered: AtomicU64::new(0),
+            merged: AtomicU64::new(0),
             core_share: AtomicU64::new(0),
             late: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0))),
             latest: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -108,6 +110,11 @@ impl Load {
         add(&self.shared.ticks, done.ticks);
         add(&self.shared.decoded, done.decoded);
         add(&self.shared.encoded, done.encoded);
+    }
+
+    /// So many events were left out, because later ones say more.
+    pub(crate) fn merged(&self, events: u64) {
+        add(&self.shared.merged, events);
     }
 
     /// So many frames of rooms were left out.

@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use crate::announcement::Announcements;
 use crate::command::Clocks;
 use crate::leg::mix_ingest;
+use crate::outbox::Outbox;
 use crate::recording::{MixFile, Recording};
-use crate::running::Events;
 use crate::thread::Way;
 use crate::{AudioError, AudioEvent, Out};
 
@@ -28,7 +28,7 @@ const MAX_PACKET: usize = 1_500;
 #[derive(Debug)]
 pub(crate) struct Outputs {
     clocks: Clocks,
-    pub(crate) events: Events,
+    pub(crate) events: Outbox,
     pub(crate) announcements: Announcements,
     mixes: HashMap<MixId, Mix>,
     outgoing: HashMap<ParticipantId, Outgoing>,
@@ -105,7 +105,7 @@ impl Out {
 }
 
 impl Outputs {
-    pub(crate) fn new(clocks: Clocks, events: Events) -> Self {
+    pub(crate) fn new(clocks: Clocks, events: Outbox) -> Self {
         Self {
             clocks,
             events,

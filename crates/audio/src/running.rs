@@ -1,16 +1,16 @@
 //! A room, as its thread runs it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::time::Instant;
 
 use portunus_dsp::{Content, IncomingPacket, ParticipantState, Room, RoomStats};
 use portunus_media::{RouteOptions, SourceRef, TappedPacket};
 use portunus_sdp::negotiated::Codec;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 
 use crate::command::{Clocks, Command};
 use crate::leg::codec;
+use crate::outbox::Outbox;
 use crate::outputs::{Outgoing, Outputs};
 use crate::recording::MixFile;
 use crate::taps::{Tap, Tapped};
@@ -21,8 +21,6 @@ use crate::{
 
 /// An idle room is mixed for so many frames more: by then it has let go of encoders, and told of it.
 const IDLE: u32 = 600;
-/// Events that wait until whoever takes them has room.
-const EVENTS: usize = 1_024;
 
 /// A room with its ways in and out.
 #[derive(Debug)]
@@ -42,41 +40,6 @@ struct Person {
     tells_talking: bool,
 }
 
-/// What is told of a room, in order; a queue that is full loses its oldest.
-#[derive(Debug)]
-pub(crate) struct Events {
-    to: mpsc::Sender<AudioEvent>,
-    waiting: VecDeque<AudioEvent>,
-}
-
-impl Events {
-    fn new(to: mpsc::Sender<AudioEvent>) -> Self {
-        let waiting = VecDeque::new();
-        Self { to, waiting }
-    }
-
-    pub(crate) fn tell(&mut self, event: AudioEvent) {
-        if self.waiting.len() >= EVENTS {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back(event);
-        self.flush();
-    }
-
-    pub(crate) fn flush(&mut self) {
-        while let Some(event) = self.waiting.pop_front() {
-            match self.to.try_send(event) {
-                Ok(()) => {}
-                Err(TrySendError::Full(event)) => {
-                    self.waiting.push_front(event);
-                    return;
-                }
-                Err(TrySendError::Closed(_)) => self.waiting.clear(),
-            }
-        }
-    }
-}
-
 impl Running {
     pub(crate) fn new(
         options: RoomOptions,
@@ -86,7 +49,7 @@ impl Running {
         Self {
             room: Room::new(options),
             people: HashMap::new(),
-            outputs: Outputs::new(clocks, Events::new(events)),
+            outputs: Outputs::new(clocks, Outbox::new(events)),
             counted: RoomStats::default(),
             idle: 0,
         }
@@ -104,7 +67,7 @@ impl Running {
 
     /// Nothing happens in it until something is asked of it.
     pub(crate) fn may_sleep(&self) -> bool {
-        self.idle >= IDLE
+        self.idle >= IDLE && self.outputs.events.is_empty()
     }
 
     /// There was no time for so many frames.
@@ -149,6 +112,11 @@ impl Running {
         }
     }
 
+    /// Events that were left out since this was asked last.
+    pub(crate) fn take_merged(&mut self) -> u64 {
+        self.outputs.events.take_merged()
+    }
+
     /// Does what it is asked, but for what concerns it as a whole. `place` is its own.
     pub(crate) fn take_command(&mut self, place: usize, command: Command, way: &mut Way<'_>) {
         match command {
@@ -178,6 +146,10 @@ impl Running {
                 file,
                 reply,
             } => {
+                if self.outputs.events.is_full() {
+                    let _ = reply.send(Err(AudioError::Behind));
+                    return;
+                }
                 let is_new = !self.outputs.announcements.has(announcement);
                 let source = self.outputs.announcements.begin(announcement, file);
                 let begun = self.room.announce(announcement, group, source);
@@ -273,6 +245,7 @@ impl Running {
             return;
         };
         self.room.leave(participant);
+        self.outputs.events.forget(participant);
         if let Some(tap) = person.tap {
             way.media.remove_route(tap.route);
             way.taps.remove(tap.key);
@@ -282,6 +255,9 @@ impl Running {
     fn record(&mut self, group: Option<usize>, file: MixFile) -> Result<String, AudioError> {
         if self.outputs.is_recorded() {
             return Err(AudioError::Recorded);
+        }
+        if self.outputs.events.is_full() {
+            return Err(AudioError::Behind);
         }
         let name = file.name();
         self.outputs.record(group, file, &mut self.room)?;

@@ -21,6 +21,9 @@ pub struct AudioTotals {
     pub dropped: u64,
     /// Packets of mixes that found no room on their way to a worker.
     pub undelivered: u64,
+    /// Events of rooms that were not told, because they were not taken in time and a later one of the same participant or
+    /// announcement says more.
+    pub merged_events: u64,
 }
 
 /// How busy an audio thread is.

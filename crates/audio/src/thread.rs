@@ -227,6 +227,7 @@ impl DspThread {
             let done = room.tick(now, &mut way);
             asleep |= room.may_sleep();
             self.load.ticked(done);
+            self.load.merged(room.take_merged());
             let end = Instant::now();
             if end.saturating_duration_since(delivered) >= DELIVERY {
                 self.feeds.deliver();

@@ -90,8 +90,8 @@ impl AudioThreads {
         }
     }
 
-    /// Opens a room on the thread that has the least to do. What happens in it comes out of the receiver; what is not
-    /// taken from there in time is lost, the oldest first.
+    /// Opens a room on the thread that has the least to do. What happens in it comes out of the receiver. If it is
+    /// not taken from there in time, the last change of each participant and the end of each announcement are told later.
     pub fn open(
         &self,
         options: RoomOptions,
@@ -141,6 +141,7 @@ impl AudioThreads {
             sum.ticks += load.ticks.load(Relaxed);
             sum.skipped += load.skipped.load(Relaxed);
             sum.undelivered += load.undelivered.load(Relaxed);
+            sum.merged_events += load.merged.load(Relaxed);
         }
         sum
     }

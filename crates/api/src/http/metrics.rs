@@ -439,6 +439,11 @@ fn audio(out: &mut String, threads: &AudioThreads) {
             "Packets of mixes that a media worker did not take in time",
             totals.undelivered,
         ),
+        (
+            "audio_merged_events",
+            "Events of audio rooms that were not taken in time, and of which a later one says more",
+            totals.merged_events,
+        ),
     ] {
         metric(out, &format!("{name}_total"), help, "counter", value);
     }
