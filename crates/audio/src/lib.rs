@@ -19,6 +19,7 @@ mod outputs;
 mod recording;
 mod room;
 mod running;
+mod split;
 mod stats;
 mod taps;
 mod thread;

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use portunus_dsp::RoomStats;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::split::Helped;
+
 /// Classes of lateness: four for each doubling of a microsecond, up to some seconds.
 const CLASSES: usize = 96;
 /// Bits that tell the classes of a doubling apart.
@@ -26,6 +28,8 @@ pub(crate) struct SharedLoad {
     pub(crate) encoded: AtomicU64,
     pub(crate) undelivered: AtomicU64,
     pub(crate) merged: AtomicU64,
+    pub(crate) helped: AtomicU64,
+    pub(crate) lost: AtomicU64,
     /// In thousandths.
     core_share: AtomicU64,
     /// How many frames were how late, in this window and the one before.
@@ -43,6 +47,8 @@ impl Default for SharedLoad {
             encoded: AtomicU64::new(0),
             undelivered: AtomicU64::new(0),
             merged: AtomicU64::new(0),
+            helped: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             core_share: AtomicU64::new(0),
             late: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0))),
             latest: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -105,11 +111,13 @@ impl Load {
         }
     }
 
-    /// A room was mixed; it has done this.
-    pub(crate) fn ticked(&self, done: RoomStats) {
+    /// A room was mixed; it has done this, and other threads that.
+    pub(crate) fn ticked(&self, (done, helped): (RoomStats, Helped)) {
         add(&self.shared.ticks, done.ticks);
         add(&self.shared.decoded, done.decoded);
         add(&self.shared.encoded, done.encoded);
+        add(&self.shared.helped, helped.back);
+        add(&self.shared.lost, helped.lost);
     }
 
     /// So many events were left out, because later ones say more.

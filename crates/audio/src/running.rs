@@ -13,6 +13,7 @@ use crate::leg::codec;
 use crate::outbox::Outbox;
 use crate::outputs::{Outgoing, Outputs};
 use crate::recording::MixFile;
+use crate::split::{Cost, Helped, Splitter};
 use crate::taps::{Tap, Tapped};
 use crate::thread::Way;
 use crate::{
@@ -29,6 +30,7 @@ pub(crate) struct Running {
     people: HashMap<ParticipantId, Person>,
     outputs: Outputs,
     counted: RoomStats,
+    cost: Cost,
     idle: u32,
 }
 
@@ -51,6 +53,7 @@ impl Running {
             people: HashMap::new(),
             outputs: Outputs::new(clocks, Outbox::new(events)),
             counted: RoomStats::default(),
+            cost: Cost::default(),
             idle: 0,
         }
     }
@@ -94,9 +97,16 @@ impl Running {
         self.room.push(tap.participant, &incoming);
     }
 
-    /// Mixes a frame; gives what was done for it.
-    pub(crate) fn tick(&mut self, now: Instant, way: &mut Way<'_>) -> RoomStats {
-        self.room.tick(now, &mut self.outputs.with(way));
+    /// Mixes a frame; gives what was done for it, and what of that by other threads.
+    pub(crate) fn tick(
+        &mut self,
+        now: Instant,
+        splitter: &mut Splitter,
+        way: &mut Way<'_>,
+    ) -> (RoomStats, Helped) {
+        self.room.mix(now, &mut self.outputs.with(way));
+        let helped = splitter.encode(&mut self.room, &mut self.cost);
+        self.room.emit(&mut self.outputs.with(way));
         self.outputs.end_frame(&mut self.room, way);
         self.idle = match self.room.is_idle() {
             true => self.idle.saturating_add(1),
@@ -104,12 +114,13 @@ impl Running {
         };
         let stats = self.room.stats();
         let before = std::mem::replace(&mut self.counted, stats);
-        RoomStats {
+        let done = RoomStats {
             ticks: stats.ticks - before.ticks,
             decoded: stats.decoded - before.decoded,
             encoded: stats.encoded - before.encoded,
             ..RoomStats::default()
-        }
+        };
+        (done, helped)
     }
 
     /// Events that were left out since this was asked last.

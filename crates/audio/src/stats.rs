@@ -13,6 +13,10 @@ pub struct AudioTotals {
     pub decoded: u64,
     /// Frames that were encoded.
     pub encoded: u64,
+    /// Mixes of large rooms that another thread encoded than the room's.
+    pub helped: u64,
+    /// Those of them that did not come back in time: each costs a packet.
+    pub unreturned: u64,
     /// Frames of rooms that were mixed.
     pub ticks: u64,
     /// Frames of rooms that were left out, because their thread was too late.

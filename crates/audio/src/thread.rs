@@ -17,24 +17,33 @@ use crate::feeds::Feeds;
 use crate::grid::{Grid, Turn};
 use crate::load::Load;
 use crate::running::Running;
+use crate::split::{Pool, Splitter};
 use crate::taps::Taps;
-use crate::threads::ThreadPort;
+use crate::threads::{MoreThreads, ThreadPort};
 
 /// Packets that wait for their rooms: those of some thousand participants in 20 ms.
 const PACKETS: usize = 16_384;
 /// Workers are told of packets this often while rooms are being mixed.
 const DELIVERY: Duration = Duration::from_millis(1);
+/// Other threads are not helped when own rooms are due so soon.
+const SOON: Duration = Duration::from_micros(300);
 /// How much earlier than others a thread gets a core that both want, as a nice value: after media workers. It takes
 /// CAP_SYS_NICE.
 const NICE: i32 = -5;
 
+/// What a thread is started with.
+pub(crate) struct Start {
+    pub(crate) index: usize,
+    pub(crate) pin: bool,
+    pub(crate) port: Arc<ThreadPort>,
+    pub(crate) media: MediaPlane,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) more: MoreThreads,
+}
+
 /// Starts a thread.
-pub(crate) fn spawn(
-    index: usize,
-    pin: bool,
-    port: Arc<ThreadPort>,
-    media: MediaPlane,
-) -> io::Result<()> {
+pub(crate) fn spawn(start: Start) -> io::Result<()> {
+    let Start { index, pin, .. } = start;
     let run = move || {
         if pin && let Err(error) = pin_to_core(index) {
             tracing::warn!(thread = index, %error, "cannot pin the audio thread to a core");
@@ -43,8 +52,8 @@ pub(crate) fn spawn(
             tracing::debug!(thread = index, %error, "the audio thread has no precedence over others");
         }
         // It is set once, here.
-        let _ = port.thread.set(thread::current());
-        DspThread::new(index, port, media).run();
+        let _ = start.port.thread.set(thread::current());
+        DspThread::new(start).run();
     };
     let builder = thread::Builder::new().name(format!("audio-{index}"));
     builder.spawn(run).map(drop)
@@ -65,11 +74,18 @@ struct DspThread {
     by_id: HashMap<RoomId, usize>,
     grid: Grid,
     load: Load,
+    splitter: Splitter,
+    more: MoreThreads,
 }
 
 impl DspThread {
-    fn new(index: usize, port: Arc<ThreadPort>, media: MediaPlane) -> Self {
+    fn new(start: Start) -> Self {
+        let Start {
+            index, port, media, ..
+        } = start;
         Self {
+            splitter: Splitter::new(start.pool),
+            more: start.more,
             collector: Collector::new(PACKETS),
             feeds: Feeds::new(&media),
             taps: Taps::default(),
@@ -91,8 +107,16 @@ impl DspThread {
                 return;
             }
             match self.grid.next(Instant::now()) {
-                Turn::Asleep => thread::park(),
-                Turn::In(wait) => thread::park_timeout(wait),
+                Turn::Asleep => {
+                    if !self.help() {
+                        thread::park();
+                    }
+                }
+                Turn::In(wait) => {
+                    if wait < SOON || !self.help() {
+                        thread::park_timeout(wait);
+                    }
+                }
                 Turn::Due {
                     phase,
                     due,
@@ -106,6 +130,15 @@ impl DspThread {
                 }
             }
         }
+    }
+
+    /// Encodes a mix for another thread. False: there is none to be encoded.
+    fn help(&mut self) -> bool {
+        let helped = self.splitter.help();
+        if helped {
+            self.load.end_turn(self.feeds.overrun(), Instant::now());
+        }
+        helped
     }
 
     /// It is too late for so many frames of all rooms.
@@ -224,7 +257,7 @@ impl DspThread {
                 feeds: &mut self.feeds,
                 taps: &mut self.taps,
             };
-            let done = room.tick(now, &mut way);
+            let done = room.tick(now, &mut self.splitter, &mut way);
             asleep |= room.may_sleep();
             self.load.ticked(done);
             self.load.merged(room.take_merged());
@@ -242,6 +275,9 @@ impl DspThread {
             for place in rooms.map(|(place, _)| place).collect::<Vec<_>>() {
                 self.grid.remove(place);
             }
+        }
+        if self.splitter.take_wish() {
+            self.more.start();
         }
         self.load.end_turn(self.feeds.overrun(), Instant::now());
     }

@@ -1,9 +1,9 @@
 //! The threads, and where rooms are placed.
 
-use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{Thread, available_parallelism};
+use std::{io, num::NonZero};
 
 use crossbeam_queue::SegQueue;
 use portunus_media::MediaPlane;
@@ -14,6 +14,8 @@ use crate::announcement::FileThread;
 use crate::command::{Clocks, Command, RoomId};
 use crate::load::SharedLoad;
 use crate::room::RoomPort;
+use crate::split::Pool;
+use crate::thread::Start;
 use crate::{
     AudioConfig, AudioError, AudioEvent, AudioRoom, AudioThreadStats, AudioTotals, RoomOptions,
     thread,
@@ -36,6 +38,10 @@ struct Shared {
     files: Arc<FileThread>,
     /// Held for moments, and while a thread is started.
     threads: Mutex<Vec<Arc<ThreadPort>>>,
+    pool: Arc<Pool>,
+    /// Of threads that there may be.
+    most: usize,
+    own: Weak<Shared>,
     next_id: Arc<AtomicU64>,
 }
 
@@ -77,7 +83,14 @@ impl ThreadPort {
 impl AudioThreads {
     /// No thread runs until a room is opened.
     pub fn new(config: AudioConfig, media: MediaPlane, recorder: Recorder) -> Self {
-        let shared = Shared {
+        let most = match config.threads {
+            0 => available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        let shared = |own: &Weak<Shared>| Shared {
+            own: Weak::clone(own),
+            most,
+            pool: Arc::new(Pool::new(most)),
             config,
             media,
             recorder,
@@ -86,7 +99,7 @@ impl AudioThreads {
             next_id: Arc::new(AtomicU64::new(1)),
         };
         Self {
-            shared: Arc::new(shared),
+            shared: Arc::new_cyclic(shared),
         }
     }
 
@@ -138,6 +151,8 @@ impl AudioThreads {
             let load = &thread.load;
             sum.decoded += load.decoded.load(Relaxed);
             sum.encoded += load.encoded.load(Relaxed);
+            sum.helped += load.helped.load(Relaxed);
+            sum.unreturned += load.lost.load(Relaxed);
             sum.ticks += load.ticks.load(Relaxed);
             sum.skipped += load.skipped.load(Relaxed);
             sum.undelivered += load.undelivered.load(Relaxed);
@@ -168,19 +183,42 @@ impl AudioThreads {
     /// The thread for a new room: one without any, else one that is not started yet, else the least busy.
     fn thread(&self) -> Result<Arc<ThreadPort>, AudioError> {
         let shared = &self.shared;
-        let most = match shared.config.threads {
-            0 => available_parallelism().map_or(1, NonZero::get),
-            threads => threads,
-        };
         let threads = shared.threads.lock();
         let mut threads = threads.unwrap_or_else(PoisonError::into_inner);
         let load = |it: &&Arc<ThreadPort>| (it.participants.load(Relaxed), it.rooms.load(Relaxed));
         let idlest = threads.iter().min_by_key(load);
         if let Some(idlest) = idlest
-            && (threads.len() >= most || idlest.rooms.load(Relaxed) == 0)
+            && (threads.len() >= shared.most || idlest.rooms.load(Relaxed) == 0)
         {
             return Ok(Arc::clone(idlest));
         }
+        shared.start(&mut threads).map_err(AudioError::Thread)
+    }
+}
+
+/// How a thread has another one started, to help it.
+#[derive(Debug)]
+pub(crate) struct MoreThreads(Weak<Shared>);
+
+impl MoreThreads {
+    /// Starts one more, unless there are as many as there may be, or one is on its way.
+    pub(crate) fn start(&self) {
+        let Some(shared) = self.0.upgrade() else {
+            return;
+        };
+        let threads = shared.threads.lock();
+        let mut threads = threads.unwrap_or_else(PoisonError::into_inner);
+        if threads.len() < shared.most
+            && threads.len() == shared.pool.threads()
+            && let Err(error) = shared.start(&mut threads)
+        {
+            tracing::debug!(%error, "no thread to help with a large room");
+        }
+    }
+}
+
+impl Shared {
+    fn start(&self, threads: &mut Vec<Arc<ThreadPort>>) -> io::Result<Arc<ThreadPort>> {
         let port = Arc::new(ThreadPort {
             commands: SegQueue::new(),
             rooms: AtomicUsize::new(0),
@@ -189,12 +227,16 @@ impl AudioThreads {
             load: Arc::default(),
             closing: AtomicBool::new(false),
             thread: OnceLock::new(),
-            next_id: Arc::clone(&shared.next_id),
+            next_id: Arc::clone(&self.next_id),
         });
-        let index = threads.len();
-        let media = shared.media.clone();
-        thread::spawn(index, shared.config.pin, Arc::clone(&port), media)
-            .map_err(AudioError::Thread)?;
+        thread::spawn(Start {
+            index: threads.len(),
+            pin: self.config.pin,
+            port: Arc::clone(&port),
+            media: self.media.clone(),
+            pool: Arc::clone(&self.pool),
+            more: MoreThreads(Weak::clone(&self.own)),
+        })?;
         threads.push(Arc::clone(&port));
         Ok(port)
     }

@@ -420,6 +420,16 @@ fn audio(out: &mut String, threads: &AudioThreads) {
             totals.encoded,
         ),
         (
+            "audio_helped_frames",
+            "Frames of mixes that another thread encoded than the room's",
+            totals.helped,
+        ),
+        (
+            "audio_unreturned_frames",
+            "Frames of mixes that another thread did not encode in time: a packet is missing for each",
+            totals.unreturned,
+        ),
+        (
             "audio_mixed_frames",
             "Frames of rooms that were mixed",
             totals.ticks,

@@ -10,6 +10,11 @@ use crate::{CodecError, Encoding, Format};
 pub struct EncodeJob(pub(super) Box<Work>);
 
 impl EncodeJob {
+    /// How many frames are to be encoded: one, or more if the encoder has to be made ready first.
+    pub fn frames(&self) -> usize {
+        self.0.frames()
+    }
+
     /// Limits and encodes. To run it again does nothing.
     pub fn run(&mut self) {
         self.0.run();
@@ -55,6 +60,10 @@ impl Work {
         {
             self.encoder = None;
         }
+    }
+
+    fn frames(&self) -> usize {
+        self.sound.len() / self.format.frame_len()
     }
 
     pub(super) fn run(&mut self) {
