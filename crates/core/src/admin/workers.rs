@@ -1,5 +1,6 @@
-//! `workers_info`: how busy the media workers are; an addition of ours.
+//! `workers_info`: how busy the media workers and the threads of audio rooms are; an addition of ours.
 
+use portunus_audio::AudioThreadStats;
 use portunus_media::WorkerStats;
 use serde_json::{Value, json};
 
@@ -8,7 +9,25 @@ use crate::{Gateway, Object};
 pub(super) fn info(gateway: &Gateway) -> Object {
     let workers = gateway.context().media.worker_stats();
     let workers = workers.iter().map(worker);
-    Object::new().with("workers", workers.collect::<Value>())
+    let audio = gateway
+        .audio()
+        .map(portunus_audio::AudioThreads::thread_stats);
+    let audio = audio.iter().flatten().map(audio_thread);
+    Object::new()
+        .with("workers", workers.collect::<Value>())
+        .with("audio_threads", audio.collect::<Value>())
+}
+
+fn audio_thread(stats: &AudioThreadStats) -> Value {
+    json!({
+        "thread": stats.index,
+        "rooms": stats.rooms,
+        "participants": stats.participants,
+        "late_median": stats.late_median.as_secs_f64(),
+        "late_p99": stats.late_p99.as_secs_f64(),
+        "late_max": stats.late_max.as_secs_f64(),
+        "core_share": stats.core_share,
+    })
 }
 
 fn worker(stats: &WorkerStats) -> Value {
