@@ -9,6 +9,7 @@ fuzz_target!(|text: &str| {
             portunus_streaming::rewrite_saved,
             portunus_videoroom::rewrite_saved,
             portunus_textroom::rewrite_saved,
+            portunus_audiobridge::rewrite_saved,
         ] {
             if let Ok(written) = rewrite(text, string_ids) {
                 assert_eq!(rewrite(&written, string_ids), Ok(written.clone()));
