@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use portunus_dsp::{Content, IncomingPacket, ParticipantState, Room, RoomStats};
+use portunus_dsp::{IncomingPacket, ParticipantState, Room, RoomStats};
 use portunus_media::{RouteOptions, SourceRef, TappedPacket};
-use portunus_sdp::negotiated::Codec;
 use tokio::sync::mpsc;
 
 use crate::command::{Clocks, Command};
@@ -80,11 +79,8 @@ impl Running {
 
     /// Takes a packet of a participant's source.
     pub(crate) fn push(&mut self, tap: Tap, packet: &TappedPacket) {
-        let content = match packet.codec() {
-            Codec::Red => Content::Red,
-            codec if codec == tap.codec => Content::Codec,
-            // Of a payload type that is not what the participant said it sends.
-            _ => return,
+        let Some(content) = tap.content(packet.codec(), packet.pt()) else {
+            return;
         };
         let incoming = IncomingPacket {
             seq: packet.seq().0,
@@ -223,6 +219,7 @@ impl Running {
                 room: place,
                 participant,
                 codec: sends,
+                plain: matches!(source, SourceRef::Ingest(_)),
             });
             let options = RouteOptions::default();
             let route = way.media.collect(source, options, way.collector, key);
