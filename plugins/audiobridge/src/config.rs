@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use portunus_core::configuration::{Configuration, Entry, PortRange, Section};
+use portunus_core::media::ingest::{IngestError, interface_address};
 use portunus_core::{FieldError, Fields, Networks};
 use portunus_resources::{Id, Ids, Limits, Written};
 use serde::{Deserialize, Serialize, Serializer};
@@ -31,9 +32,9 @@ pub struct AudioBridgeConfig {
     /// The networks that media may be sent to without a PeerConnection: those of the server.
     #[serde(skip)]
     pub outgoing: Networks,
-    /// The address that plain RTP participants are told; none: the server's own.
+    /// The address that plain RTP participants are told, or the name of an interface that has it; none: the server's own.
     #[serde(with = "portunus_core::configuration::optional")]
-    pub local_ip: Option<IpAddr>,
+    pub local_ip: Option<String>,
     /// Where the ports of plain RTP participants are taken from.
     pub rtp_port_range: PortRange,
     /// Ids of rooms and participants are text.
@@ -96,6 +97,20 @@ impl AudioBridgeConfig {
             max_from_clients: self.max_from_clients,
             unused_timeout: self.unused_timeout,
         }
+    }
+
+    /// The address that plain RTP participants are told, where one is set and is there.
+    pub(crate) fn told_address(&self) -> Option<IpAddr> {
+        let name = self.local_ip.as_deref()?;
+        // One that a router has for us is none of our interfaces.
+        if let Ok(address) = name.parse() {
+            return Some(address);
+        }
+        let found = interface_address(name);
+        let log = |error: &IngestError| {
+            tracing::warn!("audiobridge.local_ip: {error}; the server's own address is told");
+        };
+        found.inspect_err(log).ok()
     }
 
     fn read_room<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {

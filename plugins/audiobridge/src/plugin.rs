@@ -73,13 +73,13 @@ impl AudioBridge {
         events: &EventBus,
     ) -> Result<Self, SavedError> {
         let limits = config.limits();
+        let told_address = config.told_address();
         let AudioBridgeConfig {
             admin_key,
             lock_rtp_forward,
             lock_play_file,
             folders,
             outgoing,
-            local_ip,
             rtp_port_range,
             string_ids,
             save,
@@ -93,7 +93,7 @@ impl AudioBridge {
             lock_play_file: lock_play_file && rooms.has_admin_key(),
             folders: Arc::new(Folders::new(folders)),
             outgoing: Arc::new(outgoing),
-            local_ip: local_ip.unwrap_or_else(|| media.address()),
+            local_ip: told_address.unwrap_or_else(|| media.address()),
             ports: rtp_port_range,
             media,
             recorder,

@@ -1,5 +1,7 @@
 //! Participants by plain RTP.
 
+use portunus_audiobridge::AudioBridgeConfig;
+use portunus_core::media::MediaPlane;
 use serde_json::{Value, json};
 
 use crate::world::{ROOM, World, ask, code, offer};
@@ -109,4 +111,26 @@ async fn kicking_takes_it_out() {
     let kick = json!({ "request": "kick", "room": ROOM, "id": 1 });
     assert_eq!(ann.request(kick).await["audiobridge"], "success");
     assert!(world.participants().await.is_empty());
+}
+
+#[tokio::test]
+async fn the_address_that_is_told_may_be_that_of_an_interface() {
+    let own = MediaPlane::detached().0.address().to_string();
+    for (local_ip, told) in [
+        (None, own.as_str()),
+        (Some("lo"), "127.0.0.1"),
+        // That of a router, which no interface here has.
+        (Some("192.0.2.7"), "192.0.2.7"),
+        (Some("none-such0"), own.as_str()),
+    ] {
+        let world = World::empty(AudioBridgeConfig {
+            local_ip: local_ip.map(str::to_owned),
+            ..AudioBridgeConfig::default()
+        });
+        world
+            .create(json!({ "allow_rtp_participants": true }))
+            .await;
+        let joined = ask(&mut world.attach().await, join(json!({}))).await;
+        assert_eq!(joined["rtp"]["ip"], told, "{local_ip:?}: {joined}");
+    }
 }

@@ -1,6 +1,5 @@
 //! A server with the plugin, and who is in its rooms.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use portunus_audio::{AudioConfig, AudioThreads};
@@ -57,22 +56,6 @@ impl World {
     /// A server with a room that was created with `options`.
     pub async fn new(options: Value) -> Self {
         let world = Self::empty(AudioBridgeConfig::default());
-        world.create(options).await;
-        world
-    }
-
-    /// The same on a server that records below `folder`.
-    pub async fn recording(folder: &Path, options: Value) -> Self {
-        let recording = RecorderConfig {
-            dir: Some(folder.to_owned()),
-            keep_free_mb: 0,
-            ..RecorderConfig::default()
-        };
-        let world = Self::start(
-            AudioBridgeConfig::default(),
-            CoreConfig::default(),
-            recording,
-        );
         world.create(options).await;
         world
     }
