@@ -1,38 +1,18 @@
 //! Those who hear or talk without being in the room by WebRTC: forwarders, plain RTP, and listeners.
 
-use std::net::UdpSocket;
 use std::time::Duration;
 
 use opusic_c::{Channels, Decoder, SampleRate};
 use portunus_dsp::g711::{self, Law};
-use portunus_rtp::header::{Fields, write_header};
-use portunus_rtp::{Header, Pt, Ssrc};
+use portunus_rtp::{Pt, Ssrc};
 use portunus_sdp::{CodecName, Direction};
 use serde_json::json;
 
+use crate::phone::{Phone, received, socket};
 use crate::world::{Member, ROOM, loudness, manage, merge, talk, talk_for, with_room};
 
 const A: f32 = 400.0;
 const B: f32 = 700.0;
-
-fn socket() -> (UdpSocket, u16) {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_nonblocking(true).unwrap();
-    let port = socket.local_addr().unwrap().port();
-    (socket, port)
-}
-
-/// The packets that wait.
-fn received(socket: &UdpSocket) -> Vec<(Header, Vec<u8>)> {
-    let mut buf = [0; 2_000];
-    let mut packets = Vec::new();
-    while let Ok(len) = socket.recv(&mut buf) {
-        let header = Header::parse(&buf[..len]).unwrap();
-        let payload = header.payload(&buf[..len]).to_vec();
-        packets.push((header, payload));
-    }
-    packets
-}
 
 #[tokio::test]
 async fn the_mix_is_forwarded_as_rtp() {
@@ -96,17 +76,7 @@ async fn the_mix_is_forwarded_as_rtp() {
 async fn a_telephone_talks_by_plain_rtp() {
     let server = with_room(json!({ "allow_rtp_participants": true })).await;
     let mut ann = Member::join(&server, A, json!({ "id": 1 })).await;
-    let (phone, port) = socket();
-    let mut caller = server.attach(crate::world::PACKAGE).await;
-    let join = json!({
-        "request": "join", "room": ROOM, "id": 2, "codec": "pcmu",
-        "rtp": { "ip": "127.0.0.1", "port": port },
-    });
-    caller.message(join, None).await;
-    let joined = caller.until("/plugindata/data/audiobridge", "joined").await;
-    let to = joined["plugindata"]["data"]["rtp"]["port"]
-        .as_u64()
-        .unwrap();
+    let mut phone = Phone::join(&server, B, 2).await;
     assert_eq!(
         ann.told("audiobridge", "joined").await["participants"][0]["setup"],
         false
@@ -116,48 +86,19 @@ async fn a_telephone_talks_by_plain_rtp() {
         true
     );
 
-    let mut heard = Vec::new();
-    let mut frame = 0_u32;
-    let phone_hears = |heard: &[f32]| loudness(heard, 8_000, A) > 0.03;
     let mut both = false;
     for _ in 0..500 {
-        let at = |n: u32| (frame * 160 + n) as f32 / 8_000.0;
-        let tone = |n| 0.25 * (std::f32::consts::TAU * B * at(n)).sin();
-        let samples: Vec<f32> = (0..160).map(tone).collect();
-        let mut payload = Vec::new();
-        g711::encode(Law::Mu, &samples, &mut payload);
-        let fields = Fields {
-            marker: false,
-            padding: false,
-            pt: Pt(0),
-            sequence: frame as u16,
-            timestamp: frame * 160,
-            ssrc: Ssrc(7),
-        };
-        let mut packet = [0; 200];
-        let header = write_header(&mut packet, &fields, []).unwrap();
-        packet[header..header + 160].copy_from_slice(&payload);
-        phone
-            .send_to(&packet[..header + 160], ("127.0.0.1", to as u16))
-            .unwrap();
-        frame += 1;
+        let packet = phone.packet();
+        phone.send(&packet);
         talk_for(&mut [&mut ann], 1).await;
-        for (header, payload) in received(&phone) {
-            assert_eq!(header.pt, Pt(0));
-            g711::decode(Law::Mu, &payload, &mut heard);
-        }
-        both = ann.hears(B) && phone_hears(&heard);
+        phone.receive();
+        both = ann.hears(B) && phone.loudness(A) > 0.03;
         if both {
             break;
         }
     }
-    assert!(
-        both,
-        "heard: {} and {}",
-        ann.loudness(B),
-        loudness(&heard, 8_000, A)
-    );
-    assert!(loudness(&heard, 8_000, B) < 0.003, "not itself");
+    assert!(both, "heard: {} and {}", ann.loudness(B), phone.loudness(A));
+    assert!(phone.loudness(B) < 0.003, "not itself");
 }
 
 #[tokio::test]

@@ -6,7 +6,11 @@
     clippy::panic
 )]
 
+mod announcements;
 mod beside;
 mod files;
+mod http;
 mod people;
+mod phone;
+mod rough;
 mod world;

@@ -1,6 +1,7 @@
 //! A server with a room, and people in it who each talk with a tone of their own.
 
 use std::f32::consts::TAU;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,12 +14,13 @@ use portunus_core::testing::everywhere;
 use portunus_dsp::g711::{self, Law};
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
-use portunus_tests::{Caller, Peer, Server};
+use portunus_tests::{Caller, Peer, Server, header, http};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 pub const PACKAGE: &str = "janus.plugin.audiobridge";
 pub const ROOM: u64 = 1234;
+pub const SDP: &str = "Content-Type: application/sdp";
 const FRAME: Duration = Duration::from_millis(20);
 /// The number of the extension that says how loud a packet is.
 const LEVEL: u8 = 1;
@@ -83,6 +85,26 @@ pub struct Member {
     heard: Vec<f32>,
 }
 
+/// The samples of a frame of a tone.
+pub fn samples(tone: f32, rate: u32, frame: u32) -> Vec<f32> {
+    let count = rate / 50;
+    let at = |n: u32| (frame * count + n) as f32 / rate as f32;
+    let sample = |n| 0.25 * (TAU * tone * at(n)).sin();
+    (0..count).map(sample).collect()
+}
+
+/// An encoder of one channel at 48 kHz.
+pub fn opus_encoder() -> Encoder {
+    Encoder::new(Channels::Mono, SampleRate::Hz48000, Application::Voip).unwrap()
+}
+
+pub fn opus_packet(encoder: &mut Encoder, samples: &[f32]) -> Vec<u8> {
+    let mut packet = vec![0; 1_276];
+    let len = encoder.encode_float_to_slice(samples, &mut packet);
+    packet.truncate(len.unwrap());
+    packet
+}
+
 /// How a client joins.
 pub fn offer(codec: CodecName, direction: Direction) -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, direction);
@@ -134,12 +156,33 @@ impl Member {
         peer.accept(answer.unwrap_or_else(|| panic!("no answer in {event}")));
         peer.connect().await;
         caller.until("/janus", "webrtcup").await;
+        Self::new((caller, peer), codec, tone)
+    }
+
+    /// Comes by WHIP or WHEP, and is up; its `caller` is nowhere. Gives where the session is, too.
+    pub async fn by_http(
+        server: &Server,
+        (to, path): (SocketAddr, &str),
+        tone: f32,
+        direction: Direction,
+    ) -> (Self, String) {
+        let mut peer = Peer::offering().await;
+        let text = peer.offer(offer(CodecName::Opus, direction));
+        let post = format!("POST {path}");
+        let (status, answer) = http(to, &post, &[SDP], text.as_bytes()).await;
+        assert_eq!(status, 201, "{answer}");
+        peer.accept(answer.split_once("\r\n\r\n").unwrap().1);
+        peer.connect().await;
+        let caller = server.attach(PACKAGE).await;
+        let location = header(&answer, "location").unwrap().to_owned();
+        (Self::new((caller, peer), CodecName::Opus, tone), location)
+    }
+
+    fn new((caller, peer): (Caller, Peer), codec: CodecName, tone: f32) -> Self {
         let codec = match codec {
             CodecName::Opus => {
-                let (mono, rate) = (Channels::Mono, SampleRate::Hz48000);
-                let encoder = Encoder::new(mono, rate, Application::Voip).unwrap();
-                let decoder = Decoder::new(Channels::Stereo, rate).unwrap();
-                Codec::Opus(Box::new(encoder), Box::new(decoder))
+                let decoder = Decoder::new(Channels::Stereo, SampleRate::Hz48000).unwrap();
+                Codec::Opus(Box::new(opus_encoder()), Box::new(decoder))
             }
             CodecName::Pcma => Codec::G711(Law::A),
             _ => Codec::G711(Law::Mu),
@@ -188,19 +231,10 @@ impl Member {
     }
 
     fn encode(&mut self) -> (Vec<u8>, u32) {
-        let samples = |rate: u32| -> Vec<f32> {
-            let count = rate / 50;
-            let first = self.frame * count;
-            let at = |n: u32| (first + n) as f32 / rate as f32;
-            (0..count)
-                .map(|n| 0.25 * (TAU * self.tone * at(n)).sin())
-                .collect()
-        };
+        let samples = |rate| samples(self.tone, rate, self.frame);
         match &mut self.codec {
             Codec::Opus(encoder, _) => {
-                let mut packet = vec![0; 1_276];
-                let len = encoder.encode_float_to_slice(&samples(48_000), &mut packet);
-                packet.truncate(len.unwrap());
+                let packet = opus_packet(encoder, &samples(48_000));
                 (packet, 960)
             }
             Codec::G711(law) => {
