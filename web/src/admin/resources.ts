@@ -58,7 +58,7 @@ async function show<T>(id: string, plugin: string, none: string, line: (one: T) 
   let list: T[] = [];
   about.textContent = none;
   try {
-    const { response } = await ask<{ response: Json }>('message_plugin', { plugin, request: { request: 'list' } });
+    const { response } = await ask<{ response: Json }>('message_plugin', { plugin, request: { request: 'list', transaction: 'dashboard' } });
     list = (response['list'] as T[] | undefined) ?? [];
     if (response['error']) about.textContent = `The plugin says: ${String(response['error'])}`;
   } catch (error) {

@@ -1,4 +1,5 @@
 //! Listeners whose sound comes from one mix, then another: what they get is one stream.
+#![allow(clippy::unwrap_used, clippy::needless_range_loop)]
 
 use std::num::NonZeroU64;
 use std::ops::Range;
