@@ -58,7 +58,8 @@ function hearsTheTone(file: string): void {
   expect(loudness(file, TONE) - loudness(file, 1_000)).toBeGreaterThan(20);
 }
 
-test('a message ends by itself, and the tone is heard in its file and in the page', FIREFOX, async ({ page, mail, folder }) => {
+// Not in Firefox: without a sound device it starts no AudioContext, so there is no tone to send.
+test('a message ends by itself, and the tone is heard in its file and in the page', async ({ page, mail, folder }) => {
   test.skip(!has('ffmpeg'), 'there is no ffmpeg');
   await record(page, mail);
   await expect(page.getByTestId('left')).toHaveText(/^\d+(\.0)? s$/);
