@@ -16,7 +16,8 @@ impl Broadcast for AudioBridge {
             .about(stream, "join")
             .with_some("id", stream.part.map(|id| self.id(id)))
             .with_some("display", stream.parameter("display"))
-            .with_some("group", stream.parameter("group"));
+            // Where groups matter, no name is no group: what is missing otherwise would be taken for a pin or token.
+            .with("group", stream.parameter("group").unwrap_or_default());
         Some(request.into())
     }
 

@@ -1,5 +1,7 @@
 //! Going on to another room, leaving, and hanging up.
 
+use std::sync::Arc;
+
 use portunus_core::{Fields, Message};
 use serde_json::{Value, json};
 
@@ -58,7 +60,7 @@ impl Attached {
         state.tell_joined(&id, setup);
         let changed = state.welcome(&id, "roomchanged");
         drop(state);
-        self.place = Place::In(room, id);
+        self.place = Place::In(Arc::downgrade(&room), id);
         Ok(changed.into())
     }
 

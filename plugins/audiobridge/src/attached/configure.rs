@@ -26,12 +26,21 @@ impl Attached {
         check(fields, CONFIGURING)?;
         let rtp = RtpRequest::read(fields)?;
         let mut state = room.lock();
-        state.configure(&id, fields, rights)?;
-        if let Some(remote) = rtp.and_then(|rtp| rtp.remote) {
+        let change = state.change(&id, fields, rights)?;
+        let remote = rtp.and_then(|rtp| rtp.remote);
+        let remote = remote.filter(|_| state.awaits_remote(&id));
+        if let Some(remote) = remote {
             target::check(remote.ip(), &self.shared.outgoing)?;
             state.connect_rtp(&id, remote)?;
         }
         let local = self.negotiate(&mut state, &id, fields, jsep)?;
+        // From here on nothing is refused.
+        if let Some(change) = change {
+            state.configure(&id, change);
+        }
+        if let Some(remote) = remote {
+            state.rtp_came_up(&id, remote);
+        }
         Ok((ok(), local))
     }
 

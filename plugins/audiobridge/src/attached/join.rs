@@ -1,5 +1,7 @@
 //! Joining a room.
 
+use std::sync::Arc;
+
 use portunus_core::sdp::Direction;
 use portunus_core::{Fields, JsepKind, Message, Rights};
 
@@ -98,7 +100,7 @@ impl Attached {
         }
         let joined = state.welcome(&id, "joined").with_some("rtp", told);
         drop(state);
-        self.place = Place::In(room, id);
+        self.place = Place::In(Arc::downgrade(&room), id);
         Ok((joined.into(), local))
     }
 }

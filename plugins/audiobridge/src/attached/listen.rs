@@ -66,7 +66,7 @@ impl Attached {
             .with("audiobridge", "listening")
             .with("room", state.id.to_json());
         drop(state);
-        self.place = Place::Listening(room);
+        self.place = Place::Listening(Arc::downgrade(&room));
         Ok((listening.into(), Some(local)))
     }
 

@@ -7,7 +7,7 @@ mod join;
 mod listen;
 mod rtp;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use portunus_core::{
     Fields, Handle, HandleEvent, Jsep, JsepKind, Later, LocalJsep, Message, Object, PluginHandle,
@@ -32,14 +32,14 @@ pub(crate) struct Attached {
     connection: Connection,
 }
 
-/// Where a client is.
+/// Where a client is. A room that was destroyed ends, however long the client stays.
 #[derive(Debug, Clone)]
 enum Place {
     Idle,
     /// In a room, as this participant, unless it was thrown out meanwhile.
-    In(Arc<Room>, Id),
+    In(Weak<Room>, Id),
     /// It hears a room and is not in it.
-    Listening(Arc<Room>),
+    Listening(Weak<Room>),
 }
 
 /// The requests that are answered by events.
@@ -70,11 +70,13 @@ impl Attached {
         let Place::In(room, id) = &self.place else {
             return None;
         };
-        if room.lock().has(id, self.handle.id()) {
-            return Some((room.clone(), id.clone()));
-        }
-        self.place = Place::Idle;
-        None
+        let room = room.upgrade();
+        let room = room.filter(|room| room.lock().has(id, self.handle.id()));
+        let Some(room) = room else {
+            self.place = Place::Idle;
+            return None;
+        };
+        Some((room, id.clone()))
     }
 
     /// The room that the client listens to.
@@ -82,11 +84,12 @@ impl Attached {
         let Place::Listening(room) = &self.place else {
             return None;
         };
-        if room.lock().has_listener(self.handle.id()) {
-            return Some(room.clone());
+        let room = room.upgrade();
+        let room = room.filter(|room| room.lock().has_listener(self.handle.id()));
+        if room.is_none() {
+            self.place = Place::Idle;
         }
-        self.place = Place::Idle;
-        None
+        room
     }
 
     /// Does what is answered by an event.
@@ -131,9 +134,15 @@ impl Attached {
         match std::mem::replace(&mut self.place, Place::Idle) {
             Place::Idle => {}
             Place::In(room, id) => {
-                room.lock().lost(&id, handle);
+                if let Some(room) = room.upgrade() {
+                    room.lock().lost(&id, handle);
+                }
             }
-            Place::Listening(room) => room.lock().remove_listener(handle),
+            Place::Listening(room) => {
+                if let Some(room) = room.upgrade() {
+                    room.lock().remove_listener(handle);
+                }
+            }
         }
     }
 
@@ -221,7 +230,7 @@ impl PluginHandle for Attached {
         let Place::In(room, id) = &self.place else {
             return None;
         };
-        let figures = room.lock().figures(id, self.handle.id())?;
+        let figures = room.upgrade()?.lock().figures(id, self.handle.id())?;
         let state = self.state();
         Some(Later::new(async move {
             let figures = figures.await.as_ref().map(shown);
@@ -243,12 +252,19 @@ impl Attached {
         let key = self.handle.id();
         let state = match &self.place {
             Place::Idle => None,
-            Place::In(room, id) => room.lock().participant_state(id, key),
-            Place::Listening(room) => Some(
-                Object::new()
-                    .with("state", "listening")
-                    .with("room", room.id.to_json()),
-            ),
+            Place::In(room, id) => {
+                let room = room.upgrade();
+                room.and_then(|room| room.lock().participant_state(id, key))
+            }
+            Place::Listening(room) => {
+                let room = room.upgrade();
+                let room = room.filter(|room| room.lock().has_listener(key));
+                room.map(|room| {
+                    Object::new()
+                        .with("state", "listening")
+                        .with("room", room.id.to_json())
+                })
+            }
         };
         let state = state.unwrap_or_else(|| Object::new().with("state", "idle"));
         state

@@ -55,7 +55,7 @@ impl Shared {
         let record = fields.required_boolean("mjrs")?;
         let dir = fields.text("mjrs_dir")?.map(str::to_owned);
         let room = self.recorded_room(fields)?;
-        room.lock().record_people(record, dir);
+        room.lock().record_people(record, dir)?;
         Ok(success().with("mjrs", record).into())
     }
 

@@ -36,8 +36,9 @@ impl Announcements {
     }
 
     /// Forgets all of them.
-    pub(super) fn clear(&mut self) {
-        self.by_file.clear();
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = AnnouncementId> + use<> {
+        let all = std::mem::take(&mut self.by_file).into_values();
+        all.map(|announced| announced.number)
     }
 }
 

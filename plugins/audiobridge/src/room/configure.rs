@@ -5,47 +5,68 @@ use portunus_resources::Id;
 
 use super::{RecordWish, RoomState};
 use crate::refusal::Refusal;
+use crate::settings::Settings;
+
+/// What a request `configure` changes of somebody: it can be done.
+#[derive(Debug)]
+pub(crate) struct Change {
+    settings: Settings,
+    /// The recording that is to begin.
+    wish: Option<RecordWish>,
+    /// The recording is to end.
+    stops: bool,
+    /// Others are told.
+    is_seen: bool,
+}
 
 impl RoomState {
-    /// Does what the request `configure` says of somebody; others are told, if it says something that they see.
-    pub(crate) fn configure(
-        &mut self,
+    /// What the request `configure` says of somebody; none if it is not there. Nothing is changed yet.
+    pub(crate) fn change(
+        &self,
         id: &Id,
         fields: Fields<'_>,
         rights: Rights,
-    ) -> Result<(), Refusal> {
-        let Some(person) = self.roster.get_mut(id) else {
-            return Ok(());
+    ) -> Result<Option<Change>, Refusal> {
+        let Some(person) = self.roster.get(id) else {
+            return Ok(None);
         };
         let settings = person.settings.configured(fields, &self.options)?;
         let wish = RecordWish::read(fields, rights)?;
         let stops = fields.boolean("record")? == Some(false);
         if let Some(wish) = &wish {
-            let name = wish.base.as_deref();
-            self.check_recording(name)?;
+            self.check_recording(wish.base.as_deref())?;
         }
+        let shown = ["muted", "display", "denoise"];
+        let is_seen = shown.iter().any(|name| fields.has(name))
+            || (self.options.spatial && fields.has("spatial_position"));
+        Ok(Some(Change {
+            settings,
+            wish,
+            stops,
+            is_seen,
+        }))
+    }
+
+    /// Does it; others are told, if it says something that they see.
+    pub(crate) fn configure(&mut self, id: &Id, change: Change) {
         let Some(person) = self.roster.get_mut(id) else {
-            return Ok(());
+            return;
         };
-        let changed = person.settings != settings;
-        person.settings = settings;
+        let changed = person.settings != change.settings;
+        person.settings = change.settings;
         if changed {
             self.remix(id);
         }
-        if stops {
+        if change.stops {
             self.stop_recording(id);
-        } else if wish.is_some() {
-            self.start_recording(id, wish);
+        } else if change.wish.is_some() {
+            self.start_recording(id, change.wish);
         }
-        let shown = ["muted", "display", "denoise"];
-        let seen = shown.iter().any(|name| fields.has(name))
-            || (self.options.spatial && fields.has("spatial_position"));
-        if seen {
+        if change.is_seen {
             self.tell_shown(id);
         }
         if let Some(person) = self.roster.get(id) {
             self.notify_settings(person, "configured");
         }
-        Ok(())
     }
 }

@@ -46,23 +46,33 @@ impl RoomState {
         person.is_some_and(|person| matches!(person.link, Link::Rtp(_)))
     }
 
-    /// Somebody by plain RTP says where to send to, as it was asked to; nothing if it was not.
-    pub(crate) fn connect_rtp(&mut self, id: &Id, remote: SocketAddr) -> Result<(), Refusal> {
-        let Some(person) = self.roster.get_mut(id) else {
+    /// Whether somebody by plain RTP is still to say where to send to.
+    pub(crate) fn awaits_remote(&self, id: &Id) -> bool {
+        let person = self.roster.get(id);
+        person.is_some_and(|person| matches!(&person.link, Link::Rtp(rtp) if rtp.offered))
+    }
+
+    /// Turns the port of somebody by plain RTP to where it is. It is still to come up, by [`RoomState::rtp_came_up`].
+    pub(crate) fn connect_rtp(&self, id: &Id, remote: SocketAddr) -> Result<(), Refusal> {
+        let Some(Link::Rtp(rtp)) = self.roster.get(id).map(|person| &person.link) else {
             return Ok(());
+        };
+        let connected = rtp.leg.connect(remote);
+        connected.map_err(|error| Refusal::Unknown(error.to_string()))
+    }
+
+    /// Somebody by plain RTP is sent to from now on: others are told.
+    pub(crate) fn rtp_came_up(&mut self, id: &Id, remote: SocketAddr) {
+        let Some(person) = self.roster.get_mut(id) else {
+            return;
         };
         let Link::Rtp(rtp) = &mut person.link else {
-            return Ok(());
+            return;
         };
-        if !std::mem::replace(&mut rtp.offered, false) {
-            return Ok(());
-        }
-        let connected = rtp.leg.connect(remote);
-        connected.map_err(|error| Refusal::Unknown(error.to_string()))?;
+        rtp.offered = false;
         rtp.remote = Some(remote);
         let handle = person.handle.id();
         self.came_up(id, handle);
-        Ok(())
     }
 
     /// Media flows to and from somebody: others are told, if that is news.
@@ -81,6 +91,14 @@ impl RoomState {
 
     /// Puts somebody whose media is up into the mix, in the place of what it was there before.
     pub(super) fn connect(&mut self, id: &Id) {
+        let Some(person) = self.roster.get(id) else {
+            return;
+        };
+        // The mixer knows nothing of what it was before: it would not tell that it is silent now.
+        if person.talking {
+            let number = person.number;
+            self.talks(number, false);
+        }
         let Some(person) = self.roster.get(id) else {
             return;
         };
@@ -143,5 +161,87 @@ pub(crate) async fn hear(room: Weak<Room>, mut events: mpsc::Receiver<AudioEvent
     while let Some(event) = events.recv().await {
         let Some(room) = room.upgrade() else { return };
         room.lock().heard(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use portunus_audio::{AudioConfig, AudioThreads};
+    use portunus_core::testing::{TestClient, TestServer, everywhere};
+    use portunus_core::{CoreConfig, Plugin};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::AudioBridgeConfig;
+    use crate::plugin::{AudioBridge, PACKAGE};
+
+    /// A server with room 1, in which somebody by plain RTP is number 1.
+    async fn joined(members: Value) -> (TestServer, TestClient, Arc<Room>) {
+        let config = AudioBridgeConfig {
+            outgoing: everywhere(),
+            ..AudioBridgeConfig::default()
+        };
+        let mut made = None;
+        let server = TestServer::with(CoreConfig::default(), |media| {
+            let recorder = portunus_core::record::Recorder::default();
+            let audio = AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone());
+            let plugin = AudioBridge::new(config, media.clone(), recorder, audio).unwrap();
+            let plugin = Arc::new(plugin);
+            made = Some(plugin.clone());
+            vec![plugin as Arc<dyn Plugin>]
+        });
+        let mut client = server.attach(PACKAGE).await;
+        let create = json!({
+            "request": "create", "room": 1, "allow_rtp_participants": true, "audiolevel_event": true,
+        });
+        client.request(create).await;
+        let mut join = json!({ "request": "join", "room": 1, "id": 1 });
+        join.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        client.message(join, None).await;
+        client.event().await;
+        let room = made.unwrap().shared.rooms.get(&Id::Number(1)).unwrap();
+        (server, client, room)
+    }
+
+    #[tokio::test]
+    async fn who_begins_anew_does_not_talk_any_more() {
+        let rtp = json!({ "ip": "127.0.0.1", "port": 5_004, "audiolevel_ext": 1 });
+        let (_server, mut client, room) = joined(json!({ "rtp": rtp })).await;
+        let number = room.lock().roster.get(&Id::Number(1)).unwrap().number;
+        room.lock().heard(AudioEvent::Talking {
+            participant: number,
+            talking: true,
+        });
+        let told = |what: &str| json!({ "audiobridge": what, "room": 1, "id": 1 });
+        assert_eq!(client.event().await, told("talking"));
+        room.lock().reset_decoder(&Id::Number(1));
+        assert_eq!(client.event().await, told("stopped-talking"));
+        room.lock().reset_decoder(&Id::Number(1));
+        client.expect_silence().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sent_until_it_is_known_where_to() {
+        let has_output = |room: &Room| {
+            let state = room.lock();
+            let (source, out) = state.roster.get(&Id::Number(1)).unwrap().ends();
+            assert!(source.is_some());
+            out.is_some()
+        };
+        let (_server, _client, room) = joined(json!({ "rtp": {} })).await;
+        assert!(!has_output(&room));
+        let offered = json!({ "rtp": {}, "generate_offer": true });
+        let (_server, mut client, room) = joined(offered).await;
+        assert!(!has_output(&room));
+        let rtp = json!({ "ip": "127.0.0.1", "port": 5_004 });
+        let answer = json!({ "request": "configure", "rtp": rtp });
+        client.message(answer, None).await;
+        client.event().await;
+        assert!(has_output(&room));
     }
 }

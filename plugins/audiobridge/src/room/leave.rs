@@ -48,12 +48,17 @@ impl RoomState {
         Ok(())
     }
 
-    /// Throws everybody out.
+    /// Throws everybody out, listeners too.
     pub(crate) fn kick_all(&mut self, client: Option<&Handle>) {
         for person in self.remove_all() {
             person.push(self.event().with("kicked_all", person.id.to_json()));
             self.notify_about(client, "kicked_all", &person.id);
             person.handle.close_pc();
+        }
+        // These have no id.
+        for handle in self.listeners.take_all() {
+            handle.push(None, self.event().with("kicked_all", true), None);
+            handle.close_pc();
         }
     }
 
@@ -69,7 +74,9 @@ impl RoomState {
             handle.close_pc();
         }
         self.forwarders.clear(&self.media);
-        self.announcements.clear();
+        for number in self.announcements.take_all() {
+            self.sound.stop_announcement(number);
+        }
         self.stop_mix_file();
     }
 

@@ -146,7 +146,9 @@ impl Participant {
             }
             Link::Rtp(rtp) => {
                 let source = rtp.leg.source();
-                (Some(source), Some(Out::Leg(Arc::clone(&rtp.leg))))
+                // Until it is known where it is there is nowhere to send to.
+                let out = rtp.remote.map(|_| Out::Leg(Arc::clone(&rtp.leg)));
+                (Some(source), out)
             }
         }
     }

@@ -13,30 +13,49 @@ use super::{RecordWish, Room, RoomState};
 use crate::options::RecordFormat;
 use crate::refusal::Refusal;
 
+/// What names of recordings of participants begin with.
+const BASE: &str = "audiobridge";
+
 /// The file that the mix is recorded into.
 #[derive(Debug, Default)]
 pub(super) struct MixFile {
     /// Counts what was begun: what an earlier one comes to is no news.
     begun: u64,
+    /// One file after the other: held until it is known what a recording has come to.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A recording of the mix that is to begin.
+#[derive(Debug)]
+pub(crate) struct BegunRecording {
+    what: MixRecording,
+    number: u64,
 }
 
 impl RoomState {
     /// Checks that recordings of participants of this name could be made.
     pub(crate) fn check_recording(&self, name: Option<&str>) -> Result<(), Refusal> {
         let dir = self.options.mjrs_dir.as_deref();
-        let checked = self.recorder.check(dir, name.unwrap_or("audiobridge"));
+        let checked = self.recorder.check(dir, name.unwrap_or(BASE));
         checked.map_err(|error| Refusal::Recording(error.to_string()))
     }
 
-    /// Records everybody, or nobody any more.
-    pub(crate) fn record_people(&mut self, record: bool, dir: Option<String>) {
+    /// Records everybody, in this folder if one is said, or nobody any more.
+    pub(crate) fn record_people(
+        &mut self,
+        record: bool,
+        dir: Option<String>,
+    ) -> Result<(), Refusal> {
         if self.options.mjrs == record {
-            return;
+            return Ok(());
+        }
+        if record {
+            let dir = dir.or_else(|| self.options.mjrs_dir.clone());
+            let checked = self.recorder.check(dir.as_deref(), BASE);
+            checked.map_err(|error| Refusal::Unknown(format!("Cannot record: {error}")))?;
+            self.options.mjrs_dir = dir;
         }
         self.options.mjrs = record;
-        if record {
-            self.options.mjrs_dir = dir.or(self.options.mjrs_dir.take());
-        }
         let ids: Vec<Id> = self.roster.iter().map(|person| person.id.clone()).collect();
         for id in &ids {
             match record {
@@ -44,6 +63,7 @@ impl RoomState {
                 false => self.stop_recording(id),
             }
         }
+        Ok(())
     }
 
     /// Records somebody, unless it is already, from the moment on that its media flows.
@@ -80,7 +100,7 @@ impl RoomState {
         };
         let name = || {
             let (room, id) = (file_safe(&room.to_string()), file_safe(&id.to_string()));
-            stamped(&format!("audiobridge-{room}-user-{id}"))
+            stamped(&format!("{BASE}-{room}-user-{id}"))
         };
         let base = wish.base.clone().unwrap_or_else(name);
         let spec = RecordingSpec {
@@ -100,8 +120,23 @@ impl RoomState {
                 let started = self
                     .recorder
                     .start(&self.media, rtp.leg.source(), open, spec);
-                let log = |error: &RecordError| tracing::warn!(%room, %id, "not recorded: {error}");
-                started.inspect_err(log).ok()
+                let handle = person.handle.clone();
+                match started {
+                    Ok(recording) => {
+                        let outcome = recording.outcome();
+                        tokio::spawn(async move {
+                            if let Err(error) = outcome.ended().await {
+                                handle.push(None, not_recorded(failed, &wish, &error), None);
+                            }
+                        });
+                        Some(recording)
+                    }
+                    Err(error) => {
+                        tracing::warn!(%room, %id, "not recorded: {error}");
+                        handle.push(None, not_recorded(failed, &wish, &error), None);
+                        None
+                    }
+                }
             }
         };
     }
@@ -119,7 +154,7 @@ impl RoomState {
         &mut self,
         name: Option<String>,
         dir: Option<String>,
-    ) -> Option<MixRecording> {
+    ) -> Option<BegunRecording> {
         if std::mem::replace(&mut self.options.record, true) {
             return None;
         }
@@ -129,11 +164,11 @@ impl RoomState {
     }
 
     /// What is recorded of the mix of a room that is recorded from the start.
-    pub(crate) fn mix_recording(&mut self) -> MixRecording {
+    pub(crate) fn mix_recording(&mut self) -> BegunRecording {
         self.mix_file.begun += 1;
         let room = file_safe(&self.id.to_string());
         let name = self.options.record_file.clone();
-        MixRecording {
+        let what = MixRecording {
             dir: self.options.record_dir.clone(),
             name: name.unwrap_or_else(|| stamped(&format!("janus-audioroom-{room}"))),
             temporary: None,
@@ -142,7 +177,14 @@ impl RoomState {
                 RecordFormat::Opus => RecordingFormat::OggOpus,
             },
             group: None,
-        }
+        };
+        let number = self.mix_file.begun;
+        BegunRecording { what, number }
+    }
+
+    /// Whether this is what is to be recorded of the mix now.
+    fn is_wanted(&self, number: u64) -> bool {
+        self.options.record && self.mix_file.begun == number
     }
 
     /// Ends the recording of the mix, if there is one.
@@ -166,21 +208,34 @@ impl RoomState {
     }
 }
 
-/// Records the mix of a room; if that cannot be, its recording is switched off.
-pub(crate) async fn record_mix(room: Arc<Room>, what: MixRecording) -> Result<(), Refusal> {
-    let (sound, begun) = {
+/// Records the mix of a room; if that cannot be, its recording is switched off. It may be switched off before the file is there.
+pub(crate) async fn record_mix(room: Arc<Room>, begun: BegunRecording) -> Result<(), Refusal> {
+    let BegunRecording { what, number } = begun;
+    let turn = Arc::clone(&room.lock().mix_file.turn);
+    let _turn = turn.lock().await;
+    let sound = {
         let state = room.lock();
-        (state.sound(), state.mix_file.begun)
+        if !state.is_wanted(number) {
+            return Ok(());
+        }
+        state.sound()
     };
-    let Err(error) = sound.record(what).await else {
-        return Ok(());
-    };
-    tracing::warn!(room = %room.id, "the mix is not recorded: {error}");
+    let recorded = sound.record(what).await;
     let mut state = room.lock();
-    if state.mix_file.begun == begun {
-        state.options.record = false;
+    match recorded {
+        Ok(_) if state.is_wanted(number) => Ok(()),
+        Ok(_) => {
+            sound.stop_recording();
+            Ok(())
+        }
+        Err(error) => {
+            tracing::warn!(room = %room.id, "the mix is not recorded: {error}");
+            if state.mix_file.begun == number {
+                state.options.record = false;
+            }
+            Err(Refusal::Unknown(format!("Cannot record: {error}")))
+        }
     }
-    Err(Refusal::Unknown(format!("Cannot record: {error}")))
 }
 
 fn gate(person: &mut Participant, room_muted: bool) {

@@ -14,6 +14,23 @@ fn lines<'a>(sdp: &'a str, start: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
+async fn what_is_refused_changes_nothing_and_is_told_to_nobody() {
+    let world = World::new(json!({})).await;
+    let (mut ann, _) = world.talker(1, json!({})).await;
+    let mut bob = world.join(2, json!({})).await;
+    // It was the client that offered.
+    let configure = json!({
+        "request": "configure", "muted": true, "display": "Ann", "generate_offer": true,
+    });
+    ann.event().await;
+    assert_eq!(code(&ask(&mut ann, configure).await), 493);
+    bob.expect_silence().await;
+    let shown = world.participants().await[0].clone();
+    assert_eq!(shown["muted"], false);
+    assert!(shown["display"].is_null());
+}
+
+#[tokio::test]
 async fn the_first_audio_is_taken_and_nothing_else() {
     let world = World::new(json!({ "sampling_rate": 48_000, "spatial_audio": true })).await;
     let mut ann = world.join(1, json!({})).await;

@@ -98,6 +98,23 @@ async fn listeners_hear_of_the_end() {
 }
 
 #[tokio::test]
+async fn listeners_are_thrown_out_with_all_others() {
+    let world = World::new(json!({})).await;
+    let mut listener = world.attach().await;
+    let listen = json!({ "request": "listen", "room": ROOM });
+    offer(&mut listener, listen.clone()).await;
+    let kick = json!({ "request": "kick_all", "room": ROOM });
+    let mut moderator = world.attach().await;
+    moderator.request(kick).await;
+    let kicked = json!({ "audiobridge": "event", "room": ROOM, "kicked_all": true });
+    assert_eq!(listener.event().await, kicked);
+    assert_eq!(listener.next().await["janus"], "hangup");
+    let list = moderator.request(json!({ "request": "list" })).await;
+    assert!(list["list"][0]["num_listeners"].is_null());
+    assert_eq!(world.state(&listener).await["state"], "idle");
+}
+
+#[tokio::test]
 async fn nothing_that_can_be_sent_is_no_offer_to_a_listener() {
     let world = World::new(json!({})).await;
     let mut listener = world.attach().await;
@@ -128,6 +145,7 @@ fn paths_of_whip_and_whep_become_requests() {
         broadcast.publish(&stream(Some("7"))),
         Some(json!({
             "request": "join", "room": 1234, "pin": "t", "token": "t", "id": 7, "display": "Ann",
+            "group": "",
         }))
     );
     assert_eq!(
@@ -146,4 +164,31 @@ fn paths_of_whip_and_whep_become_requests() {
     ] {
         assert_eq!(broadcast.refusal(code), meaning);
     }
+}
+
+#[tokio::test]
+async fn a_room_with_groups_refuses_whoever_publishes_without_one() {
+    let plugin = crate::world::plugin(AudioBridgeConfig::default());
+    let broadcast = plugin.broadcast().unwrap();
+    let stream = Stream {
+        id: "1234",
+        part: None,
+        query: &[],
+        token: None,
+    };
+    let join = broadcast.publish(&stream).unwrap();
+    for (options, expected) in [
+        (json!({ "groups": ["a"] }), Refusal::Parameter),
+        (
+            json!({ "groups": ["a"], "pin": "p" }),
+            Refusal::Unauthorized,
+        ),
+    ] {
+        let world = World::new(options).await;
+        let refused = ask(&mut world.attach().await, join.clone()).await;
+        assert_eq!(broadcast.refusal(code(&refused)), expected, "{refused}");
+    }
+    let world = World::new(json!({})).await;
+    let joined = ask(&mut world.attach().await, join).await;
+    assert_eq!(joined["audiobridge"], "joined");
 }

@@ -15,6 +15,7 @@ mod listening;
 mod manage;
 mod moderation;
 mod moving;
+mod recording;
 mod refusals;
 mod rtp;
 mod strangers;

@@ -1,10 +1,12 @@
 //! Making, changing, ending and listing rooms.
 
+use std::time::Duration;
+
 use portunus_audiobridge::AudioBridgeConfig;
 use portunus_core::{Plugin, Reply};
 use serde_json::{Value, json};
 
-use crate::world::{ROOM, World, ask, code, merge};
+use crate::world::{ROOM, World, ask, code, merge, offer};
 
 async fn list(world: &World, members: Value) -> Value {
     let mut request = json!({ "request": "list" });
@@ -175,6 +177,24 @@ async fn the_end_of_a_room_is_told_to_all_who_are_in_it_and_they_can_join_again(
     world.create(json!({ "room": 7 })).await;
     let again = ask(&mut ann, json!({ "request": "join", "room": 7, "id": 1 })).await;
     assert_eq!(again["audiobridge"], "joined");
+}
+
+#[tokio::test]
+async fn a_room_ends_though_those_who_were_in_it_stay_attached() {
+    let world = World::new(json!({})).await;
+    let _ann = world.talker(1, json!({})).await;
+    let mut bob = world.attach().await;
+    offer(&mut bob, json!({ "request": "listen", "room": ROOM })).await;
+    assert_eq!(world.audio.totals().rooms, 1);
+    let destroy = json!({ "request": "destroy", "room": ROOM });
+    world.attach().await.request(destroy).await;
+    let ended = async {
+        while world.audio.totals().rooms > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = Duration::from_secs(20);
+    tokio::time::timeout(patience, ended).await.unwrap();
 }
 
 #[tokio::test]

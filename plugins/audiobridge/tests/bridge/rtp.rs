@@ -1,6 +1,7 @@
 //! Participants by plain RTP.
 
 use portunus_audiobridge::AudioBridgeConfig;
+use portunus_core::Networks;
 use portunus_core::media::MediaPlane;
 use serde_json::{Value, json};
 
@@ -55,6 +56,42 @@ async fn where_to_send_to_can_be_said_later() {
     // Once only.
     assert_eq!(ask(&mut ann, answer(5_008)).await["result"], "ok");
     assert_eq!(world.state(&ann).await["plain-rtp"]["remote-port"], 5_006);
+}
+
+#[tokio::test]
+async fn where_to_send_to_can_be_said_again_if_it_could_not_be() {
+    let world = World::new(json!({ "allow_rtp_participants": true })).await;
+    let mut ann = world.attach().await;
+    let mut offered = join(json!({}));
+    offered["generate_offer"] = json!(true);
+    ask(&mut ann, offered).await;
+    let answer = |ip: &str| {
+        let rtp = json!({ "ip": ip, "port": 5_006 });
+        json!({ "request": "configure", "display": "Ann", "rtp": rtp })
+    };
+    // No socket of ours sends to all of a network.
+    assert_eq!(code(&ask(&mut ann, answer("255.255.255.255")).await), 499);
+    let shown = world.participants().await[0].clone();
+    assert_eq!(shown, json!({ "id": 1, "setup": false, "muted": false }));
+    assert_eq!(ask(&mut ann, answer("127.0.0.1")).await["result"], "ok");
+    let shown = world.participants().await[0].clone();
+    assert_eq!(
+        (&shown["setup"], &shown["display"]),
+        (&json!(true), &json!("Ann"))
+    );
+}
+
+#[tokio::test]
+async fn where_nobody_asked_to_send_to_is_not_looked_at() {
+    let world = World::empty(AudioBridgeConfig {
+        outgoing: Networks(vec!["10.0.0.0/8".parse().unwrap()]),
+        ..AudioBridgeConfig::default()
+    });
+    world.create(json!({})).await;
+    let mut ann = world.join(1, json!({})).await;
+    let rtp = json!({ "ip": "127.0.0.1", "port": 5_006 });
+    let configure = json!({ "request": "configure", "rtp": rtp });
+    assert_eq!(ask(&mut ann, configure).await["result"], "ok");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A server with the plugin, and who is in its rooms.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use portunus_audio::{AudioConfig, AudioThreads};
@@ -23,6 +24,8 @@ pub fn plugin(config: AudioBridgeConfig) -> AudioBridge {
 /// A server with a room.
 pub struct World {
     pub server: TestServer,
+    /// The threads that its rooms run on.
+    pub audio: AudioThreads,
 }
 
 impl World {
@@ -43,19 +46,39 @@ impl World {
         };
         let config = AudioBridgeConfig { outgoing, ..config };
         let recorder = Recorder::new(recording);
+        let mut threads = None;
         let plugins = |media: &MediaPlane| -> Vec<Arc<dyn Plugin>> {
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone());
+            threads = Some(audio.clone());
             let plugin = AudioBridge::new(config, media.clone(), recorder.clone(), audio);
             vec![Arc::new(plugin.unwrap())]
         };
+        let server = TestServer::recording_with(recorder.clone(), core, plugins);
         World {
-            server: TestServer::recording_with(recorder.clone(), core, plugins),
+            server,
+            audio: threads.unwrap(),
         }
     }
 
     /// A server with a room that was created with `options`.
     pub async fn new(options: Value) -> Self {
         let world = Self::empty(AudioBridgeConfig::default());
+        world.create(options).await;
+        world
+    }
+
+    /// The same on a server that records below `folder`.
+    pub async fn recording(folder: &Path, options: Value) -> Self {
+        let recording = RecorderConfig {
+            dir: Some(folder.to_owned()),
+            keep_free_mb: 0,
+            ..RecorderConfig::default()
+        };
+        let world = Self::start(
+            AudioBridgeConfig::default(),
+            CoreConfig::default(),
+            recording,
+        );
         world.create(options).await;
         world
     }

@@ -1,0 +1,67 @@
+//! Recording the mix and participants, as far as that is seen without a network.
+
+use std::time::Duration;
+
+use portunus_audiobridge::AudioBridgeConfig;
+use serde_json::{Value, json};
+
+use crate::world::{ROOM, World, ask, code, merge};
+
+/// How long something may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn request(name: &str, members: Value) -> Value {
+    let mut request = json!({ "request": name, "room": ROOM });
+    merge(&mut request, members);
+    request
+}
+
+#[tokio::test]
+async fn a_recording_that_is_stopped_before_it_has_a_file_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let (mut ann, mut bob) = (world.attach().await, world.attach().await);
+    let switch = |record: bool| request("enable_recording", json!({ "record": record }));
+    // The first is answered once there is a file.
+    let (on, off) = tokio::join!(ann.request(switch(true)), bob.request(switch(false)));
+    assert_eq!(
+        (&on["record"], &off["record"]),
+        (&json!(true), &json!(false))
+    );
+    // One that goes on refuses the next for ever.
+    let again = async {
+        while ann.request(switch(true)).await["audiobridge"] != "success" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
+}
+
+#[tokio::test]
+async fn participants_are_not_recorded_where_that_may_not_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut client = world.attach().await;
+    let enable = |dir: &str| request("enable_mjrs", json!({ "mjrs": true, "mjrs_dir": dir }));
+    assert_eq!(code(&client.request(enable("../elsewhere")).await), 499);
+    // It is as if nobody had asked.
+    let done = json!({ "audiobridge": "success", "mjrs": true });
+    assert_eq!(client.request(enable("people")).await, done);
+    assert_eq!(client.request(enable("../elsewhere")).await, done);
+}
+
+#[tokio::test]
+async fn who_is_there_by_plain_rtp_is_told_that_it_is_not_recorded() {
+    // All are recorded on a server that does not record.
+    let world = World::empty(AudioBridgeConfig::default());
+    world
+        .create(json!({ "allow_rtp_participants": true, "mjrs": true }))
+        .await;
+    let mut ann = world.attach().await;
+    let rtp = json!({ "ip": "127.0.0.1", "port": 5_004 });
+    let join = json!({ "request": "join", "room": ROOM, "id": 1, "rtp": rtp });
+    let told = ask(&mut ann, join).await;
+    assert_eq!(told["event"], "recording_failed", "{told}");
+    assert!(told["reason"].is_string());
+    assert_eq!(ann.event().await["audiobridge"], "joined");
+}
