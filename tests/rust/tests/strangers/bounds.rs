@@ -127,9 +127,10 @@ async fn only_the_trusted_see_where_media_comes_from() {
             assert!(has(0) && !has(1), "{member}: {told:?}");
         }
     }
-    // A port that is in use.
-    let taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
+    // A port that is in use, of those that strangers may have. The kernel's own go beyond them.
+    let (port, _taken) = (10_000..60_000)
+        .find_map(|port| Some((port, std::net::UdpSocket::bind(("0.0.0.0", port)).ok()?)))
+        .unwrap();
     let media = json!([{ "type": "audio", "mid": "a", "port": port, "codec": "opus" }]);
     let body = json!({ "type": "rtp", "media": media });
     let (told, less) = (
