@@ -11,7 +11,7 @@ use portunus_dsp::{
     AnnouncementId, AnnouncementState, Content, Encoding, FRAME, IncomingPacket, MixId, Output,
     ParticipantId, ParticipantOptions, Room, RoomOptions, level,
 };
-use rig::{ENCODING, MONO_16, encoder, participant, speech};
+use rig::{ENCODING, MONO_16, encoder, noise, participant, speech};
 
 /// How many frames the senders repeat.
 const LOOP: u64 = 500;
@@ -34,19 +34,19 @@ impl Output for Nowhere {
     fn announcement(&mut self, _: AnnouncementId, _: AnnouncementState) {}
 }
 
-/// Speech, encoded once, that all senders send.
-struct Speech(Vec<(Vec<u8>, u8)>);
+/// Packets and their levels, encoded once, that all senders send.
+struct Track(Vec<(Vec<u8>, u8)>);
 
-impl Speech {
-    fn new() -> Self {
+impl Track {
+    fn new(sound: impl Fn(u64) -> Vec<f32>) -> Self {
         let mut encoder = encoder(MONO_16);
         encoder
             .set_bitrate(opusic_c::Bitrate::Value(32_000))
             .expect("a bitrate");
-        Speech(
+        Track(
             (0..LOOP)
                 .map(|frame| {
-                    let sound = speech(MONO_16, 1, 0.7, frame);
+                    let sound = sound(frame);
                     let mut packet = vec![0; 1_276];
                     let length = encoder
                         .encode_float_to_slice(&sound, &mut packet)
@@ -59,7 +59,7 @@ impl Speech {
     }
 }
 
-/// A room of which some talk, some send silence, and the rest listens.
+/// A room of which some talk, some have a microphone that is open or silent, and the rest listens.
 struct Load {
     room: Room,
     talkers: u64,
@@ -95,21 +95,21 @@ impl Load {
         }
     }
 
-    fn tick(&mut self, speech: &Speech, silence: &[u8], out: &mut Nowhere) {
+    fn tick(&mut self, speech: &Track, others: &Track, out: &mut Nowhere) {
         for id in 0..self.senders {
             let at = (self.frame + id * 37) % LOOP;
-            let Some((sound, loud)) = speech.0.get(at as usize) else {
+            let track = if id < self.talkers { speech } else { others };
+            let Some((payload, level)) = track.0.get(at as usize) else {
                 continue;
             };
-            let talks = id < self.talkers;
             self.room.push(
                 ParticipantId(id),
                 &IncomingPacket {
                     seq: self.frame,
                     timestamp: self.frame as u32 * 960,
-                    payload: if talks { sound } else { silence },
+                    payload,
                     content: Content::Codec,
-                    level: Some(if talks { *loud } else { 127 }),
+                    level: Some(*level),
                     arrival: self.now,
                 },
             );
@@ -121,36 +121,49 @@ impl Load {
 }
 
 fn rooms(criterion: &mut Criterion) {
-    let speech = Speech::new();
-    let mut silence = vec![0; 1_276];
-    let length = encoder(MONO_16)
-        .encode_float_to_slice(&[0.0; 320], &mut silence)
-        .expect("a packet");
-    silence.truncate(length);
+    let speech = Track::new(|frame| speech(MONO_16, 1, 0.7, frame));
+    let silence = Track::new(|_| vec![0.0; 320]);
+    let open = Track::new(|frame| noise(MONO_16, 62.0, frame));
     let mut out = Nowhere::default();
     let mut group = criterion.benchmark_group("room");
     group.sample_size(50);
-    for (name, rooms, participants, talkers, senders, loudest) in [
-        ("200, 3 talk, 197 send silence", 1, 200, 3, 200, 8),
-        ("200, 3 talk, 197 listen", 1, 200, 3, 3, 8),
-        ("200, all talk, loudest 8", 1, 200, 200, 200, 8),
-        ("200, all talk, all mixed", 1, 200, 200, 200, 0),
-        ("5000, 3 talk, the others listen", 1, 5_000, 3, 3, 8),
-        ("5000, nobody talks", 1, 5_000, 0, 0, 8),
-        ("500 rooms of 4, 1 talks", 500, 4, 1, 4, 8),
+    for (name, rooms, participants, talkers, (senders, others), loudest) in [
+        (
+            "200, 3 talk, 197 send silence",
+            1,
+            200,
+            3,
+            (200, &silence),
+            8,
+        ),
+        ("200, 3 talk, 197 open", 1, 200, 3, (200, &open), 8),
+        ("200, 3 talk, 197 listen", 1, 200, 3, (3, &silence), 8),
+        ("200, all talk, loudest 8", 1, 200, 200, (200, &silence), 8),
+        ("200, all talk, all mixed", 1, 200, 200, (200, &silence), 0),
+        (
+            "5000, 3 talk, the others listen",
+            1,
+            5_000,
+            3,
+            (3, &silence),
+            8,
+        ),
+        ("5000, nobody talks", 1, 5_000, 0, (0, &silence), 8),
+        ("500 rooms of 4, 1 talks", 500, 4, 1, (4, &silence), 8),
+        ("500 rooms of 4, 1 talks, 3 open", 500, 4, 1, (4, &open), 8),
     ] {
         let mut loads: Vec<_> = (0..rooms)
             .map(|_| Load::new(participants, talkers, senders, loudest))
             .collect();
         for _ in 0..100 {
             for load in &mut loads {
-                load.tick(&speech, &silence, &mut out);
+                load.tick(&speech, others, &mut out);
             }
         }
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 for load in &mut loads {
-                    load.tick(&speech, &silence, &mut out);
+                    load.tick(&speech, others, &mut out);
                 }
             });
         });

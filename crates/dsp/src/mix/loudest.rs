@@ -1,12 +1,10 @@
-//! Who is heard where not everybody can be: the loudest.
+//! Who is heard where not everybody can be: the loudest of those who talk.
 //!
 //! Who is heard stays so through the pauses between words, and until somebody else is clearly louder. A newcomer that is
-//! louder comes in at once.
+//! louder comes in at once. An open microphone that picks up nothing but steady noise brings nobody in.
 
+use super::voice::VoiceDetector;
 use crate::level::SILENCE;
-
-/// What is quieter than this, in -dBov, is the noise of a room where nobody talks. It brings nobody in.
-const FLOOR: u8 = 70;
 
 /// How much louder a newcomer is than the one whose place it takes, in dB.
 const LOUDER: f32 = 6.0;
@@ -14,30 +12,34 @@ const LOUDER: f32 = 6.0;
 /// How fast the loudness of somebody who falls silent goes down, in dB a frame.
 const DECAY: f32 = 0.25;
 
-/// Frames below the floor after which a place is given up.
+/// Frames without a voice after which a place is given up.
 const HOLD: u16 = 25;
 
 /// How a participant stands.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
+    voice: VoiceDetector,
     /// In dB over silence: 0 to 127. It rises at once and falls slowly.
     loudness: f32,
-    quiet: u16,
+    /// There is a voice in the last frame.
+    talks: bool,
+    /// Frames that it keeps its place yet.
+    hold: u16,
     heard: bool,
 }
 
 impl Standing {
     /// The level of the frame that is due, in -dBov. None: there is none.
     pub(crate) fn frame(&mut self, level: Option<u8>) {
+        self.talks = level.is_some_and(|level| self.voice.frame(level));
         let level = level.unwrap_or(SILENCE).min(SILENCE);
         self.loudness = (self.loudness - DECAY).max(f32::from(SILENCE - level));
-        if level < FLOOR {
-            self.quiet = 0;
+        if self.talks {
+            self.hold = HOLD;
+        } else if self.hold > 0 {
+            self.hold -= 1;
         } else {
-            self.quiet = self.quiet.saturating_add(1);
-            if self.quiet > HOLD {
-                self.heard = false;
-            }
+            self.heard = false;
         }
     }
 
@@ -52,7 +54,7 @@ impl Standing {
 
     /// It is heard, or wants to be. Where `all` are heard, even noise is.
     pub(crate) fn candidate(&self, who: usize, all: bool) -> Option<Candidate> {
-        (all || self.heard || self.quiet == 0).then_some(Candidate {
+        (all || self.heard || self.talks).then_some(Candidate {
             who,
             loudness: self.loudness,
             heard: self.heard,
@@ -185,6 +187,24 @@ mod tests {
             [0, 1]
         );
         assert_eq!(run(&mut three, 1, &[Some(30), Some(20), Some(23)]), [1, 2]);
+    }
+
+    /// Soft words of syllables at -50 dBov that end ever softer, over a floor of -65, with pauses of 1 s: heard from the first
+    /// frame on, and until a word has died away.
+    #[test]
+    fn soft_words_are_heard_whole() {
+        let syllable = [57, 52, 50, 50, 51, 54, 58, 61, 63];
+        let ending = [52, 54, 56, 58, 59, 60, 61, 62, 63, 64];
+        let mut one = [Standing::default()];
+        run(&mut one, 200, &[Some(65)]);
+        for word in 0..20 {
+            let levels = syllable.into_iter().cycle().take(27).chain(ending);
+            for (at, level) in levels.enumerate() {
+                let heard = run(&mut one, 1, &[Some(level)]);
+                assert!(at == 0 || heard == [0], "word {word}, frame {at}");
+            }
+            run(&mut one, 50, &[Some(65)]);
+        }
     }
 
     #[test]

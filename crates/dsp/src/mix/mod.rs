@@ -7,6 +7,7 @@ pub(crate) mod libopus;
 mod limiter;
 mod loudest;
 mod talk;
+mod voice;
 
 pub(crate) use denoise::Denoiser;
 pub(crate) use encoder::{Encoder, LARGEST_PACKET};

@@ -126,6 +126,21 @@ pub fn speech(format: Format, voice: u64, loud: f32, frame: u64) -> Vec<f32> {
         .collect()
 }
 
+/// The noise of an open microphone, at a level of -`level` dBov.
+pub fn noise(format: Format, level: f32, frame: u64) -> Vec<f32> {
+    // Samples that are spread evenly from -1 to 1 have a third of the energy of full scale.
+    let loud = 3f32.sqrt() * 10f32.powf(-level / 20.0);
+    let mut state = frame.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (0..format.frame_len())
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            loud * ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0)
+        })
+        .collect()
+}
+
 /// How much of a tone is in a sound, as the amplitude of the sine.
 pub fn amount(sound: &[f32], rate: SampleRate, hertz: f32) -> f32 {
     let (mut sine, mut cosine) = (0.0f64, 0.0f64);
