@@ -312,6 +312,10 @@ pub(crate) enum Command {
     SourceKeyframes {
         source: SourceRef,
     },
+    /// To the worker of an outlet: a keyframe is wanted of what it takes.
+    OutletKeyframe {
+        outlet: RouteId,
+    },
     /// To the source's worker: what the viewers elsewhere can take at least, in bit/s.
     SourceBitrate {
         source: SourceRef,

@@ -35,8 +35,8 @@ pub use ingest::{
     IngestSocket, IngestStatus, PacketFeed, SharedClock, SharedSocket, ThreadFeed, packet_feed,
 };
 pub use outlet::{
-    Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions, Tapped,
-    TappedMessage, TappedPacket,
+    Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions,
+    TapRoom, Tapped, TappedMessage, TappedPacket, TappedReport,
 };
 pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
 pub use portunus_rtc::bandwidth::Reason;

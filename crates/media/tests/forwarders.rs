@@ -493,6 +493,7 @@ fn a_shared_port_tells_streams_apart_by_their_ssrcs() {
     }
     let payload = |tapped: &Tapped| match tapped {
         Tapped::Message(message) => message.payload.clone(),
+        Tapped::Report(report) => panic!("{report:?}"),
         Tapped::Packet(packet) => panic!("{packet:?}"),
     };
     assert_eq!(payload(&taken[0]), DataPayload::Text("text".into()));

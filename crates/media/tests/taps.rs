@@ -4,8 +4,8 @@
 use portunus_media::ingest::{DataIngest, IngestMedia, ParameterSets};
 use portunus_media::testing::FanOut;
 use portunus_media::{
-    DataPayload, Encodings, IngestFeed, IngestOptions, RouteOptions, Tap, TapOptions, Tapped,
-    TappedPacket, packet_feed,
+    DataPayload, Encodings, IngestFeed, IngestOptions, RouteOptions, Tap, TapOptions, TapRoom,
+    Tapped, TappedPacket, packet_feed,
 };
 use portunus_rtp::{Header, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
@@ -30,7 +30,7 @@ fn closed() -> RouteOptions {
 fn packets(tap: &mut Tap) -> Vec<TappedPacket> {
     let next = || match tap.try_recv()? {
         Tapped::Packet(packet) => Some(packet),
-        Tapped::Message(message) => panic!("{message:?}"),
+        other => panic!("{other:?}"),
     };
     std::iter::from_fn(next).collect()
 }
@@ -177,6 +177,76 @@ fn a_slow_consumer_costs_packets_and_no_more() {
     let mut frame = rig.plain_frame(true, 2, 100);
     rig.take_in(&mut frame);
     assert_eq!(packets(&mut tap).len(), 2);
+}
+
+#[test]
+fn reports_come_ahead_of_the_packets_that_they_are_for() {
+    let report = |ntp: u64, timestamp: u32| {
+        let mut datagram = vec![0x80, 200, 0, 6];
+        datagram.extend_from_slice(&8_000_u32.to_be_bytes());
+        datagram.extend_from_slice(&ntp.to_be_bytes());
+        datagram.extend_from_slice(&timestamp.to_be_bytes());
+        datagram.extend_from_slice(&[0; 8]);
+        datagram
+    };
+    let told = |tap: &mut Tap| {
+        let mut taken = Vec::new();
+        assert!(tap.drain(&mut taken, 100));
+        let tell = |tapped: &Tapped| match tapped {
+            Tapped::Packet(packet) => (packet.stream(), packet.source_timestamp(), None),
+            Tapped::Report(report) => (report.stream, report.timestamp, Some(report.ntp)),
+            Tapped::Message(message) => panic!("{message:?}"),
+        };
+        taken.iter().map(tell).collect::<Vec<_>>()
+    };
+    let mut rig = ingest(1);
+    let (_, mut without) = rig.tap(open(), TapOptions::default());
+    let mut frame = rig.plain_frame(true, 1, 100);
+    rig.take_in(&mut frame);
+    rig.take_in_rtcp(&report(7 << 32, 90_000));
+    let options = TapOptions {
+        reports: true,
+        ..TapOptions::default()
+    };
+    // What was known before it came is told first, and a report once.
+    let (_, mut tap) = rig.tap(open(), options);
+    for _ in 0..2 {
+        let mut frame = rig.plain_frame(false, 1, 100);
+        rig.take_in(&mut frame);
+    }
+    let ntps = |told: &[(u32, u32, Option<u64>)]| told.iter().map(|t| t.2).collect::<Vec<_>>();
+    let first = told(&mut tap);
+    assert_eq!(ntps(&first), [Some(7 << 32), None, None]);
+    assert_eq!((first[0].0, first[0].1), (first[1].0, 90_000));
+    rig.take_in_rtcp(&report(8 << 32, 180_000));
+    let mut frame = rig.plain_frame(false, 1, 100);
+    rig.take_in(&mut frame);
+    assert_eq!(ntps(&told(&mut tap)), [Some(8 << 32), None]);
+    assert_eq!(packets(&mut without).len(), 4);
+}
+
+#[test]
+fn the_room_that_taps_share_is_given_back_with_each_packet() {
+    let mut rig = ingest(1);
+    let room = TapRoom::new(1_000);
+    let options = TapOptions {
+        room: Some(room.clone()),
+        ..TapOptions::default()
+    };
+    let (_, mut one) = rig.tap(open(), options.clone());
+    let (_, mut two) = rig.tap(open(), options);
+    let mut frame = rig.plain_frame(true, 4, 200);
+    rig.take_in(&mut frame);
+    let (of_one, of_two) = (packets(&mut one), packets(&mut two));
+    assert_eq!((of_one.len(), of_two.len()), (4, 0));
+    assert_eq!(two.dropped(), 4);
+    assert!(room.held() > 800);
+    drop(of_one);
+    assert_eq!(room.held(), 0);
+    let mut frame = rig.plain_frame(false, 1, 200);
+    rig.take_in(&mut frame);
+    drop((one, two));
+    assert_eq!(room.held(), 0);
 }
 
 #[test]

@@ -94,6 +94,8 @@ pub(crate) struct Source {
     /// Other workers that relay it, with the number of their routes.
     pub(crate) watchers: Vec<(u16, usize)>,
     pub(crate) clocks: [Option<SenderClock>; ENCODINGS],
+    /// The last round trip to its sender, as far as it is known.
+    pub(crate) round_trip: Option<Duration>,
     generations: [u8; ENCODINGS],
     /// When the last keyframe of each encoding came, and its number.
     last_keyframes: [Option<(Instant, SeqNo)>; ENCODINGS],
@@ -132,6 +134,7 @@ impl Source {
             outlets: SmallVec::new(),
             watchers: Vec::new(),
             clocks: [None; ENCODINGS],
+            round_trip: None,
             generations: [0; ENCODINGS],
             last_keyframes: [None; ENCODINGS],
             keyframes: KeyframeRequests::default(),

@@ -18,7 +18,7 @@ pub(crate) use cut::{Cut, Taken, write_packet};
 pub(crate) use forward::Forwarder;
 pub use forward::{ForwardOptions, ForwardRtcp, Framing};
 pub(crate) use tap::{Handed, TapInput, channel};
-pub use tap::{Tap, TapOptions, Tapped, TappedMessage, TappedPacket};
+pub use tap::{Tap, TapOptions, TapRoom, Tapped, TappedMessage, TappedPacket, TappedReport};
 
 /// What an outlet does with what it takes.
 #[derive(Debug)]

@@ -20,6 +20,11 @@ impl MediaPlane {
         (id, output)
     }
 
+    /// Asks for a keyframe of what a tap or forwarder takes.
+    pub fn request_outlet_keyframe(&self, outlet: RouteId) {
+        self.send_to(outlet.worker, Command::OutletKeyframe { outlet });
+    }
+
     /// Sends the packets of a source as RTP, or its messages, to a UDP port. `options` gates and selects as for
     /// routes to peers; [`MediaPlane::set_route`] and [`MediaPlane::remove_route`] change and end it. It ends with
     /// its source too, and whether anybody listens to the port makes no difference. A keyframe is asked for at the

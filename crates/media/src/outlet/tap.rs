@@ -1,25 +1,31 @@
 //! Taps: packets of a source, handed to a consumer on the control plane by a bounded queue.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use portunus_rtp::{ExtensionMap, Pt, SeqNo, Ssrc};
+use portunus_rtc::streams::SenderClock;
+use portunus_rtp::extension::{AbsCaptureTime, VideoOrientation};
+use portunus_rtp::{ExtensionKind, ExtensionMap, Pt, SeqNo, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 
 use super::{Encodings, Taken, write_packet};
 use crate::DataPayload;
-use crate::graph::{Packet, level};
+use crate::graph::{ENCODINGS, Packet, level};
 
 /// How a source is tapped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct TapOptions {
     /// Packets that may wait for the consumer; at least 1. Of those that find no room, the newest are dropped.
     pub capacity: usize,
     /// Which simulcast encodings it takes.
     pub encodings: Encodings,
+    /// Whether it tells of sender reports too ([`Tapped::Report`]).
+    pub reports: bool,
+    /// A bound on the bytes that may wait, shared with other taps.
+    pub room: Option<Arc<TapRoom>>,
 }
 
 impl Default for TapOptions {
@@ -28,7 +34,55 @@ impl Default for TapOptions {
             // Two seconds of 10 Mbit/s.
             capacity: 2_048,
             encodings: Encodings::Best,
+            reports: false,
+            room: None,
         }
+    }
+}
+
+/// Bytes that the consumers of many taps may hold together. A packet has its place from when it is handed over until its
+/// consumer lets go of it.
+#[derive(Debug)]
+pub struct TapRoom {
+    limit: usize,
+    held: AtomicUsize,
+}
+
+impl TapRoom {
+    /// Room for so many bytes.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit,
+            held: AtomicUsize::new(0),
+        })
+    }
+
+    /// The bytes that are held.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// A place for so many bytes, if there is one.
+    fn take(self: &Arc<Self>, bytes: usize) -> Option<Place> {
+        let held = self.held.fetch_add(bytes, Ordering::Relaxed);
+        let place = Place {
+            room: Arc::clone(self),
+            bytes,
+        };
+        (held.saturating_add(bytes) <= self.limit).then_some(place)
+    }
+}
+
+/// What a packet takes of a [`TapRoom`].
+#[derive(Debug)]
+struct Place {
+    room: Arc<TapRoom>,
+    bytes: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -56,6 +110,19 @@ impl Tap {
         self.queue.try_recv().ok()
     }
 
+    /// Appends what is there now, up to `limit` of it; false once the tap has ended and all is taken. For a thread that looks
+    /// by its own clock: nobody is woken.
+    pub fn drain(&mut self, into: &mut Vec<Tapped>, limit: usize) -> bool {
+        for _ in 0..limit {
+            match self.queue.try_recv() {
+                Ok(tapped) => into.push(tapped),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+        true
+    }
+
     /// As [`Tap::recv_many`], for a thread outside the runtime.
     pub fn blocking_recv_many(&mut self, into: &mut Vec<Tapped>, limit: usize) -> usize {
         self.queue.blocking_recv_many(into, limit)
@@ -74,6 +141,9 @@ pub enum Tapped {
     Packet(TappedPacket),
     /// A message of a data source.
     Message(TappedMessage),
+    /// What a sender report said, if the tap asks for reports ([`TapOptions::reports`]). What was known before comes ahead of
+    /// the first packet of its encoding.
+    Report(TappedReport),
 }
 
 impl Tapped {
@@ -82,8 +152,24 @@ impl Tapped {
         match self {
             Tapped::Packet(packet) => packet.arrival(),
             Tapped::Message(message) => message.arrival,
+            Tapped::Report(report) => report.arrival,
         }
     }
+}
+
+/// How the timestamps of a stream relate to its sender's clock (RFC 3550 section 6.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TappedReport {
+    /// When the server received the report.
+    pub arrival: Instant,
+    /// The stream, as [`TappedPacket::stream`] names it.
+    pub stream: u32,
+    /// The sender's clock: seconds since 1900 as 32.32 bits.
+    pub ntp: u64,
+    /// The timestamp at that time, as [`TappedPacket::source_timestamp`] counts.
+    pub timestamp: u32,
+    /// The last round trip to the sender, if it is known.
+    pub round_trip: Option<Duration>,
 }
 
 /// An RTP packet of a source. It is shared with all that relay it: to keep thousands of them for seconds makes
@@ -96,11 +182,17 @@ impl Tapped {
 pub struct TappedPacket {
     packet: Arc<Packet>,
     taken: Taken,
+    /// Its drop gives the room back.
+    place: Option<Place>,
 }
 
 impl TappedPacket {
     pub(crate) fn new(packet: Arc<Packet>, taken: Taken) -> Self {
-        Self { packet, taken }
+        Self {
+            packet,
+            taken,
+            place: None,
+        }
     }
 
     /// When the server received it.
@@ -143,6 +235,45 @@ impl TappedPacket {
         self.packet.encoding
     }
 
+    /// Which stream of the source it is of: another number after a change of the encoding, of the sender's SSRC, or of the
+    /// sender. [`TappedPacket::source_timestamp`] is one count within a stream.
+    pub fn stream(&self) -> u32 {
+        stream(&self.packet)
+    }
+
+    /// Its timestamp at the source, in units of the codec's clock rate. Those of one stream are by one clock, whatever was
+    /// left out.
+    pub fn source_timestamp(&self) -> u32 {
+        self.packet.header.timestamp
+    }
+
+    /// Whether it ends a picture of the layers that the tap takes, or begins sound after silence.
+    pub fn marker(&self) -> bool {
+        self.packet.marker(self.taken.sent.part.top)
+    }
+
+    /// Whether its payload is encrypted end to end, so that nothing can be read of it.
+    pub fn is_opaque(&self) -> bool {
+        self.packet.is_opaque
+    }
+
+    /// When its media was captured, by the clock of its sender: seconds since 1900 as 32.32 bits; none if it does not say.
+    pub fn capture_time(&self) -> Option<u64> {
+        let time = AbsCaptureTime::parse(self.extension(ExtensionKind::AbsCaptureTime)?)?;
+        let offset = time.clock_offset.unwrap_or(0);
+        Some(time.timestamp.wrapping_add_signed(offset))
+    }
+
+    /// How its picture has to be turned, if it says.
+    pub fn orientation(&self) -> Option<VideoOrientation> {
+        VideoOrientation::parse(self.extension(ExtensionKind::VideoOrientation)?)
+    }
+
+    fn extension(&self, kind: ExtensionKind) -> Option<&[u8]> {
+        let id = self.packet.extensions.id(kind)?;
+        self.packet.header.extension(&self.packet.data, id)
+    }
+
     /// How loud its sender says that it is (RFC 6464), in -dBov: 0 the loudest, 127 silence.
     pub fn level(&self) -> Option<u8> {
         level(
@@ -182,6 +313,11 @@ impl TappedPacket {
     }
 }
 
+/// The number of a packet's stream.
+fn stream(packet: &Packet) -> u32 {
+    u32::from_be_bytes([0, packet.encoding, packet.generation, packet.stretch])
+}
+
 /// A message of a data source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TappedMessage {
@@ -200,6 +336,15 @@ pub(crate) struct TapInput {
     dropped: Arc<AtomicU64>,
     /// Something was dropped, and no keyframe has been asked for since.
     torn: bool,
+    room: Option<Arc<TapRoom>>,
+    /// If it tells of reports: by encoding, the stream of the last packet and the report that was told last.
+    told: Option<[Told; ENCODINGS]>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    stream: Option<u32>,
+    ntp: Option<u64>,
 }
 
 /// What became of a packet that was handed over.
@@ -221,6 +366,8 @@ pub(crate) fn channel(options: &TapOptions) -> (TapInput, Tap) {
         queue: sender,
         dropped: Arc::clone(&dropped),
         torn: false,
+        room: options.room.clone(),
+        told: options.reports.then(Default::default),
     };
     let tap = Tap {
         queue: receiver,
@@ -233,16 +380,64 @@ pub(crate) fn channel(options: &TapOptions) -> (TapInput, Tap) {
 const MAX_CAPACITY: usize = 65_536;
 
 impl TapInput {
+    /// Hands over what is new of a source's reports, before packets that have come.
+    pub(crate) fn report(
+        &mut self,
+        packets: &[Arc<Packet>],
+        clocks: &[Option<SenderClock>; ENCODINGS],
+        round_trip: Option<Duration>,
+    ) {
+        let Some(mut told) = self.told else {
+            return;
+        };
+        for packet in packets {
+            if let Some(told) = told.get_mut(usize::from(packet.encoding)) {
+                told.stream = Some(stream(packet));
+            }
+        }
+        for (told, clock) in told.iter_mut().zip(clocks) {
+            if let (Some(clock), Some(stream)) = (clock, told.stream)
+                && told.ntp != Some(clock.ntp)
+            {
+                let report = TappedReport {
+                    arrival: clock.at,
+                    stream,
+                    ntp: clock.ntp,
+                    timestamp: clock.timestamp,
+                    round_trip,
+                };
+                // One that finds no room is told with the next packets.
+                if self.queue.try_send(Tapped::Report(report)).is_ok() {
+                    told.ntp = Some(clock.ntp);
+                }
+            }
+        }
+        self.told = Some(told);
+    }
+
+    /// Hands over a packet, if there is room for it.
+    pub(crate) fn hand_packet(&mut self, mut packet: TappedPacket) -> Handed {
+        if let Some(room) = &self.room {
+            packet.place = room.take(packet.packet.data.len());
+            if packet.place.is_none() {
+                return self.lose();
+            }
+        }
+        self.hand(Tapped::Packet(packet))
+    }
+
     pub(crate) fn hand(&mut self, tapped: Tapped) -> Handed {
         match self.queue.try_send(tapped) {
             Ok(()) if std::mem::take(&mut self.torn) => Handed::AfterGap,
             Ok(()) => Handed::Queued,
-            Err(TrySendError::Full(_)) => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                self.torn = true;
-                Handed::Dropped
-            }
+            Err(TrySendError::Full(_)) => self.lose(),
             Err(TrySendError::Closed(_)) => Handed::Ended,
         }
+    }
+
+    fn lose(&mut self) -> Handed {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        self.torn = true;
+        Handed::Dropped
     }
 }

@@ -17,7 +17,7 @@ use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus, KeyframeCache,
     KeyframeInterval, LineStats, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
-    TalkDetection, Tapped, TappedMessage, TappedPacket, TrackRef,
+    TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport, TrackRef,
 };
 
 /// What a detached media plane was asked for.
@@ -49,6 +49,8 @@ pub struct Requested {
     pub opaque: HashSet<PeerId>,
     /// The sources that were asked for keyframes, in the order in which they were.
     pub keyframes: Vec<SourceRef>,
+    /// The taps and forwarders that asked for keyframes, in the order in which they did.
+    pub outlet_keyframes: Vec<RouteId>,
     /// The figures of peers, as [`crate::MediaPlane::pretend_stats`] set them.
     pub stats: HashMap<PeerId, PeerStats>,
     /// The peers whose figures are never given, as [`crate::MediaPlane::withhold_stats`] set them.
@@ -123,6 +125,11 @@ impl RequestedOutlet {
         self.hand(Tapped::Packet(TappedPacket::new(Arc::new(shared), taken)))
     }
 
+    /// Hands a report to the consumer of the tap; says whether it was queued.
+    pub fn pretend_report(&self, report: TappedReport) -> bool {
+        self.hand(Tapped::Report(report))
+    }
+
     /// Hands a message to the consumer of the tap; says whether it was queued.
     pub fn pretend_message(&self, message: TappedMessage) -> bool {
         self.hand(Tapped::Message(message))
@@ -131,10 +138,16 @@ impl RequestedOutlet {
     fn hand(&self, tapped: Tapped) -> bool {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *end {
-            OutletEnd::Tap(tap) => tap.hand(tapped) != Handed::Ended,
+            OutletEnd::Tap(tap) => {
+                let handed = match tapped {
+                    Tapped::Packet(packet) => tap.hand_packet(packet),
+                    other => tap.hand(other),
+                };
+                handed != Handed::Ended
+            }
             OutletEnd::Collect(input) => match tapped {
                 Tapped::Packet(packet) => input.hand(packet) != Handed::Ended,
-                Tapped::Message(_) => false,
+                Tapped::Message(_) | Tapped::Report(_) => false,
             },
             OutletEnd::Forward(_) => false,
         }
@@ -296,6 +309,7 @@ pub(crate) fn note(notes: &Notes, command: Command) {
             let _ = reply.send(peers.into_iter().filter_map(of).collect());
         }
         Command::SourceKeyframes { source } => notes.keyframes.push(source),
+        Command::OutletKeyframe { outlet } => notes.outlet_keyframes.push(outlet),
         _ => {}
     }
 }

@@ -152,6 +152,9 @@ impl Worker {
                 self.outlets
                     .add(*outlet, graph, self.poller.registry(), now);
             }
+            Command::OutletKeyframe { outlet } => {
+                self.outlets.ask_keyframe(outlet, &mut self.graph);
+            }
             Command::AddIngest(ingest) => self.add_ingest(*ingest),
             Command::AddThreadFeed(feed) => self.thread_feeds.push(feed),
             Command::SetIngestEnabled { ingest, enabled } => {

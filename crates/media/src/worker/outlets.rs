@@ -198,11 +198,15 @@ impl Outlets {
             return;
         }
         let (slots, format) = (source.outlets.clone(), source.format);
+        let (clocks, round_trip) = (source.clocks, source.round_trip);
         let packets = graph.take_packets(key);
         for slot in slots {
             let Some(outlet) = self.slots.get_mut(slot) else {
                 continue;
             };
+            if let OutletEnd::Tap(tap) = &mut outlet.end {
+                tap.report(&packets, &clocks, round_trip);
+            }
             let fed = outlet.feed(key, &packets, &format, &mut self.forwarding, now);
             if fed.torn {
                 self.want_keyframe(slot, graph);
@@ -249,6 +253,13 @@ impl Outlets {
         }
     }
 
+    /// Asks for a keyframe of what the outlet with this id takes.
+    pub(super) fn ask_keyframe(&self, id: RouteId, graph: &mut Graph) {
+        if let Some(slot) = self.by_id.get(&id) {
+            self.want_keyframe(*slot, graph);
+        }
+    }
+
     /// Asks for a keyframe of what an outlet takes.
     fn want_keyframe(&self, slot: usize, graph: &mut Graph) {
         let Some(outlet) = self.slots.get(slot) else {
@@ -291,7 +302,7 @@ impl Outlet {
                 for packet in packets {
                     if let Some(taken) = self.cut.take(key, packet, format) {
                         let packet = TappedPacket::new(Arc::clone(packet), taken);
-                        let handed = tap.hand(Tapped::Packet(packet));
+                        let handed = tap.hand_packet(packet);
                         fed.ended |= handed == Handed::Ended;
                         fed.torn |= handed == Handed::AfterGap;
                     }

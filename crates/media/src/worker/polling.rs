@@ -253,7 +253,11 @@ impl Worker {
             } => {
                 let source = peer.tracks.get(media).and_then(|track| track.source);
                 if let Some(source) = source {
+                    let round_trip = peer.connection.round_trip();
                     self.graph.set_clock(source, encoding, clock, &self.others);
+                    if let Some(source) = self.graph.source_mut(source) {
+                        source.round_trip = round_trip;
+                    }
                 }
             }
             Feedback::Receiving {

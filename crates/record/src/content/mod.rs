@@ -68,7 +68,7 @@ impl Content {
             (Content::Mjr(mjr), Tapped::Packet(packet)) => mjr.put_packet(packet, buffer),
             (Content::Mjr(mjr), Tapped::Message(message)) => mjr.put_message(message, buffer),
             (Content::OggOpus(opus), Tapped::Packet(packet)) => opus.put(packet),
-            (Content::OggOpus(_), Tapped::Message(_)) => Put::default(),
+            (Content::OggOpus(_), Tapped::Message(_)) | (_, Tapped::Report(_)) => Put::default(),
         };
         self.hand_over(buffer);
         put

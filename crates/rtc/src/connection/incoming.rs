@@ -379,8 +379,8 @@ impl Connection {
             .unwrap_or(UNREPORTED)
     }
 
-    /// Round trip for retransmission requests: what STUN measured.
-    pub(super) fn round_trip(&self) -> Duration {
-        self.transport.rtt().unwrap_or(Duration::from_millis(50))
+    /// Round trip for retransmission requests: what STUN measured, or a usual one.
+    pub(super) fn assumed_round_trip(&self) -> Duration {
+        self.round_trip().unwrap_or(Duration::from_millis(50))
     }
 }

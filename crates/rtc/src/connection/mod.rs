@@ -215,6 +215,11 @@ impl Connection {
         self.transport.set_remote(&negotiated.transport, now)
     }
 
+    /// The last round trip to the peer, as its connectivity checks measure it; none before the first.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.transport.rtt()
+    }
+
     /// The m-lines.
     pub fn media(&self) -> &[Media] {
         &self.media

@@ -178,7 +178,7 @@ impl Connection {
     }
 
     fn write_nacks(&mut self, now: Instant, sender: Ssrc, out: &mut CompoundWriter<'_>) {
-        let round_trip = self.round_trip();
+        let round_trip = self.assumed_round_trip();
         let scratch = &mut self.scratch;
         let keyframes = &mut self.keyframes;
         let encodings = self
