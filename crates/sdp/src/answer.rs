@@ -194,7 +194,11 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
     let transport_cc = extensions
         .iter()
         .any(|e| e.kind() == Some(ExtensionKind::TransportCc));
-    let feedback = server_feedback(offered.kind, transport_cc);
+    let mut feedback = server_feedback(offered.kind, transport_cc);
+    // Browsers do not offer it for audio. Who does has what was lost sent again: a recording is then whole.
+    if offered.kind == Kind::Audio && chosen.has_feedback("nack") {
+        feedback.push("nack".to_owned());
+    }
 
     let mut codecs = Vec::new();
     if wish.red && name == CodecName::Opus {
@@ -232,7 +236,7 @@ fn answer_media(offered: &Media, wish: &MediaAnswer, accepted: &[ExtensionKind])
     })
 }
 
-/// The feedback that the server answers and offers, whatever was offered to it.
+/// The feedback that the server answers and offers, whatever was offered to it. What was offered decides which of it counts.
 pub(crate) fn server_feedback(kind: Kind, transport_cc: bool) -> Vec<String> {
     let video: &[&str] = match kind {
         Kind::Video => &["ccm fir", "nack", "nack pli", "goog-remb"],

@@ -407,12 +407,16 @@ fn video_feedback_is_answered_whether_offered_or_not() {
 }
 
 #[test]
-fn audio_has_no_nack_and_transport_cc_with_its_extension_only() {
+fn audio_has_nack_where_it_is_offered_and_transport_cc_with_its_extension_only() {
     let twcc = "extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
     let feedback = ["rtcp-fb:111 nack", "rtcp-fb:111 transport-cc"];
     let (text, _) = answer(&one_line(AUDIO, &[OPUS, twcc, feedback[0], feedback[1]]));
-    assert_eq!(lines(&text, 1, "a=rtcp-fb"), ["a=rtcp-fb:111 transport-cc"]);
-    let (text, _) = answer(&one_line(AUDIO, &[OPUS, feedback[0], feedback[1]]));
+    let both = ["a=rtcp-fb:111 transport-cc", "a=rtcp-fb:111 nack"];
+    assert_eq!(lines(&text, 1, "a=rtcp-fb"), both);
+    let (text, negotiated) = answer(&one_line(AUDIO, &[OPUS, feedback[0], feedback[1]]));
+    assert_eq!(lines(&text, 1, "a=rtcp-fb"), ["a=rtcp-fb:111 nack"]);
+    assert!(negotiated.media[0].payloads[0].feedback.nack);
+    let (text, _) = answer(&one_line(AUDIO, &[OPUS, feedback[1]]));
     assert!(lines(&text, 1, "a=rtcp-fb").is_empty());
 }
 
