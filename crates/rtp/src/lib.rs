@@ -1,12 +1,14 @@
-//! RTP, RTCP, header extensions, codec payload descriptors and packetisers: borrowed views and writers.
+//! RTP, RTCP, header extensions, codec payload descriptors, packetisers and depacketisers: borrowed views and writers.
 #![forbid(unsafe_code)]
 
 pub mod codec;
+pub mod depacketize;
 mod error;
 pub mod extension;
 pub mod header;
 mod id;
 pub mod packetize;
+pub mod red;
 pub mod rtcp;
 
 pub use error::RtpError;
