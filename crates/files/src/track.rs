@@ -39,6 +39,8 @@ pub enum Codec {
     Av1,
     /// H.264.
     H264,
+    /// H.265.
+    H265,
 }
 
 impl Codec {
@@ -52,6 +54,7 @@ impl Codec {
             Codec::Vp9 => "VP9",
             Codec::Av1 => "AV1",
             Codec::H264 => "H264",
+            Codec::H265 => "H265",
         }
     }
 
@@ -59,7 +62,7 @@ impl Codec {
     pub const fn kind(self) -> Kind {
         match self {
             Codec::Opus | Codec::Pcmu | Codec::Pcma => Kind::Audio,
-            Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::H264 => Kind::Video,
+            Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::H264 | Codec::H265 => Kind::Video,
         }
     }
 
@@ -68,7 +71,7 @@ impl Codec {
         match self {
             Codec::Opus => 48_000,
             Codec::Pcmu | Codec::Pcma => 8_000,
-            Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::H264 => 90_000,
+            Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::H264 | Codec::H265 => 90_000,
         }
     }
 
