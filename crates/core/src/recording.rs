@@ -81,6 +81,7 @@ impl ClientRecording {
                 name: format!("{name}-{medium}"),
                 media: sent.media.clone(),
                 format: Format::Mjr,
+                of: None,
             };
             let failed = move |error: &RecordError| failed(medium, error);
             if let Some(recording) = handle.record(sent.mid, open(kind), spec, failed) {

@@ -12,6 +12,7 @@ mod demux;
 mod error;
 mod file;
 mod folders;
+pub mod manifest;
 pub mod mjr;
 pub mod opus;
 mod path;

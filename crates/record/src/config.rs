@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
+use crate::Format;
+
 /// How and where recordings are made; every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecorderConfig {
     /// Whether anything is recorded at all.
     pub enabled: bool,
+    /// What files are like where a request does not say it.
+    pub format: Format,
     /// The folder that names of files and folders are relative to; none: the working directory.
     #[serde(with = "portunus_config::optional")]
     pub dir: Option<PathBuf>,
@@ -31,6 +35,7 @@ impl Default for RecorderConfig {
     fn default() -> Self {
         Self {
             enabled: true,
+            format: Format::Mjr,
             dir: None,
             folders: Vec::new(),
             temporary: String::new(),

@@ -5,23 +5,32 @@
 //! thread that may block: no worker ever waits for a disk. What a disk is too slow for is dropped and counted.
 #![forbid(unsafe_code)]
 
+mod complete;
 mod config;
 mod content;
 mod error;
 mod file;
+mod format;
+mod joint;
 mod order;
 mod output;
 mod place;
 mod recorder;
 mod recording;
+mod session;
 mod spec;
 mod task;
 
+pub use complete::Completed;
 pub use config::RecorderConfig;
 pub use error::RecordError;
 pub use file::RecordedFile;
+pub use format::{Format, UnknownFormat};
+pub use joint::{JointRecording, JointSpec, TrackSpec};
 pub use place::{file_safe, stamped};
+pub use portunus_files::manifest::FileEnd;
 pub use portunus_files::mjr::Medium;
 pub use recorder::{Prepared, Recorder, RecorderTotals};
 pub use recording::{End, Outcome, Recording};
-pub use spec::{Format, RecordedMedia, RecordingSpec};
+pub use session::{Participant, RecordedSession, SessionSpec};
+pub use spec::{RecordedMedia, RecordingSpec};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::{MediaPlane, RouteOptions, SourceRef, TapOptions};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio::task::spawn_blocking;
 
 use crate::file::RecordedFile;
@@ -14,7 +14,10 @@ use crate::output::Output;
 use crate::place::Places;
 use crate::recording::{Recording, State};
 use crate::task::{self, Job};
-use crate::{Format, RecordError, RecorderConfig, RecordingSpec};
+use crate::{
+    Completed, Format, JointRecording, JointSpec, RecordError, RecordedSession, RecorderConfig,
+    RecordingSpec, SessionSpec,
+};
 
 /// Records sources of the media graph; cheap to clone.
 #[derive(Debug, Clone)]
@@ -54,7 +57,12 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// Told when a recording ends.
     ended: Notify,
+    /// Files that are complete.
+    completed: broadcast::Sender<Completed>,
 }
+
+/// Complete files that may wait for somebody who is told of them.
+const COMPLETED: usize = 1_024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -73,6 +81,7 @@ impl Shared {
             claimed: Mutex::default(),
             counters: Counters::default(),
             ended: Notify::new(),
+            completed: broadcast::Sender::new(COMPLETED),
         }
     }
 
@@ -193,13 +202,47 @@ impl Recorder {
         Recording::new(media.clone(), route, options, path, state, until)
     }
 
+    /// Records several sources together until the [`JointRecording`] is dropped or all of them end. The files are made
+    /// beside this: see [`JointRecording::outcome`]. To be called within tokio's runtime.
+    pub fn joint(
+        &self,
+        media: &MediaPlane,
+        spec: JointSpec,
+    ) -> Result<JointRecording, RecordError> {
+        JointRecording::start(self, media, spec)
+    }
+
+    /// Recordings that belong together: it is named in their `of`.
+    pub fn session(&self, spec: SessionSpec) -> RecordedSession {
+        RecordedSession::new(spec)
+    }
+
+    /// What files are like where nobody says it.
+    pub fn format(&self) -> Format {
+        self.shared.config.format
+    }
+
+    /// Tells of files that are complete, from now on.
+    pub fn completed(&self) -> broadcast::Receiver<Completed> {
+        self.shared.completed.subscribe()
+    }
+
     /// Checks that recordings of this name could be made, but for what only the file system knows.
     pub fn check(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
+        self.check_as(dir, name, Format::Mjr)
+    }
+
+    /// As [`Recorder::check`], of files of this format.
+    pub fn check_as(
+        &self,
+        dir: Option<&str>,
+        name: &str,
+        format: Format,
+    ) -> Result<(), RecordError> {
         if !self.shared.config.enabled {
             return Err(RecordError::Disabled);
         }
-        let extension = Format::default().extension();
-        self.places.file(dir, name, extension).map(drop)
+        self.places.file(dir, name, format.extension()).map(drop)
     }
 
     /// What was recorded since the start.

@@ -89,7 +89,7 @@ impl Recording {
     /// How it turns out.
     pub fn outcome(&self) -> Outcome {
         Outcome {
-            state: self.state.clone(),
+            states: vec![self.state.clone()],
         }
     }
 }
@@ -109,31 +109,44 @@ impl fmt::Debug for Recording {
 /// How a recording turns out, to be waited for without holding the recording.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    state: watch::Receiver<State>,
+    /// Of each of its files.
+    states: Vec<watch::Receiver<State>>,
 }
 
 impl Outcome {
+    /// How several turn out together.
+    pub(crate) fn of_all(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
+        Self {
+            states: outcomes.into_iter().flat_map(|it| it.states).collect(),
+        }
+    }
+
     /// Waits until the file is made, or could not be.
     pub async fn opened(mut self) -> Result<(), Arc<RecordError>> {
-        let state = self
-            .state
-            .wait_for(|state| !matches!(state, State::Opening))
-            .await;
-        match state.as_deref() {
-            Ok(State::Ended(Err(error))) => Err(Arc::clone(error)),
-            Ok(State::Opening | State::Open | State::Ended(Ok(_))) | Err(_) => Ok(()),
+        for state in &mut self.states {
+            let state = state
+                .wait_for(|state| !matches!(state, State::Opening))
+                .await;
+            match state.as_deref() {
+                Ok(State::Ended(Err(error))) => return Err(Arc::clone(error)),
+                Ok(State::Opening | State::Open | State::Ended(Ok(_))) | Err(_) => {}
+            }
         }
+        Ok(())
     }
 
     /// Waits until the recording has ended, and tells why; an error if that was not as it should be.
     pub async fn ended(mut self) -> Result<End, Arc<RecordError>> {
-        let state = self
-            .state
-            .wait_for(|state| matches!(state, State::Ended(_)))
-            .await;
-        match state.as_deref() {
-            Ok(State::Ended(end)) => end.clone(),
-            Ok(State::Opening | State::Open) | Err(_) => Ok(End::Stopped),
+        let mut outcome = Ok(End::Stopped);
+        for state in &mut self.states {
+            let state = state
+                .wait_for(|state| matches!(state, State::Ended(_)))
+                .await;
+            match state.as_deref() {
+                Ok(State::Ended(end)) if outcome.is_ok() => outcome.clone_from(end),
+                Ok(State::Ended(_) | State::Opening | State::Open) | Err(_) => {}
+            }
         }
+        outcome
     }
 }

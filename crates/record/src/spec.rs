@@ -5,32 +5,13 @@ use portunus_rtp::{Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use portunus_sdp::{CodecName, Kind, Media};
 
+use crate::{Format, Participant};
+
 /// The payload type that redundant audio has in recordings.
 const RED_PT: Pt = Pt(63);
 
-/// What a recording's file is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// Janus's format: anything, as it came.
-    #[default]
-    Mjr,
-    /// Ogg, which plays as it is: Opus only, not encrypted end to end. Late packets are put in order; of time of which
-    /// nothing came there is silence.
-    OggOpus,
-}
-
-impl Format {
-    /// What names of its files end with, behind the dot.
-    pub const fn extension(self) -> &'static str {
-        match self {
-            Format::Mjr => "mjr",
-            Format::OggOpus => "opus",
-        }
-    }
-}
-
 /// A recording to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RecordingSpec {
     /// The folder, as a client or the configuration names it; none: the recorder's own.
     pub dir: Option<String>,
@@ -40,6 +21,8 @@ pub struct RecordingSpec {
     pub media: RecordedMedia,
     /// What the file is like.
     pub format: Format,
+    /// Whose recording it is, for the manifest.
+    pub of: Option<Participant>,
 }
 
 /// What comes from a source that is recorded.

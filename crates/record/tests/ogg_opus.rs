@@ -79,6 +79,7 @@ fn spec(name: &str, media: RecordedMedia) -> RecordingSpec {
         name: name.to_owned(),
         media,
         format: Format::OggOpus,
+        of: None,
     }
 }
 

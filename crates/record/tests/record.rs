@@ -65,6 +65,7 @@ impl Stage {
             name: name.to_owned(),
             media,
             format: Format::Mjr,
+            of: None,
         };
         self.recorder.start(&self.media, self.source, true, spec)
     }

@@ -108,6 +108,7 @@ impl Mailbox {
                 name: id.stem(),
                 media: RecordedMedia::codec(CodecName::Opus),
                 format: Format::OggOpus,
+                of: None,
             };
             let prepared = this.shared.recorder.prepare(spec).await;
             let begun = this.begin(id, prepared, (&transaction, answer, caller));

@@ -51,6 +51,7 @@ impl Content {
                 &spec.media,
                 buffer,
             )))),
+            Format::WebM | Format::Matroska | Format::Mp4 => Err(unfit()),
             Format::OggOpus if !spec.media.is_plain(CodecName::Opus) => Err(unfit()),
             Format::OggOpus => {
                 let serial = UnixMicros::from(SystemTime::now()).0 as u32;

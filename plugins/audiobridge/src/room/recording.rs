@@ -108,6 +108,7 @@ impl RoomState {
             name: format!("{base}-audio"),
             media: person.content(),
             format: Format::Mjr,
+            of: None,
         };
         let open = person.is_heard(self.muted);
         person.recorded.running = match &person.link {

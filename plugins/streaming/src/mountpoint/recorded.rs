@@ -84,6 +84,7 @@ impl Stream {
             name,
             media: marked(content.with_description(label.cloned())),
             format: Format::Mjr,
+            of: None,
         };
         let recording = recorder.start(media, source, true, spec);
         let recording = recording.map_err(|error| Refusal::CannotRecord(error.to_string()))?;

@@ -63,6 +63,7 @@ impl Publications {
                 name: format!("{name}-{}-{}", medium(stream.kind), stream.index),
                 media: content.with_encryption(publication.e2ee),
                 format: Format::Mjr,
+                of: None,
             };
             stream.recording = match &publication.origin {
                 Origin::Client(handle) => start(room, (handle, settings.told_why), stream, spec),
