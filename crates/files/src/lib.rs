@@ -1,5 +1,5 @@
 //! Media files as RTP packets with times, recordings ([`mjr`]), and files of Opus that are written as it comes
-//! ([`opus`]).
+//! ([`opus`]) or in a container ([`container`]).
 //!
 //! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, cuts its frames into
 //! RTP packets and says when each is due, for ever if it loops. It has no clock and no task: who plays
@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod bitstream;
+pub mod container;
 mod demux;
 mod error;
 mod file;
 mod folders;
 pub mod manifest;
+mod matroska;
 pub mod mjr;
 pub mod opus;
 mod path;

@@ -24,7 +24,7 @@ impl Default for OpusHead {
 
 impl OpusHead {
     /// The packet that a stream begins with.
-    pub(super) fn packet(&self) -> Vec<u8> {
+    pub(crate) fn packet(&self) -> Vec<u8> {
         const VERSION: u8 = 1;
         /// Both channels in the usual order, and no gain.
         const GAIN_AND_FAMILY: [u8; 3] = [0; 3];

@@ -1,0 +1,250 @@
+//! What comes before the first cluster.
+
+use mkv_element::prelude::{
+    Audio, Channels, CodecDelay, CodecId, CodecPrivate, DateUtc, DocType, DocTypeReadVersion,
+    DocTypeVersion, Ebml, EbmlReadVersion, EbmlVersion, Element, FlagLacing, Info, Language,
+    MuxingApp, Name, PixelHeight, PixelWidth, Projection, ProjectionPoseRoll, SamplingFrequency,
+    SeekPreRoll, TimestampScale, Title, TrackEntry, TrackNumber, TrackType, TrackUid, Tracks,
+    Video, WritingApp,
+};
+
+use super::ebml::{Id, UNKNOWN_SIZE, put_element, put_void};
+use crate::bitstream::Setup;
+use crate::container::{Container, ContainerError, FileInfo, Rotation, TrackSetup};
+use crate::opus::OpusHead;
+
+/// Nanoseconds of a tick: times are in milliseconds.
+const TICK: u64 = 1_000_000;
+/// What a decoder of Opus reads before the place that is sought (RFC 7845 section 4.6), in nanoseconds.
+const OPUS_PRE_ROLL: u64 = 80_000_000;
+/// Microseconds from 1970 to 2001, which dates are counted from.
+const EPOCH: i64 = 978_307_200_000_000;
+/// The longest text that goes into a header, in bytes.
+const MAX_TEXT: usize = 500;
+const APP: &str = concat!("Portunus ", env!("CARGO_PKG_VERSION"));
+
+/// A header, and where in it the parts are that change by themselves.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub bytes: Vec<u8>,
+    /// Where the size of the segment is: 8 bytes.
+    pub segment_size: u64,
+    /// Where the duration is: 8 bytes.
+    pub duration: u64,
+}
+
+impl Header {
+    /// Where the body of the segment begins: what positions are counted from.
+    pub fn segment(&self) -> u64 {
+        self.segment_size + 8
+    }
+
+    /// Fills it up to `room` bytes.
+    pub fn fill(&mut self, room: usize) -> Result<(), ContainerError> {
+        let left = room.checked_sub(self.bytes.len()).filter(|left| *left != 1);
+        let left = left.ok_or(ContainerError::NoRoom(self.bytes.len()))?;
+        put_void(&mut self.bytes, left);
+        Ok(())
+    }
+}
+
+/// A header without what fills it. `duration` is in milliseconds, 0 as long as it is not known; `cues` is the place of the index
+/// in the segment, if there is one.
+pub(super) fn header<'a>(
+    container: Container,
+    info: &FileInfo,
+    tracks: impl Iterator<Item = (usize, &'a TrackSetup)>,
+    duration: u64,
+    cues: Option<u64>,
+) -> Result<Header, ContainerError> {
+    let doc_type = match container {
+        Container::WebM => "webm",
+        Container::Matroska | Container::Mp4 => "matroska",
+    };
+    let mut bytes = Vec::with_capacity(crate::container::HEADER_ROOM);
+    let mut ebml_body = Vec::new();
+    encode_body(&ebml(doc_type), &mut ebml_body);
+    put_element(&mut bytes, Id::EBML, &ebml_body);
+    Id::SEGMENT.put(&mut bytes);
+    let segment_size = bytes.len() as u64;
+    bytes.extend(UNKNOWN_SIZE);
+    let segment = bytes.len();
+
+    let mut info_body = Vec::new();
+    encode_body(&segment_info(info), &mut info_body);
+    Id::DURATION.put(&mut info_body);
+    info_body.push(0x88);
+    info_body.extend((duration as f64).to_be_bytes());
+    let entries = tracks.map(|(track, setup)| track_entry(track, setup, info.started_us));
+    let tracks = Tracks {
+        track_entry: entries.collect::<Result<_, _>>()?,
+        ..Tracks::default()
+    };
+    let mut tracks_body = Vec::new();
+    encode_body(&tracks, &mut tracks_body);
+
+    // The places of all are known once it is known how long the list of places is.
+    let seek_head_len = seek_head(0, 0, cues).len();
+    let info_at = seek_head_len as u64;
+    let info_len = 12 + info_body.len();
+    let tracks_at = info_at + info_len as u64;
+    bytes.extend(seek_head(info_at, tracks_at, cues));
+    put_element(&mut bytes, Id::INFO, &info_body);
+    let duration = (segment + seek_head_len + info_len - 8) as u64;
+    put_element(&mut bytes, Id::TRACKS, &tracks_body);
+    Ok(Header {
+        bytes,
+        segment_size,
+        duration,
+    })
+}
+
+fn ebml(doc_type: &str) -> Ebml {
+    Ebml {
+        ebml_version: Some(EbmlVersion(1)),
+        ebml_read_version: Some(EbmlReadVersion(1)),
+        doc_type: Some(DocType(doc_type.to_owned())),
+        doc_type_version: Some(DocTypeVersion(4)),
+        doc_type_read_version: Some(DocTypeReadVersion(2)),
+        ..Ebml::default()
+    }
+}
+
+/// Where the parts of the file are, counted from the body of the segment. Its length depends only on whether there are cues.
+fn seek_head(info: u64, tracks: u64, cues: Option<u64>) -> Vec<u8> {
+    let mut body = Vec::new();
+    let places = [
+        (Id::INFO, Some(info)),
+        (Id::TRACKS, Some(tracks)),
+        (Id::CUES, cues),
+    ];
+    for (id, place) in places {
+        let Some(place) = place else { continue };
+        let mut seek = Vec::new();
+        Id::SEEK_ID.put(&mut seek);
+        seek.push(0x84);
+        id.put(&mut seek);
+        Id::SEEK_POSITION.put(&mut seek);
+        seek.push(0x88);
+        seek.extend(place.to_be_bytes());
+        Id::SEEK.put(&mut body);
+        body.push(0x80 | seek.len() as u8);
+        body.extend(seek);
+    }
+    let mut bytes = Vec::new();
+    put_element(&mut bytes, Id::SEEK_HEAD, &body);
+    bytes
+}
+
+/// All but the duration, which comes last so that its place is known.
+fn segment_info(info: &FileInfo) -> Info {
+    let started = i64::try_from(info.started_us).unwrap_or(i64::MAX);
+    Info {
+        timestamp_scale: TimestampScale(TICK),
+        date_utc: (started > 0)
+            .then(|| DateUtc(started.saturating_sub(EPOCH).saturating_mul(1_000))),
+        title: info.title.as_deref().map(|title| Title(cut(title))),
+        muxing_app: MuxingApp(APP.to_owned()),
+        writing_app: WritingApp(APP.to_owned()),
+        ..Info::default()
+    }
+}
+
+/// The number of a track in the file.
+pub(super) const fn track_number(track: usize) -> u8 {
+    track as u8 + 1
+}
+
+fn track_entry(
+    track: usize,
+    setup: &TrackSetup,
+    started_us: u64,
+) -> Result<TrackEntry, ContainerError> {
+    let number = u64::from(track_number(track));
+    let mut entry = TrackEntry {
+        track_number: TrackNumber(number),
+        // Any number but 0, another one in each file.
+        track_uid: TrackUid(started_us.wrapping_mul(127).wrapping_add(number).max(1)),
+        flag_lacing: FlagLacing(0),
+        language: Language("und".to_owned()),
+        name: setup.name.as_deref().map(|name| Name(cut(name))),
+        ..TrackEntry::default()
+    };
+    let (codec, private) = codec(track, &setup.setup)?;
+    entry.codec_id = CodecId(codec.to_owned());
+    entry.codec_private = private.map(|private| CodecPrivate(private.into()));
+    match &setup.setup {
+        Setup::Opus { channels } => {
+            entry.track_type = TrackType(2);
+            entry.codec_delay = CodecDelay(0);
+            entry.seek_pre_roll = SeekPreRoll(OPUS_PRE_ROLL);
+            entry.audio = Some(audio(48_000, *channels));
+        }
+        Setup::Pcmu | Setup::Pcma => {
+            entry.track_type = TrackType(2);
+            entry.audio = Some(audio(8_000, 1));
+        }
+        _ => {
+            let picture = setup.picture.ok_or(ContainerError::NoPicture(track))?;
+            entry.track_type = TrackType(1);
+            entry.video = Some(Video {
+                pixel_width: PixelWidth(u64::from(picture.width)),
+                pixel_height: PixelHeight(u64::from(picture.height)),
+                projection: projection(setup.rotation),
+                ..Video::default()
+            });
+        }
+    }
+    Ok(entry)
+}
+
+fn audio(rate: u32, channels: u8) -> Audio {
+    Audio {
+        sampling_frequency: SamplingFrequency(f64::from(rate)),
+        channels: Channels(u64::from(channels)),
+        ..Audio::default()
+    }
+}
+
+/// A turn of the picture, which Matroska counts counter-clockwise (RFC 9559 section 5.1.4.1.28.46).
+fn projection(rotation: Rotation) -> Option<Projection> {
+    let roll = match rotation {
+        Rotation::R0 => return None,
+        Rotation::R90 => -90.0,
+        Rotation::R180 => 180.0,
+        Rotation::R270 => 90.0,
+    };
+    Some(Projection {
+        projection_pose_roll: ProjectionPoseRoll(roll),
+        ..Projection::default()
+    })
+}
+
+/// The name of a codec, and what decoders of it are told.
+fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>), ContainerError> {
+    Ok(match setup {
+        Setup::Vp8 => ("V_VP8", None),
+        Setup::Opus { channels } => {
+            let head = OpusHead {
+                channels: *channels,
+                ..OpusHead::default()
+            };
+            ("A_OPUS", Some(head.packet()))
+        }
+        _ => return Err(ContainerError::Incomplete(track)),
+    })
+}
+
+/// As much of a text as goes into a header.
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().replace('\0', "")
+}
+
+/// Writing into memory does not fail.
+fn encode_body<T: Element>(element: &T, out: &mut Vec<u8>) {
+    let _ = element.encode_body(out);
+}

@@ -1,0 +1,311 @@
+//! Matroska and WebM (RFC 9559), written as frames come.
+//!
+//! A file begins with its header and room for a longer one, up to [`HEADER_ROOM`]. Then there are clusters of up to 2 s. The size of a
+//! cluster is unknown while it is open and written into it when the next one begins; so is the duration so far into the header.
+//! At the end there is an index, and the header names it.
+
+mod cues;
+mod ebml;
+mod header;
+
+use std::time::Duration;
+
+use self::cues::{Cue, Index};
+use self::ebml::{Id, UNKNOWN_SIZE, put_size, wide_size};
+use self::header::{Header, header, track_number};
+use crate::MAX_FRAME;
+use crate::container::{
+    Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, TrackSetup,
+};
+use crate::track::Kind;
+
+/// A cluster lasts no longer, in milliseconds.
+const LONGEST_CLUSTER: u64 = 2_000;
+/// So long it lasts at least before a keyframe begins a new one, in milliseconds.
+const SHORTEST_CLUSTER: u64 = 1_000;
+/// The latest time, in milliseconds.
+const LAST: u64 = 1 << 31;
+/// Room in the header for each track that may come, in bytes.
+const TRACK_ROOM: usize = 1_024;
+/// As many tracks as numbers of one byte.
+const MAX_TRACKS: usize = 126;
+
+/// Writes one file.
+#[derive(Debug)]
+pub(crate) struct MatroskaWriter {
+    container: Container,
+    info: FileInfo,
+    tracks: Vec<Option<Track>>,
+    len: u64,
+    begun: Option<Begun>,
+    cluster: Option<Cluster>,
+    index: Index,
+    /// Where the last frame ends, in milliseconds.
+    end: u64,
+}
+
+/// What is known once the header is written.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    room: usize,
+    /// Where the body of the segment begins.
+    segment: u64,
+    /// Where the duration is.
+    duration: u64,
+}
+
+impl Begun {
+    fn new(room: usize, header: &Header) -> Self {
+        Self {
+            room,
+            segment: header.segment(),
+            duration: header.duration,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Track {
+    setup: TrackSetup,
+    /// The time of its last frame, and how long the one before lasted, in milliseconds.
+    last: Option<u64>,
+    step: u64,
+}
+
+/// The cluster that is open.
+#[derive(Debug)]
+struct Cluster {
+    /// Where it begins in the file.
+    at: u64,
+    /// The time of its first block, and of its last one.
+    time: u64,
+    last: u64,
+    /// Whether a place in it is in the index.
+    indexed: bool,
+}
+
+impl Cluster {
+    /// Bytes before its body: identifier and size.
+    const HEAD: u64 = 12;
+
+    /// Whether a frame is to begin a new one. Times never go back in a cluster.
+    fn is_over(&self, time: u64, video_keyframe: bool) -> bool {
+        let length = time.saturating_sub(self.time);
+        time < self.last
+            || length >= LONGEST_CLUSTER
+            || video_keyframe && length >= SHORTEST_CLUSTER
+    }
+}
+
+impl MatroskaWriter {
+    pub fn new(container: Container, info: FileInfo) -> Self {
+        let tracks = info.tracks.min(MAX_TRACKS);
+        Self {
+            container,
+            info,
+            tracks: (0..tracks).map(|_| None).collect(),
+            len: 0,
+            begun: None,
+            cluster: None,
+            index: Index::default(),
+            end: 0,
+        }
+    }
+
+    fn header(&self, cues: Option<u64>) -> Result<Header, ContainerError> {
+        let known = self.tracks.iter().enumerate();
+        let known = known.filter_map(|(track, known)| Some((track, &known.as_ref()?.setup)));
+        header(self.container, &self.info, known, self.end, cues)
+    }
+
+    /// Writes the header: at the beginning, or over what is there.
+    fn put_header(&mut self, out: &mut Edits) -> Result<(), ContainerError> {
+        let mut header = self.header(None)?;
+        match self.begun {
+            None => {
+                let to_come = self.tracks.iter().filter(|track| track.is_none()).count();
+                // The place of the index is to come as well.
+                let needed = header.bytes.len() + (to_come + 1) * TRACK_ROOM;
+                let room = needed.next_multiple_of(HEADER_ROOM);
+                self.begun = Some(Begun::new(room, &header));
+                header.fill(room)?;
+                self.append(out, &header.bytes);
+            }
+            Some(begun) => {
+                let places = Begun::new(begun.room, &header);
+                header.fill(begun.room)?;
+                self.begun = Some(places);
+                self.patch(out, 0, header.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, out: &mut Edits, bytes: &[u8]) {
+        out.append.extend_from_slice(bytes);
+        self.len += bytes.len() as u64;
+    }
+
+    /// Writes over what is in the file, or is to come into it by the same edits.
+    fn patch(&self, out: &mut Edits, at: u64, bytes: Vec<u8>) {
+        let written = self.len.saturating_sub(out.append.len() as u64);
+        let place = at.checked_sub(written).and_then(|from| {
+            let from = usize::try_from(from).ok()?;
+            out.append.get_mut(from..from.checked_add(bytes.len())?)
+        });
+        match place {
+            Some(place) => place.copy_from_slice(&bytes),
+            None => out.patches.push((at, bytes)),
+        }
+    }
+
+    /// Ends the cluster: its size, and the duration so far.
+    fn close_cluster(&mut self, out: &mut Edits) {
+        let (Some(cluster), Some(begun)) = (self.cluster.take(), self.begun) else {
+            return;
+        };
+        let size = self.len.saturating_sub(cluster.at + Cluster::HEAD);
+        self.patch(out, cluster.at + 4, wide_size(size).to_vec());
+        let duration = (self.end as f64).to_be_bytes();
+        self.patch(out, begun.duration, duration.to_vec());
+    }
+
+    fn open_cluster(&mut self, time: u64, out: &mut Edits) {
+        let at = self.len;
+        let before = out.append.len();
+        Id::CLUSTER.put(&mut out.append);
+        out.append.extend(UNKNOWN_SIZE);
+        Id::TIMESTAMP.put(&mut out.append);
+        out.append.push(0x84);
+        out.append.extend((time as u32).to_be_bytes());
+        self.len += (out.append.len() - before) as u64;
+        self.cluster = Some(Cluster {
+            at,
+            time,
+            last: time,
+            indexed: false,
+        });
+    }
+}
+
+impl ContainerWriter for MatroskaWriter {
+    fn set_track(
+        &mut self,
+        track: usize,
+        setup: TrackSetup,
+        out: &mut Edits,
+    ) -> Result<(), ContainerError> {
+        let (container, codec) = (self.container, setup.setup.codec());
+        if !container.takes(codec) {
+            return Err(ContainerError::Codec { container, codec });
+        }
+        let place = self.tracks.get_mut(track);
+        let place = place.ok_or(ContainerError::NoTrack(track))?;
+        let (last, step) = match place {
+            Some(known) if known.setup.setup.codec() != codec => {
+                return Err(ContainerError::CodecChanged(track));
+            }
+            Some(known) => (known.last, known.step),
+            None => (None, 0),
+        };
+        let before = place.replace(Track { setup, last, step });
+        let written = self.put_header(out);
+        if let (Err(_), Some(place)) = (&written, self.tracks.get_mut(track)) {
+            *place = before;
+        }
+        written
+    }
+
+    fn frame(&mut self, frame: &FrameOut<'_>, out: &mut Edits) -> Result<(), ContainerError> {
+        let track = self.tracks.get_mut(frame.track);
+        let track = track.ok_or(ContainerError::NoTrack(frame.track))?;
+        let track = track.as_mut().ok_or(ContainerError::NoSetup(frame.track))?;
+        let segment = self.begun.map_or(0, |begun| begun.segment);
+        if frame.data.len() as u64 > MAX_FRAME {
+            return Err(ContainerError::FrameTooLong(frame.data.len()));
+        }
+        let time = millis(frame.at).max(track.last.unwrap_or(0));
+        if time >= LAST {
+            return Err(ContainerError::TooLate);
+        }
+        if let Some(last) = track.last {
+            track.step = time - last;
+        }
+        track.last = Some(time);
+        let length = match millis(frame.duration) {
+            0 => track.step,
+            length => length,
+        };
+        self.end = self.end.max(time.saturating_add(length));
+        let is_video = track.setup.setup.codec().kind() == Kind::Video;
+
+        let video_keyframe = is_video && frame.keyframe;
+        let over = |cluster: &Cluster| cluster.is_over(time, video_keyframe);
+        if self.cluster.as_ref().is_none_or(over) {
+            self.close_cluster(out);
+            self.open_cluster(time, out);
+        }
+        let Some(cluster) = self.cluster.as_mut() else {
+            return Ok(());
+        };
+        // A cluster without a keyframe of video is found by its first block, too.
+        if video_keyframe || !cluster.indexed && !is_video && cluster.time == time {
+            cluster.indexed = true;
+            self.index.add(Cue {
+                time,
+                track: track_number(frame.track),
+                cluster: cluster.at - segment,
+                block: self.len - cluster.at - Cluster::HEAD,
+            });
+        }
+        cluster.last = time;
+        let since = (time - cluster.time) as i16;
+        let before = out.append.len();
+        Id::SIMPLE_BLOCK.put(&mut out.append);
+        put_size(&mut out.append, frame.data.len() + 4);
+        out.append.push(0x80 | track_number(frame.track));
+        out.append.extend(since.to_be_bytes());
+        out.append
+            .push(if frame.keyframe || !is_video { 0x80 } else { 0 });
+        out.append.extend_from_slice(frame.data);
+        self.len += (out.append.len() - before) as u64;
+        Ok(())
+    }
+
+    /// Frames are written at once.
+    fn flush(&mut self, _: &mut Edits) {}
+
+    fn finish(mut self: Box<Self>, out: &mut Edits) {
+        self.close_cluster(out);
+        let Some(begun) = self.begun else {
+            return;
+        };
+        let mut cues = None;
+        if !self.index.is_empty() {
+            cues = Some(self.len - begun.segment);
+            let mut bytes = Vec::new();
+            self.index.put(&mut bytes);
+            self.append(out, &bytes);
+        }
+        // There is room for it: it was kept from the beginning.
+        let Ok(mut header) = self.header(cues) else {
+            return;
+        };
+        if header.fill(begun.room).is_ok() {
+            let size = header.segment_size;
+            self.patch(out, 0, header.bytes);
+            let size_of_segment = wide_size(self.len - begun.segment);
+            self.patch(out, size, size_of_segment.to_vec());
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+/// To the nearest millisecond.
+fn millis(time: Duration) -> u64 {
+    let rounded = time.saturating_add(Duration::from_micros(500)).as_millis();
+    u64::try_from(rounded).unwrap_or(u64::MAX)
+}
