@@ -8,7 +8,7 @@ use crate::announcement::FileReader;
 use crate::recording::MixFile;
 use crate::{
     AnnouncementId, AudioError, AudioEvent, Encoding, Out, ParticipantId, ParticipantOptions,
-    ParticipantStats, RoomOptions,
+    ParticipantStats, RecordingId, RoomOptions,
 };
 
 /// A room, as its thread knows it.
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     },
     StopAnnouncement(AnnouncementId),
     Record {
-        group: Option<usize>,
+        recording: RecordingId,
         file: MixFile,
         reply: oneshot::Sender<Result<String, AudioError>>,
     },

@@ -26,6 +26,9 @@ pub enum AudioError {
     /// The room is being recorded already.
     #[error("the room is being recorded already")]
     Recorded,
+    /// The disk is so slow that many former recordings are still being written.
+    #[error("the former recordings of the room are still being written")]
+    Unwritten,
     /// The room refuses.
     #[error(transparent)]
     Room(#[from] RoomError),

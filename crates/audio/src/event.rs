@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{AnnouncementId, AudioError, ParticipantId};
+use crate::{AnnouncementId, AudioError, ParticipantId, RecordingId};
 
 /// What happens in a room.
 #[derive(Debug, Clone)]
@@ -23,8 +23,10 @@ pub enum AudioEvent {
         /// Why.
         why: AnnouncementEnd,
     },
-    /// The recording has ended; with an error, if it did not end as it was asked to. The file has its name.
+    /// A recording has ended; with an error, if it did not end as it was asked to. The file has its name.
     RecordingEnded {
+        /// Which one.
+        recording: RecordingId,
         /// Its name, without folders.
         file: String,
         /// What was wrong.

@@ -18,8 +18,10 @@ use crate::leg::mix_ingest;
 use crate::outbox::Outbox;
 use crate::recording::{MixFile, Recording};
 use crate::thread::Way;
-use crate::{AudioError, AudioEvent, Out};
+use crate::{AudioError, AudioEvent, Out, RecordingId};
 
+/// Recordings that were stopped and are still written, at most: each has a thread.
+const UNWRITTEN: usize = 8;
 /// The longest packet of a mix.
 const MAX_PACKET: usize = 1_500;
 
@@ -34,6 +36,8 @@ pub(crate) struct Outputs {
     outgoing: HashMap<ParticipantId, Outgoing>,
     subscriptions: HashMap<u64, Subscription>,
     recording: Option<Recording>,
+    /// Those before, which are still written.
+    stopped: Vec<Recording>,
     packet: Vec<u8>,
     /// Mixes that ended in this frame.
     ended: Vec<IngestId>,
@@ -114,6 +118,7 @@ impl Outputs {
             outgoing: HashMap::new(),
             subscriptions: HashMap::new(),
             recording: None,
+            stopped: Vec::new(),
             packet: Vec::with_capacity(MAX_PACKET),
             ended: Vec::new(),
         }
@@ -169,24 +174,33 @@ impl Outputs {
         Some((subscription.mix, subscription.always_on))
     }
 
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.recording.is_some()
+    /// Nothing is to be told, now or soon.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.events.is_empty() && self.stopped.is_empty()
     }
 
     /// Records from now on.
     pub(crate) fn record(
         &mut self,
-        group: Option<usize>,
+        id: RecordingId,
         file: MixFile,
         room: &mut Room,
     ) -> Result<(), AudioError> {
-        self.recording = Some(Recording::begin(group, file, room)?);
+        if self.recording.is_some() {
+            return Err(AudioError::Recorded);
+        }
+        if self.stopped.len() >= UNWRITTEN {
+            return Err(AudioError::Unwritten);
+        }
+        self.recording = Some(Recording::begin(id, file, room)?);
         Ok(())
     }
 
+    /// Another may begin at once, though this one is still written.
     pub(crate) fn stop_recording(&mut self, room: &mut Room) {
-        if let Some(recording) = &mut self.recording {
+        if let Some(mut recording) = self.recording.take() {
             recording.stop(room);
+            self.stopped.push(recording);
         }
     }
 
@@ -196,16 +210,17 @@ impl Outputs {
         for ingest in self.ended.drain(..) {
             way.feeds.remove(ingest);
         }
-        self.watch_recording(room);
+        self.watch_recordings(room);
     }
 
-    /// Tells of a recording that has ended.
-    fn watch_recording(&mut self, room: &mut Room) {
-        let ended = self.recording.as_ref().and_then(Recording::ended);
-        if let Some((file, error)) = ended {
+    /// Tells of recordings that have ended.
+    fn watch_recordings(&mut self, room: &mut Room) {
+        // One that cannot be written ends by itself.
+        if self.recording.as_ref().is_some_and(Recording::has_ended) {
             self.stop_recording(room);
-            self.recording = None;
-            self.events.tell(AudioEvent::RecordingEnded { file, error });
+        }
+        for ended in self.stopped.extract_if(.., |it| it.has_ended()) {
+            self.events.tell(ended.told());
         }
     }
 

@@ -13,21 +13,21 @@ use portunus_dsp::{AudioCodec, Encoding, Format, MixId, Mixture, Room};
 use portunus_files::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags};
 use portunus_record::{RecordError, RecordedFile, Recorder};
 
-use crate::AudioError;
+use crate::{AudioError, AudioEvent};
 
-/// What of a room is recorded, and where to.
+/// A recording of a room: whoever begins it gives the number, each once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RecordingId(pub u64);
+
+/// How all that is heard in a room is recorded, and where to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MixRecording {
     /// The folder, as clients may name it: see `portunus_record::RecorderConfig`. None: the configured one.
     pub dir: Option<String>,
     /// The file's name. Its end (`.wav`, `.opus`) is added if it has none.
     pub name: String,
-    /// What the name ends with, after a dot, while the file is open; none: as recordings are configured.
-    pub temporary: Option<String>,
     /// The form of the file.
     pub format: RecordingFormat,
-    /// Only this group; none: all that is heard in the room.
-    pub group: Option<usize>,
 }
 
 /// The form of a recorded mix.
@@ -93,7 +93,7 @@ impl MixFile {
     ) -> Result<Self, AudioError> {
         let place = (what.dir.as_deref(), what.name.as_str());
         let extension = what.format.extension();
-        let file = recorder.create_file(place, extension, what.temporary.as_deref())?;
+        let file = recorder.create_file(place, extension)?;
         let name = file.file_name();
         let writer = Writer::new(&file, what.format, format).map_err(|error| file.failed(error))?;
         let shared = Arc::new(Shared {
@@ -130,8 +130,8 @@ impl Drop for MixFile {
 /// A recording, as the room has it.
 #[derive(Debug)]
 pub(crate) struct Recording {
+    id: RecordingId,
     file: MixFile,
-    group: Option<usize>,
     /// The mix that is written as it is encoded.
     mix: Option<MixId>,
     stopped: bool,
@@ -140,23 +140,20 @@ pub(crate) struct Recording {
 impl Recording {
     /// Has a room give what is to be recorded.
     pub(crate) fn begin(
-        group: Option<usize>,
+        id: RecordingId,
         file: MixFile,
         room: &mut Room,
     ) -> Result<Self, AudioError> {
         let mix = match file.format {
             RecordingFormat::Wav => {
-                room.listen(group, true)?;
+                room.listen(None, true)?;
                 None
             }
-            RecordingFormat::OggOpus => {
-                let mixture = group.map_or(Mixture::Everyone, Mixture::Group);
-                Some(room.subscribe(mixture, ENCODING, false)?)
-            }
+            RecordingFormat::OggOpus => Some(room.subscribe(Mixture::Everyone, ENCODING, false)?),
         };
         Ok(Self {
+            id,
             file,
-            group,
             mix,
             stopped: false,
         })
@@ -164,7 +161,7 @@ impl Recording {
 
     /// A frame of sound, of all or of a group.
     pub(crate) fn sound(&mut self, group: Option<usize>, sound: &[f32]) {
-        if self.mix.is_some() || group != self.group {
+        if self.mix.is_some() || group.is_some() {
             return;
         }
         self.put(|bytes| {
@@ -202,16 +199,24 @@ impl Recording {
         }
         match self.mix {
             Some(mix) => room.unsubscribe(mix, false),
-            // The group is there: it was listened to.
-            None => drop(room.listen(self.group, false)),
+            // Only of a group could it be refused.
+            None => drop(room.listen(None, false)),
         }
         self.file.shared.stopped.store(true, Ordering::Release);
     }
 
-    /// The file's name and what was wrong, once it is complete.
-    pub(crate) fn ended(&self) -> Option<(String, Option<Arc<AudioError>>)> {
-        let ended = self.file.shared.ended.get()?;
-        Some((self.file.name(), ended.clone()))
+    /// The file is complete, or will never be.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.file.shared.ended.get().is_some()
+    }
+
+    /// What is to be told of one that has ended.
+    pub(crate) fn told(&self) -> AudioEvent {
+        AudioEvent::RecordingEnded {
+            recording: self.id,
+            file: self.file.name(),
+            error: self.file.shared.ended.get().cloned().flatten(),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::recording::MixFile;
 use crate::threads::ThreadPort;
 use crate::{
     Announcement, AnnouncementId, AudioError, Encoding, Format, MixRecording, MixSource, Mixture,
-    ParticipantId, ParticipantOptions, ParticipantStats, RtpLeg,
+    ParticipantId, ParticipantOptions, ParticipantStats, RecordingId, RtpLeg,
 };
 
 /// Where what a participant hears goes.
@@ -137,18 +137,25 @@ impl AudioRoom {
         self.port.send(Command::StopAnnouncement(announcement));
     }
 
-    /// Records the room, and gives the file's name: nothing is written while nobody is in it. To be called within tokio's
-    /// runtime.
-    pub async fn record(&self, what: MixRecording) -> Result<String, AudioError> {
+    /// Records the room, and gives the file's name: nothing is written while nobody is in it. There is one at a time; those
+    /// that were stopped may still be written. To be called within tokio's runtime.
+    pub async fn record(
+        &self,
+        recording: RecordingId,
+        what: MixRecording,
+    ) -> Result<String, AudioError> {
         let (recorder, format) = (self.port.recorder.clone(), self.port.format);
-        let group = what.group;
         let file = blocking(move || MixFile::create(&recorder, &what, format)).await?;
         let (reply, done) = oneshot::channel();
-        self.port.send(Command::Record { group, file, reply });
+        self.port.send(Command::Record {
+            recording,
+            file,
+            reply,
+        });
         done.await.unwrap_or(Err(AudioError::Gone))
     }
 
-    /// Ends the recording, of which [`crate::AudioEvent::RecordingEnded`] tells.
+    /// Ends the recording that there is, of which [`crate::AudioEvent::RecordingEnded`] tells.
     pub fn stop_recording(&self) {
         self.port.send(Command::StopRecording);
     }

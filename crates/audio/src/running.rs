@@ -16,7 +16,8 @@ use crate::split::{Cost, Helped, Splitter};
 use crate::taps::{Tap, Tapped};
 use crate::thread::Way;
 use crate::{
-    AudioError, AudioEvent, Out, ParticipantId, ParticipantOptions, ParticipantStats, RoomOptions,
+    AudioError, AudioEvent, Out, ParticipantId, ParticipantOptions, ParticipantStats, RecordingId,
+    RoomOptions,
 };
 
 /// An idle room is mixed for so many frames more: by then it has let go of encoders, and told of it.
@@ -69,7 +70,7 @@ impl Running {
 
     /// Nothing happens in it until something is asked of it.
     pub(crate) fn may_sleep(&self) -> bool {
-        self.idle >= IDLE && self.outputs.events.is_empty()
+        self.idle >= IDLE && self.outputs.is_quiet()
     }
 
     /// There was no time for so many frames.
@@ -170,8 +171,12 @@ impl Running {
                 self.outputs.announcements.stop(announcement);
                 self.room.stop_announcement(announcement);
             }
-            Command::Record { group, file, reply } => {
-                let begun = self.record(group, file);
+            Command::Record {
+                recording,
+                file,
+                reply,
+            } => {
+                let begun = self.record(recording, file);
                 let _ = reply.send(begun);
             }
             Command::StopRecording => self.outputs.stop_recording(&mut self.room),
@@ -260,15 +265,12 @@ impl Running {
         }
     }
 
-    fn record(&mut self, group: Option<usize>, file: MixFile) -> Result<String, AudioError> {
-        if self.outputs.is_recorded() {
-            return Err(AudioError::Recorded);
-        }
+    fn record(&mut self, recording: RecordingId, file: MixFile) -> Result<String, AudioError> {
         if self.outputs.events.is_full() {
             return Err(AudioError::Behind);
         }
         let name = file.name();
-        self.outputs.record(group, file, &mut self.room)?;
+        self.outputs.record(recording, file, &mut self.room)?;
         Ok(name)
     }
 

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use portunus_audio::{
-    AudioCodec, AudioConfig, AudioEvent, AudioThreads, MixRecording, Mixture, Out, ParticipantId,
-    RecordingFormat,
+    AudioCodec, AudioConfig, AudioError, AudioEvent, AudioThreads, MixRecording, Mixture, Out,
+    ParticipantId, RecordingFormat, RecordingId,
 };
 use portunus_media::{ForwardOptions, MediaPlane, RouteOptions, TrackRef};
 use portunus_record::{Recorder, RecorderConfig};
@@ -114,6 +114,7 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
     let disk = tempfile::tempdir().unwrap();
     let recorder = Recorder::new(RecorderConfig {
         dir: Some(disk.path().to_owned()),
+        temporary: "part".to_owned(),
         keep_free_mb: 0,
         ..RecorderConfig::default()
     });
@@ -126,18 +127,21 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
         let what = MixRecording {
             dir: None,
             name: "room".to_owned(),
-            temporary: Some("part".to_owned()),
             format: form,
-            group: None,
         };
-        assert_eq!(room.record(what.clone()).await.unwrap(), name);
-        let again = room
-            .record(MixRecording {
-                name: "other".to_owned(),
-                ..what
-            })
-            .await;
-        assert!(again.is_err(), "it is recorded already");
+        let called = |name: &str| MixRecording {
+            name: name.to_owned(),
+            ..what.clone()
+        };
+        assert_eq!(
+            room.record(RecordingId(1), what.clone()).await.unwrap(),
+            name
+        );
+        let again = room.record(RecordingId(2), called("other")).await;
+        assert!(
+            matches!(again, Err(AudioError::Recorded)),
+            "it is recorded already"
+        );
         assert!(disk.path().join(format!("{name}.part")).exists());
         let ann = Person::new(&server, 700.0);
         ann.join(&room, 1);
@@ -146,12 +150,22 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
         for _ in 0..100 {
             ann.hear(700.0);
         }
+        // The next begins at once, though this one is still to be written.
         room.stop_recording();
+        assert!(room.record(RecordingId(3), called("next")).await.is_ok());
         let ended = tokio::time::timeout(PATIENCE, events.recv()).await.unwrap();
-        let Some(AudioEvent::RecordingEnded { file, error }) = ended else {
+        let Some(AudioEvent::RecordingEnded {
+            recording,
+            file,
+            error,
+        }) = ended
+        else {
             panic!("{ended:?}");
         };
-        assert_eq!((file.as_str(), error.is_none()), (name, true));
+        assert_eq!(
+            (recording, file.as_str(), error.is_none()),
+            (RecordingId(1), name, true)
+        );
         let path = disk.path().join(name);
         match form {
             RecordingFormat::Wav => {
@@ -172,7 +186,9 @@ async fn a_room_is_recorded_while_somebody_is_in_it() {
             }
         }
     }
-    assert_eq!(recorder.totals().open, 0);
+    tokio::time::timeout(PATIENCE, recorder.finished())
+        .await
+        .unwrap();
 }
 
 #[test]

@@ -9,20 +9,23 @@
 #[path = "rig/mod.rs"]
 mod rig;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use portunus_audio::{
     Announcement, AnnouncementEnd, AnnouncementId, AudioCodec, AudioConfig, AudioError, AudioEvent,
-    AudioThreads, MixRecording, Out, ParticipantId, RecordingFormat,
+    AudioThreads, MixRecording, Out, ParticipantId, RecordingFormat, RecordingId,
 };
 use portunus_media::{IngestFeed, IngestOptions, MediaPlane, SourceRef, TrackRef};
-use portunus_record::{Recorder, RecorderConfig};
+use portunus_record::{RecordError, Recorder, RecorderConfig};
 use portunus_rtp::Mid;
 use portunus_sdp::negotiated::{Codec, IceCredentials};
 use rig::{HEARD, PATIENCE, Person, options, participant, server};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use tokio::sync::mpsc;
 
 fn file(name: &str) -> PathBuf {
@@ -84,18 +87,16 @@ fn recording() -> MixRecording {
     MixRecording {
         dir: None,
         name: "room".to_owned(),
-        temporary: None,
         format: RecordingFormat::Wav,
-        group: None,
     }
 }
 
-fn recorder(dir: &Path) -> Recorder {
-    Recorder::new(RecorderConfig {
+fn config(dir: &Path) -> RecorderConfig {
+    RecorderConfig {
         dir: Some(dir.to_owned()),
         keep_free_mb: 0,
         ..RecorderConfig::default()
-    })
+    }
 }
 
 #[tokio::test]
@@ -103,10 +104,10 @@ async fn a_recording_into_a_folder_that_is_none_is_refused() {
     let disk = tempfile::tempdir().unwrap();
     let no_folder = disk.path().join("file");
     std::fs::write(&no_folder, b"").unwrap();
-    let recorder = recorder(&no_folder);
+    let recorder = Recorder::new(config(&no_folder));
     let server = server(1, recorder.clone());
     let (room, _events) = server.threads.open(options()).unwrap();
-    let refused = room.record(recording()).await;
+    let refused = room.record(RecordingId(1), recording()).await;
     assert!(matches!(refused, Err(AudioError::Record(_))), "{refused:?}");
     assert_eq!(recorder.totals().open, 0);
     // Nothing keeps the room from being used.
@@ -115,48 +116,68 @@ async fn a_recording_into_a_folder_that_is_none_is_refused() {
     ann.hear(500.0);
 }
 
-/// A disk of 64 KiB, where one may be made.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn new() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]);
-        let mounted = mount.arg(folder.path()).output();
-        mounted
-            .is_ok_and(|it| it.status.success())
-            .then(|| Self(folder))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // A folder that stays is no reason to fail.
-        let _ = Command::new("umount").arg(self.0.path()).status();
-    }
-}
-
-#[tokio::test]
-async fn a_disk_that_is_full_ends_the_recording_and_not_the_room() {
-    let Some(disk) = SmallDisk::new() else {
-        eprintln!("left out: no small disk can be mounted here");
-        return;
-    };
-    let recorder = recorder(disk.0.path());
+/// Records somebody who talks, until that ends by itself; gives what it ends with.
+async fn record_until_it_fails(recorder: Recorder) -> AudioError {
     let server = server(1, recorder.clone());
     let (room, mut events) = server.threads.open(options()).unwrap();
-    assert_eq!(room.record(recording()).await.unwrap(), "room.wav");
+    let begun = room.record(RecordingId(1), recording()).await;
+    assert_eq!(begun.unwrap(), "room.wav");
     let ann = Person::new(&server, 500.0);
     ann.join(&room, 1);
     ann.talks.store(true, Ordering::Relaxed);
     let ended = next(&mut events).await;
-    let AudioEvent::RecordingEnded { file, error } = ended else {
+    let AudioEvent::RecordingEnded { file, error, .. } = ended else {
         panic!("{ended:?}");
     };
-    assert_eq!((file.as_str(), error.is_some()), ("room.wav", true));
+    assert_eq!(file, "room.wav");
+    // The room goes on, and may be recorded again.
     ann.hear(500.0);
-    assert_eq!(recorder.totals().open, 0);
+    let other = MixRecording {
+        name: "other".to_owned(),
+        ..recording()
+    };
+    room.record(RecordingId(2), other).await.unwrap();
+    drop(room);
+    let finished = tokio::time::timeout(PATIENCE, recorder.finished());
+    finished.await.unwrap();
+    Arc::into_inner(error.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_no_more_ends_the_recording_and_not_the_room() {
+    let disk = tempfile::tempdir().unwrap();
+    // A pipe in the place of the file, which takes nothing once nobody reads it.
+    let pipe = disk.path().join("room.wav");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut header = [0; 44];
+        File::open(pipe).unwrap().read_exact(&mut header).unwrap();
+    });
+    let error = record_until_it_fails(Recorder::new(RecorderConfig {
+        overwrite: true,
+        ..config(disk.path())
+    }));
+    let error = error.await;
+    reader.join().unwrap();
+    let is_told = matches!(error, AudioError::Record(RecordError::Write { .. }));
+    assert!(is_told, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_as_long_as_files_may_be_ends_the_recording_and_not_the_room() {
+    let disk = tempfile::tempdir().unwrap();
+    let limit = 20_000;
+    let error = record_until_it_fails(Recorder::new(RecorderConfig {
+        max_file_bytes: limit,
+        ..config(disk.path())
+    }));
+    let error = error.await;
+    let is_told = matches!(error, AudioError::Record(RecordError::Full { .. }));
+    assert!(is_told, "{error:?}");
+    // What came before is there, as whole frames of 20 ms at 16 kHz.
+    let mut wav = hound::WavReader::open(disk.path().join("room.wav")).unwrap();
+    let samples = wav.samples::<i16>().map(Result::unwrap).count();
+    assert_eq!(samples, limit as usize / 640 * 320);
 }
 
 #[test]

@@ -25,14 +25,9 @@ pub struct RecordedFile {
 }
 
 impl RecordedFile {
-    pub(crate) fn create(
-        claim: Claim,
-        places: &Places,
-        (name, temporary): (&str, Option<&str>),
-    ) -> Result<Self, RecordError> {
+    pub(crate) fn create(claim: Claim, places: &Places, name: &str) -> Result<Self, RecordError> {
         let shared = &claim.shared;
-        let suffix = temporary.unwrap_or(&shared.config.temporary);
-        let set_up = (&shared.config, places, suffix);
+        let set_up = (&shared.config, places);
         let created = create_file(set_up, &claim.path, name);
         if created.is_err() {
             shared.counters.failed.fetch_add(1, Relaxed);
@@ -110,7 +105,7 @@ impl RecordedFile {
 
 /// Makes a file and its folder; gives it with where it is while it is written, and then.
 pub(crate) fn create_file(
-    (config, places, temporary): (&RecorderConfig, &Places, &str),
+    (config, places): (&RecorderConfig, &Places),
     path: &Path,
     name: &str,
 ) -> Result<(File, PathBuf, PathBuf), RecordError> {
@@ -130,7 +125,7 @@ pub(crate) fn create_file(
     if let Some(folder) = path.parent() {
         check_room(rustix::fs::statvfs(folder), config.keep_free_mb, name)?;
     }
-    let temporary = match temporary {
+    let temporary = match config.temporary.as_str() {
         "" => path.clone(),
         suffix => PathBuf::from(format!("{}.{suffix}", path.display())),
     };

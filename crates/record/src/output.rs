@@ -117,8 +117,7 @@ impl Target {
         path: &Path,
         name: &str,
     ) -> Result<Self, RecordError> {
-        let set_up = (config, places, config.temporary.as_str());
-        let (file, temporary, path) = create_file(set_up, path, name)?;
+        let (file, temporary, path) = create_file((config, places), path, name)?;
         Ok(Self {
             file,
             name: name.to_owned(),

@@ -127,13 +127,11 @@ impl Recorder {
     }
 
     /// Makes a file for a recording that somebody else writes: one that is not of the packets of a source. `name` and
-    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it, and `temporary`, if it is
-    /// given, stands for what is configured. It blocks.
+    /// `dir` are as of a [`RecordingSpec`]; `.extension` is added unless the name ends with it. It blocks.
     pub fn create_file(
         &self,
         (dir, name): (Option<&str>, &str),
         extension: &str,
-        temporary: Option<&str>,
     ) -> Result<RecordedFile, RecordError> {
         if !self.shared.config.enabled {
             return Err(RecordError::Disabled);
@@ -143,7 +141,7 @@ impl Recorder {
         let name = plain.filter(|name| !name.is_empty()).unwrap_or(name);
         let path = self.places.file(dir, name, extension)?;
         let claim = Claim::new(&self.shared, path, name)?;
-        RecordedFile::create(claim, &self.places, (name, temporary))
+        RecordedFile::create(claim, &self.places, name)
     }
 
     /// Makes a file for something that is not there yet.

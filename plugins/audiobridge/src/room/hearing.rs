@@ -151,7 +151,11 @@ impl RoomState {
             AudioEvent::AnnouncementEnded { announcement, why } => {
                 self.announcement_ended(announcement, &why);
             }
-            AudioEvent::RecordingEnded { file, error } => self.mix_recorded(&file, error),
+            AudioEvent::RecordingEnded {
+                recording,
+                file,
+                error,
+            } => self.mix_recorded(recording, &file, error),
         }
     }
 }

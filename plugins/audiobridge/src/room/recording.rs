@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_audio::{AudioError, MixRecording, RecordingFormat};
+use portunus_audio::{AudioError, MixRecording, RecordingFormat, RecordingId};
 use portunus_core::Object;
 use portunus_core::record::{Format, RecordError, RecordingSpec, file_safe, stamped};
 use portunus_resources::Id;
@@ -172,12 +172,10 @@ impl RoomState {
         let what = MixRecording {
             dir: self.options.record_dir.clone(),
             name: name.unwrap_or_else(|| stamped(&format!("janus-audioroom-{room}"))),
-            temporary: None,
             format: match self.options.record_format {
                 RecordFormat::Wav => RecordingFormat::Wav,
                 RecordFormat::Opus => RecordingFormat::OggOpus,
             },
-            group: None,
         };
         let number = self.mix_file.begun;
         BegunRecording { what, number }
@@ -195,11 +193,18 @@ impl RoomState {
         }
     }
 
-    /// A recording of the mix has ended.
-    pub(super) fn mix_recorded(&mut self, file: &str, error: Option<Arc<AudioError>>) {
+    /// A recording of the mix has ended: the present one, or one before.
+    pub(super) fn mix_recorded(
+        &mut self,
+        recording: RecordingId,
+        file: &str,
+        error: Option<Arc<AudioError>>,
+    ) {
         if let Some(error) = error {
             tracing::warn!(room = %self.id, file, "the recording of the mix has ended: {error}");
-            self.options.record = false;
+            if self.is_wanted(recording.0) {
+                self.options.record = false;
+            }
         }
         self.notify(None, || {
             self.notice("recordingdone")
@@ -221,7 +226,7 @@ pub(crate) async fn record_mix(room: Arc<Room>, begun: BegunRecording) -> Result
         }
         state.sound()
     };
-    let recorded = sound.record(what).await;
+    let recorded = sound.record(RecordingId(number), what).await;
     let mut state = room.lock();
     match recorded {
         Ok(_) if state.is_wanted(number) => Ok(()),

@@ -65,3 +65,17 @@ async fn who_is_there_by_plain_rtp_is_told_that_it_is_not_recorded() {
     assert!(told["reason"].is_string());
     assert_eq!(ann.event().await["audiobridge"], "joined");
 }
+
+#[tokio::test]
+async fn a_recording_may_follow_another_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path(), json!({})).await;
+    let mut client = world.attach().await;
+    for n in 0..3 {
+        let on = json!({ "record": true, "record_file": format!("take-{n}") });
+        let on = client.request(request("enable_recording", on)).await;
+        assert_eq!(on["audiobridge"], "success", "{on}");
+        let off = request("enable_recording", json!({ "record": false }));
+        client.request(off).await;
+    }
+}
