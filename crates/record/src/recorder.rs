@@ -243,6 +243,18 @@ impl Recorder {
         self.places.file(dir, name, format.extension()).map(drop)
     }
 
+    /// The same, and makes the folder. It blocks.
+    pub fn check_folder(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
+        self.check(dir, name)?;
+        let extension = Format::default().extension();
+        let path = self.places.file(dir, name, extension)?;
+        let made = self.places.make_folder(&path).map(drop);
+        made.map_err(|error| RecordError::Create {
+            name: dir.unwrap_or(name).to_owned(),
+            error,
+        })
+    }
+
     /// What was recorded since the start.
     pub fn totals(&self) -> RecorderTotals {
         let counters = &self.shared.counters;

@@ -69,7 +69,7 @@ impl Shared {
             "stop_all_files" => self.stop_all_files(fields).map(Reply::Success),
             "listannouncements" => self.list_announcements(fields).map(Reply::Success),
             "enable_recording" => self.enable_recording(fields),
-            "enable_mjrs" => self.enable_mjrs(fields).map(Reply::Success),
+            "enable_mjrs" => self.enable_mjrs(fields),
             _ => return None,
         };
         Some(result.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))

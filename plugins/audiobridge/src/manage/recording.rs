@@ -10,7 +10,7 @@ use super::{alive, success};
 use crate::members::{Members, Type, check};
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
-use crate::room::{Room, record_mix};
+use crate::room::{Room, record_mix, record_people};
 
 /// The types of `enable_recording`.
 const MIX: Members = &[
@@ -50,13 +50,24 @@ impl Shared {
         })))
     }
 
-    pub(super) fn enable_mjrs(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+    pub(super) fn enable_mjrs(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
         check(fields, PEOPLE)?;
         let record = fields.required_boolean("mjrs")?;
         let dir = fields.text("mjrs_dir")?.map(str::to_owned);
         let room = self.recorded_room(fields)?;
-        room.lock().record_people(record, dir)?;
-        Ok(success().with("mjrs", record).into())
+        let reply = Value::from(success().with("mjrs", record));
+        let mut state = room.lock();
+        if !record {
+            state.stop_recording_people();
+        }
+        if state.records_people() == record {
+            return Ok(Reply::Success(reply));
+        }
+        drop(state);
+        Ok(Reply::Later(Later::new(async move {
+            let recorded = record_people(room, dir).await;
+            recorded.map_or_else(|refusal| refusal.to_json(), |()| reply)
+        })))
     }
 
     /// The room that a request names and may manage; without a name it is one that there cannot be.

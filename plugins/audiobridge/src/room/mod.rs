@@ -36,7 +36,7 @@ pub(crate) use forwarders::StreamIds;
 pub(crate) use hearing::hear;
 pub(crate) use join::Join;
 pub(crate) use participant::{Link, PeerLink, RecordWish, RtpLink};
-pub(crate) use recording::record_mix;
+pub(crate) use recording::{record_mix, record_people};
 pub(crate) use state::shown;
 
 use participant::Participant;

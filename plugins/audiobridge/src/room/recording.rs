@@ -1,5 +1,6 @@
 //! What participants send, and the mix, into files.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use portunus_audio::{AudioError, MixRecording, RecordingFormat, RecordingId};
@@ -7,6 +8,7 @@ use portunus_core::Object;
 use portunus_core::record::{Format, RecordError, RecordingSpec, file_safe, stamped};
 use portunus_resources::Id;
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 
 use super::participant::{Link, Participant};
 use super::{RecordWish, Room, RoomState};
@@ -40,22 +42,18 @@ impl RoomState {
         checked.map_err(|error| Refusal::Recording(error.to_string()))
     }
 
+    /// Whether everybody is recorded.
+    pub(crate) const fn records_people(&self) -> bool {
+        self.options.mjrs
+    }
+
     /// Records everybody, in this folder if one is said, or nobody any more.
-    pub(crate) fn record_people(
-        &mut self,
-        record: bool,
-        dir: Option<String>,
-    ) -> Result<(), Refusal> {
+    fn record_people(&mut self, record: bool, dir: Option<String>) {
         if self.options.mjrs == record {
-            return Ok(());
-        }
-        if record {
-            let dir = dir.or_else(|| self.options.mjrs_dir.clone());
-            let checked = self.recorder.check(dir.as_deref(), BASE);
-            checked.map_err(|error| Refusal::Unknown(format!("Cannot record: {error}")))?;
-            self.options.mjrs_dir = dir;
+            return;
         }
         self.options.mjrs = record;
+        self.options.mjrs_dir = dir.or(self.options.mjrs_dir.take());
         let ids: Vec<Id> = self.roster.iter().map(|person| person.id.clone()).collect();
         for id in &ids {
             match record {
@@ -63,7 +61,11 @@ impl RoomState {
                 false => self.stop_recording(id),
             }
         }
-        Ok(())
+    }
+
+    /// Records nobody any more.
+    pub(crate) fn stop_recording_people(&mut self) {
+        self.record_people(false, None);
     }
 
     /// Records somebody, unless it is already, from the moment on that its media flows.
@@ -242,6 +244,25 @@ pub(crate) async fn record_mix(room: Arc<Room>, begun: BegunRecording) -> Result
             Err(Refusal::Unknown(format!("Cannot record: {error}")))
         }
     }
+}
+
+/// Records everybody in a room, in this folder if one is said, once it is known that it can be written to.
+pub(crate) async fn record_people(room: Arc<Room>, dir: Option<String>) -> Result<(), Refusal> {
+    let (recorder, folder) = {
+        let state = room.lock();
+        let folder = dir.clone().or_else(|| state.options.mjrs_dir.clone());
+        (state.recorder.clone(), folder)
+    };
+    let refused = |error: &dyn Display| Refusal::Unknown(format!("Cannot record: {error}"));
+    let checked = spawn_blocking(move || recorder.check_folder(folder.as_deref(), BASE)).await;
+    let checked = checked.map_err(|error| refused(&error))?;
+    checked.map_err(|error| refused(&error))?;
+    let mut state = room.lock();
+    if state.destroyed {
+        return Err(Refusal::NoSuchRoom(state.id.clone()));
+    }
+    state.record_people(true, dir);
+    Ok(())
 }
 
 fn gate(person: &mut Participant, room_muted: bool) {

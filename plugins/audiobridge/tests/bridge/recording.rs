@@ -44,6 +44,9 @@ async fn participants_are_not_recorded_where_that_may_not_be() {
     let mut client = world.attach().await;
     let enable = |dir: &str| request("enable_mjrs", json!({ "mjrs": true, "mjrs_dir": dir }));
     assert_eq!(code(&client.request(enable("../elsewhere")).await), 499);
+    // Nor where no folder can be made.
+    std::fs::write(folder.path().join("file"), b"").unwrap();
+    assert_eq!(code(&client.request(enable("file/people")).await), 499);
     // It is as if nobody had asked.
     let done = json!({ "audiobridge": "success", "mjrs": true });
     assert_eq!(client.request(enable("people")).await, done);
