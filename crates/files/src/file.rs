@@ -107,9 +107,9 @@ struct Queue {
 #[derive(Debug, Clone)]
 pub struct Sent {
     /// The sequence number that is next, of each track.
-    next: Vec<u16>,
+    pub(crate) next: Vec<u16>,
     /// The latest time of all packets, and what a picture lasts.
-    until: Duration,
+    pub(crate) until: Duration,
 }
 
 impl Sent {
@@ -199,6 +199,11 @@ impl MediaFile {
     pub fn duration(&self) -> Option<Duration> {
         let nanos = u64::try_from(self.demux.duration()?).ok()?;
         Some(Duration::from_nanos(nanos))
+    }
+
+    /// Whether it begins again at its end.
+    pub fn is_looping(&self) -> bool {
+        self.looping
     }
 
     /// Sets the payload type and the source of a track's packets.

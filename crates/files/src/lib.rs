@@ -18,6 +18,7 @@ mod matroska;
 pub mod mjr;
 pub mod opus;
 mod path;
+mod play;
 mod schedule;
 mod track;
 
@@ -25,6 +26,7 @@ pub use error::FileError;
 pub use file::{MediaFile, OpenOptions, Sent, TimedPacket};
 pub use folders::Folders;
 pub use path::checked_path;
+pub use play::Play;
 pub use track::{Codec, Kind, Track};
 
 /// The longest frame that is read, in bytes.

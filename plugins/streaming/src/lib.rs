@@ -10,7 +10,6 @@ mod broadcast;
 mod config;
 mod manage;
 mod mountpoint;
-mod player;
 mod plugin;
 mod refusal;
 mod requests;

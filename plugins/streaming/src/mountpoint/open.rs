@@ -10,14 +10,13 @@ use portunus_core::media::ingest::{
     IngestSocket, IngestSrtp, ParameterSets, SrtpSuite,
 };
 use portunus_core::media::{KeyframeCache, MediaPlane};
+use portunus_player::Player;
 use portunus_resources::Id;
 use tokio::sync::oneshot;
 
 use super::pulled::Pulling;
 use super::{Details, Mountpoint, Ports, Stream, Watched, lock, played, pulled};
 use crate::bounds::Bounds;
-
-use crate::player::Player;
 use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::spec::{

@@ -8,13 +8,13 @@ use portunus_core::media::ingest::{
 };
 use portunus_core::media::{KeyframeCache, MediaPlane, SourceRef};
 use portunus_core::sdp::Kind;
-use portunus_files::{Kind as TrackKind, MediaFile, OpenOptions, Track};
+use portunus_files::{FileError, Kind as TrackKind, MediaFile, OpenOptions, Play, Track};
+use portunus_player::{Feed, Player};
 use tokio::task::spawn_blocking;
 
 use super::open::Feeding;
 use super::{Mountpoint, Stream};
 use crate::bounds::Bounds;
-use crate::player::Player;
 use crate::refusal::Refusal;
 use crate::spec::{FileSpec, MediaKind, MediaSpec, SourceSpec, StreamCodec};
 
@@ -38,7 +38,7 @@ pub(super) async fn open_live(
         streams.map(|(stream, ingest)| stream.fed(ingest.id.into(), ingest.status.clone()));
     let streams = streams.collect();
     let ids = ingests.iter().map(|ingest| ingest.id).collect();
-    let player = Player::start(file, feeds, &spec.filename);
+    let player = Player::start(Box::new(file), into_player(feeds), &spec.filename);
     Ok((streams, Feeding::new(ids, Some(player))))
 }
 
@@ -97,10 +97,15 @@ impl Mountpoint {
         };
         let (ingests, feeds) = add_ingests(&self.streams, &self.media);
         let (bounds, name) = (self.bounds.clone(), spec.filename.clone());
+        let options = options(spec);
+        let open = move || -> Result<Box<dyn Play>, FileError> {
+            let file = MediaFile::open(&bounds.file(&name)?, &options)?;
+            Ok(Box::new(file))
+        };
         Some(Playing {
             ingests: ingests.iter().map(|ingest| ingest.id).collect(),
             media: self.media.clone(),
-            player: Player::open(name, bounds, options(spec), feeds),
+            player: Player::open(open, into_player(feeds), spec.filename.clone()),
         })
     }
 }
@@ -159,6 +164,10 @@ fn stream_of(track: &Track, place: usize, spec: &FileSpec) -> Result<Stream, Ref
     stream.codec = Some(codec);
     stream.fmtp = fmtp;
     Ok(Stream::new(stream, None))
+}
+
+fn into_player(feeds: Vec<PacketFeed>) -> Vec<Feed> {
+    feeds.into_iter().map(Feed::from).collect()
 }
 
 /// An ingest for each stream, and what feeds it.
