@@ -8,16 +8,22 @@ fuzz_target!(|data: &[u8]| {
     let [kind, max, frame @ ..] = data else {
         return;
     };
-    let format = match kind % 4 {
+    let format = match kind % 5 {
         0 => PayloadFormat::Vp8,
         1 => PayloadFormat::Vp9,
         2 => PayloadFormat::Av1 {
             sequence_header: frame.get(..8).unwrap_or_default().to_vec(),
         },
-        _ => PayloadFormat::H264(ParameterSets {
-            length_size: (kind >> 4) % 5,
-            units: frame.chunks(9).take(3).map(<[u8]>::to_vec).collect(),
-        }),
+        which => {
+            let sets = ParameterSets {
+                length_size: (kind >> 4) % 5,
+                units: frame.chunks(9).take(3).map(<[u8]>::to_vec).collect(),
+            };
+            match which {
+                3 => PayloadFormat::H264(sets),
+                _ => PayloadFormat::H265(sets),
+            }
+        }
     };
     let max = MIN_MAX_PAYLOAD + usize::from(*max);
     let mut ended = false;

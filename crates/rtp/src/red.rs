@@ -88,6 +88,8 @@ fn split_headers(payload: &[u8]) -> Option<(Headers, &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
+
     use super::*;
     use proptest::prelude::*;
 

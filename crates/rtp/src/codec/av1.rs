@@ -84,6 +84,18 @@ pub(crate) fn read_leb128(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Appends `value` in as few bytes as it takes.
+pub(crate) fn write_leb128(mut value: usize, to: &mut Vec<u8>) {
+    loop {
+        let low = (value & 0x7f) as u8;
+        value >>= 7;
+        if value == 0 {
+            return to.push(low);
+        }
+        to.push(low | 0x80);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

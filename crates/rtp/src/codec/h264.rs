@@ -1,12 +1,12 @@
 //! H.264 payloads (RFC 6184 section 5): what NAL units begin in them.
 
 /// A slice of a picture from which decoding can begin.
-const IDR: u8 = 5;
+pub(crate) const IDR: u8 = 5;
 /// A slice of another picture.
 const SLICE: u8 = 1;
-const SEQUENCE_PARAMETER_SET: u8 = 7;
-const STAP_A: u8 = 24;
-const FU_A: u8 = 28;
+pub(crate) const SEQUENCE_PARAMETER_SET: u8 = 7;
+pub(crate) const STAP_A: u8 = 24;
+pub(crate) const FU_A: u8 = 28;
 const FU_B: u8 = 29;
 
 /// The types of the NAL units that begin in `payload`: one of a single unit packet or of a first
@@ -59,7 +59,7 @@ pub fn begins_intra_picture(payload: &[u8]) -> bool {
 }
 
 /// Reads the start of a slice header: the first macroblock's number and the slice's type.
-fn slice_is_intra(slice: &[u8]) -> Option<bool> {
+pub(crate) fn slice_is_intra(slice: &[u8]) -> Option<bool> {
     let mut bits = slice
         .iter()
         .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));

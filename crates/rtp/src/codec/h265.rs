@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use super::h264::aggregated_units;
 
 /// Slices of pictures from which decoding can begin: BLA, IDR, CRA (ITU-T H.265 table 7-1).
-const RANDOM_ACCESS: RangeInclusive<u8> = 16..=21;
-const VIDEO_PARAMETER_SET: u8 = 32;
-const SEQUENCE_PARAMETER_SET: u8 = 33;
-const AGGREGATION: u8 = 48;
-const FRAGMENT: u8 = 49;
+pub(crate) const RANDOM_ACCESS: RangeInclusive<u8> = 16..=21;
+pub(crate) const VIDEO_PARAMETER_SET: u8 = 32;
+pub(crate) const SEQUENCE_PARAMETER_SET: u8 = 33;
+pub(crate) const AGGREGATION: u8 = 48;
+pub(crate) const FRAGMENT: u8 = 49;
 const PACI: u8 = 50;
 
 /// The types of the NAL units that begin in `payload`: one of a single unit packet or of a first
@@ -47,7 +47,7 @@ pub fn has_parameter_sets(payload: &[u8]) -> bool {
     nal_types(payload).any(is_parameter_set)
 }
 
-fn nal_type(first_byte: u8) -> u8 {
+pub(crate) fn nal_type(first_byte: u8) -> u8 {
     (first_byte >> 1) & 0x3f
 }
 

@@ -3,7 +3,12 @@
 //! A [`Depacketizer`] takes the packets of one stream in order and hands out each frame when it is whole. Of a frame that
 //! lacks something nothing is handed out but that it is broken. Memory is bounded by [`MAX_FRAME`].
 
+mod av1;
+mod h264;
+mod h265;
+mod nal;
 mod vp8;
+mod vp9;
 
 use std::fmt::Debug;
 
@@ -17,6 +22,14 @@ pub const MAX_FRAME: usize = 8 << 20;
 pub enum PayloadKind {
     /// RFC 7741. A frame is what the decoder takes at once.
     Vp8,
+    /// RFC 9628. A frame is all that came of a picture: the frames of several spatial layers with a superframe index.
+    Vp9,
+    /// The Alliance for Open Media's format. A frame is a temporal unit: OBUs with their sizes, without delimiter.
+    Av1,
+    /// RFC 6184. A frame is an access unit: NAL units with lengths of four bytes, without delimiters and filler.
+    H264,
+    /// RFC 7798. A frame is as of H.264.
+    H265,
     /// A payload is a frame as it is: Opus (RFC 7587), G.711 (RFC 3551).
     Whole,
 }
@@ -99,8 +112,8 @@ struct Facts {
 
 /// How a codec's frames are put together. It keeps what runs over the packets of one frame.
 trait Form: Debug + Send {
-    /// Whether a frame can begin with this payload. `after_gap`: what came before it is not there.
-    fn begins(&self, payload: &[u8], after_gap: bool) -> bool;
+    /// Whether a frame begins with this payload. `after_gap`: what came before it is not there.
+    fn begins(&mut self, payload: &[u8], after_gap: bool) -> bool;
 
     /// Whether the payload is of another frame than those before, though it has the same timestamp.
     fn begins_another(&self, _payload: &[u8]) -> bool {
@@ -135,6 +148,10 @@ impl Depacketizer {
     pub fn new(kind: PayloadKind) -> Self {
         let form: Box<dyn Form> = match kind {
             PayloadKind::Vp8 => Box::<vp8::Vp8Form>::default(),
+            PayloadKind::Vp9 => Box::<vp9::Vp9Form>::default(),
+            PayloadKind::Av1 => Box::<av1::Av1Form>::default(),
+            PayloadKind::H264 => Box::<h264::H264Form>::default(),
+            PayloadKind::H265 => Box::<h265::H265Form>::default(),
             PayloadKind::Whole => Box::new(Whole),
         };
         Self {
@@ -154,6 +171,7 @@ impl Depacketizer {
         let is_first = self.next.is_none();
         self.next = Some(SeqNo(payload.seq.0.saturating_add(1)));
         let mut lost = (payload.seq > expected).then_some(expected);
+        let after_gap = is_first || lost.is_some();
         if self.open.is_some() && !self.goes_on(payload, lost.is_some()) {
             if let (Some(_), Some(open)) = (lost.take(), &mut self.open) {
                 // Its end is missing, and what followed it may be, too.
@@ -163,11 +181,6 @@ impl Depacketizer {
                 self.close(&mut emit);
             }
         }
-        let after_gap = is_first || lost.is_some();
-        let begins = payload.bytes.is_empty()
-            || self
-                .form
-                .begins(payload.bytes, after_gap || self.open_is_broken());
         match &mut self.open {
             Some(open) => {
                 open.broken |= lost.is_some();
@@ -175,6 +188,7 @@ impl Depacketizer {
                 open.last = payload.seq;
             }
             None => {
+                let begins = payload.bytes.is_empty() || self.form.begins(payload.bytes, after_gap);
                 let mut first = payload.seq;
                 match lost {
                     Some(lost) if begins => emit(Outcome::Broken {
@@ -299,7 +313,7 @@ fn before(seq: SeqNo) -> SeqNo {
 struct Whole;
 
 impl Form for Whole {
-    fn begins(&self, _payload: &[u8], _after_gap: bool) -> bool {
+    fn begins(&mut self, _payload: &[u8], _after_gap: bool) -> bool {
         true
     }
 

@@ -11,7 +11,7 @@ struct Out {
     first: u64,
     last: u64,
     droppable: bool,
-    frame: Option<(bool, Vec<u8>)>,
+    frame: Option<Coded>,
 }
 
 impl From<Outcome<'_>> for Out {
@@ -59,8 +59,11 @@ fn depacketize(kind: PayloadKind, packets: &[Packet]) -> Vec<Out> {
     out
 }
 
-/// The packets of `frames` with their keyframe flags; the timestamp of frame i is 3000 i.
-fn packetize(format: PayloadFormat, max: usize, frames: &[(bool, Vec<u8>)]) -> Vec<Packet> {
+/// A frame that owns its bytes, and whether it is a keyframe.
+type Coded = (bool, Vec<u8>);
+
+/// The packets of `frames`; the timestamp of frame i is 3000 i.
+fn packetize(format: PayloadFormat, max: usize, frames: &[Coded]) -> Vec<Packet> {
     let mut packetizer = Packetizer::with_max_payload(format, max);
     let mut packets: Vec<Packet> = Vec::new();
     for (index, (keyframe, frame)) in frames.iter().enumerate() {
@@ -246,26 +249,290 @@ fn after_forgetting_nothing_is_missed() {
     assert!(out.iter().all(|it| it.frame.is_some()));
 }
 
-fn vp8_frames() -> impl Strategy<Value = Vec<(bool, Vec<u8>)>> {
-    let frame = proptest::collection::vec(any::<u8>(), 1..400);
-    let frame = frame.prop_map(|bytes| (bytes[0] & 1 == 0, bytes));
-    proptest::collection::vec(frame, 1..8)
+#[test]
+fn layers_of_vp9_get_an_index() {
+    // Not flexible: I, L; picture 1. Spatial layer 0 in two packets, layer 1 in one.
+    let packets = [
+        (1, 1, false, vec![0b1010_1000, 1, 0x00, 0, 0x82, 0x49]),
+        (2, 1, false, vec![0b1010_0100, 1, 0x00, 0, 7]),
+        (3, 1, true, vec![0b1010_1100, 1, 0x03, 0, 0x86, 9, 9, 9]),
+    ];
+    let mut expected = vec![0x82, 0x49, 7, 0x86, 9, 9, 9];
+    expected.extend([0xd9, 3, 0, 0, 0, 4, 0, 0, 0, 0xd9]);
+    let out = depacketize(PayloadKind::Vp9, &packets);
+    assert_eq!(out, [frame(1, 1, 3, true, &expected)]);
+    // The lower layer alone; the upper one alone; one whose end is missing.
+    let lower = depacketize(
+        PayloadKind::Vp9,
+        &[packets[0].clone(), (2, 1, true, packets[1].3.clone())],
+    );
+    assert_eq!(lower, [frame(1, 1, 2, true, &[0x82, 0x49, 7])]);
+    let upper = depacketize(PayloadKind::Vp9, &packets[2..]);
+    assert_eq!(upper, [broken(1, 3, 3)]);
+    let cut = depacketize(
+        PayloadKind::Vp9,
+        &[packets[0].clone(), (2, 1, true, packets[2].3.clone())],
+    );
+    assert_eq!(cut, [broken(1, 1, 2)]);
 }
 
-proptest! {
-    #[test]
-    fn vp8_comes_back(frames in vp8_frames(), max in MIN_MAX_PAYLOAD..200, lost in proptest::collection::vec(any::<bool>(), 64)) {
-        comes_back(PayloadKind::Vp8, PayloadFormat::Vp8, max, &frames, &lost)?;
+#[test]
+fn flexible_vp9() {
+    // I, F, P with one reference; a picture that nothing refers to.
+    let start = 0b10_0001_1000_u32 << 22;
+    let payload = [&[0b1101_1100, 0x81, 0x02, 0x02][..], &start.to_be_bytes()].concat();
+    let out = depacketize(PayloadKind::Vp9, &[(1, 1, true, payload)]);
+    let expected = Out {
+        droppable: true,
+        ..frame(1, 1, 1, false, &start.to_be_bytes())
+    };
+    assert_eq!(out, [expected]);
+}
+
+#[test]
+fn aggregates_and_fragments_of_h264() {
+    let packets = [
+        (1, 1, false, vec![0x78, 0, 2, 0x67, 1, 0, 2, 0x68, 2]),
+        // A delimiter and filler are left out.
+        (2, 1, false, vec![0x09, 0xf0]),
+        (3, 1, false, vec![0x7c, 0x85, 0x88, 1]),
+        (4, 1, false, vec![0x7c, 0x05, 2]),
+        (5, 1, true, vec![0x7c, 0x45, 3]),
+        (6, 2, true, vec![0x01, 0xe0]),
+    ];
+    let data = [
+        0, 0, 0, 2, 0x67, 1, 0, 0, 0, 2, 0x68, 2, 0, 0, 0, 5, 0x65, 0x88, 1, 2, 3,
+    ];
+    let last = Out {
+        droppable: true,
+        ..frame(2, 6, 6, false, &[0, 0, 0, 2, 0x01, 0xe0])
+    };
+    let expected = [frame(1, 1, 5, true, &data), last];
+    assert_eq!(depacketize(PayloadKind::H264, &packets), expected);
+}
+
+#[test]
+fn parameter_sets_belong_to_the_picture_that_follows() {
+    let packets = [
+        (1, 1, true, vec![0x67, 1]),
+        (2, 2, true, vec![0x68, 2]),
+        (3, 3, true, vec![0x65, 0x88]),
+    ];
+    let data = [
+        0, 0, 0, 2, 0x67, 1, 0, 0, 0, 2, 0x68, 2, 0, 0, 0, 2, 0x65, 0x88,
+    ];
+    let out = depacketize(PayloadKind::H264, &packets);
+    assert_eq!(out, [frame(3, 1, 3, true, &data)]);
+}
+
+#[test]
+fn keyframes_whose_parameter_sets_are_lost() {
+    let packets = [
+        (1, 1, false, vec![0x67, 1]),
+        (2, 1, true, vec![0x65, 0x88]),
+        (4, 2, true, vec![0x65, 0x88]),
+        (5, 3, false, vec![0x67, 1]),
+        (6, 3, true, vec![0x65, 0x88]),
+        // The picture's second slice.
+        (8, 4, true, vec![0x41, 0x48]),
+    ];
+    let out = depacketize(PayloadKind::H264, &packets);
+    let found: Vec<_> = out
+        .iter()
+        .map(|it| (it.first, it.last, it.frame.is_some()))
+        .collect();
+    let expected = [
+        (1, 2, true),
+        (3, 3, false),
+        (4, 4, false),
+        (5, 6, true),
+        (7, 8, false),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_h264_and_h265_do_not_allow_is_broken() {
+    let h264 = [
+        // A fragment that nothing begins; one that another begins in; an aggregate that is cut, or in another; MTAP.
+        vec![vec![0x7c, 0x45, 3]],
+        vec![vec![0x7c, 0x85, 3], vec![0x7c, 0x85, 3]],
+        vec![vec![0x7c, 0x85, 3], vec![0x41, 0x88]],
+        vec![vec![0x78, 0, 2, 0x65, 0x88, 0, 9, 1]],
+        vec![vec![0x78, 0, 2, 0x78, 0x88]],
+        vec![vec![0x7a, 0, 2, 0x65, 0x88]],
+    ];
+    let h265 = [
+        vec![vec![0x62, 1, 19, 3]],
+        vec![vec![0x62, 1, 0x80 | 19, 3], vec![0x62, 1, 0x80 | 19, 3]],
+        vec![vec![0x60, 1, 0, 3, 0x26, 1, 0x80, 0, 9, 1]],
+        vec![vec![0x64, 1, 0, 3, 0x26, 1, 0x80]],
+        vec![vec![0x26]],
+    ];
+    for (kind, cases) in [(PayloadKind::H264, &h264[..]), (PayloadKind::H265, &h265)] {
+        for payloads in cases {
+            let last = payloads.len() as u64 - 1;
+            let packets = payloads.iter().zip(0..);
+            let packets: Vec<Packet> = packets
+                .map(|(payload, seq)| (seq, 1, seq == last, payload.clone()))
+                .collect();
+            let out = depacketize(kind, &packets);
+            assert!(
+                out.iter().all(|it| it.frame.is_none()) && !out.is_empty(),
+                "{payloads:x?}"
+            );
+        }
     }
 }
 
+#[test]
+fn aggregates_and_fragments_of_h265() {
+    let packets = [
+        (
+            1,
+            1,
+            false,
+            vec![0x60, 1, 0, 3, 0x40, 1, 9, 0, 3, 0x42, 1, 8],
+        ),
+        (2, 1, false, vec![0x46, 1, 0x50]),
+        (3, 1, false, vec![0x62, 1, 0x80 | 19, 0x80, 1]),
+        (4, 1, true, vec![0x62, 1, 0x40 | 19, 2]),
+        (5, 2, true, vec![0x02, 1, 0x80]),
+    ];
+    let data = [
+        0, 0, 0, 3, 0x40, 1, 9, 0, 0, 0, 3, 0x42, 1, 8, 0, 0, 0, 5, 0x26, 1, 0x80, 1, 2,
+    ];
+    let expected = [
+        frame(1, 1, 4, true, &data),
+        frame(2, 5, 5, false, &[0, 0, 0, 3, 0x02, 1, 0x80]),
+    ];
+    assert_eq!(depacketize(PayloadKind::H265, &packets), expected);
+}
+
+#[test]
+fn obus_get_their_sizes() {
+    let packets = [
+        // A delimiter, a sequence header, the start of a keyframe; its end, with a size of its own inside.
+        (1, 1, false, vec![0x78, 1, 0x10, 2, 0x08, 5, 0x30, 0x10, 1]),
+        (2, 1, true, vec![0x80, 1, 2, 3, 0x32, 1, 7]),
+        // W = 1: no length.
+        (3, 2, true, vec![0x10, 0x30, 0x30, 1]),
+    ];
+    let data = [0x0a, 1, 5, 0x32, 3, 0x10, 1, 2, 0x32, 1, 7];
+    let expected = [
+        frame(1, 1, 2, true, &data),
+        frame(2, 3, 3, false, &[0x32, 2, 0x30, 1]),
+    ];
+    assert_eq!(depacketize(PayloadKind::Av1, &packets), expected);
+}
+
+#[test]
+fn obus_that_are_cut() {
+    for payloads in [
+        // The end is missing; nothing to go on with; a length that reaches too far; elements that are not there.
+        vec![vec![0x50, 0x30, 0x10]],
+        vec![vec![0x90, 1, 2]],
+        vec![vec![0x00, 9, 0x30]],
+        vec![vec![0x30, 2, 0x30, 0x10]],
+        vec![vec![0x40]],
+        vec![vec![0x10, 0x36]],
+        vec![vec![0x10, 0x32, 9, 1]],
+        vec![vec![0x50, 0x30], vec![0x10, 0x30]],
+    ] {
+        let packets = payloads.iter().zip(1..);
+        let packets: Vec<Packet> = packets
+            .map(|(payload, seq)| (seq, 1, seq == payloads.len() as u64, payload.clone()))
+            .collect();
+        let out = depacketize(PayloadKind::Av1, &packets);
+        assert!(
+            out.iter().all(|it| it.frame.is_none()) && !out.is_empty(),
+            "{payloads:x?}"
+        );
+    }
+}
+
+/// Frames of parts that are made of a first byte that says what they are, and a body.
+fn frames(
+    heads: &'static [&'static [u8]],
+    join: fn(&[Vec<u8>]) -> Coded,
+) -> impl Strategy<Value = Vec<Coded>> {
+    let body = proptest::collection::vec(any::<u8>(), 1..300);
+    let part = (0..heads.len(), body).prop_map(|(head, body)| [heads[head], &body].concat());
+    let frame = proptest::collection::vec(part, 1..4).prop_map(move |parts| join(&parts));
+    proptest::collection::vec(frame, 1..8)
+}
+
+/// A picture is a keyframe by its first byte's lowest bit.
+fn vp8(parts: &[Vec<u8>]) -> Coded {
+    let frame = parts.concat();
+    (frame[0] & 1 == 0, frame)
+}
+
+fn vp9(parts: &[Vec<u8>]) -> Coded {
+    let frame = parts.concat();
+    (frame[0] & 4 == 0, frame)
+}
+
+fn temporal_unit(parts: &[Vec<u8>]) -> Coded {
+    let keyframe = parts[0][1] & 0xf0 == 0x10;
+    let mut unit = match keyframe {
+        true => vec![0x0a, 1, 9],
+        false => vec![],
+    };
+    for (index, part) in parts.iter().enumerate() {
+        // What is behind the first OBU are tile groups.
+        let kind = if index == 0 { part[0] } else { 0x22 };
+        let len = part.len() - 1;
+        unit.push(kind);
+        unit.extend(match len {
+            ..0x80 => vec![len as u8],
+            _ => vec![len as u8 & 0x7f | 0x80, (len >> 7) as u8],
+        });
+        unit.extend(&part[1..]);
+    }
+    (keyframe, unit)
+}
+
+/// NAL units with their lengths, and before a keyframe's its parameter sets.
+fn access_unit(sets: &[&[u8]], keyframe: bool, parts: &[Vec<u8>]) -> Coded {
+    let sets = sets.iter().copied().filter(|_| keyframe);
+    let units = sets.chain(parts.iter().map(Vec::as_slice));
+    let with_length = |unit: &[u8]| [&(unit.len() as u32).to_be_bytes(), unit].concat();
+    (keyframe, units.flat_map(with_length).collect())
+}
+
+fn h264(parts: &[Vec<u8>]) -> Coded {
+    let mut parts = parts.to_vec();
+    for (index, part) in parts.iter_mut().enumerate() {
+        part[1] = part[1] & 0x7f | if index == 0 { 0x80 } else { 0 };
+    }
+    access_unit(
+        &[&[0x67, 1], &[0x68, 2]],
+        parts.iter().any(|it| it[0] == 0x65),
+        &parts,
+    )
+}
+
+fn h265(parts: &[Vec<u8>]) -> Coded {
+    let mut parts = parts.to_vec();
+    for (index, part) in parts.iter_mut().enumerate() {
+        part[2] = part[2] & 0x7f | if index == 0 { 0x80 } else { 0 };
+    }
+    let keyframe = parts.iter().any(|it| it[0] == 0x26);
+    access_unit(
+        &[&[0x40, 1, 1], &[0x42, 1, 1], &[0x44, 1, 2]],
+        keyframe,
+        &parts,
+    )
+}
+
 /// Frames that go through packets are the same; without some packets those that are whole are the same, and each packet
-/// that is there is told of.
+/// is told of once.
 fn comes_back(
     kind: PayloadKind,
     format: PayloadFormat,
     max: usize,
-    frames: &[(bool, Vec<u8>)],
+    frames: &[Coded],
     lost: &[bool],
 ) -> Result<(), TestCaseError> {
     let packets = packetize(format.clone(), max, frames);
@@ -274,12 +541,8 @@ fn comes_back(
     prop_assert_eq!(&whole, frames);
     prop_assert_eq!(&packetize(format, max, &whole), &packets);
     let lost = lost.iter().copied().chain(std::iter::repeat(false));
-    let left: Vec<_> = packets
-        .iter()
-        .zip(lost)
-        .filter(|(_, lost)| !lost)
-        .map(|(packet, _)| packet.clone())
-        .collect();
+    let left = packets.iter().zip(lost).filter(|(_, lost)| !lost);
+    let left: Vec<_> = left.map(|(packet, _)| packet.clone()).collect();
     let out = depacketize(kind, &left);
     let mut next = left.first().map_or(0, |packet| packet.0);
     for it in &out {
@@ -291,4 +554,75 @@ fn comes_back(
     }
     prop_assert_eq!(next, left.last().map_or(0, |packet| packet.0 + 1));
     Ok(())
+}
+
+fn no_sets() -> crate::packetize::ParameterSets {
+    crate::packetize::ParameterSets {
+        length_size: 4,
+        units: Vec::new(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn vp8_comes_back(
+        frames in frames(&[&[]], vp8), max in MIN_MAX_PAYLOAD..300, lost: [bool; 32],
+    ) {
+        comes_back(PayloadKind::Vp8, PayloadFormat::Vp8, max, &frames, &lost)?;
+    }
+
+    #[test]
+    fn vp9_comes_back(
+        frames in frames(&[&[0x82], &[0x86, 0, 0xff]], vp9), max in MIN_MAX_PAYLOAD..300, lost: [bool; 32],
+    ) {
+        comes_back(PayloadKind::Vp9, PayloadFormat::Vp9, max, &frames, &lost)?;
+    }
+
+    #[test]
+    fn av1_comes_back(
+        frames in frames(&[&[0x32, 0x10], &[0x32, 0x30], &[0x1a, 0x30]], temporal_unit),
+        max in MIN_MAX_PAYLOAD..300, lost: [bool; 32],
+    ) {
+        let format = PayloadFormat::Av1 { sequence_header: Vec::new() };
+        comes_back(PayloadKind::Av1, format, max, &frames, &lost)?;
+    }
+
+    #[test]
+    fn h264_comes_back(
+        others in frames(&[&[0x65], &[0x61]], h264), max in MIN_MAX_PAYLOAD..300, mut lost: [bool; 32],
+    ) {
+        // Who joins midway cannot know that parameter sets were lost.
+        let frames = [vec![h264(&[vec![0x65, 0x80]])], others].concat();
+        lost[..4].fill(false);
+        comes_back(PayloadKind::H264, PayloadFormat::H264(no_sets()), max, &frames, &lost)?;
+    }
+
+    #[test]
+    fn h265_comes_back(
+        others in frames(&[&[0x26, 1], &[0x02, 1]], h265), max in MIN_MAX_PAYLOAD..300, mut lost: [bool; 32],
+    ) {
+        // Who joins midway cannot know that parameter sets were lost.
+        let frames = [vec![h265(&[vec![0x26, 1, 0x80]])], others].concat();
+        lost[..4].fill(false);
+        comes_back(PayloadKind::H265, PayloadFormat::H265(no_sets()), max, &frames, &lost)?;
+    }
+
+    #[test]
+    fn arbitrary_packets_never_panic(
+        payloads in proptest::collection::vec((1..4_u64, 0..2_u32, any::<bool>(), proptest::collection::vec(any::<u8>(), 0..40)), 0..20),
+    ) {
+        use PayloadKind::{Av1, H264, H265, Vp8, Vp9, Whole};
+        for kind in [Vp8, Vp9, Av1, H264, H265, Whole] {
+            let (mut seq, mut timestamp) = (0, 0);
+            let packets: Vec<Packet> = payloads.iter().map(|(by, later, marker, payload)| {
+                (seq, timestamp) = (seq + by, timestamp + later);
+                (seq, timestamp, *marker, payload.clone())
+            }).collect();
+            let mut next = 0;
+            for it in depacketize(kind, &packets) {
+                prop_assert!(it.first >= next && it.last >= it.first);
+                next = it.last + 1;
+            }
+        }
+    }
 }

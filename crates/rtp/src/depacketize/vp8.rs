@@ -10,12 +10,12 @@ pub(super) struct Vp8Form {
 }
 
 impl Form for Vp8Form {
-    fn begins(&self, payload: &[u8], _after_gap: bool) -> bool {
-        Vp8::parse(payload).is_ok_and(|descriptor| descriptor.starts_frame())
+    fn begins(&mut self, payload: &[u8], _after_gap: bool) -> bool {
+        self.begins_another(payload)
     }
 
     fn begins_another(&self, payload: &[u8]) -> bool {
-        self.begins(payload, false)
+        Vp8::parse(payload).is_ok_and(|descriptor| descriptor.starts_frame())
     }
 
     fn append(&mut self, payload: &[u8], data: &mut Vec<u8>) -> Option<()> {

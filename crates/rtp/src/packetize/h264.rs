@@ -18,7 +18,7 @@ const REFERENCE_BITS: u8 = 0x60;
 pub struct ParameterSets {
     /// Bytes of a NAL unit's length: 1, 2 or 4.
     pub length_size: u8,
-    /// Sequence and picture parameter sets, in this order: sent before each keyframe that comes
+    /// Video (of H.265), sequence and picture parameter sets, in this order: sent before each keyframe that comes
     /// without any.
     pub units: Vec<Vec<u8>>,
 }
@@ -111,7 +111,10 @@ fn kind(unit: &[u8]) -> u8 {
 }
 
 /// The units of an access unit; a length that reaches too far is an error, and the last item.
-fn units(access_unit: &[u8], length_size: u8) -> impl Iterator<Item = Result<&[u8], RtpError>> {
+pub(super) fn units(
+    access_unit: &[u8],
+    length_size: u8,
+) -> impl Iterator<Item = Result<&[u8], RtpError>> {
     let mut rest = access_unit;
     std::iter::from_fn(move || {
         if rest.is_empty() {

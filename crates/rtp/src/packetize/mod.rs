@@ -6,6 +6,7 @@
 
 mod av1;
 mod h264;
+mod h265;
 mod vp8;
 mod vp9;
 
@@ -34,6 +35,8 @@ pub enum PayloadFormat {
     },
     /// RFC 6184, packetization mode 1. A frame is an access unit: NAL units with their lengths.
     H264(ParameterSets),
+    /// RFC 7798, without decoding order numbers. A frame is an access unit: NAL units with their lengths.
+    H265(ParameterSets),
     /// A frame is a payload as it is: Opus (RFC 7587), G.711 (RFC 3551).
     Whole,
 }
@@ -88,6 +91,9 @@ impl Packetizer {
             PayloadFormat::H264(sets) => {
                 h264::packetize(frame, sets, keyframe, max, payload, emit)?;
             }
+            PayloadFormat::H265(sets) => {
+                h265::packetize(frame, sets, keyframe, max, payload, emit)?;
+            }
             PayloadFormat::Whole => emit(frame, true),
         }
         self.picture_id = (self.picture_id + 1) & 0x7fff;
@@ -122,7 +128,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn formats() -> [PayloadFormat; 5] {
+    fn formats() -> [PayloadFormat; 6] {
         [
             PayloadFormat::Vp8,
             PayloadFormat::Vp9,
@@ -132,6 +138,10 @@ mod tests {
             PayloadFormat::H264(ParameterSets {
                 length_size: 4,
                 units: vec![vec![0x67, 1, 2, 3], vec![0x68, 1]],
+            }),
+            PayloadFormat::H265(ParameterSets {
+                length_size: 4,
+                units: vec![vec![0x40, 1, 2], vec![0x42, 1, 2], vec![0x44, 1]],
             }),
             PayloadFormat::Whole,
         ]
