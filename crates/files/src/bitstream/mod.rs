@@ -2,6 +2,17 @@
 //!
 //! Frames have the forms of [`portunus_rtp::depacketize`].
 
+mod av1;
+mod bits;
+mod h264;
+mod h265;
+mod nal;
+mod vp9;
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use crate::track::Codec;
 
 /// What a container says of a track's codec.
@@ -77,10 +88,12 @@ pub fn read_setup(
     keyframe: &[u8],
     before: Option<&Setup>,
 ) -> Option<(Setup, Option<Picture>)> {
-    let _ = before;
     let (setup, picture) = match codec {
         Codec::Vp8 => (Setup::Vp8, vp8_picture(keyframe)?),
-        Codec::Vp9 | Codec::Av1 | Codec::H264 | Codec::H265 => return None,
+        Codec::Vp9 => vp9::read_setup(keyframe)?,
+        Codec::Av1 => av1::read_setup(keyframe, before)?,
+        Codec::H264 => h264::read_setup(keyframe, before)?,
+        Codec::H265 => h265::read_setup(keyframe, before)?,
         // Decoders of WebRTC's Opus make two channels of any packet (RFC 7587 section 7).
         Codec::Opus => return Some((Setup::Opus { channels: 2 }, None)),
         Codec::Pcmu => return Some((Setup::Pcmu, None)),
@@ -89,7 +102,95 @@ pub fn read_setup(
     Some((setup, Some(picture)))
 }
 
+/// Reads what the format parameters of SDP tell a decoder: `sprop-parameter-sets` of H.264 (RFC 6184 section 8.1),
+/// `sprop-vps`, `sprop-sps` and `sprop-pps` of H.265 (RFC 7798 section 7.1). Of sound, what [`read_setup`] says.
+pub fn setup_of_fmtp(codec: Codec, fmtp: &str) -> Option<Setup> {
+    let sets = |name: &str| {
+        let parameters = fmtp.split(';').filter_map(|it| it.trim().split_once('='));
+        let mut found = parameters.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        read_base64(found.next()?.1)
+    };
+    match codec {
+        Codec::Vp8 | Codec::Vp9 | Codec::Av1 => None,
+        Codec::H264 => h264::setup_of_sets(sets("sprop-parameter-sets")?),
+        Codec::H265 => {
+            let (vps, sps, pps) = (sets("sprop-vps")?, sets("sprop-sps")?, sets("sprop-pps")?);
+            h265::setup(vps, sps, pps).map(|(setup, _)| setup)
+        }
+        Codec::Opus | Codec::Pcmu | Codec::Pcma => {
+            read_setup(codec, &[], None).map(|(setup, _)| setup)
+        }
+    }
+}
+
+/// Sets in base64, with or without its padding, separated by commas.
+fn read_base64(text: &str) -> Option<Vec<Vec<u8>>> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    let mut sets: Vec<Vec<u8>> = Vec::new();
+    for set in text.split(',').filter(|set| !set.trim().is_empty()) {
+        sets.push(LENIENT.decode(set.trim()).ok()?);
+    }
+    nal::sets(sets.iter().map(Vec::as_slice), None)
+}
+
 impl Setup {
+    /// The size of pictures, where it is part of the setup: of AV1, H.264 and H.265.
+    pub fn picture(&self) -> Option<Picture> {
+        match self {
+            Setup::Av1 {
+                sequence_header, ..
+            } => av1::picture(sequence_header),
+            Setup::H264 { sps, .. } => h264::picture(sps),
+            Setup::H265 { sps, .. } => h265::picture(sps),
+            Setup::Vp8 | Setup::Vp9 { .. } | Setup::Opus { .. } | Setup::Pcmu | Setup::Pcma => None,
+        }
+    }
+
+    /// Whether a decoder that was told this can go on with `other` in the stream: the codec, its profile and its size
+    /// are the same. Of VP9 the size is not looked at, and of VP8, for they are in each keyframe.
+    pub fn goes_on_with(&self, other: &Setup) -> bool {
+        let same_picture = self.picture() == other.picture();
+        match (self, other) {
+            (Setup::H264 { sps: a, .. }, Setup::H264 { sps: b, .. }) => {
+                same_picture && h264::profile(a) == h264::profile(b)
+            }
+            (Setup::H265 { sps: a, .. }, Setup::H265 { sps: b, .. }) => {
+                same_picture && h265::profile(a) == h265::profile(b)
+            }
+            _ => self == other,
+        }
+    }
+
+    /// The AVCDecoderConfigurationRecord of MP4 and Matroska (ISO/IEC 14496-15), of H.264.
+    pub fn avcc(&self) -> Option<Vec<u8>> {
+        match self {
+            Setup::H264 { sps, pps } => h264::avcc_bytes(sps, pps),
+            _ => None,
+        }
+    }
+
+    /// The HEVCDecoderConfigurationRecord of MP4 and Matroska (ISO/IEC 14496-15), of H.265.
+    pub fn hvcc(&self) -> Option<Vec<u8>> {
+        match self {
+            Setup::H265 { vps, sps, pps } => h265::hvcc_bytes(vps, sps, pps),
+            _ => None,
+        }
+    }
+
+    /// The AV1CodecConfigurationRecord of MP4 and Matroska, of AV1.
+    pub fn av1c(&self) -> Option<Vec<u8>> {
+        match self {
+            Setup::Av1 {
+                sequence_header,
+                config,
+            } => Some([config, sequence_header.as_slice()].concat()),
+            _ => None,
+        }
+    }
+
     /// The codec that it is of.
     pub fn codec(&self) -> Codec {
         match self {
@@ -118,7 +219,10 @@ fn vp8_picture(frame: &[u8]) -> Option<Picture> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn vp8_keyframes() {
@@ -134,6 +238,137 @@ mod tests {
         let delta = [&[0x11], &keyframe[1..]].concat();
         assert_eq!(read_setup(Codec::Vp8, &delta, None), None);
         assert_eq!(read_setup(Codec::Vp8, &keyframe[..9], None), None);
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u32> = text.chars().filter_map(|it| it.to_digit(16)).collect();
+        digits
+            .chunks(2)
+            .map(|it| (it[0] << 4 | it[1]) as u8)
+            .collect()
+    }
+
+    fn access_unit(units: &[&[u8]]) -> Vec<u8> {
+        let with_length = |unit: &&[u8]| [&(unit.len() as u32).to_be_bytes(), *unit].concat();
+        units.iter().flat_map(with_length).collect()
+    }
+
+    /// All that is made here: 322x182, whose borders are cropped.
+    const PICTURE: Picture = Picture {
+        width: 322,
+        height: 182,
+    };
+
+    /// x264, high profile.
+    const AVCC: &str = "0164000c ffe1001a 6764000cacd94151 9e226c0440000003 0040000005 03c50a6580
+        0100 0668ebe3cb22c0 fdf8f800";
+    const H264_SPS: &str = "6764000cacd94151 9e226c0440000003 0040000005 03c50a6580";
+    const H264_PPS: &str = "68ebe3cb22c0";
+
+    #[test]
+    fn h264_keyframes() {
+        let (sps, pps) = (hex(H264_SPS), hex(H264_PPS));
+        let keyframe = access_unit(&[&[9, 0xf0], &sps, &pps, &sps, &[0x65, 0x88]]);
+        let (setup, picture) = read_setup(Codec::H264, &keyframe, None).unwrap();
+        assert_eq!(picture, Some(PICTURE));
+        assert_eq!(setup.avcc().unwrap(), hex(AVCC));
+        // A keyframe without sets takes those from before, and without those it is nothing.
+        let bare = access_unit(&[&[0x65, 0x88]]);
+        let again = read_setup(Codec::H264, &bare, Some(&setup));
+        assert_eq!(again, Some((setup.clone(), picture)));
+        assert_eq!(read_setup(Codec::H264, &bare, None), None);
+        assert_eq!(read_setup(Codec::H264, &bare, Some(&Setup::Vp8)), None);
+        // The same in SDP, without padding.
+        let fmtp = "packetization-mode=1; sprop-parameter-sets=Z2QADKzZQVGeImwEQAAAAwBAAAAFA8UKZYA,aOvjyyLA";
+        assert_eq!(setup_of_fmtp(Codec::H264, fmtp), Some(setup));
+        let cut = "sprop-parameter-sets=Z2QADKzZ,aOvjyyLA";
+        assert_eq!(setup_of_fmtp(Codec::H264, cut), None);
+    }
+
+    #[test]
+    fn h265_keyframes() {
+        let vps = hex("40010c01ffff01600000030090000003000003003c959809");
+        let sps = hex(
+            "420101016000000300900000030000030 03ca00a480b9c95965669 24caf01680 80000003008000000504 22",
+        );
+        let pps = hex("4401c172b46240");
+        let sps = &sps[..42];
+        let keyframe = access_unit(&[&vps, sps, &pps, &[0x26, 1, 0x80]]);
+        let (setup, picture) = read_setup(Codec::H265, &keyframe, None).unwrap();
+        assert_eq!(picture, Some(PICTURE));
+        let record = setup.hvcc().unwrap();
+        let expected = hex("01016000000090000000 00003cf000fcfdf8f800000f03 a0 0001 0018");
+        assert_eq!(record[..expected.len()], expected);
+        assert!(setup.goes_on_with(&setup));
+        let fmtp = "sprop-vps=QAEMAf//AWAAAAMAkAAAAwAAAwA8lZgJ; sprop-sps=; sprop-pps=RAHBcrRiQA==";
+        assert_eq!(setup_of_fmtp(Codec::H265, fmtp), None);
+    }
+
+    #[test]
+    fn av1_keyframes() {
+        let unit = hex("0a0b00000004 3d06d4fff98040 3203 100000");
+        let (setup, picture) = read_setup(Codec::Av1, &unit, None).unwrap();
+        assert_eq!(picture, Some(PICTURE));
+        let record = hex("81000c00 0a0b00000004 3d06d4fff98040");
+        assert_eq!(setup.av1c().unwrap(), record);
+        let again = read_setup(Codec::Av1, &[0x32, 1, 0x10], Some(&setup));
+        assert_eq!(again, Some((setup, Some(PICTURE))));
+        assert_eq!(read_setup(Codec::Av1, &[0x32, 1, 0x10], None), None);
+        assert_eq!(read_setup(Codec::Av1, &unit[..12], None), None);
+    }
+
+    #[test]
+    fn vp9_keyframes() {
+        let frame = hex("824983420014100b56083824");
+        let expected = Setup::Vp9 {
+            profile: 0,
+            bit_depth: 8,
+            subsampling: 1,
+            full_range: false,
+        };
+        let expected = Some((expected, Some(PICTURE)));
+        assert_eq!(read_setup(Codec::Vp9, &frame, None), expected);
+        // The layer above tells its own size: shown, resilient, no reference of that size.
+        let mut upper = Vec::new();
+        for (value, bits) in [
+            (0b1000_0111_u64, 8),
+            (0, 8 + 12 + 3),
+            (643, 16),
+            (363, 16),
+            (0, 1),
+        ] {
+            upper.extend((0..bits).rev().map(|bit| (value >> bit & 1) as u8));
+        }
+        let upper: Vec<u8> = upper
+            .chunks(8)
+            .map(|it| it.iter().fold(0, |sum, bit| sum << 1 | bit))
+            .collect();
+        let superframe = [&frame[..], &upper, &[0xc1, 12, upper.len() as u8, 0xc1]].concat();
+        let (_, picture) = read_setup(Codec::Vp9, &superframe, None).unwrap();
+        assert!(picture.is_some_and(|it| (it.width, it.height) == (644, 364)));
+        assert_eq!(read_setup(Codec::Vp9, &[0x86, 0, 0], None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0..60_usize) {
+            let mut sets = access_unit(&[&hex(H264_SPS), &hex(H264_PPS)]);
+            sets.splice(at.min(sets.len()).., bytes.iter().copied());
+            let h265 = [&[0x42, 1], bytes.as_slice()].concat();
+            let h265 = access_unit(&[&[0x40, 1, 1], &h265, &[0x44, 1, 1]]);
+            let av1 = [&[0x08], bytes.as_slice()].concat();
+            let vp9 = [&[0x82, 0x49, 0x83, 0x42], bytes.as_slice()].concat();
+            for (codec, frame) in [
+                (Codec::H264, &sets), (Codec::H265, &h265), (Codec::Av1, &av1), (Codec::Vp9, &vp9), (Codec::Vp9, &bytes),
+            ] {
+                if let Some((setup, picture)) = read_setup(codec, frame, None) {
+                    prop_assert!(picture.is_some_and(|it| it.width > 0 && it.height > 0));
+                    prop_assert_eq!(setup.avcc().is_some(), codec == Codec::H264);
+                    prop_assert_eq!(setup.hvcc().is_some(), codec == Codec::H265);
+                    prop_assert!(setup.goes_on_with(&setup));
+                }
+            }
+        }
     }
 
     #[test]
