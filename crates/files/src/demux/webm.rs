@@ -1,4 +1,4 @@
-//! WebM and Matroska (RFC 9559): VP8, VP9, AV1, H.264 and Opus.
+//! WebM and Matroska (RFC 9559): VP8, VP9, AV1, H.264, Opus and G.711.
 //!
 //! The file is walked element by element; what lies in no known place is passed over by its size.
 
@@ -12,12 +12,15 @@ use mp4_atom::Atom;
 use portunus_rtp::packetize::PayloadFormat;
 
 use super::mp4::{advice_for, av1, h264};
-use super::{Demux, Frame, Input, Nanos, opus_duration};
+use super::{Demux, Frame, Input, Nanos, nanos_of_ticks, opus_duration};
+use crate::matroska::{A_LAW, MU_LAW};
 use crate::track::{Codec, Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
 const VIDEO: u64 = 1;
 const AUDIO: u64 = 2;
+/// Samples a second of G.711.
+const PCM_RATE: u32 = 8_000;
 /// Elements before the first cluster.
 const MAX_ELEMENTS: u32 = 10_000;
 /// The most clusters that a seek without index walks over.
@@ -344,23 +347,27 @@ impl Demux for Webm {
         let data = self.body.get(laced.from..to).unwrap_or_default();
         laced.from = to;
         let told = self.numbers.get(laced.track).and_then(|(_, each)| *each);
-        let is_opus = self
+        let codec = self
             .sources
             .get(laced.track)
-            .is_some_and(|source| source.track.codec == Codec::Opus);
-        let duration = if is_opus {
-            opus_duration(data)
-                .ok_or_else(|| FileError::corrupt("an Opus packet without duration"))?
-        } else {
-            told.unwrap_or(0)
+            .map(|source| source.track.codec);
+        let duration = match codec {
+            Some(Codec::Opus) => opus_duration(data)
+                .ok_or_else(|| FileError::corrupt("an Opus packet without duration"))?,
+            Some(Codec::Pcmu | Codec::Pcma) => {
+                let samples = i64::try_from(data.len()).unwrap_or(0);
+                nanos_of_ticks(samples, PCM_RATE).unwrap_or(0)
+            }
+            _ => told.unwrap_or(0),
         };
+        let is_audio = codec.is_some_and(|codec| codec.kind() == Kind::Audio);
         frame.data.clear();
         frame.data.extend_from_slice(data);
         frame.track = laced.track;
         frame.at = laced.at;
         frame.presented = laced.at;
         frame.duration = duration;
-        frame.keyframe = laced.keyframe || is_opus;
+        frame.keyframe = laced.keyframe || is_audio;
         laced.at = laced.at.saturating_add(duration);
         Ok(true)
     }
@@ -430,6 +437,12 @@ fn source_of(entry: &TrackEntry, kind: Kind) -> Result<TrackSource, FileError> {
     }
     let empty = CodecPrivate::default();
     let private = entry.codec_private.as_ref().unwrap_or(&empty);
+    let unknown = |codec: &str| FileError::Codec {
+        track: *entry.track_number,
+        kind,
+        codec: codec.chars().take(64).collect(),
+        advice: advice_for(kind),
+    };
     let source = match (kind, &entry.codec_id[..]) {
         (Kind::Video, "V_VP8") => TrackSource::new(Codec::Vp8, PayloadFormat::Vp8),
         (Kind::Video, "V_VP9") => TrackSource::new(Codec::Vp9, PayloadFormat::Vp9),
@@ -448,19 +461,25 @@ fn source_of(entry: &TrackEntry, kind: Kind) -> Result<TrackSource, FileError> {
             }
             TrackSource::opus(if channels == 2 { 2 } else { 1 })
         }
-        (_, codec) => {
-            let codec = if codec.starts_with("A_AAC") {
-                "AAC"
-            } else {
-                codec
-            };
-            return Err(FileError::Codec {
-                track: *entry.track_number,
-                kind,
-                codec: codec.chars().take(64).collect(),
-                advice: advice_for(kind),
-            });
+        (Kind::Audio, "A_MS/ACM") => {
+            let codec = pcm(entry, private).ok_or_else(|| unknown("A_MS/ACM"))?;
+            TrackSource::new(codec, PayloadFormat::Whole)
         }
+        (_, codec) if codec.starts_with("A_AAC") => return Err(unknown("AAC")),
+        (_, codec) => return Err(unknown(codec)),
     };
     Ok(source)
+}
+
+/// The codec of G.711 that a WAVEFORMATEX structure tells of, if it has the one channel and the rate of RTP.
+fn pcm(entry: &TrackEntry, format: &[u8]) -> Option<Codec> {
+    let audio = entry.audio.as_ref()?;
+    if *audio.channels != 1 || *audio.sampling_frequency != f64::from(PCM_RATE) {
+        return None;
+    }
+    match u16::from_le_bytes(*format.first_chunk()?) {
+        MU_LAW => Some(Codec::Pcmu),
+        A_LAW => Some(Codec::Pcma),
+        _ => None,
+    }
 }

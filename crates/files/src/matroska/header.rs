@@ -11,6 +11,7 @@ use mkv_element::prelude::{
 use super::ebml::{Id, UNKNOWN_SIZE, put_element, put_void};
 use crate::bitstream::Setup;
 use crate::container::{Container, ContainerError, FileInfo, Rotation, TrackSetup};
+use crate::matroska::{A_LAW, MU_LAW};
 use crate::opus::OpusHead;
 
 /// Nanoseconds of a tick: times are in milliseconds.
@@ -224,6 +225,16 @@ fn projection(rotation: Rotation) -> Option<Projection> {
 fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>), ContainerError> {
     Ok(match setup {
         Setup::Vp8 => ("V_VP8", None),
+        Setup::Vp9 { .. } => ("V_VP9", None),
+        Setup::Av1 {
+            sequence_header,
+            config,
+        } => {
+            let private = [&config[..], sequence_header].concat();
+            ("V_AV1", Some(private))
+        }
+        Setup::Pcmu => ("A_MS/ACM", Some(wave_format(MU_LAW))),
+        Setup::Pcma => ("A_MS/ACM", Some(wave_format(A_LAW))),
         Setup::Opus { channels } => {
             let head = OpusHead {
                 channels: *channels,
@@ -233,6 +244,22 @@ fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>),
         }
         _ => return Err(ContainerError::Incomplete(track)),
     })
+}
+
+/// A WAVEFORMATEX structure: one channel of 8,000 bytes a second.
+fn wave_format(tag: u16) -> Vec<u8> {
+    const RATE: u32 = 8_000;
+    let mut bytes = Vec::with_capacity(18);
+    bytes.extend(tag.to_le_bytes());
+    bytes.extend(1_u16.to_le_bytes());
+    // Samples and bytes a second.
+    bytes.extend(RATE.to_le_bytes());
+    bytes.extend(RATE.to_le_bytes());
+    // Bytes and bits of a sample, and of what follows.
+    for value in [1_u16, 8, 0] {
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes
 }
 
 /// As much of a text as goes into a header.

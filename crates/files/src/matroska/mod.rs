@@ -19,10 +19,16 @@ use crate::container::{
 };
 use crate::track::Kind;
 
+/// G.711 in a WAVEFORMATEX structure.
+pub(crate) const MU_LAW: u16 = 7;
+pub(crate) const A_LAW: u16 = 6;
+
 /// A cluster lasts no longer, in milliseconds.
 const LONGEST_CLUSTER: u64 = 2_000;
 /// So long it lasts at least before a keyframe begins a new one, in milliseconds.
 const SHORTEST_CLUSTER: u64 = 1_000;
+/// The longest that a frame lasts which does not say how long, in milliseconds.
+const LONGEST_GUESS: u64 = 1_000;
 /// The latest time, in milliseconds.
 const LAST: u64 = 1 << 31;
 /// Room in the header for each track that may come, in bytes.
@@ -40,8 +46,6 @@ pub(crate) struct MatroskaWriter {
     begun: Option<Begun>,
     cluster: Option<Cluster>,
     index: Index,
-    /// Where the last frame ends, in milliseconds.
-    end: u64,
 }
 
 /// What is known once the header is written.
@@ -67,9 +71,10 @@ impl Begun {
 #[derive(Debug)]
 struct Track {
     setup: TrackSetup,
-    /// The time of its last frame, and how long the one before lasted, in milliseconds.
+    /// The time of its last frame, in milliseconds.
     last: Option<u64>,
-    step: u64,
+    /// How long that lasts; as long as the one before, if it does not say.
+    lasts: u64,
 }
 
 /// The cluster that is open.
@@ -108,14 +113,13 @@ impl MatroskaWriter {
             begun: None,
             cluster: None,
             index: Index::default(),
-            end: 0,
         }
     }
 
     fn header(&self, cues: Option<u64>) -> Result<Header, ContainerError> {
         let known = self.tracks.iter().enumerate();
         let known = known.filter_map(|(track, known)| Some((track, &known.as_ref()?.setup)));
-        header(self.container, &self.info, known, self.end, cues)
+        header(self.container, &self.info, known, self.end(), cues)
     }
 
     /// Writes the header: at the beginning, or over what is there.
@@ -139,6 +143,13 @@ impl MatroskaWriter {
             }
         }
         Ok(())
+    }
+
+    /// Where the last frame ends, in milliseconds.
+    fn end(&self) -> u64 {
+        let known = self.tracks.iter().flatten();
+        let ends = known.filter_map(|track| Some(track.last?.saturating_add(track.lasts)));
+        ends.max().unwrap_or(0)
     }
 
     fn append(&mut self, out: &mut Edits, bytes: &[u8]) {
@@ -166,7 +177,7 @@ impl MatroskaWriter {
         };
         let size = self.len.saturating_sub(cluster.at + Cluster::HEAD);
         self.patch(out, cluster.at + 4, wide_size(size).to_vec());
-        let duration = (self.end as f64).to_be_bytes();
+        let duration = (self.end() as f64).to_be_bytes();
         self.patch(out, begun.duration, duration.to_vec());
     }
 
@@ -201,14 +212,14 @@ impl ContainerWriter for MatroskaWriter {
         }
         let place = self.tracks.get_mut(track);
         let place = place.ok_or(ContainerError::NoTrack(track))?;
-        let (last, step) = match place {
+        let (last, lasts) = match place {
             Some(known) if known.setup.setup.codec() != codec => {
                 return Err(ContainerError::CodecChanged(track));
             }
-            Some(known) => (known.last, known.step),
+            Some(known) => (known.last, known.lasts),
             None => (None, 0),
         };
-        let before = place.replace(Track { setup, last, step });
+        let before = place.replace(Track { setup, last, lasts });
         let written = self.put_header(out);
         if let (Err(_), Some(place)) = (&written, self.tracks.get_mut(track)) {
             *place = before;
@@ -228,15 +239,12 @@ impl ContainerWriter for MatroskaWriter {
         if time >= LAST {
             return Err(ContainerError::TooLate);
         }
-        if let Some(last) = track.last {
-            track.step = time - last;
-        }
-        track.last = Some(time);
-        let length = match millis(frame.duration) {
-            0 => track.step,
-            length => length,
+        let since = time - track.last.unwrap_or(time);
+        track.lasts = match millis(frame.duration) {
+            0 => since.min(LONGEST_GUESS),
+            told => told,
         };
-        self.end = self.end.max(time.saturating_add(length));
+        track.last = Some(time);
         let is_video = track.setup.setup.codec().kind() == Kind::Video;
 
         let video_keyframe = is_video && frame.keyframe;
