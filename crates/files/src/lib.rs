@@ -7,6 +7,7 @@
 //! frame taken ([`MAX_FRAME`]) and the longest index ([`MAX_INDEX`]).
 #![forbid(unsafe_code)]
 
+pub mod assemble;
 pub mod bitstream;
 pub mod container;
 mod demux;

@@ -12,7 +12,6 @@ mod error;
 mod file;
 mod format;
 mod joint;
-mod order;
 mod output;
 mod place;
 mod recorder;

@@ -23,7 +23,7 @@ enum Fill {
 
 /// A gap that is being filled, packet by packet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Gap {
+pub(crate) struct Gap {
     /// How the packet before it was encoded.
     before: Toc,
     left: OpusTime,
@@ -33,11 +33,16 @@ pub(super) struct Gap {
 
 impl Gap {
     /// A gap of this length behind a packet that begins with `before`.
-    pub(super) fn new(before: Toc, length: OpusTime) -> Self {
+    pub(crate) fn new(before: Toc, length: OpusTime) -> Self {
+        Self::going_on(before, OpusTime(0), length)
+    }
+
+    /// The next part of a gap of which so much is filled already.
+    pub(crate) fn going_on(before: Toc, filled: OpusTime, length: OpusTime) -> Self {
         Self {
             before,
             left: length,
-            concealed: length.min(CONCEALED),
+            concealed: length.min(CONCEALED.since(filled)),
         }
     }
 }
@@ -48,16 +53,14 @@ impl Iterator for Gap {
 
     fn next(&mut self) -> Option<Self::Item> {
         let concealing = (self.concealed, self.before, Fill::Concealed);
+        let briefly = (self.concealed, self.before.briefest(), Fill::Concealed);
         let silent = (self.left, self.before.celt(CeltFrame::Long), Fill::Silent);
         let short = (self.left, self.before.celt(CeltFrame::Short), Fill::Silent);
-        let (packet, length) = [concealing, silent, short]
+        let (packet, length) = [concealing, briefly, silent, short]
             .into_iter()
             .find_map(|(length, toc, fill)| frames(toc, length, fill))?;
         self.left = self.left.since(length);
         self.concealed = self.concealed.since(length);
-        if self.concealed < self.before.frame() {
-            self.concealed = OpusTime(0);
-        }
         Some((packet, length))
     }
 }

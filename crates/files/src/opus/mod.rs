@@ -14,7 +14,9 @@ pub use head::{OpusHead, OpusTags};
 pub use packet::packet_duration;
 pub use writer::{Counts, OggOpusError, OggOpusWriter, Placed};
 
+pub(crate) use gap::Gap;
 pub(crate) use head::channels_of_head;
+pub(crate) use packet::Toc;
 
 /// A time or a length in samples of 48 kHz: the clock of Opus, whatever rate it encodes (RFC 7587 section 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

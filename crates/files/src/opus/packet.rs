@@ -21,7 +21,7 @@ pub fn packet_duration(packet: &[u8]) -> Option<OpusTime> {
 
 /// The first byte of a packet: the mode and the length of its frames, its channels, and how many frames there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Toc(pub u8);
+pub(crate) struct Toc(pub u8);
 
 impl Toc {
     /// How long each frame is.
@@ -34,6 +34,16 @@ impl Toc {
             _ => [120, 240, 480, 960].get(length),
         };
         OpusTime(samples.copied().unwrap_or(960))
+    }
+
+    /// The shortest frames of 10 ms or less in the same mode and bandwidth.
+    pub(super) fn briefest(self) -> Toc {
+        let config = self.0 >> 3;
+        let config = match config {
+            12..=15 => config & !1,
+            _ => config & !3,
+        };
+        Toc(config << 3 | self.0 & 0b100)
     }
 
     /// Frames of this kind, in a packet that says how many there are, all of the same length in bytes.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use portunus_files::assemble::InOrder;
 use portunus_files::opus::{OggOpusWriter, OpusHead, OpusTags, Placed};
 use portunus_media::TappedPacket;
 use portunus_sdp::negotiated::Codec;
@@ -9,13 +10,14 @@ use portunus_sdp::negotiated::Codec;
 use super::Put;
 use super::timeline::Timeline;
 use crate::RecordedMedia;
-use crate::order::InOrder;
 
 /// An Ogg file in the making.
 #[derive(Debug)]
 pub(crate) struct OpusContent {
     writer: OggOpusWriter<Vec<u8>>,
     order: InOrder<Arrived>,
+    /// When the first packet came.
+    first: Option<Instant>,
     timeline: Timeline,
 }
 
@@ -37,6 +39,7 @@ impl OpusContent {
         Ok(Self {
             writer: OggOpusWriter::new(Vec::new(), serial, &OpusHead::default(), &tags)?,
             order: InOrder::new(),
+            first: None,
             timeline: Timeline::default(),
         })
     }
@@ -51,7 +54,10 @@ impl OpusContent {
             timestamp: packet.timestamp(),
             payload: packet.payload().to_vec(),
         };
-        let is_taken = self.order.push(packet.seq(), packet.arrival(), arrived);
+        let first = *self.first.get_or_insert(arrived.at);
+        let since = arrived.at.saturating_duration_since(first);
+        let bytes = arrived.payload.len();
+        let is_taken = (self.order).push(packet.seq(), since, bytes, arrived);
         let mut put = self.write_due();
         put.left_out += u64::from(!is_taken);
         put

@@ -1,0 +1,431 @@
+//! From packets to steps.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::container::{FrameOut, TrackSetup};
+
+use super::lipsync::Lipsync;
+use super::merge::Queued;
+use super::track::Track;
+use super::{
+    Arrived, ClockKind, MS, Nanos, Note, PartReason, Plan, PlannedTrack, Report, SECOND, Step,
+    TrackStats, duration, nanos,
+};
+
+/// A frame waits for others so long at most, whatever they do.
+const LONGEST_WAIT: Nanos = 3 * SECOND;
+/// Frames are at most so much earlier than one that was handed out before.
+const BACK: Nanos = SECOND;
+/// A part ends at the next keyframe,
+const LONG: Nanos = 24 * 86_400 * SECOND;
+/// or at any frame: times in files have 31 bits of ms.
+const LONGEST: Nanos = ((1 << 31) - 60_000) * MS;
+
+/// Makes one file after the other of the packets of a participant's tracks.
+///
+/// After each call that takes something, [`Assembler::step`] is called until there is nothing more to be done.
+#[derive(Debug)]
+pub struct Assembler {
+    plan: Plan,
+    tracks: Vec<Track>,
+    parts: Vec<TrackPart>,
+    lipsync: Lipsync,
+    /// What is to be done before the next frame.
+    steps: VecDeque<Ready>,
+    /// The frame that was handed out last.
+    current: Option<Queued>,
+    now: Nanos,
+    /// When the first packet came.
+    first: Option<Nanos>,
+    /// Where the part begins.
+    started: Option<Nanos>,
+    /// The latest time that was handed out.
+    front: Nanos,
+    /// Whether the part has a frame.
+    has_frames: bool,
+    has_ended: bool,
+}
+
+/// A track in the part that is being written.
+#[derive(Debug, Default)]
+struct TrackPart {
+    setup: Option<TrackSetup>,
+    /// Its setup was handed out in this part.
+    is_announced: bool,
+    /// It has had a frame that decoding can begin with.
+    has_begun: bool,
+    clock: ClockKind,
+    doubt: Option<Duration>,
+}
+
+/// A step that needs nothing of a frame.
+#[derive(Debug)]
+enum Ready {
+    Setup(usize),
+    NewPart(PartReason),
+    WantKeyframe(usize),
+    Note(usize, Note),
+}
+
+impl Assembler {
+    /// One that has seen nothing.
+    pub fn new(plan: Plan) -> Self {
+        let tracks = plan.tracks.clone();
+        let mut this = Self {
+            plan,
+            tracks: Vec::new(),
+            parts: Vec::new(),
+            lipsync: Lipsync::default(),
+            steps: VecDeque::new(),
+            current: None,
+            now: 0,
+            first: None,
+            started: None,
+            front: 0,
+            has_frames: false,
+            has_ended: false,
+        };
+        for track in &tracks {
+            this.add(track);
+        }
+        this
+    }
+
+    /// One more track, which has the next number.
+    pub fn add(&mut self, track: &PlannedTrack) -> usize {
+        let number = self.tracks.len();
+        self.lipsync.add_track(track.codec.clock_rate());
+        self.tracks.push(Track::new(
+            number,
+            track.codec,
+            None,
+            self.plan.split_on_size,
+            track.open,
+        ));
+        self.parts.push(TrackPart::default());
+        number
+    }
+
+    /// Takes a packet of a track. Packets of all tracks come in the order of their arrival, as far as possible.
+    pub fn push(&mut self, track: usize, arrived: &Arrived<'_>) {
+        let Some(track) = self.tracks.get_mut(track) else {
+            return;
+        };
+        let at = nanos(arrived.at);
+        self.first.get_or_insert(at);
+        track.push(arrived, &mut self.lipsync);
+        self.pass(at);
+    }
+
+    /// Takes a sender report about a stream of a track.
+    pub fn report(&mut self, track: usize, report: &Report) {
+        self.lipsync.report(track, report);
+        self.pass(nanos(report.at));
+    }
+
+    /// Opens or closes a track: what is closed sends nothing, and nobody waits for it.
+    pub fn gate(&mut self, track: usize, open: bool, at: Duration) {
+        let at = nanos(at);
+        if let Some(track) = self.tracks.get_mut(track) {
+            track.gate(open, at, &mut self.lipsync);
+        }
+        self.pass(at);
+    }
+
+    /// Says that packets of a track were dropped on their way here, since its last packet.
+    pub fn overrun(&mut self, track: usize) {
+        if let Some(track) = self.tracks.get_mut(track) {
+            track.overrun();
+        }
+    }
+
+    /// Nothing more comes of a track.
+    pub fn end_track(&mut self, track: usize) {
+        if let Some(track) = self.tracks.get_mut(track) {
+            track.end(&mut self.lipsync);
+        }
+    }
+
+    /// Time goes on, whether anything comes or not: several times a second is enough.
+    pub fn tick(&mut self, now: Duration) {
+        let now = nanos(now);
+        self.pass(now);
+        for track in &mut self.tracks {
+            track.tick(now, &mut self.lipsync);
+            if self.started.is_some() && !track.has_ended() && !track.is_awaited() {
+                track.fill(now.saturating_sub(BACK));
+            }
+        }
+    }
+
+    /// Nothing more comes at all: what waits is handed out.
+    pub fn end(&mut self) {
+        for track in &mut self.tracks {
+            track.end(&mut self.lipsync);
+        }
+        self.has_ended = true;
+    }
+
+    /// When the part that is being written begins: what its times are counted from, counted itself as the times that are
+    /// pushed are. Nothing before the first setup.
+    pub fn started(&self) -> Option<Duration> {
+        self.started.map(duration)
+    }
+
+    /// What became of a track so far.
+    pub fn stats(&self, track: usize) -> TrackStats {
+        let Some(of) = self.tracks.get(track) else {
+            return TrackStats::default();
+        };
+        let doubt = self.lipsync.doubt(track);
+        TrackStats {
+            clock: self.lipsync.kind(track),
+            clock_doubt: (doubt > 0).then(|| duration(doubt)),
+            ..of.out.stats
+        }
+    }
+
+    fn pass(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+    }
+}
+
+/// The file.
+impl Assembler {
+    /// The next thing to be done, if there is one by now.
+    pub fn step(&mut self) -> Option<Step<'_>> {
+        self.ask();
+        loop {
+            if let Some(ready) = self.steps.pop_front() {
+                if let Some(step) = self.ready(ready) {
+                    return Some(step);
+                }
+                continue;
+            }
+            if self.started.is_none() {
+                self.begin()?;
+                continue;
+            }
+            let Some(track) = self.next() else {
+                return self.last_step();
+            };
+            if self.take(track) {
+                return self.frame(track);
+            }
+        }
+    }
+
+    fn ask(&mut self) {
+        for (number, track) in self.tracks.iter_mut().enumerate() {
+            if track.out.asks() {
+                self.steps.push_back(Ready::WantKeyframe(number));
+            }
+        }
+    }
+
+    fn ready(&mut self, ready: Ready) -> Option<Step<'static>> {
+        Some(match ready {
+            Ready::Setup(track) => Step::Setup {
+                track,
+                setup: self.parts.get(track)?.setup.clone()?,
+            },
+            Ready::NewPart(why) => Step::NewPart { why },
+            Ready::WantKeyframe(track) => Step::WantKeyframe { track },
+            Ready::Note(track, note) => Step::Note { track, note },
+        })
+    }
+
+    /// Begins the file once each open track has something for it, or that has been waited for long enough.
+    fn begin(&mut self) -> Option<()> {
+        let waited = self.now.saturating_sub(self.first?);
+        let is_due = self.has_ended || waited >= nanos(self.plan.hold) || {
+            let lacks = |track: &Track| track.is_expected() && track.out.queue.first().is_none();
+            !self.tracks.iter().any(lacks)
+        };
+        let is_full = self.tracks.iter().any(|track| track.out.queue.is_full());
+        if !is_due && !is_full {
+            return None;
+        }
+        let firsts = self.tracks.iter().map(|track| track.out.queue.first());
+        let firsts: Vec<Option<Nanos>> = firsts.map(|frame| Some(frame?.at)).collect();
+        let started = firsts.iter().flatten().copied().min()?;
+        self.started = Some(started);
+        self.front = started;
+        for (number, first) in firsts.iter().enumerate() {
+            if first.is_some() {
+                self.announce(number);
+            }
+        }
+        Some(())
+    }
+
+    /// Hands out a track's setup, if that has not been in this part.
+    fn announce(&mut self, track: usize) {
+        let (Some(of), Some(part)) = (self.tracks.get(track), self.parts.get_mut(track)) else {
+            return;
+        };
+        if let Some(opening) = of
+            .out
+            .queue
+            .first()
+            .and_then(|frame| frame.opening.as_ref())
+        {
+            part.setup = Some(opening.setup.clone());
+        }
+        if part.setup.is_some() && !part.is_announced {
+            part.is_announced = true;
+            self.steps.push_back(Ready::Setup(track));
+        }
+    }
+
+    /// The track whose frame is next, if its turn has come.
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            let (number, at) = self.earliest()?;
+            let is_full = self.tracks.iter().any(|track| track.out.queue.is_full());
+            let is_late = self.now.saturating_sub(at) >= LONGEST_WAIT;
+            if self.has_ended || is_full || is_late {
+                return Some(number);
+            }
+            let mut is_filled = false;
+            for track in &mut self.tracks {
+                if track.out.queue.first().is_some() || track.out.progress > at {
+                    continue;
+                }
+                if track.is_awaited() {
+                    return None;
+                }
+                is_filled |= !track.has_ended() && track.fill(at);
+            }
+            if !is_filled {
+                return Some(number);
+            }
+        }
+    }
+
+    fn earliest(&self) -> Option<(usize, Nanos)> {
+        let firsts = self.tracks.iter().enumerate();
+        firsts
+            .filter_map(|(number, track)| Some((number, track.out.queue.first()?.at)))
+            .min_by_key(|(_, at)| *at)
+    }
+
+    /// Takes the first frame of a track; false if something else has to be done before, or it is left out.
+    fn take(&mut self, number: usize) -> bool {
+        let is_sound_only = self.tracks.iter().all(|track| !track.is_video());
+        let started = self.started.unwrap_or(0);
+        let (Some(track), Some(part)) = (self.tracks.get_mut(number), self.parts.get_mut(number))
+        else {
+            return false;
+        };
+        let Some(first) = track.out.queue.first() else {
+            return false;
+        };
+        let length = first.at.saturating_sub(started);
+        let is_long = length >= LONGEST
+            || length >= LONG && first.keyframe && (track.is_video() || is_sound_only);
+        let asked = (first.opening.as_ref()).and_then(|opening| opening.part);
+        let why = asked.or(is_long.then_some(PartReason::Length));
+        if let Some(why) = why.filter(|_| self.has_frames) {
+            self.begin_part(why, number);
+            return false;
+        }
+        if !part.is_announced {
+            self.announce(number);
+            return false;
+        }
+        let Some(frame) = track.out.queue.pop() else {
+            return false;
+        };
+        if let Some(opening) = &frame.opening {
+            part.setup = Some(opening.setup.clone());
+        }
+        part.has_begun |= frame.keyframe;
+        if !part.has_begun {
+            track.out.want_keyframe();
+            let stats = &mut track.out.stats;
+            stats.left_out = stats.left_out.saturating_add(1);
+            return false;
+        }
+        let at = frame.at.max(self.front.saturating_sub(BACK)).max(started);
+        self.front = self.front.max(at);
+        self.has_frames = true;
+        let stats = &mut track.out.stats;
+        stats.frames = stats.frames.saturating_add(1);
+        let offset = duration(at.saturating_sub(started));
+        stats.offset.get_or_insert(offset);
+        self.tell_clock(number);
+        for note in &frame.notes {
+            self.steps
+                .push_back(Ready::Note(number, note.since(started)));
+        }
+        self.current = Some(Queued { at, ..frame });
+        true
+    }
+
+    fn frame(&self, track: usize) -> Option<Step<'_>> {
+        let frame = self.current.as_ref()?;
+        let since = frame.at.saturating_sub(self.started.unwrap_or(0));
+        Some(Step::Frame(FrameOut {
+            track,
+            at: duration(since),
+            duration: duration(frame.duration),
+            keyframe: frame.keyframe,
+            data: &frame.data,
+        }))
+    }
+
+    /// Ends the part before the first frame of a track, which needs another.
+    fn begin_part(&mut self, why: PartReason, number: usize) {
+        let first = self
+            .tracks
+            .get(number)
+            .and_then(|track| track.out.queue.first());
+        self.started = first.map(|frame| frame.at).or(self.started);
+        self.has_frames = false;
+        for part in &mut self.parts {
+            part.is_announced = false;
+            part.has_begun = false;
+        }
+        for track in &mut self.tracks {
+            track.out.stats.offset = None;
+        }
+        self.steps.push_back(Ready::NewPart(why));
+        self.announce(number);
+    }
+
+    fn tell_clock(&mut self, number: usize) {
+        let kind = self.lipsync.kind(number);
+        let doubt = self.lipsync.doubt(number);
+        let Some(part) = self.parts.get_mut(number) else {
+            return;
+        };
+        if part.clock != kind {
+            part.clock = kind;
+            self.steps.push_back(Ready::Note(number, Note::Clock(kind)));
+        }
+        if doubt > 0 && part.doubt.is_none() {
+            let doubt = duration(doubt);
+            part.doubt = Some(doubt);
+            self.steps
+                .push_back(Ready::Note(number, Note::ClockDoubt(doubt)));
+        }
+    }
+
+    /// When all is over, what is still to be told.
+    fn last_step(&mut self) -> Option<Step<'static>> {
+        if !self.has_ended {
+            return None;
+        }
+        let (now, started) = (self.now, self.started.unwrap_or(0));
+        for (number, track) in self.tracks.iter_mut().enumerate() {
+            for note in track.last_notes(now) {
+                self.steps
+                    .push_back(Ready::Note(number, note.since(started)));
+            }
+        }
+        let ready = self.steps.pop_front()?;
+        self.ready(ready)
+    }
+}

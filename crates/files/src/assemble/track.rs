@@ -1,0 +1,497 @@
+//! What becomes of a track's packets until they are frames.
+
+use portunus_rtp::SeqNo;
+use portunus_rtp::red;
+
+use crate::bitstream::Setup;
+use crate::container::Rotation;
+use crate::track::{Codec, Kind};
+
+use super::lipsync::{Lipsync, Stamp};
+use super::merge::{Opening, Queue, Queued};
+use super::order::InOrder;
+use super::picture::Video;
+use super::sound::{Piece, Put, Sound};
+use super::step::TrackStats;
+use super::talk::Talk;
+use super::{Arrived, Coded, GapReason, Nanos, Note, SECOND, duration, nanos};
+
+/// A keyframe is asked for so often.
+const ASKS: Nanos = SECOND;
+/// A track that sent nothing for so long is not waited for.
+const AWAITED: Nanos = SECOND;
+/// Silence that is told.
+const SILENCE: Nanos = SECOND;
+
+/// A track.
+#[derive(Debug)]
+pub(super) struct Track {
+    order: InOrder<Held>,
+    medium: Medium,
+    split_on_size: bool,
+    /// The number of the last packet.
+    last: Option<SeqNo>,
+    encoding: Option<u8>,
+    talk: Talk,
+    is_open: bool,
+    has_ended: bool,
+    arrived: Option<Nanos>,
+    pub(super) out: Out,
+}
+
+#[derive(Debug)]
+enum Medium {
+    Sound(Sound),
+    Video(Box<Video>),
+}
+
+/// What a track hands out.
+#[derive(Debug)]
+pub(super) struct Out {
+    pub(super) track: usize,
+    pub(super) queue: Queue,
+    pub(super) stats: TrackStats,
+    /// How far the track has come, whether that is recorded or not.
+    pub(super) progress: Nanos,
+    /// Where what is recorded ends.
+    pub(super) end: Option<Nanos>,
+    /// What is told with the next frame.
+    pub(super) notes: Vec<Note>,
+    /// Why something is missing before the next frame.
+    missing: Option<GapReason>,
+    /// The simulcast encoding that the next frame is of, if the one before was of another.
+    layer: Option<u8>,
+    wants_keyframe: bool,
+    asked: Option<Nanos>,
+    now: Nanos,
+}
+
+/// A packet whose turn has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) seq: SeqNo,
+    pub(super) at: Nanos,
+    pub(super) stamp: Stamp,
+    pub(super) timestamp: u32,
+    pub(super) marker: bool,
+    pub(super) encoding: u8,
+    pub(super) codec: Coded,
+    pub(super) level: Option<u8>,
+    pub(super) rotation: Option<Rotation>,
+    pub(super) payload: &'a [u8],
+}
+
+/// A packet that waits for others.
+#[derive(Debug)]
+struct Held {
+    packet: Packet<'static>,
+    payload: Vec<u8>,
+}
+
+impl Out {
+    pub(super) fn push(&mut self, frame: Queued) {
+        self.queue.push(frame);
+    }
+
+    /// Something is missing from here on.
+    pub(super) fn miss(&mut self, why: GapReason) {
+        // What happened first is what it began with; to be closed says more than what follows from it.
+        if self.missing.is_none() || why == GapReason::Muted {
+            self.missing = Some(why);
+        }
+    }
+
+    pub(super) fn want_keyframe(&mut self) {
+        self.wants_keyframe = true;
+    }
+
+    /// Whether a keyframe is to be asked for now.
+    pub(super) fn asks(&mut self) -> bool {
+        let is_time = (self.asked).is_none_or(|asked| self.now.saturating_sub(asked) >= ASKS);
+        let asks = is_time && std::mem::take(&mut self.wants_keyframe);
+        if asks {
+            self.asked = Some(self.now);
+        }
+        asks
+    }
+
+    /// What is told with a frame that begins at `at`; that nothing came is, if it was for so long.
+    pub(super) fn notes_at(&mut self, at: Nanos, silence: Nanos) -> Vec<Note> {
+        let from = self.end.unwrap_or(at);
+        self.gap(from, at, silence);
+        if let Some(encoding) = self.layer.take() {
+            let at = duration(at);
+            self.notes.push(Note::Layer { at, encoding });
+        }
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Tells of a gap.
+    fn gap(&mut self, from: Nanos, to: Nanos, silence: Nanos) {
+        let length = to.saturating_sub(from);
+        let why = match self.missing.take() {
+            Some(why) => why,
+            None if length >= silence => GapReason::Silent,
+            None => return,
+        };
+        if length > 0 {
+            let (from, to) = (duration(from), duration(to));
+            self.notes.push(Note::Gap { from, to, why });
+        }
+    }
+}
+
+impl Track {
+    pub(super) fn new(
+        track: usize,
+        codec: Codec,
+        setup: Option<Setup>,
+        split_on_size: bool,
+        is_open: bool,
+    ) -> Self {
+        let medium = match codec.kind() {
+            Kind::Audio => Medium::Sound(Sound::new(codec)),
+            Kind::Video => Medium::Video(Box::new(Video::new(codec, setup, split_on_size))),
+        };
+        Self {
+            order: InOrder::new(),
+            medium,
+            split_on_size,
+            last: None,
+            encoding: None,
+            talk: Talk::default(),
+            is_open,
+            has_ended: false,
+            arrived: None,
+            out: Out {
+                track,
+                queue: Queue::default(),
+                stats: TrackStats::default(),
+                progress: 0,
+                end: None,
+                notes: Vec::new(),
+                missing: None,
+                layer: None,
+                wants_keyframe: false,
+                asked: None,
+                now: 0,
+            },
+        }
+    }
+}
+
+impl Track {
+    /// Takes a packet that arrived.
+    pub(super) fn push(&mut self, arrived: &Arrived<'_>, lipsync: &mut Lipsync) {
+        let at = nanos(arrived.at);
+        self.arrived = self.arrived.max(Some(at));
+        self.out.now = self.out.now.max(at);
+        if let Coded::Codec(codec) = arrived.codec {
+            lipsync.set_rate(self.out.track, codec.clock_rate());
+        }
+        let stamp = lipsync.arrive(
+            self.out.track,
+            at,
+            arrived.stream,
+            arrived.timestamp,
+            arrived.capture,
+        );
+        let packet = Packet {
+            seq: arrived.seq,
+            at,
+            stamp,
+            timestamp: arrived.timestamp,
+            marker: arrived.marker,
+            encoding: arrived.encoding,
+            codec: arrived.codec,
+            level: arrived.level,
+            rotation: arrived.rotation,
+            payload: arrived.payload,
+        };
+        if self.order.passes(arrived.seq, arrived.at) {
+            self.out.stats.packets = self.out.stats.packets.saturating_add(1);
+            return self.take(&packet, lipsync);
+        }
+        let held = Held {
+            packet: Packet {
+                payload: &[],
+                ..packet
+            },
+            payload: arrived.payload.to_vec(),
+        };
+        let bytes = arrived.payload.len();
+        let is_taken = (self.order).push(arrived.seq, arrived.at, bytes, held);
+        let stats = &mut self.out.stats;
+        stats.packets = stats.packets.saturating_add(is_taken.into());
+        stats.late = stats.late.saturating_add((!is_taken).into());
+        self.take_due(lipsync);
+    }
+
+    /// Time goes on.
+    pub(super) fn tick(&mut self, now: Nanos, lipsync: &mut Lipsync) {
+        self.out.now = self.out.now.max(now);
+        self.order.tick(duration(now));
+        self.take_due(lipsync);
+        if let Medium::Video(video) = &self.medium
+            && self.is_open
+            && video.waits()
+            && self.is_alive()
+        {
+            self.out.want_keyframe();
+        }
+    }
+
+    fn take_due(&mut self, lipsync: &mut Lipsync) {
+        while let Some(held) = self.order.pop() {
+            let packet = Packet {
+                payload: &held.payload,
+                ..held.packet
+            };
+            self.take(&packet, lipsync);
+        }
+    }
+
+    /// Takes the next packet in order.
+    fn take(&mut self, packet: &Packet<'_>, lipsync: &mut Lipsync) {
+        let expected = self
+            .last
+            .map_or(packet.seq.0, |last| last.0.saturating_add(1));
+        let lost = packet.seq.0.saturating_sub(expected);
+        self.last = Some(packet.seq);
+        if lost > 0 {
+            self.out.stats.lost = self.out.stats.lost.saturating_add(lost);
+            self.out.miss(GapReason::Loss);
+        }
+        match packet.codec {
+            Coded::Codec(codec) => self.become_codec(codec, lipsync),
+            Coded::Red => {}
+            Coded::Other => {
+                self.out.stats.unfit = self.out.stats.unfit.saturating_add(1);
+                return;
+            }
+        }
+        if self.encoding.replace(packet.encoding) != Some(packet.encoding)
+            && let Medium::Video(_) = self.medium
+        {
+            self.out.layer = Some(packet.encoding);
+        }
+        let Self {
+            medium, out, talk, ..
+        } = self;
+        match (medium, packet.codec) {
+            (Medium::Video(video), Coded::Codec(_)) => video.push(packet, lipsync, out),
+            (Medium::Video(_), _) => out.stats.unfit = out.stats.unfit.saturating_add(1),
+            (Medium::Sound(sound), Coded::Red) => unpack(sound, packet, lost, lipsync, out, talk),
+            (Medium::Sound(sound), _) => {
+                hear(sound, packet, lipsync, out, talk);
+            }
+        }
+    }
+
+    fn become_codec(&mut self, codec: Codec, lipsync: &mut Lipsync) {
+        let before = match &self.medium {
+            Medium::Sound(sound) => sound.codec(),
+            Medium::Video(video) => video.codec(),
+        };
+        if before == codec {
+            return;
+        }
+        if let Medium::Video(video) = &mut self.medium {
+            video.interrupt(lipsync, &mut self.out);
+        }
+        let has_begun = self.out.end.is_some();
+        self.medium = match codec.kind() {
+            Kind::Audio => Medium::Sound(Sound::new(codec).after(has_begun)),
+            Kind::Video => {
+                let video = Video::new(codec, None, self.split_on_size);
+                Medium::Video(Box::new(video.after(has_begun)))
+            }
+        };
+    }
+
+    /// Whether something came lately, or waits for what did not.
+    fn is_alive(&self) -> bool {
+        let quiet = self
+            .arrived
+            .map(|arrived| self.out.now.saturating_sub(arrived));
+        quiet.is_some_and(|quiet| quiet < AWAITED) || self.order.is_waiting()
+    }
+
+    /// Whether frames of others wait for those of this track.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_open && !self.has_ended && self.is_alive()
+    }
+
+    /// Whether a file does not begin without it.
+    pub(super) fn is_expected(&self) -> bool {
+        self.is_open && !self.has_ended
+    }
+
+    /// Opens or closes the track.
+    pub(super) fn gate(&mut self, open: bool, at: Nanos, lipsync: &mut Lipsync) {
+        if open == self.is_open {
+            return;
+        }
+        self.is_open = open;
+        self.out.now = self.out.now.max(at);
+        if let Medium::Video(video) = &mut self.medium {
+            video.interrupt(lipsync, &mut self.out);
+        }
+        self.out.miss(GapReason::Muted);
+    }
+
+    /// Packets of the track were dropped before they came here.
+    pub(super) fn overrun(&mut self) {
+        self.out.miss(GapReason::Disk);
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(&mut self, lipsync: &mut Lipsync) {
+        self.order.end();
+        self.take_due(lipsync);
+        if let Medium::Video(video) = &mut self.medium {
+            video.interrupt(lipsync, &mut self.out);
+        }
+        self.has_ended = true;
+    }
+
+    pub(super) fn is_video(&self) -> bool {
+        matches!(self.medium, Medium::Video(_))
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What is still to be told when all is over, at `now`.
+    pub(super) fn last_notes(&mut self, now: Nanos) -> Vec<Note> {
+        if let Some((from, to)) = self.talk.end() {
+            self.out.notes.push(talks(from, to));
+        }
+        // That the last pictures lack what would have followed is no gap.
+        let is_gap = self.out.missing == Some(GapReason::Muted);
+        if !is_gap {
+            self.out.missing = None;
+        }
+        self.out.notes_at(now, SILENCE)
+    }
+
+    /// Fills sound of which nothing comes until then; false if there was nothing to fill.
+    pub(super) fn fill(&mut self, until: Nanos) -> bool {
+        let Medium::Sound(sound) = &mut self.medium else {
+            return false;
+        };
+        let out = &mut self.out;
+        let mut has_filled = false;
+        sound.fill(until, &mut |piece| {
+            has_filled = true;
+            out.sound(piece, None, Vec::new());
+        });
+        has_filled
+    }
+}
+
+/// Takes redundant audio apart: what was lost, then what the packet itself carries.
+fn unpack(
+    sound: &mut Sound,
+    packet: &Packet<'_>,
+    lost: u64,
+    lipsync: &mut Lipsync,
+    out: &mut Out,
+    talk: &mut Talk,
+) {
+    let mut recovered = 0;
+    let pt = red::unpack(packet.payload).last().map(|block| block.pt);
+    for block in red::unpack(packet.payload) {
+        let is_primary = block.after == 0;
+        let ticks = packet.stamp.ticks.saturating_sub(block.offset.into());
+        let is_missing = (sound.next())
+            .is_some_and(|next| next.stream == packet.stamp.stream && ticks >= next.ticks);
+        if !is_primary && (lost == 0 || !is_missing) || Some(block.pt) != pt {
+            continue;
+        }
+        let part = Packet {
+            stamp: Stamp {
+                ticks,
+                ..packet.stamp
+            },
+            level: packet.level.filter(|_| is_primary),
+            payload: block.payload,
+            ..*packet
+        };
+        let is_placed = hear(sound, &part, lipsync, out, talk);
+        recovered += u64::from(is_placed && !is_primary);
+    }
+    out.stats.lost = out.stats.lost.saturating_sub(recovered.min(lost));
+}
+
+/// Takes a packet of sound; whether it has its place now.
+fn hear(
+    sound: &mut Sound,
+    packet: &Packet<'_>,
+    lipsync: &mut Lipsync,
+    out: &mut Out,
+    talk: &mut Talk,
+) -> bool {
+    let may_step = sound.next().is_none_or(|next| next != packet.stamp);
+    let at = lipsync.place(out.track, packet.stamp, packet.at, may_step);
+    out.progress = out.progress.max(at);
+    let mut pieces = Vec::new();
+    let put = sound.put(
+        packet.payload,
+        packet.stamp,
+        at,
+        packet.level,
+        &mut |piece| {
+            pieces.push(piece);
+        },
+    );
+    match put {
+        Put::Placed { missed } => {
+            if let Some((from, to)) = missed {
+                out.gap(from, to, SILENCE);
+            }
+            out.missing = None;
+        }
+        Put::LeftOut => out.stats.left_out = out.stats.left_out.saturating_add(1),
+        Put::Unfit => out.stats.unfit = out.stats.unfit.saturating_add(1),
+    }
+    for piece in pieces {
+        let end = piece.at.saturating_add(piece.duration);
+        if !piece.is_fill
+            && let Some((from, to)) = talk.hear(packet.level, piece.at, end)
+        {
+            out.notes.push(talks(from, to));
+        }
+        let setup = sound.open();
+        let notes = std::mem::take(&mut out.notes);
+        out.sound(piece, setup, notes);
+    }
+    put != Put::LeftOut
+}
+
+impl Out {
+    fn sound(&mut self, piece: Piece, opening: Option<Box<Opening>>, notes: Vec<Note>) {
+        let end = piece.at.saturating_add(piece.duration);
+        self.progress = self.progress.max(end);
+        self.end = Some(end);
+        if piece.is_fill {
+            self.stats.filled = self.stats.filled.saturating_add(duration(piece.duration));
+        }
+        self.push(Queued {
+            at: piece.at,
+            duration: piece.duration,
+            keyframe: true,
+            data: piece.data,
+            opening,
+            notes,
+        });
+    }
+}
+
+fn talks(from: Nanos, to: Nanos) -> Note {
+    Note::Talks {
+        from: duration(from),
+        to: duration(to),
+    }
+}
