@@ -5,6 +5,7 @@ use std::io;
 use portunus_rtp::RtpError;
 use thiserror::Error;
 
+use crate::mjr::MjrError;
 use crate::track::Kind;
 
 /// Why a file is not played, or not any further.
@@ -37,6 +38,17 @@ pub enum FileError {
         codec: String,
         /// What to do about it.
         advice: &'static str,
+    },
+    /// It is no recording of Janus's format, or a corrupt one.
+    #[error("{0}")]
+    Recording(#[from] MjrError),
+    /// A recording of a codec that is not known.
+    #[error("a recording of {codec:?}, which is no codec of {medium}")]
+    RecordedCodec {
+        /// What the recording says that it is: `audio`, `video` or `data`.
+        medium: &'static str,
+        /// Its codec, as the recording names it.
+        codec: String,
     },
     /// A form of the container that is not supported.
     #[error("{0}")]

@@ -2,9 +2,10 @@
 //! ([`opus`]) or in a container ([`container`]).
 //!
 //! A [`MediaFile`] reads a container (Ogg, WebM or Matroska, MP4) or raw G.711, cuts its frames into
-//! RTP packets and says when each is due, for ever if it loops. It has no clock and no task: who plays
-//! the file sleeps until a packet is due. Memory is bounded whatever the file claims: by the longest
-//! frame taken ([`MAX_FRAME`]) and the longest index ([`MAX_INDEX`]).
+//! RTP packets and says when each is due, for ever if it loops. A [`Playback`] does the same for what was recorded
+//! together, in one file or in several. They have no clock and no task: who plays the file sleeps until a packet is
+//! due. Memory is bounded whatever the file claims: by the longest frame taken ([`MAX_FRAME`]) and the longest index
+//! ([`MAX_INDEX`]).
 #![forbid(unsafe_code)]
 
 pub mod assemble;
@@ -20,6 +21,7 @@ pub mod mjr;
 pub mod opus;
 mod path;
 mod play;
+mod playback;
 mod schedule;
 mod track;
 
@@ -28,6 +30,7 @@ pub use file::{MediaFile, OpenOptions, Sent, TimedPacket};
 pub use folders::Folders;
 pub use path::checked_path;
 pub use play::Play;
+pub use playback::{Playback, PlayedTrack, Unreadable};
 pub use track::{Codec, Kind, Track};
 
 /// The longest frame that is read, in bytes.

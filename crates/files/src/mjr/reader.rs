@@ -36,6 +36,29 @@ impl FrameReader {
         Self::default()
     }
 
+    /// One that goes on at byte `position` of a file, where a frame begins.
+    pub(crate) fn resume(info: Info, position: u64) -> Self {
+        Self {
+            before: position,
+            magic: true,
+            info: Some(info),
+            ..Self::default()
+        }
+    }
+
+    /// The byte of the file that is next.
+    pub(crate) fn position(&self) -> u64 {
+        self.before.saturating_add(self.taken as u64)
+    }
+
+    /// What the recording says of itself, and nothing behind that; none if more bytes are needed.
+    pub(crate) fn read_head(&mut self) -> Result<Option<&Info>, MjrError> {
+        if self.read_magic()? {
+            self.read_info()?;
+        }
+        Ok(self.info.as_ref())
+    }
+
     /// Takes the next bytes of the file, in pieces of any size.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.taken);
@@ -61,8 +84,8 @@ impl FrameReader {
         let Some(medium) = self.read_info()? else {
             return Ok(None);
         };
+        let position = self.position();
         let rest = self.buffer.get(self.taken..).unwrap_or_default();
-        let position = self.before.saturating_add(self.taken as u64);
         let Some((header, rest)) = rest.split_first_chunk::<FRAME_HEADER>() else {
             return Ok(None);
         };

@@ -1,0 +1,421 @@
+//! What was recorded together, played together.
+
+mod drift;
+mod red;
+mod source;
+mod tail;
+mod track;
+mod unwrap;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portunus_rtp::codec::VideoCodec;
+
+use crate::demux::{Input, Nanos};
+use crate::mjr::{Info, Medium};
+use crate::track::{Kind, Track};
+use crate::{FileError, MediaFile, OpenOptions, Play, Sent, TimedPacket};
+
+use source::Source;
+use track::{RecordedTrack, Redundancy, nanos};
+
+/// Recordings whose beginnings are further apart than this were not made together: their clocks were not set.
+const APART: Duration = Duration::from_secs(24 * 3_600);
+
+/// So that the timestamps of what follows differ from those of the last packet.
+const FRAME: Duration = Duration::from_millis(20);
+
+/// What was recorded together, on one time line: a container, or recordings of Janus's format (`.mjr`) of audio, video
+/// and data.
+///
+/// Packets of such recordings are put in order and come as they were recorded, by the clock of their sender. Tracks are
+/// lined up by the time at which their first packets came. Memory is bounded: what came within a second waits, 2,048
+/// packets or 4 MiB at most for each track, and an index of at most [`crate::MAX_INDEX`] bytes of the places to begin at,
+/// which is made while the file is read.
+#[derive(Debug)]
+pub struct Playback {
+    tracks: Vec<PlayedTrack>,
+    content: Content,
+}
+
+/// A track that is played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlayedTrack {
+    /// What is in it.
+    pub medium: Medium,
+    /// The codec by Janus's name (`opus`, `vp8`, …); of data `text` or `binary`.
+    pub codec: String,
+    /// Format parameters for SDP, as far as the file tells.
+    pub fmtp: Option<String>,
+    /// Units of RTP timestamps a second; none of data, whose packets are messages.
+    pub clock_rate: Option<u32>,
+    /// There is redundant audio (RFC 2198) in it, made of the codec with payload type 111.
+    pub red: bool,
+    /// It is encrypted end to end.
+    pub encrypted: bool,
+    /// The header extensions of the packets: numbers and URIs.
+    pub extensions: Vec<(u8, String)>,
+}
+
+/// A file that cannot be played.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Its index in the list of files.
+    pub file: usize,
+    /// Why.
+    pub error: FileError,
+}
+
+#[derive(Debug)]
+enum Content {
+    File(Box<MediaFile>),
+    Recordings(Recordings),
+}
+
+#[derive(Debug)]
+struct Recordings {
+    tracks: Vec<RecordedTrack>,
+    duration: Option<Duration>,
+    /// What is added to times on the line of the recordings, since the last seek.
+    shift: Nanos,
+    /// Where that began on the endless time line, and the latest time since.
+    base: Nanos,
+    end: Nanos,
+    /// The track whose packet was given away last.
+    current: Option<usize>,
+}
+
+/// What a file turns out to be.
+enum Opened {
+    File(MediaFile),
+    Recording(Source),
+}
+
+impl Playback {
+    /// Opens files that were recorded together, and says which of them cannot be played; an error if none can. A file
+    /// that is named twice is opened once. It blocks.
+    pub fn open(paths: &[PathBuf]) -> Result<(Self, Vec<Unreadable>), FileError> {
+        let mut known = HashSet::new();
+        let paths = paths.iter().enumerate();
+        let paths = paths.filter(|(_, path)| known.insert((*path).clone()));
+        Self::join(paths.map(|(index, path)| (index, open(path))))
+    }
+
+    /// The same for recordings of Janus's format that can be read and sought in.
+    pub fn of_recordings(
+        readers: impl IntoIterator<Item = impl Read + Seek + Send + 'static>,
+    ) -> Result<(Self, Vec<Unreadable>), FileError> {
+        let readers = readers.into_iter().enumerate();
+        Self::join(readers.map(|(index, reader)| {
+            let source = Input::new(Box::new(reader)).and_then(Source::open);
+            (index, source.map(Opened::Recording))
+        }))
+    }
+
+    fn join(
+        files: impl Iterator<Item = (usize, Result<Opened, FileError>)>,
+    ) -> Result<(Self, Vec<Unreadable>), FileError> {
+        let (mut tracks, mut recordings, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+        let mut container = None;
+        for (file, opened) in files {
+            let added = opened.and_then(|opened| match opened {
+                Opened::File(_) if container.is_some() || !recordings.is_empty() => Err(
+                    FileError::Unsupported("it does not play together with others"),
+                ),
+                Opened::File(opened) => {
+                    container = Some(opened);
+                    Ok(())
+                }
+                Opened::Recording(_) if container.is_some() => Err(FileError::Unsupported(
+                    "it does not play together with others",
+                )),
+                Opened::Recording(source) => add(source, &mut tracks, &mut recordings),
+            });
+            if let Err(error) = added {
+                unreadable.push(Unreadable { file, error });
+            }
+        }
+        if let Some(file) = container {
+            return Ok((Self::of_file(file), unreadable));
+        }
+        if recordings.is_empty() {
+            let first = unreadable.into_iter().next();
+            return Err(first.map_or(FileError::Empty, |it| it.error));
+        }
+        let recordings = Recordings::new(recordings)?;
+        let content = Content::Recordings(recordings);
+        Ok((Self { tracks, content }, unreadable))
+    }
+
+    fn of_file(file: MediaFile) -> Self {
+        Self {
+            tracks: file.tracks().iter().map(PlayedTrack::of_file).collect(),
+            content: Content::File(Box::new(file)),
+        }
+    }
+
+    /// The tracks that are played: at most one of each kind.
+    pub fn tracks(&self) -> &[PlayedTrack] {
+        &self.tracks
+    }
+
+    /// Takes redundant audio out of a track: its packets are those of the codec itself.
+    pub fn take_redundancy_out(&mut self, track: usize) {
+        let recorded = match &mut self.content {
+            Content::File(_) => None,
+            Content::Recordings(recordings) => recordings.tracks.get_mut(track),
+        };
+        if let Some(recorded) = recorded
+            && let Redundancy::Kept(red) = recorded.redundancy
+        {
+            recorded.redundancy = Redundancy::TakenOut(red);
+        }
+        if let Some(track) = self.tracks.get_mut(track) {
+            track.red = false;
+        }
+    }
+}
+
+impl Play for Playback {
+    fn clock_rates(&self) -> Vec<Option<u32>> {
+        self.tracks.iter().map(|track| track.clock_rate).collect()
+    }
+
+    fn duration(&self) -> Option<Duration> {
+        match &self.content {
+            Content::File(file) => file.duration(),
+            Content::Recordings(recordings) => recordings.duration,
+        }
+    }
+
+    fn is_looping(&self) -> bool {
+        false
+    }
+
+    fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>> {
+        match &mut self.content {
+            Content::File(file) => file.next(),
+            Content::Recordings(recordings) => recordings.next(),
+        }
+    }
+
+    fn seek(&mut self, to: Duration) -> Result<(), FileError> {
+        match &mut self.content {
+            Content::File(file) => file.seek(to),
+            Content::Recordings(recordings) => recordings.seek(to),
+        }
+    }
+
+    fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError> {
+        match &mut self.content {
+            Content::File(file) => file.seek_behind(sent, to),
+            Content::Recordings(recordings) => recordings.seek_behind(sent, to),
+        }
+    }
+
+    fn nothing_sent(&self) -> Sent {
+        match &self.content {
+            Content::File(file) => file.nothing_sent(),
+            Content::Recordings(recordings) => recordings.nothing_sent(),
+        }
+    }
+
+    fn played(&self) -> Duration {
+        match &self.content {
+            Content::File(file) => file.played(),
+            Content::Recordings(recordings) => time(recordings.end - recordings.base),
+        }
+    }
+}
+
+impl Recordings {
+    fn new(mut tracks: Vec<RecordedTrack>) -> Result<Self, FileError> {
+        let begun = |info: &Info| (info.first_frame.0 > 0).then_some(info.first_frame);
+        let first = tracks.iter().filter_map(|it| begun(it.source.info())).min();
+        let mut duration = None;
+        for track in &mut tracks {
+            let since = first.zip(begun(track.source.info()));
+            let since = since.map(|(first, begun)| begun.since(first));
+            track.begins = since.filter(|since| *since <= APART).unwrap_or_default();
+            let last = track.source.last_frame()?;
+            duration = duration.max(last.map(|last| track.begins.saturating_add(last)));
+        }
+        Ok(Self {
+            tracks,
+            duration,
+            shift: 0,
+            base: 0,
+            end: 0,
+            current: None,
+        })
+    }
+
+    fn next(&mut self) -> Option<Result<TimedPacket<'_>, FileError>> {
+        if let Some(track) = self.current.take().and_then(|it| self.tracks.get_mut(it)) {
+            track.taken();
+        }
+        let shift = self.shift;
+        let due = self.tracks.iter_mut().enumerate();
+        let due = due.filter_map(|(index, track)| Some((track.peek(shift)?.at, index)));
+        let Some((_, index)) = due.min() else {
+            let mut tracks = self.tracks.iter_mut();
+            return tracks.find_map(|track| track.error.take()).map(Err);
+        };
+        self.current = Some(index);
+        let due = self.tracks.get(index)?.due()?;
+        self.end = self
+            .end
+            .max(due.at.max(due.presented).saturating_add(nanos(FRAME)));
+        Some(Ok(TimedPacket {
+            track: index,
+            at: time(due.at),
+            presented: time(due.presented),
+            bytes: &due.bytes,
+        }))
+    }
+
+    fn seek(&mut self, to: Duration) -> Result<(), FileError> {
+        // The packet that waits gives its number back.
+        for track in &mut self.tracks {
+            if track.due().is_some() {
+                let next = track.next_sequence();
+                track.set_next_sequence(next.wrapping_sub(1));
+            }
+        }
+        if let Some(track) = self.current.take().and_then(|it| self.tracks.get_mut(it)) {
+            let next = track.next_sequence();
+            track.set_next_sequence(next.wrapping_add(1));
+        }
+        self.go_to(to)
+    }
+
+    fn seek_behind(&mut self, sent: &Sent, to: Duration) -> Result<(), FileError> {
+        for (track, next) in self.tracks.iter_mut().zip(&sent.next) {
+            track.set_next_sequence(*next);
+        }
+        self.end = nanos(sent.until);
+        self.go_to(to)
+    }
+
+    fn go_to(&mut self, to: Duration) -> Result<(), FileError> {
+        self.current = None;
+        self.base = self.end;
+        // What is to be seen begins with a keyframe, and all else with it.
+        let mut from = to;
+        if let Some(video) = self.tracks.iter_mut().find(|it| it.source.has_keyframes()) {
+            let place = video.source.go_to(to.saturating_sub(video.begins))?;
+            if place.keyframe.is_some() && to >= video.begins {
+                from = video.begins.saturating_add(place.at).min(to);
+            }
+        }
+        self.shift = self.base.saturating_sub(nanos(from));
+        for track in &mut self.tracks {
+            track.go_to(from, self.base)?;
+        }
+        Ok(())
+    }
+
+    fn nothing_sent(&self) -> Sent {
+        Sent {
+            next: self
+                .tracks
+                .iter()
+                .map(RecordedTrack::next_sequence)
+                .collect(),
+            until: Duration::ZERO,
+        }
+    }
+}
+
+impl PlayedTrack {
+    fn of_file(track: &Track) -> Self {
+        Self {
+            medium: match track.codec.kind() {
+                Kind::Audio => Medium::Audio,
+                Kind::Video => Medium::Video,
+            },
+            codec: track.codec.name().to_ascii_lowercase(),
+            fmtp: track.fmtp.clone(),
+            clock_rate: Some(track.codec.clock_rate()),
+            red: false,
+            encrypted: false,
+            extensions: Vec::new(),
+        }
+    }
+
+    fn of_recording(info: &Info, clock_rate: Option<u32>) -> Self {
+        Self {
+            medium: info.medium,
+            codec: info.codec.clone(),
+            fmtp: info.fmtp.clone(),
+            clock_rate,
+            red: info.red.is_some(),
+            encrypted: info.encrypted,
+            extensions: info.extensions.clone(),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Opened, FileError> {
+    // Opening a pipe would wait for its other end.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(FileError::NotAFile);
+    }
+    let mut file = File::open(path)?;
+    let mut start = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(0))?;
+    if start.starts_with(b"MJR") || start == b"MEETECHO" {
+        return Source::open(Input::new(Box::new(file))?).map(Opened::Recording);
+    }
+    let options = OpenOptions {
+        looping: false,
+        ..OpenOptions::default()
+    };
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    MediaFile::from_reader(file, extension.unwrap_or_default(), &options).map(Opened::File)
+}
+
+/// Adds a recording to those that are played together.
+fn add(
+    source: Source,
+    tracks: &mut Vec<PlayedTrack>,
+    recordings: &mut Vec<RecordedTrack>,
+) -> Result<(), FileError> {
+    let info = source.info();
+    if tracks.iter().any(|other| other.medium == info.medium) {
+        return Err(FileError::Unsupported("there is another one of its kind"));
+    }
+    let clock_rate = clock_rate(info)?;
+    tracks.push(PlayedTrack::of_recording(info, clock_rate));
+    recordings.push(RecordedTrack::new(source, clock_rate));
+    Ok(())
+}
+
+/// The units of RTP timestamps a second of a recording; none of messages.
+fn clock_rate(info: &Info) -> Result<Option<u32>, FileError> {
+    let codec = info.codec.as_str();
+    let rate = match (info.medium, codec) {
+        (Medium::Audio, "opus" | "multiopus" | "l16-48") => 48_000,
+        (Medium::Audio, "pcmu" | "pcma" | "g722") => 8_000,
+        (Medium::Audio, "isac32") => 32_000,
+        (Medium::Audio, "isac16" | "l16") => 16_000,
+        (Medium::Video, name) if VideoCodec::from_name(name).is_some() => 90_000,
+        (Medium::Data, "text" | "binary") => return Ok(None),
+        _ => {
+            return Err(FileError::RecordedCodec {
+                medium: info.medium.as_str(),
+                codec: codec.to_owned(),
+            });
+        }
+    };
+    Ok(Some(rate))
+}
+
+fn time(nanos: Nanos) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+}
