@@ -25,6 +25,7 @@ pub(crate) struct SharedLoad {
     pub(crate) ticks: AtomicU64,
     pub(crate) skipped: AtomicU64,
     pub(crate) decoded: AtomicU64,
+    pub(crate) relayed: AtomicU64,
     pub(crate) encoded: AtomicU64,
     pub(crate) undelivered: AtomicU64,
     pub(crate) merged: AtomicU64,
@@ -44,6 +45,7 @@ impl Default for SharedLoad {
             ticks: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             decoded: AtomicU64::new(0),
+            relayed: AtomicU64::new(0),
             encoded: AtomicU64::new(0),
             undelivered: AtomicU64::new(0),
             merged: AtomicU64::new(0),
@@ -115,6 +117,7 @@ impl Load {
     pub(crate) fn ticked(&self, (done, helped): (RoomStats, Helped)) {
         add(&self.shared.ticks, done.ticks);
         add(&self.shared.decoded, done.decoded);
+        add(&self.shared.relayed, done.relayed);
         add(&self.shared.encoded, done.encoded);
         add(&self.shared.helped, helped.back);
         add(&self.shared.lost, helped.lost);

@@ -114,6 +114,7 @@ impl Running {
         let done = RoomStats {
             ticks: stats.ticks - before.ticks,
             decoded: stats.decoded - before.decoded,
+            relayed: stats.relayed - before.relayed,
             encoded: stats.encoded - before.encoded,
             ..RoomStats::default()
         };

@@ -11,6 +11,8 @@ pub struct AudioTotals {
     pub participants: u64,
     /// Frames that were decoded.
     pub decoded: u64,
+    /// Frames that were neither decoded nor encoded: one alone was heard, by its own packets.
+    pub relayed: u64,
     /// Frames that were encoded.
     pub encoded: u64,
     /// Mixes of large rooms that another thread encoded than the room's.

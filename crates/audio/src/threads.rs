@@ -150,6 +150,7 @@ impl AudioThreads {
             sum.dropped += thread.dropped.load(Relaxed);
             let load = &thread.load;
             sum.decoded += load.decoded.load(Relaxed);
+            sum.relayed += load.relayed.load(Relaxed);
             sum.encoded += load.encoded.load(Relaxed);
             sum.helped += load.helped.load(Relaxed);
             sum.unreturned += load.lost.load(Relaxed);

@@ -11,7 +11,7 @@ use portunus_dsp::{
     AnnouncementId, AnnouncementState, Content, Encoding, FRAME, IncomingPacket, MixId, Output,
     ParticipantId, ParticipantOptions, Room, RoomOptions, level,
 };
-use rig::{ENCODING, MONO_16, encoder, noise, participant, speech};
+use rig::{ENCODING, MONO_16, caller, noise, participant, speech};
 
 /// How many frames the senders repeat.
 const LOOP: u64 = 500;
@@ -39,10 +39,7 @@ struct Track(Vec<(Vec<u8>, u8)>);
 
 impl Track {
     fn new(sound: impl Fn(u64) -> Vec<f32>) -> Self {
-        let mut encoder = encoder(MONO_16);
-        encoder
-            .set_bitrate(opusic_c::Bitrate::Value(32_000))
-            .expect("a bitrate");
+        let mut encoder = caller(MONO_16, 32_000);
         Track(
             (0..LOOP)
                 .map(|frame| {
@@ -168,20 +165,22 @@ fn rooms(criterion: &mut Criterion) {
             });
         });
         let ticks: u64 = loads.iter().map(|load| load.room.stats().ticks).sum();
-        let stats = loads.iter().fold((0, 0, 0), |sum, load| {
+        let stats = loads.iter().fold((0, 0, 0, 0), |sum, load| {
             let stats = load.room.stats();
             (
                 sum.0 + stats.decoded,
                 sum.1 + stats.encoded,
-                sum.2 + stats.skipped,
+                sum.2 + stats.relayed,
+                sum.3 + stats.skipped,
             )
         });
         let each = |count: u64| count as f64 / ticks as f64;
         eprintln!(
-            "{name}: of a room and tick {:.2} decoded, {:.2} encoded, {:.2} skipped",
+            "{name}: of a room and tick {:.2} decoded, {:.2} encoded, {:.2} relayed, {:.2} skipped",
             each(stats.0),
             each(stats.1),
-            each(stats.2)
+            each(stats.2),
+            each(stats.3)
         );
     }
     group.finish();

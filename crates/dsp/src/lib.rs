@@ -20,7 +20,9 @@ pub use codec::AudioCodec;
 pub use error::CodecError;
 pub use format::{Channels, FRAME, Format, SampleRate};
 pub use participant::{Encoding, ParticipantId, ParticipantOptions, TalkOptions};
-pub use receive::{Content, IncomingPacket, Played, Receiver, ReceiverOptions, ReceiverStats};
+pub use receive::{
+    Content, IncomingPacket, Played, Receiver, ReceiverOptions, ReceiverStats, Relayed,
+};
 pub use room::{
     AnnouncementId, AnnouncementSource, AnnouncementState, EncodeJob, MixId, Mixture, NextPacket,
     Output, ParticipantState, Room, RoomError, RoomStats,

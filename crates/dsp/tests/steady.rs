@@ -17,7 +17,7 @@ use portunus_dsp::{
     AnnouncementId, AnnouncementState, AudioCodec, Content, Encoding, FRAME, IncomingPacket, MixId,
     Mixture, Output, ParticipantId, ParticipantOptions, Room, RoomOptions, TalkOptions, level,
 };
-use rig::{ENCODING, MONO_16, encoder, participant, speech};
+use rig::{ENCODING, MONO_16, caller, encoder, participant, speech};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -143,6 +143,112 @@ fn nothing_is_allocated_for_a_frame() {
     }
     assert!(room.stats().decoded > 1_000);
     assert!(out.packets > 2_000);
+    assert_eq!(allocations, 0);
+}
+
+/// A packet of redundant audio (RFC 2198): a payload, and the one before it.
+fn red(before: &[u8], payload: &[u8], packet: &mut Vec<u8>) {
+    packet.clear();
+    if !before.is_empty() {
+        let header = (960 << 10) | before.len() as u32;
+        packet.extend([
+            0x80 | 111,
+            (header >> 16) as u8,
+            (header >> 8) as u8,
+            header as u8,
+        ]);
+    }
+    packet.push(111);
+    packet.extend_from_slice(before);
+    packet.extend_from_slice(payload);
+}
+
+/// Turns of two seconds: one talks alone, is relayed, and another talks into it. With losses that RED and in-band FEC make good.
+#[test]
+fn nothing_is_allocated_where_talkers_take_turns() {
+    const TURN: u64 = 100;
+    const TURNS: u64 = 24;
+    let mut room = Room::new(RoomOptions {
+        format: MONO_16,
+        loudest: 8,
+        groups: 0,
+    });
+    for id in 0..20 {
+        room.join(ParticipantId(id), participant())
+            .expect("a place");
+        room.connect(ParticipantId(id), true);
+    }
+    // One sends RED, the other in-band FEC.
+    let mut senders: Vec<_> = (0..2)
+        .map(|id| {
+            let mut encoder = caller(MONO_16, 24_000);
+            if id == 1 {
+                encoder
+                    .set_inband_fec(opusic_c::InbandFec::Mode1)
+                    .expect("FEC");
+                encoder.set_packet_loss(20).expect("a loss");
+            }
+            (encoder, vec![0; 1_276], Vec::new(), Vec::new())
+        })
+        .collect();
+    let mut now = Instant::now();
+    let mut out = Nowhere::default();
+    let mut allocations = 0;
+    let mut stats = room.stats();
+    for frame in 0..TURNS * TURN {
+        now += FRAME;
+        let turn = frame / TURN;
+        let counted = turn >= TURNS / 2;
+        if frame == TURNS / 2 * TURN {
+            stats = room.stats();
+        }
+        for (id, (encoder, payload, before, packet)) in (0..).zip(&mut senders) {
+            let talks = turn % 2 == id || frame % TURN > TURN * 3 / 4;
+            let sound = if talks {
+                speech(MONO_16, id, 0.7, frame)
+            } else {
+                vec![0.0; MONO_16.frame_len()]
+            };
+            let length = encoder
+                .encode_float_to_slice(&sound, payload)
+                .expect("a packet");
+            let payload = &payload[..length];
+            red(before, payload, packet);
+            before.clear();
+            before.extend_from_slice(payload);
+            if frame % 17 == id {
+                continue;
+            }
+            let is_red = id == 0;
+            let packet = IncomingPacket {
+                seq: frame,
+                timestamp: frame as u32 * 960,
+                payload: if is_red { packet } else { payload },
+                content: if is_red { Content::Red } else { Content::Codec },
+                level: Some(level::level(&sound)),
+                arrival: now,
+            };
+            let count = ALLOCATIONS.get();
+            room.push(ParticipantId(id), &packet);
+            if counted {
+                allocations += ALLOCATIONS.get() - count;
+            }
+        }
+        let count = ALLOCATIONS.get();
+        room.tick(now, &mut out);
+        if counted {
+            allocations += ALLOCATIONS.get() - count;
+        }
+    }
+    let after = room.stats();
+    assert!(after.relayed - stats.relayed > 200, "{after:?}");
+    assert!(after.decoded - stats.decoded > 200, "{after:?}");
+    assert!(after.warmed > stats.warmed);
+    for id in 0..2 {
+        let state = room.participant(ParticipantId(id)).expect("there");
+        let receiver = state.receiver.expect("it sends");
+        assert!(receiver.recovered > 0, "{id}: {receiver:?}");
+    }
     assert_eq!(allocations, 0);
 }
 

@@ -7,7 +7,7 @@ use portunus_dsp::{
     AudioCodec, Channels, Encoding, Format, ParticipantId, ParticipantOptions, RoomOptions,
     SampleRate,
 };
-use rig::{ENCODING, MONO_16, Rig, participant};
+use rig::{ENCODING, MONO_16, Rig, Way, caller, participant};
 
 /// What is looked at: 100 ms, of which 20 ms before the switch.
 const WINDOW: usize = 5;
@@ -35,6 +35,8 @@ fn room(format: Format, encoding: Encoding) -> Rig {
 /// What 2 hears while 1 speaks all the time, and 2 itself twice if it `speaks`; and when it was moved to another mix.
 fn heard(format: Format, encoding: Encoding, speaks: bool) -> (Vec<f32>, Vec<usize>) {
     let mut rig = room(format, encoding);
+    // All is mixed.
+    rig.room.listen(None, true).expect("all are heard");
     let mut switches = Vec::new();
     let mut mix = None;
     for frame in 0..FRAMES {
@@ -218,5 +220,83 @@ fn g711_is_switched_too() {
     let (switched, switches) = heard(format, encoding, true);
     for switch in &switches[1..] {
         assert_alike(format, &continuous, &switched, *switch, "G.711");
+    }
+}
+
+/// What 2 hears while 1 speaks all the time; the frames at which packets began or ceased to be relayed.
+fn relayed(
+    rate: SampleRate,
+    bitrate: Option<u32>,
+    speaks: bool,
+    relays: bool,
+) -> (Vec<f32>, Vec<usize>) {
+    let format = Format {
+        rate,
+        channels: Channels::Mono,
+    };
+    let encoding = Encoding {
+        bitrate,
+        ..ENCODING
+    };
+    let mut rig = room(format, encoding);
+    if !relays {
+        rig.room.listen(None, true).expect("all are heard");
+    }
+    rig.sends_by(1, Way::Opus(caller(format, bitrate.unwrap_or(24_000))));
+    let (mut switches, mut before, mut was) = (Vec::new(), 0, false);
+    for frame in 0..4 * FRAMES {
+        rig.send_speech(1, 0.7);
+        if speaks && frame % 101 >= 80 {
+            rig.send_tone(2, 400.0, 0.2);
+        }
+        rig.tick();
+        let relayed = rig.room.stats().relayed;
+        if (relayed > before) != was {
+            was = !was;
+            switches.push(frame);
+        }
+        before = relayed;
+    }
+    (rig.last(2, 4 * FRAMES).to_vec(), switches)
+}
+
+#[test]
+fn a_switch_to_packets_as_they_are_and_back_is_not_heard() {
+    let rates = [
+        (SampleRate::Hz8000, 12_000),
+        (SampleRate::Hz12000, 12_000),
+        (SampleRate::Hz16000, 16_000),
+        (SampleRate::Hz24000, 20_000),
+        (SampleRate::Hz48000, 20_000),
+    ];
+    for (rate, least) in rates {
+        for bitrate in [Some(least), None] {
+            let (relayed_only, begun) = relayed(rate, bitrate, false, true);
+            let (mixed_only, none) = relayed(rate, bitrate, false, false);
+            assert_eq!((begun.len(), none.len()), (1, 0), "{rate:?} {bitrate:?}");
+            let (switched, switches) = relayed(rate, bitrate, true, true);
+            assert!(switches.len() >= 5, "{switches:?}");
+            let format = Format {
+                rate,
+                channels: Channels::Mono,
+            };
+            for switch in &switches[1..] {
+                let [relayed, mixed, switched] = [&relayed_only, &mixed_only, &switched]
+                    .map(|sound| about(sound, format, *switch).remove(0));
+                let what = format!("{rate:?} at {bitrate:?}, frame {switch}");
+                // The mix is later than what is relayed by some ms: the switch is between the two. Below -60 dBFS is noise.
+                let [a, b, loud] = [&relayed, &mixed, &switched]
+                    .map(|sound| 10.0 * energy(sound).max(1e-6).log10());
+                let off = (loud - a.max(b)).max(a.min(b) - loud);
+                if a.max(b) <= -60.0 {
+                    assert!(off <= 3.0, "{what}: {off} dB");
+                    continue;
+                }
+                assert!(off <= 1.0, "{what}: {off} dB");
+                let largest = largest_jump(&relayed).max(largest_jump(&mixed));
+                let jump = largest_jump(&switched) / largest;
+                assert!(jump <= 1.15, "{what}: {jump} times the jump");
+            }
+        }
     }
 }

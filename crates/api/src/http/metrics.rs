@@ -415,6 +415,11 @@ fn audio(out: &mut String, threads: &AudioThreads) {
             totals.decoded,
         ),
         (
+            "audio_relayed_frames",
+            "Frames of participants that were neither decoded nor encoded, for they alone were heard",
+            totals.relayed,
+        ),
+        (
             "audio_encoded_frames",
             "Frames of mixes that were encoded",
             totals.encoded,

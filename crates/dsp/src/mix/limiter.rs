@@ -10,7 +10,7 @@ use crate::Format;
 pub(crate) const CEILING: f32 = 0.891_250_9;
 
 /// How far it looks ahead, in parts of a second: 2.5 ms. So much later is what leaves it.
-const LOOK_AHEAD: usize = 400;
+pub(crate) const LOOK_AHEAD: usize = 400;
 
 /// How long it takes to let up by two thirds, in seconds.
 const RELEASE: f32 = 0.1;

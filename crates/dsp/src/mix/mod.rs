@@ -12,6 +12,6 @@ mod voice;
 pub(crate) use denoise::Denoiser;
 pub(crate) use encoder::{Encoder, LARGEST_PACKET};
 pub(crate) use gains::Gains;
-pub(crate) use limiter::Limiter;
+pub(crate) use limiter::{LOOK_AHEAD, Limiter};
 pub(crate) use loudest::{Candidate, Standing, choose};
 pub(crate) use talk::TalkWindow;

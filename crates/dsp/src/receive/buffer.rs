@@ -25,6 +25,8 @@ pub(super) struct Waiting {
     pub level: Option<u8>,
     /// It holds no sound.
     pub dtx: bool,
+    /// Others may hear it as it is.
+    pub relayable: bool,
     /// It came with one that was sent later.
     pub redundant: bool,
     /// The stream begins anew with it.
@@ -125,6 +127,11 @@ impl Buffer {
             });
         let count = contiguous.count();
         self.packets.iter().take(self.past).skip(self.past - count)
+    }
+
+    /// The packets that are past, the oldest first.
+    pub(super) fn past(&self) -> impl Iterator<Item = &Waiting> {
+        self.packets.iter().take(self.past)
     }
 
     /// The first packet that is not past is past now. The last `keep` past ones are kept.

@@ -13,10 +13,13 @@ mod phone;
 mod playout;
 mod receiver;
 mod red;
+mod relay;
 mod sound;
 mod stats;
 mod timeline;
 
 pub use packet::{Content, IncomingPacket};
 pub use receiver::{Played, Receiver, ReceiverOptions};
+pub(crate) use relay::QUIET;
+pub use relay::Relayed;
 pub use stats::ReceiverStats;

@@ -12,6 +12,11 @@ pub(super) struct OpusPacket {
     pub dtx: bool,
     /// How much it holds of the sound before it (in-band FEC); 0: nothing.
     pub fec: u32,
+    /// The samples a second that its band asks for.
+    pub rate: u32,
+    pub stereo: bool,
+    /// It has a SILK layer: it is speech, as a rule.
+    pub silk: bool,
 }
 
 impl OpusPacket {
@@ -46,7 +51,21 @@ impl OpusPacket {
             len,
             dtx: payload.len() <= 2,
             fec,
+            rate: rate(config),
+            stereo: toc & 4 != 0,
+            silk,
         })
+    }
+}
+
+/// The rate of a configuration's bandwidth (RFC 6716 section 3.1).
+fn rate(config: u8) -> u32 {
+    match config {
+        0..4 | 16..20 => 8_000,
+        4..8 => 12_000,
+        8..12 | 20..24 => 16_000,
+        12..14 | 24..28 => 24_000,
+        _ => 48_000,
     }
 }
 
@@ -112,6 +131,22 @@ mod tests {
             [120, 240, 480, 960, 960],
             "CELT"
         );
+    }
+
+    #[test]
+    fn bands_are_those_of_table_2() {
+        let rate = |config: u8| OpusPacket::parse(&[config << 3, 0, 0]).unwrap().rate;
+        assert_eq!([0, 4, 8].map(rate), [8_000, 12_000, 16_000], "SILK");
+        assert_eq!([12, 14].map(rate), [24_000, 48_000], "hybrid");
+        assert_eq!([16, 20, 24, 28].map(rate), [8_000, 16_000, 24_000, 48_000]);
+        assert!(
+            [0, 15]
+                .iter()
+                .all(|config| OpusPacket::parse(&[config << 3, 0]).unwrap().silk)
+        );
+        assert!(!OpusPacket::parse(&[16 << 3, 0]).unwrap().silk);
+        assert!(!OpusPacket::parse(&[8 << 3, 0]).unwrap().stereo);
+        assert!(OpusPacket::parse(&[8 << 3 | 4, 0]).unwrap().stereo);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::buffer::{Buffer, Inserted, Waiting};
 use super::delay::Delay;
 use super::opus_packet::OpusPacket;
 use super::playout::Playout;
+use super::relay::Relay;
 use super::timeline::{MS, Place, SECOND, Timeline};
 use super::{Content, IncomingPacket, ReceiverStats, red};
 use crate::{AudioCodec, Format};
@@ -32,7 +33,7 @@ pub enum Played {
 }
 
 /// A frame of a room.
-const FRAME: i64 = 20 * MS;
+pub(super) const FRAME: i64 = 20 * MS;
 /// The longest packet of G.711, in bytes: as long as the longest of Opus.
 const LONGEST_G711: usize = 960;
 /// How many packets that were passed over are kept, to warm up a decoder that comes in later.
@@ -40,17 +41,17 @@ const KEPT_TO_WARM_UP: usize = 2;
 /// Sound is thrown away, not played faster, if it is later than it should be by more than this.
 const MOST_EXCESS: i64 = 500 * MS;
 /// How far the delay may be from what it should be before the sound is shortened or lengthened.
-const TOLERANCE: i64 = 5 * MS;
+pub(super) const TOLERANCE: i64 = 5 * MS;
 /// How much sound must be there before it is shortened: two pitch periods of 10 ms beside the frame.
 const AHEAD_TO_SHORTEN: i64 = 40 * MS;
 /// How much is made up at a time while nothing comes.
 const MAKE_UP: i64 = 10 * MS;
 /// What is missing between two packets and is less is left out: libopus makes up no less than 2.5 ms.
-const LEAST_GAP: i64 = 2 * MS;
+pub(super) const LEAST_GAP: i64 = 2 * MS;
 /// A decoder is given back when nothing was heard for this long.
 const GIVE_BACK: i64 = 5 * SECOND;
 /// How fast losses are forgotten: half of them in 140 packets.
-const FORGET_LOSS: f32 = 0.995;
+pub(super) const FORGET_LOSS: f32 = 0.995;
 /// From this share of lost packets on, packets wait for those after them that hold them as well.
 const WORTH_WAITING: f32 = 0.01;
 
@@ -60,40 +61,43 @@ const WORTH_WAITING: f32 = 0.01;
 /// nothing.
 #[derive(Debug)]
 pub struct Receiver {
-    options: ReceiverOptions,
-    stats: ReceiverStats,
-    timeline: Timeline,
-    delay: Delay,
-    buffer: Buffer,
+    pub(super) options: ReceiverOptions,
+    pub(super) stats: ReceiverStats,
+    pub(super) timeline: Timeline,
+    pub(super) delay: Delay,
+    pub(super) buffer: Buffer,
     /// Made when sound is first heard.
-    playout: Option<Box<Playout>>,
-    state: State,
+    pub(super) playout: Option<Box<Playout>>,
+    pub(super) state: State,
     /// The sender's time of what is decoded next, or passed over next.
-    next: i64,
+    pub(super) next: i64,
     /// The number of the packet that was decoded last.
-    last_seq: i64,
+    pub(super) last_seq: i64,
     /// How long that was, and how loud it says it was.
-    last_len: i64,
-    last_level: Option<u8>,
+    pub(super) last_len: i64,
+    pub(super) last_level: Option<u8>,
     /// How much was made up while it was not known what is missing.
-    debt: i64,
+    pub(super) debt: i64,
     /// The delay is being changed until it is as it should be.
-    shortening: bool,
+    pub(super) shortening: bool,
     /// The share of packets that were lost of late.
-    lost: f32,
+    pub(super) lost: f32,
     /// For how many packets more it is thought that packets hold those before them as well: speech does, breaks do not.
     redundancy: u8,
     /// When sound was last heard.
     heard: i64,
+    pub(super) relay: Relay,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Nothing is heard until a packet is due.
     Silent,
     Playing,
     /// Frames are passed over.
     Skipped,
+    /// Packets are handed on as they are.
+    Relaying,
 }
 
 /// What came next of sound.
@@ -124,6 +128,7 @@ impl Receiver {
             lost: 0.0,
             redundancy: 0,
             heard: 0,
+            relay: Relay::default(),
         }
     }
 
@@ -214,6 +219,9 @@ impl Receiver {
         redundant: bool,
         payload: &[u8],
     ) {
+        if !redundant {
+            self.relay.size.add(payload.len());
+        }
         let waiting = Waiting {
             seq: place.seq,
             media: place.media,
@@ -221,6 +229,7 @@ impl Receiver {
             fec: i64::from(described.fec),
             level,
             dtx: described.dtx,
+            relayable: self.is_relayable(described),
             redundant,
             anew: place.anew,
             payload: Vec::new(),
@@ -252,6 +261,9 @@ impl Receiver {
                     len: payload.len() as u32 * 6,
                     dtx: false,
                     fec: 0,
+                    rate: AudioCodec::Pcma.clock_rate(),
+                    stereo: false,
+                    silk: false,
                 }),
         }
     }
@@ -263,15 +275,17 @@ impl Receiver {
     /// out.
     pub fn play(&mut self, now: Instant, into: &mut [f32]) -> Played {
         let now = self.timeline.time(now);
-        if self.state == State::Skipped {
-            self.come_back(now);
+        match self.state {
+            State::Skipped => self.come_back(now),
+            State::Relaying => self.resume(|_| {}),
+            State::Silent | State::Playing => {}
         }
         if self.state == State::Silent {
             self.begin(now);
         }
         let played = match self.state {
             State::Playing => self.play_on(now, into),
-            State::Silent | State::Skipped => Played::Silence,
+            State::Silent | State::Skipped | State::Relaying => Played::Silence,
         };
         if played == Played::Silence {
             into.fill(0.0);
@@ -311,6 +325,9 @@ impl Receiver {
                     .filter(|packet| packet.media <= due)
                     .and_then(|packet| packet.level)
             }
+            State::Relaying => front
+                .filter(|front| front.media < self.next + LEAST_GAP)
+                .map_or(self.last_level, |front| front.level),
             State::Playing => {
                 let left = self.playout.as_ref().map_or(0, |playout| playout.len());
                 let decoded = self.last_level.filter(|_| left > 0 || front.is_none());
@@ -323,6 +340,11 @@ impl Receiver {
         }
     }
 
+    /// Nothing is heard until a packet is due.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.state, State::Silent | State::Skipped)
+    }
+
     /// What was counted, and the delay now.
     pub fn stats(&self) -> ReceiverStats {
         ReceiverStats {
@@ -332,12 +354,12 @@ impl Receiver {
     }
 
     /// The sender's time of what is due when packets wait as long as they should.
-    fn due_at(&self, now: i64) -> i64 {
+    pub(super) fn due_at(&self, now: i64) -> i64 {
         now - self.delay.least_transit() - self.wait()
     }
 
     /// How long a packet is to wait that was held up nowhere: longer if that helps to have back those that were lost.
-    fn wait(&self) -> i64 {
+    pub(super) fn wait(&self) -> i64 {
         let worth = self.lost > WORTH_WAITING && self.redundancy > 0;
         self.delay.wait(if worth {
             self.last_len.min(3 * FRAME)
@@ -410,7 +432,7 @@ impl Receiver {
         self.throw_away(now);
     }
 
-    fn make_playout(&mut self) -> bool {
+    pub(super) fn make_playout(&mut self) -> bool {
         if self.playout.is_none() {
             // It fails if there is no memory for it; then the participant is not heard.
             self.playout = Playout::new(self.options.codec, self.options.format)
@@ -420,7 +442,7 @@ impl Receiver {
         self.playout.is_some()
     }
 
-    fn give_back(&mut self, now: i64) {
+    pub(super) fn give_back(&mut self, now: i64) {
         if self.playout.is_some() && now - self.heard > GIVE_BACK {
             self.playout = None;
         }

@@ -27,6 +27,23 @@ impl History {
         }
     }
 
+    /// The history was heard without the delay of `ahead` samples that the mix has. It moves on by as much; what it then lacks at its
+    /// end begins as `next` does, as it would have gone on, and fades to what led to `next`. An empty `next` is silence.
+    pub(super) fn bridge(&mut self, next: &[f32], ahead: usize) {
+        self.sound.copy_within(ahead.., 0);
+        let start = self.sound.len() - ahead;
+        for (at, (end, next)) in self
+            .sound
+            .iter_mut()
+            .skip(start)
+            .zip(next.iter().chain(std::iter::repeat(&0.0)))
+            .enumerate()
+        {
+            let share = (at as f32 + 0.5) / ahead as f32;
+            *end = *end * share + next * (1.0 - share);
+        }
+    }
+
     /// The last frames, at most [`FRAMES`].
     pub(super) fn last(&self, frames: usize) -> &[f32] {
         let start = self.sound.len().saturating_sub(frames * self.frame);

@@ -6,13 +6,23 @@ use super::history::{FRAMES, History};
 use super::job::Work;
 use super::sounds::Sounds;
 use super::{EncodeJob, MixId, Mixture, Output};
-use crate::{AudioCodec, Encoding, Format};
+use crate::{AudioCodec, Encoding, Format, Relayed};
 
 /// Frames of silence that are encoded before the encoder rests: what it made of sound before has died away.
 const TAIL: u32 = 10;
 
 /// While a mix is silent its listeners are sent a frame of silence this often, as libopus does it.
 const REMINDER: u32 = 20;
+
+/// Where no bitrate is asked for, packets of others may have this one at most, in bit/s.
+const MOST_UNASKED: u32 = 96_000;
+
+/// A mix of less bits than these sounds otherwise than what it is of, and the switch between the two would be heard: 1 bit/s for each
+/// hertz of the room, but within these bounds.
+const LEAST_ASKED: [u32; 2] = [12_000, 20_000];
+
+/// Up to this bitrate libopus encodes speech with SILK, in bit/s.
+const MOST_SILK: u32 = 56_000;
 
 /// Ticks without use after which an encoder is given back: 10 s.
 const KEEP: u64 = 500;
@@ -68,6 +78,8 @@ enum Due {
     Nothing,
     /// What the encoder makes.
     Encoded,
+    /// The packet of whom alone is heard.
+    Relayed,
     /// The packet of silence.
     Silence,
     /// The first byte of that only: silence goes on (RFC 6716 section 2.1.9).
@@ -89,6 +101,18 @@ impl Mix {
         let missed = self.encoded.map_or(u64::MAX, |last| tick.number - 1 - last);
         self.used = tick.number;
         self.encoded = Some(tick.number);
+        if let Some(relayed) = tick.relayed
+            && self.of == Of::Everyone
+            && self.encoding.codec == AudioCodec::Opus
+        {
+            self.quiet = 0;
+            // The encoder is made ready again when it is needed.
+            self.encoded = None;
+            if relayed == Relayed::Packet {
+                self.due = Due::Relayed;
+            }
+            return;
+        }
         if !sounds.is_silent(self.of) {
             self.quiet = 0;
         } else if missed == 0 {
@@ -126,7 +150,7 @@ impl Mix {
     }
 
     /// Hands over the packet of this tick; `time` is in frames.
-    fn emit(&mut self, time: u64, out: &mut impl Output) -> Result<(), ()> {
+    fn emit(&mut self, time: u64, relayed: &[u8], out: &mut impl Output) -> Result<(), ()> {
         let step = u64::from(self.encoding.codec.clock_rate() / 50);
         let timestamp = time.wrapping_mul(step) as u32;
         let marker = std::mem::take(&mut self.paused) && self.quiet == 0;
@@ -144,6 +168,7 @@ impl Mix {
                     self.silence.clone_from(&work.packet);
                 }
             }
+            Due::Relayed => out.packet(self.id, timestamp, marker, relayed),
             Due::Silence => out.packet(self.id, timestamp, marker, &self.silence),
             Due::Pause => {
                 self.paused = true;
@@ -162,6 +187,8 @@ pub(super) struct Tick<'a> {
     /// Somebody is in the room, or something is announced.
     pub(super) inhabited: bool,
     pub(super) history: &'a History,
+    /// One alone is heard, by its own packets.
+    pub(super) relayed: Option<Relayed>,
     /// Frames that encoders may still be made ready with in this tick.
     pub(super) warming: usize,
     pub(super) encoded: u64,
@@ -322,6 +349,31 @@ impl Mixes {
         });
     }
 
+    /// How large packets of the participant in place `owner` may be on average, in bytes, if all who hear it may hear them
+    /// as they are.
+    pub(super) fn relayable(&self, owner: usize) -> Option<usize> {
+        let [lowest, highest] = LEAST_ASKED;
+        let least = self.format.rate.hertz().clamp(lowest, highest);
+        let mut most = usize::MAX;
+        for (_, mix) in &self.all {
+            if !mix.is_used(true) || mix.of == Of::AllBut(owner) {
+                continue;
+            }
+            let encoding = &mix.encoding;
+            // Its own packets have no FEC as it was asked for.
+            let protected = encoding.fec && encoding.expected_loss > 0;
+            let suits = encoding
+                .bitrate
+                .is_none_or(|bitrate| (least..=MOST_SILK).contains(&bitrate));
+            let alike = mix.of == Of::Everyone && encoding.codec == AudioCodec::Opus;
+            if !alike || protected || !suits {
+                return None;
+            }
+            most = most.min(most_bytes(encoding.bitrate, self.format));
+        }
+        Some(most)
+    }
+
     pub(super) fn prepare(&mut self, sounds: &Sounds<'_>, tick: &mut Tick<'_>) {
         for (key, mix) in &mut self.all {
             if mix.is_used(tick.inhabited) {
@@ -358,12 +410,22 @@ impl Mixes {
 
     /// Hands over the packets. Tells how many mixes have none for want of an encoder.
     /// `time` is in frames.
-    pub(super) fn emit(&mut self, time: u64, out: &mut impl Output) -> u64 {
+    pub(super) fn emit(&mut self, time: u64, relayed: &[u8], out: &mut impl Output) -> u64 {
         self.all
             .iter_mut()
-            .map(|(_, mix)| u64::from(mix.emit(time, out).is_err()))
+            .map(|(_, mix)| u64::from(mix.emit(time, relayed, out).is_err()))
             .sum()
     }
+}
+
+/// How large the packets of others may be on average that are sent in place of a mix of this bitrate: a quarter more. Without
+/// one, what suits the room's rate.
+fn most_bytes(bitrate: Option<u32>, format: Format) -> usize {
+    let bitrate = match bitrate {
+        Some(bitrate) => bitrate.saturating_add(bitrate / 4),
+        None => (3 * format.rate.hertz()).min(MOST_UNASKED),
+    };
+    bitrate as usize / 8 / 50
 }
 
 /// What the encoding does not use is left out: those who hear the same share an encoder.

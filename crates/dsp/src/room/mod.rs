@@ -7,6 +7,7 @@ mod job;
 mod mixes;
 mod output;
 mod participant;
+mod relay;
 mod sounds;
 mod stats;
 mod tick;
@@ -27,13 +28,14 @@ use announcement::Announcement;
 use history::History;
 use mixes::Mixes;
 use participant::{Input, Participant};
+use relay::Relay;
 use sounds::Sum;
 
 /// Participants who hear each other.
 ///
 /// Whoever runs the room pushes packets as they come, and calls [`tick`](Room::tick) each 20 ms. Who only listens costs
 /// next to nothing: those who are heard are decoded, and a mix is encoded once for all who hear it. Who is heard has a mix
-/// and an encoder of its own, without its own sound.
+/// and an encoder of its own, without its own sound. Where one alone is heard, its packets are sent on as they are.
 ///
 /// A tick may be taken apart, so that other threads help to encode: [`mix`](Room::mix), [`take_jobs`](Room::take_jobs),
 /// [`EncodeJob::run`], [`put_back`](Room::put_back), [`emit`](Room::emit).
@@ -63,6 +65,7 @@ pub struct Room {
     /// Participants who hear another mix from this tick on.
     routed: Vec<(ParticipantId, Option<usize>)>,
     rendered: Vec<f32>,
+    relay: Relay,
     stats: RoomStats,
 }
 
@@ -104,6 +107,7 @@ impl Room {
             listened: Vec::new(),
             routed: Vec::new(),
             rendered: Vec::with_capacity(frame),
+            relay: Relay::default(),
             stats: RoomStats::default(),
             options,
         }
@@ -133,6 +137,9 @@ impl Room {
     /// Changes how a participant is heard and what it hears, from the next tick on.
     pub fn set(&mut self, id: ParticipantId, options: ParticipantOptions) -> Result<(), RoomError> {
         self.check_group(options.group)?;
+        if self.places.get(&id).copied() == self.relay.of {
+            self.end_relay();
+        }
         let participant = self
             .places
             .get(&id)
@@ -175,6 +182,10 @@ impl Room {
         let Some(place) = self.places.remove(&id) else {
             return;
         };
+        if self.relay.of == Some(place) {
+            self.end_relay();
+            self.relay.was_of = None;
+        }
         let Some(participant) = self.participants.try_remove(place) else {
             return;
         };
@@ -282,7 +293,7 @@ impl Room {
         Some(ParticipantState {
             level: participant.level,
             talking: participant.talk.is_talking(),
-            heard: input.is_some_and(|input| input.contribution().is_some()),
+            heard: input.is_some_and(|input| input.contribution().is_some() || input.is_relayed()),
             receiver: input.map(|input| input.receiver.stats()),
         })
     }

@@ -39,7 +39,8 @@ pub trait Output {
     /// From this tick's packet on the participant is sent this mix; none: it is sent nothing.
     fn hears(&mut self, participant: ParticipantId, mix: Option<MixId>);
 
-    /// The packet of a mix for this tick. A mix has at most one in a tick; while there is nothing to hear it may have none.
+    /// The packet of a mix for this tick. A mix has at most one in a tick; while there is nothing to hear, or where a
+    /// packet was lost that others would have heard as it is, it may have none.
     ///
     /// `timestamp` is of the codec's clock (48 kHz or 8 kHz). All mixes of a room with the same clock have the same
     /// timestamp in the same tick, so that a listener may be moved from one to another. `marker` is set on the first

@@ -4,8 +4,10 @@ use std::time::Instant;
 
 use crate::level::{self, SILENCE};
 use crate::mix::{Candidate, Denoiser, Gains, Standing, TalkWindow};
+use crate::receive::QUIET;
 use crate::{
-    Format, IncomingPacket, ParticipantId, ParticipantOptions, Played, Receiver, ReceiverOptions,
+    AudioCodec, Format, IncomingPacket, ParticipantId, ParticipantOptions, Played, Receiver,
+    ReceiverOptions, Relayed,
 };
 
 /// Ticks without packets after which the receiver is given back: 10 s.
@@ -61,6 +63,15 @@ impl Participant {
         }
     }
 
+    /// Others may hear what it sends as it is.
+    pub(super) fn is_relayable(&self) -> bool {
+        let options = &self.options;
+        options.codec == AudioCodec::Opus
+            && options.levels
+            && options.gain == 1.0
+            && !options.denoise
+    }
+
     pub(super) fn listens(&self) -> bool {
         self.connected && !self.options.suspended
     }
@@ -102,6 +113,9 @@ pub(super) struct Input {
     frame: FrameState,
     /// Its packets tell how loud they are.
     tells_levels: bool,
+    /// The frame of this tick is quiet, and the one before was.
+    quiet: bool,
+    was_quiet: bool,
     pushed: u64,
 }
 
@@ -112,6 +126,8 @@ enum FrameState {
     Due(Option<u8>),
     /// It was played.
     Played { sound: bool },
+    /// Its packet is heard as it is.
+    Relayed,
     /// It was passed over, or is over.
     Passed,
 }
@@ -130,6 +146,8 @@ impl Input {
             sound: Vec::new(),
             frame: FrameState::Passed,
             tells_levels: false,
+            quiet: true,
+            was_quiet: true,
             pushed: 0,
         }
     }
@@ -159,6 +177,8 @@ impl Input {
     pub(super) fn look(&mut self, now: Instant, probe: bool, denoise: bool) {
         if self.tells_levels {
             let level = self.receiver.due_level(now);
+            self.was_quiet =
+                std::mem::replace(&mut self.quiet, level.is_none_or(|level| level >= QUIET));
             self.frame = FrameState::Due(level);
             self.standing.frame(level);
         } else if probe || self.standing.is_heard() {
@@ -174,22 +194,63 @@ impl Input {
         }
     }
 
+    /// It is in the mix of this tick, unless it has nothing to be heard after all.
+    pub(super) fn sounds(&self, wanted: Gains) -> bool {
+        let brings = match self.frame {
+            _ if !self.standing.is_heard() => false,
+            FrameState::Due(Some(SILENCE)) => self.receiver.is_relaying(),
+            FrameState::Due(None) => !self.tells_levels || !self.receiver.is_silent(),
+            FrameState::Due(Some(_))
+            | FrameState::Played { .. }
+            | FrameState::Passed
+            | FrameState::Relayed => true,
+        };
+        (brings && !wanted.is_silent()) || self.fades()
+    }
+
+    /// Takes the packet of this tick as it is, if it can be heard like that: it is put in place of what is in `packet`. It begins after a
+    /// quiet frame, and not in the midst of a fade.
+    pub(super) fn relay(
+        &mut self,
+        now: Instant,
+        wanted: Gains,
+        most: usize,
+        packet: &mut Vec<u8>,
+    ) -> Relayed {
+        let goes_on = self.receiver.is_relaying() && self.gains == wanted;
+        if !self.tells_levels || !self.standing.is_heard() || !(goes_on || self.was_quiet) {
+            return Relayed::Refused;
+        }
+        let relayed = self.receiver.relay(now, most, packet);
+        if relayed != Relayed::Refused {
+            self.gains = wanted;
+            self.frame = FrameState::Relayed;
+        }
+        relayed
+    }
+
+    pub(super) fn is_relayed(&self) -> bool {
+        self.frame == FrameState::Relayed
+    }
+
     /// Decodes the frame, if it is to be in the mix, and applies its gains. Tells whether it was decoded.
     pub(super) fn mix(&mut self, now: Instant, wanted: Gains, denoise: bool) -> bool {
         let wanted = match self.frame {
             _ if !self.standing.is_heard() => Gains::SILENT,
             FrameState::Due(Some(SILENCE)) => Gains::SILENT,
-            FrameState::Due(_) | FrameState::Played { .. } | FrameState::Passed => wanted,
+            _ => wanted,
         };
         let nothing = wanted.is_silent() && self.gains.is_silent();
         let sound = match self.frame {
             FrameState::Played { sound } => sound && !nothing,
-            FrameState::Due(_) | FrameState::Passed if nothing => {
+            FrameState::Due(_) | FrameState::Passed | FrameState::Relayed if nothing => {
                 self.receiver.skip(now);
                 self.frame = FrameState::Passed;
                 return false;
             }
-            FrameState::Due(_) | FrameState::Passed => self.play(now, denoise),
+            FrameState::Due(_) | FrameState::Passed | FrameState::Relayed => {
+                self.play(now, denoise)
+            }
         };
         if sound {
             wanted.apply(&self.gains, &mut self.sound, self.format.channels);

@@ -9,6 +9,8 @@ pub struct RoomStats {
     pub ticks: u64,
     /// Frames of participants that were decoded.
     pub decoded: u64,
+    /// Frames of participants that were neither decoded nor encoded: others heard their packets as they came.
+    pub relayed: u64,
     /// Frames of participants who send that were passed over.
     pub skipped: u64,
     /// Frames that were encoded, for whomever.

@@ -52,7 +52,7 @@ impl Room {
     pub fn emit(&mut self, out: &mut impl Output) {
         self.mixes.encode();
         let time = self.tick.wrapping_add(self.left_out);
-        self.stats.failed += self.mixes.emit(time, out);
+        self.stats.failed += self.mixes.emit(time, &self.relay.packet, out);
     }
 
     /// Looks who sends, and how loud.
@@ -115,6 +115,7 @@ impl Room {
                 .any(|listened| listened.group == Some(number));
             group.begin(listened || self.mixes.has_group(number));
         }
+        let relayed = self.relay(now);
         for place in &self.sending {
             let Some(participant) = self.participants.get_mut(*place) else {
                 continue;
@@ -125,6 +126,10 @@ impl Room {
             let Some(input) = &mut participant.input else {
                 continue;
             };
+            if relayed == Some(*place) {
+                participant.sounded = Some(self.tick);
+                continue;
+            }
             if input.mix(now, wanted, denoise) {
                 self.stats.decoded += 1;
             } else {
@@ -222,10 +227,14 @@ impl Room {
 
     /// Makes the work of the encoders.
     fn prepare(&mut self) {
+        self.rendered.clear();
+        self.everyone.render(&mut self.rendered);
+        self.bridge();
         let mut tick = Tick {
             number: self.tick,
             inhabited: !self.participants.is_empty() || !self.announcements.is_empty(),
             history: &self.history,
+            relayed: self.relay.relayed(),
             warming: WARMING,
             encoded: 0,
             warmed: 0,
@@ -240,9 +249,9 @@ impl Room {
         self.stats.encoded += tick.encoded + tick.warmed;
         self.stats.warmed += tick.warmed;
         self.stats.silent += tick.silent;
-        self.rendered.clear();
-        self.everyone.render(&mut self.rendered);
-        self.history.push(&self.rendered);
+        if self.relay.of.is_none() {
+            self.history.push(&self.rendered);
+        }
     }
 
     /// Hands over the sound that was asked for.

@@ -60,6 +60,21 @@ pub fn encoder(format: Format) -> opusic_c::Encoder {
     encoder
 }
 
+/// A sender as browsers are, whose packets others may hear as they are.
+pub fn caller(format: Format, bitrate: u32) -> opusic_c::Encoder {
+    let mut encoder =
+        opusic_c::Encoder::new(channels(format), rate(format), opusic_c::Application::Voip)
+            .expect("an encoder");
+    encoder
+        .set_bitrate(opusic_c::Bitrate::Value(bitrate))
+        .expect("a bitrate");
+    // What is made here is taken for music otherwise.
+    encoder
+        .set_signal(opusic_c::Signal::Voice)
+        .expect("a signal");
+    encoder
+}
+
 pub fn decoder(format: Format) -> opusic_c::Decoder {
     opusic_c::Decoder::new(channels(format), rate(format)).expect("a decoder")
 }

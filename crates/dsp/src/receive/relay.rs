@@ -1,0 +1,258 @@
+//! Packets that are handed on as they are, in their time, without being decoded.
+
+use std::time::Instant;
+
+use super::buffer::Waiting;
+use super::opus_packet::OpusPacket;
+use super::receiver::{FORGET_LOSS, FRAME, LEAST_GAP, Receiver, State, TOLERANCE};
+use super::timeline::MS;
+use crate::{AudioCodec, Channels};
+
+/// How many packets that were handed on are kept: two to warm up a decoder, and 100 ms that whoever goes on from there has
+/// to know.
+const KEPT: usize = 7;
+/// From this level on, in -dBov, nobody hears a packet left out, nor a switch.
+pub(crate) const QUIET: u8 = 50;
+/// How far beyond the tolerance the delay may be while a quiet packet is waited for that can be left out.
+const PATIENCE: i64 = TOLERANCE;
+/// The share of the average size that a packet makes.
+const SHARE: f32 = 0.02;
+/// The longest frame of all: 20 ms of 48 kHz, two channels.
+const LONGEST_FRAME: usize = 1_920;
+
+/// What came of a frame that was to be handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relayed {
+    /// A packet of 20 ms.
+    Packet,
+    /// Nothing: a packet is missing, or comes a frame later for the sake of the delay.
+    Gap,
+    /// Its packets cannot be handed on now: the frame is to be played.
+    Refused,
+}
+
+/// What a receiver knows for the sake of relaying.
+#[derive(Debug, Default)]
+pub(super) struct Relay {
+    pub(super) size: Size,
+    /// The frame before was a gap.
+    gap: bool,
+}
+
+/// The average size of packets.
+#[derive(Debug, Default)]
+pub(super) struct Size(f32);
+
+impl Size {
+    pub(super) fn add(&mut self, bytes: usize) {
+        let share = if self.0 == 0.0 { 1.0 } else { SHARE };
+        self.0 += (bytes as f32 - self.0) * share;
+    }
+}
+
+/// What becomes of the packet that comes first.
+enum Turn {
+    HandOn,
+    /// It is not needed: the one after it comes.
+    Drop,
+    Gap,
+    Refused,
+}
+
+impl Receiver {
+    /// Whether a packet can be heard by others as it is, in a mono room of this rate. It has a SILK layer, as speech of mixes has:
+    /// between SILK and CELT libopus forgets what came before, and a switch would be heard.
+    pub(super) fn is_relayable(&self, packet: OpusPacket) -> bool {
+        let format = self.options.format;
+        self.options.codec == AudioCodec::Opus
+            && i64::from(packet.len) == FRAME
+            && packet.silk
+            && !packet.dtx
+            && !packet.stereo
+            && format.channels == Channels::Mono
+            && packet.rate <= format.rate.hertz()
+    }
+
+    /// Hands on the packet that is due, in place of what is in `into`, without decoding it. `most` is how large packets may be
+    /// on average, in bytes.
+    ///
+    /// It is a way to take a frame, like [`play`](Self::play) and [`skip`](Self::skip). After [`Relayed::Refused`] the frame
+    /// is still to be taken, and is played without a gap. The delay is changed by quiet packets that are left out or wait;
+    /// where none comes in time, it is refused. It begins after a quiet packet only, so that the step from
+    /// what was played is not heard.
+    pub fn relay(&mut self, now: Instant, most: usize, into: &mut Vec<u8>) -> Relayed {
+        let now = self.timeline.time(now);
+        let begins = self.state != State::Relaying;
+        // It is not given up as soon as packets are a bit larger.
+        let most = if begins { most } else { most * 3 / 2 };
+        if self.relay.size.0 > most as f32 || (begins && !self.begin_relay(now)) {
+            return Relayed::Refused;
+        }
+        loop {
+            match self.turn(now) {
+                Turn::Refused => return Relayed::Refused,
+                Turn::Drop => {
+                    self.past();
+                    self.stats.overflow += 1;
+                }
+                Turn::Gap => {
+                    self.relay.gap = true;
+                    self.give_back(now);
+                    return Relayed::Gap;
+                }
+                Turn::HandOn => {
+                    if let Some(front) = self.buffer.front() {
+                        into.clear();
+                        into.extend_from_slice(&front.payload);
+                        self.stats.recovered += u64::from(front.redundant);
+                    }
+                    let delay = now - self.delay.least_transit() - self.next;
+                    self.stats.delay_ms = u32::try_from(delay / MS).unwrap_or(0);
+                    self.past();
+                    self.stats.played += 1;
+                    self.relay.gap = false;
+                    self.give_back(now);
+                    return Relayed::Packet;
+                }
+            }
+        }
+    }
+
+    /// Goes on by decoding, after packets were handed on. Gives the last 100 ms of sound of those to `heard`, a frame at a time.
+    pub(crate) fn resume(&mut self, mut heard: impl FnMut(&[f32])) {
+        if self.state != State::Relaying {
+            return;
+        }
+        self.state = State::Silent;
+        if self.make_playout()
+            && let Some(playout) = &mut self.playout
+        {
+            let mut frame = [0.0; LONGEST_FRAME];
+            let frame = frame.get_mut(..self.options.format.frame_len());
+            let frame = frame.unwrap_or_default();
+            playout.reset();
+            playout.begin();
+            for packet in self.buffer.past() {
+                if playout.decode(packet, packet.media).is_err() {
+                    playout.make_up(FRAME);
+                }
+                playout.take(frame);
+                heard(frame);
+            }
+            self.state = State::Playing;
+            self.shortening = false;
+        }
+        self.buffer.forget(0);
+    }
+
+    /// Whether packets are handed on.
+    pub(crate) fn is_relaying(&self) -> bool {
+        self.state == State::Relaying
+    }
+
+    /// Begins with the packet that is due, if there is one that can be handed on.
+    fn begin_relay(&mut self, now: i64) -> bool {
+        let due = self.due_at(now);
+        let from = match self.state {
+            State::Skipped => due,
+            State::Silent | State::Playing | State::Relaying => self.next,
+        };
+        let Some(first) = self.buffer.waiting().find(|packet| packet.end() > from) else {
+            return false;
+        };
+        let late = due - first.media;
+        let in_time = (-TOLERANCE..=FRAME + TOLERANCE).contains(&late);
+        let follows = self.state != State::Playing
+            || (first.seq == self.last_seq + 1
+                && first.media - self.next < LEAST_GAP
+                && !first.anew
+                && !self.shortening);
+        if !first.relayable || !in_time || !follows {
+            return false;
+        }
+        let (seq, media) = (first.seq, first.media);
+        while self.buffer.front().is_some_and(|front| front.seq < seq) {
+            self.buffer.pass(0);
+        }
+        if let Some(playout) = &mut self.playout {
+            playout.silence();
+        }
+        self.buffer.forget(0);
+        self.state = State::Relaying;
+        self.next = media;
+        self.last_seq = seq - 1;
+        self.debt = 0;
+        self.relay.gap = false;
+        true
+    }
+
+    /// What is to be done with the first packet.
+    fn turn(&mut self, now: i64) -> Turn {
+        let (slack, wait) = (now - self.delay.least_transit() - self.next, self.wait());
+        let Some(front) = self.buffer.front() else {
+            if self.relay.gap {
+                return Turn::Refused;
+            }
+            self.debt = FRAME;
+            return Turn::Gap;
+        };
+        let gap = front.media - self.next;
+        if gap >= LEAST_GAP {
+            return self.missing(now, gap, front.seq);
+        }
+        // What begins anew is played: the listener's decoder knows what came before.
+        let begins = self.buffer.past().next().is_none();
+        if !front.relayable || (front.anew && !begins) {
+            return Turn::Refused;
+        }
+        let early = wait - TOLERANCE - slack;
+        let late = slack - (wait + FRAME + TOLERANCE);
+        let quiet = is_quiet(front);
+        if early > 0 && quiet && !self.relay.gap {
+            Turn::Gap
+        } else if late > 0 && quiet && self.buffer.waiting().nth(1).is_some() {
+            Turn::Drop
+        } else if !quiet && early.max(late) > PATIENCE {
+            Turn::Refused
+        } else {
+            Turn::HandOn
+        }
+    }
+
+    /// `gap` is missing before the first packet.
+    fn missing(&mut self, now: i64, gap: i64, seq: i64) -> Turn {
+        if seq == self.last_seq + 1 {
+            // A pause, or the sender's clock has jumped.
+            return Turn::Refused;
+        }
+        // It may be what was left out already, when it was not known that it is missing.
+        if self.debt > 0 && (gap - self.debt).abs() < LEAST_GAP {
+            self.debt = 0;
+            self.next += gap;
+            return self.turn(now);
+        }
+        if self.relay.gap || self.debt > 0 || gap < FRAME - LEAST_GAP {
+            return Turn::Refused;
+        }
+        self.next += gap.min(FRAME);
+        self.lost += 1.0 - FORGET_LOSS;
+        Turn::Gap
+    }
+
+    /// The first packet is over.
+    fn past(&mut self) {
+        if let Some(front) = self.buffer.front() {
+            self.next = front.end();
+            self.last_seq = front.seq;
+            self.last_len = front.len;
+            self.last_level = front.level.or(self.last_level.filter(|_| front.redundant));
+            self.debt = 0;
+            self.lost *= FORGET_LOSS;
+        }
+        self.buffer.pass(KEPT);
+    }
+}
+
+fn is_quiet(packet: &Waiting) -> bool {
+    packet.level.is_some_and(|level| level >= QUIET)
+}
