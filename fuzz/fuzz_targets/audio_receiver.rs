@@ -77,7 +77,6 @@ fuzz_target!(|data: &[u8]| {
                 receiver.skip(now);
                 now += Duration::from_millis(20);
             }
-            _ if step & 8 != 0 => receiver.restart(),
             _ => now += Duration::from_millis(1 << (step >> 4)),
         }
     }

@@ -36,6 +36,8 @@ pub(crate) struct Outputs {
     outgoing: HashMap<ParticipantId, Outgoing>,
     subscriptions: HashMap<u64, Subscription>,
     recording: Option<Recording>,
+    /// Somebody is in the room: it is recorded.
+    pub(crate) inhabited: bool,
     /// Those before, which are still written.
     stopped: Vec<Recording>,
     packet: Vec<u8>,
@@ -118,6 +120,7 @@ impl Outputs {
             outgoing: HashMap::new(),
             subscriptions: HashMap::new(),
             recording: None,
+            inhabited: false,
             stopped: Vec::new(),
             packet: Vec::with_capacity(MAX_PACKET),
             ended: Vec::new(),
@@ -359,9 +362,12 @@ impl Output for Taking<'_, '_> {
             mixes,
             packet,
             recording,
+            inhabited,
             ..
         } = &mut *self.outputs;
-        if let Some(recording) = recording {
+        if let Some(recording) = recording
+            && *inhabited
+        {
             recording.packet(id, payload);
         }
         let Some(mix) = mixes.get_mut(&id) else {

@@ -103,6 +103,7 @@ impl Running {
     ) -> (RoomStats, Helped) {
         self.room.mix(now, &mut self.outputs.with(way));
         let helped = splitter.encode(&mut self.room, &mut self.cost);
+        self.outputs.inhabited = self.room.has_participants();
         self.room.emit(&mut self.outputs.with(way));
         self.outputs.end_frame(&mut self.room, way);
         self.idle = match self.room.is_idle() {

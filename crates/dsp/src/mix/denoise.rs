@@ -23,6 +23,19 @@ pub(crate) struct Denoiser {
     narrow: Vec<f32>,
     before: [f32; CHUNK],
     after: [f32; CHUNK],
+    /// The frame as it came.
+    dry: Vec<f32>,
+    state: State,
+}
+
+/// What of the sound the last frame ended with. What leaves it at first is old or nothing: it is heard from the second frame on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The sound as it came.
+    Off,
+    /// The same, but it is ready.
+    Ready,
+    On,
 }
 
 impl std::fmt::Debug for Denoiser {
@@ -49,11 +62,56 @@ impl Denoiser {
             narrow: Vec::with_capacity(format.frame_len()),
             before: [0.0; CHUNK],
             after: [0.0; CHUNK],
+            dry: Vec::with_capacity(format.frame_len()),
+            state: State::Off,
         })
     }
 
-    /// A frame, in place.
-    pub(crate) fn process(&mut self, sound: &mut [f32]) {
+    /// A frame that follows the one before, in place. When it is switched on or off, the sound goes over to the other within a frame.
+    pub(crate) fn process(&mut self, sound: &mut [f32], on: bool) {
+        if !on && self.state != State::On {
+            self.state = State::Off;
+            return;
+        }
+        self.dry.clear();
+        self.dry.extend_from_slice(sound);
+        self.clean(sound);
+        // The share of the clean sound goes from one to the other.
+        let (next, from, to) = match (self.state, on) {
+            (State::On, true) => return,
+            (State::Off, _) => (State::Ready, 0.0, 0.0),
+            (State::Ready, _) => (State::On, 0.0, 1.0),
+            (State::On, false) => (State::Off, 1.0, 0.0),
+        };
+        self.state = next;
+        let channels = self.states.len();
+        let step = (to - from) * channels as f32 / sound.len().max(1) as f32;
+        for (at, (sample, dry)) in sound.iter_mut().zip(&self.dry).enumerate() {
+            let share = from + step * (at / channels + 1) as f32;
+            *sample = dry + (*sample - dry) * share;
+        }
+    }
+
+    /// Nothing follows: gives in `sound`, which is silent, what it has yet. Tells whether there is anything.
+    pub(crate) fn end(&mut self, sound: &mut [f32]) -> bool {
+        let has_more = self.state == State::On;
+        if has_more {
+            self.clean(sound);
+        }
+        self.state = State::Off;
+        has_more
+    }
+
+    /// The next frame does not follow the one before.
+    pub(crate) fn pause(&mut self) {
+        self.state = State::Off;
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.state == State::Off
+    }
+
+    fn clean(&mut self, sound: &mut [f32]) {
         let Denoiser {
             states,
             resamplers,
@@ -61,6 +119,7 @@ impl Denoiser {
             narrow,
             before,
             after,
+            ..
         } = self;
         wide.clear();
         match resamplers {
@@ -132,12 +191,66 @@ mod tests {
                 if frame >= 100 {
                     before += energy(&sound);
                 }
-                denoiser.process(&mut sound);
+                denoiser.process(&mut sound, true);
                 if frame >= 100 {
                     after += energy(&sound);
                 }
             }
             assert!(after < before / 3.0, "{rate:?}: {after} of {before}");
         }
+    }
+
+    /// Switched on and off in the midst of sound, and after a pause of which something is in it yet.
+    #[test]
+    fn switching_makes_no_step() {
+        for rate in [SampleRate::Hz16000, SampleRate::Hz48000] {
+            let format = Format {
+                rate,
+                channels: Channels::Mono,
+            };
+            let mut denoiser = Denoiser::new(format).expect("a denoiser");
+            let step = std::f32::consts::TAU * 200.0 / rate.hertz() as f32;
+            let (mut at, mut last, mut largest) = (0, 0.0f32, 0.0f32);
+            for frame in 0..120 {
+                let mut sound: Vec<f32> = (0..format.frame_len())
+                    .map(|_| {
+                        at += 1;
+                        0.3 * (step * at as f32).sin()
+                    })
+                    .collect();
+                if frame % 20 == 19 {
+                    // A pause at which the sound is heard as it is.
+                    denoiser.pause();
+                }
+                let was_off = denoiser.is_off();
+                denoiser.process(&mut sound, frame % 10 < 7);
+                if frame % 20 == 19 {
+                    last = sound.first().copied().unwrap_or(last);
+                }
+                assert!(was_off || frame > 0);
+                for sample in sound {
+                    largest = largest.max((sample - last).abs());
+                    last = sample;
+                }
+            }
+            let own = 0.3 * step;
+            assert!(largest < 3.0 * own, "{rate:?}: {largest} of {own}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_comes_when_the_sound_ends() {
+        let format = Format {
+            rate: SampleRate::Hz16000,
+            channels: Channels::Mono,
+        };
+        let mut denoiser = Denoiser::new(format).expect("a denoiser");
+        let mut silence = vec![0.0; format.frame_len()];
+        assert!(!denoiser.end(&mut silence));
+        for _ in 0..3 {
+            denoiser.process(&mut vec![0.1; format.frame_len()], true);
+        }
+        assert!(denoiser.end(&mut silence));
+        assert!(!denoiser.end(&mut silence));
     }
 }

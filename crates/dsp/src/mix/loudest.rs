@@ -43,6 +43,11 @@ impl Standing {
         }
     }
 
+    /// It was not as loud as it seemed, by this many dB.
+    pub(crate) fn lower(&mut self, decibels: f32) {
+        self.loudness -= decibels;
+    }
+
     /// It is one of those who are heard.
     pub(crate) fn is_heard(&self) -> bool {
         self.heard

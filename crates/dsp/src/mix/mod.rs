@@ -7,6 +7,7 @@ pub(crate) mod libopus;
 mod limiter;
 mod loudest;
 mod talk;
+mod trust;
 mod voice;
 
 pub(crate) use denoise::Denoiser;
@@ -15,3 +16,4 @@ pub(crate) use gains::Gains;
 pub(crate) use limiter::{LOOK_AHEAD, Limiter};
 pub(crate) use loudest::{Candidate, Standing, choose};
 pub(crate) use talk::TalkWindow;
+pub(crate) use trust::Trust;

@@ -7,6 +7,7 @@
 mod buffer;
 mod decoder;
 mod delay;
+mod intake;
 mod opus_packet;
 mod packet;
 mod phone;

@@ -4,7 +4,7 @@ use super::buffer::Waiting;
 use super::decoder::Decoder;
 use super::sound::Sound;
 use super::timeline::MS;
-use crate::{AudioCodec, CodecError, Format};
+use crate::{AudioCodec, CodecError, Format, level};
 
 /// How much is made up until it begins to fade, and until it is silent.
 const FADE_BEGINS: i64 = 80 * MS;
@@ -76,6 +76,16 @@ impl Playout {
             .decoder
             .decode(&packet.payload, packet.len, self.sound.end());
         self.silence();
+    }
+
+    /// How loud a packet is, in -dBov, by itself. None: it cannot be decoded. What comes next fades in.
+    pub(super) fn measure(&mut self, packet: &Waiting) -> Option<u8> {
+        self.silence();
+        let sound = self.sound.end();
+        let decoded = self.decoder.decode(&packet.payload, packet.len, sound);
+        let level = decoded.is_ok().then(|| level::level(sound));
+        self.silence();
+        level
     }
 
     /// Decodes a packet, but for what is before `from`.

@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use super::buffer::{Buffer, Inserted, Waiting};
+use super::ReceiverStats;
+use super::buffer::Buffer;
 use super::delay::Delay;
-use super::opus_packet::OpusPacket;
 use super::playout::Playout;
 use super::relay::Relay;
-use super::timeline::{MS, Place, SECOND, Timeline};
-use super::{Content, IncomingPacket, ReceiverStats, red};
+use super::timeline::{MS, SECOND, Timeline};
 use crate::{AudioCodec, Format};
 
 /// What a receiver is made for.
@@ -34,8 +33,6 @@ pub enum Played {
 
 /// A frame of a room.
 pub(super) const FRAME: i64 = 20 * MS;
-/// The longest packet of G.711, in bytes: as long as the longest of Opus.
-const LONGEST_G711: usize = 960;
 /// How many packets that were passed over are kept, to warm up a decoder that comes in later.
 const KEPT_TO_WARM_UP: usize = 2;
 /// Sound is thrown away, not played faster, if it is later than it should be by more than this.
@@ -83,7 +80,7 @@ pub struct Receiver {
     /// The share of packets that were lost of late.
     pub(super) lost: f32,
     /// For how many packets more it is thought that packets hold those before them as well: speech does, breaks do not.
-    redundancy: u8,
+    pub(super) redundancy: u8,
     /// When sound was last heard.
     heard: i64,
     pub(super) relay: Relay,
@@ -132,142 +129,6 @@ impl Receiver {
         }
     }
 
-    /// The packets to come are of another stream: they are numbered and timed anew. Without being told, a receiver finds out
-    /// by itself at the second packet.
-    pub fn restart(&mut self) {
-        self.timeline.restart();
-    }
-
-    /// Takes a packet. What cannot be used is counted in [`stats`](Self::stats).
-    pub fn push(&mut self, packet: &IncomingPacket<'_>) {
-        match packet.content {
-            Content::Codec => match self.described(packet.payload) {
-                Some(described) => self.take(packet, described),
-                None => self.stats.invalid += 1,
-            },
-            Content::Red => {
-                let mut described = None;
-                red::blocks(packet.payload, |block| {
-                    if block.offset == 0 {
-                        described = self.described(block.payload);
-                    }
-                });
-                match described {
-                    Some(described) => self.take(packet, described),
-                    None => self.stats.invalid += 1,
-                }
-            }
-        }
-    }
-
-    /// Takes a packet whose own sound is `described`.
-    fn take(&mut self, packet: &IncomingPacket<'_>, described: OpusPacket) {
-        let scale = 48_000 / self.options.codec.clock_rate();
-        let least = self.delay.least_transit();
-        let Some(place) =
-            self.timeline
-                .place(packet.seq, packet.timestamp, scale, packet.arrival, least)
-        else {
-            self.stats.invalid += 1;
-            return;
-        };
-        self.stats.received += 1;
-        self.delay
-            .observe(place.arrival, place.media, i64::from(described.len));
-        if packet.content == Content::Codec {
-            self.insert(place, described, packet.level, false, packet.payload);
-            self.expect_redundancy(described.fec > 0);
-            return;
-        }
-        let mut redundancy = described.fec > 0;
-        red::blocks(packet.payload, |block| {
-            if block.offset == 0 {
-                self.insert(place, described, packet.level, false, block.payload);
-            } else if let Some(described) = self.described(block.payload).filter(|_| !place.anew) {
-                redundancy = true;
-                let media = place.media - i64::from(block.offset) * i64::from(scale);
-                let seq = place.seq - i64::from(block.after);
-                self.insert(
-                    Place {
-                        seq,
-                        media,
-                        ..place
-                    },
-                    described,
-                    None,
-                    true,
-                    block.payload,
-                );
-            }
-        });
-        self.expect_redundancy(redundancy);
-    }
-
-    fn expect_redundancy(&mut self, seen: bool) {
-        self.redundancy = if seen {
-            u8::MAX
-        } else {
-            self.redundancy.saturating_sub(1)
-        };
-    }
-
-    fn insert(
-        &mut self,
-        place: Place,
-        described: OpusPacket,
-        level: Option<u8>,
-        redundant: bool,
-        payload: &[u8],
-    ) {
-        if !redundant {
-            self.relay.size.add(payload.len());
-        }
-        let waiting = Waiting {
-            seq: place.seq,
-            media: place.media,
-            len: i64::from(described.len),
-            fec: i64::from(described.fec),
-            level,
-            dtx: described.dtx,
-            relayable: self.is_relayable(described),
-            redundant,
-            anew: place.anew,
-            payload: Vec::new(),
-        };
-        let late = waiting.end() <= self.next;
-        if late && redundant {
-            return;
-        }
-        if late && self.state != State::Skipped {
-            self.stats.late += 1;
-            return;
-        }
-        match self.buffer.insert(waiting, payload) {
-            Inserted::Yes => {}
-            Inserted::Full => self.stats.overflow += 1,
-            Inserted::Duplicate | Inserted::Misfit if redundant => {}
-            Inserted::Duplicate => self.stats.duplicate += 1,
-            Inserted::Misfit => self.stats.late += 1,
-        }
-    }
-
-    /// What a payload of the codec tells before it is decoded.
-    fn described(&self, payload: &[u8]) -> Option<OpusPacket> {
-        match self.options.codec {
-            AudioCodec::Opus => OpusPacket::parse(payload),
-            AudioCodec::Pcma | AudioCodec::Pcmu => (1..=LONGEST_G711)
-                .contains(&payload.len())
-                .then(|| OpusPacket {
-                    len: payload.len() as u32 * 6,
-                    dtx: false,
-                    fec: 0,
-                    rate: AudioCodec::Pcma.clock_rate(),
-                    stereo: false,
-                    silk: false,
-                }),
-        }
-    }
-
     /// Writes the frame that is due to `into`, which is as long as [`Format::frame_len`] says; the rest of a longer one is
     /// silence.
     ///
@@ -309,6 +170,24 @@ impl Receiver {
             self.buffer.pass(KEPT_TO_WARM_UP);
         }
         self.give_back(now);
+    }
+
+    /// Passes over the frame that is due, but tells how loud it is, in -dBov: its packet is decoded by itself, and not heard. It takes a third
+    /// of what it takes to play a frame after others were skipped. None: nothing is due, or it cannot be decoded.
+    pub fn measure(&mut self, now: Instant) -> Option<u8> {
+        self.skip(now);
+        if !self.is_due() || !self.make_playout() {
+            return None;
+        }
+        self.heard = self.timeline.time(now);
+        self.playout.as_mut()?.measure(self.buffer.front()?)
+    }
+
+    /// The first packet holds sound that is due.
+    fn is_due(&self) -> bool {
+        self.buffer
+            .front()
+            .is_some_and(|front| front.media <= self.next && !front.dtx)
     }
 
     /// How loud the frame is that is due, in -dBov, as its packet tells; it is not decoded. None: nothing is due, or packets
@@ -376,11 +255,7 @@ impl Receiver {
         while self.buffer.front().is_some_and(|front| front.end() <= due) {
             self.buffer.pass(KEPT_TO_WARM_UP);
         }
-        let heard = self
-            .buffer
-            .front()
-            .is_some_and(|front| front.media <= due && !front.dtx);
-        if heard && self.make_playout() {
+        if self.is_due() && self.make_playout() {
             if let Some(playout) = &mut self.playout {
                 playout.reset();
                 self.buffer

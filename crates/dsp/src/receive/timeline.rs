@@ -35,7 +35,6 @@ pub(super) struct Timeline {
     last: Option<Last>,
     /// The number after that of a packet that did not fit: if it comes next, there is another stream.
     suspect: Option<u64>,
-    restart: bool,
 }
 
 /// The packet that is furthest in order of sending.
@@ -55,11 +54,6 @@ impl Timeline {
         let Some(epoch) = self.epoch else { return 0 };
         let micros = now.saturating_duration_since(epoch).as_micros();
         i64::try_from(micros).unwrap_or(i64::MAX).saturating_mul(6) / 125
-    }
-
-    /// The next packet is of another stream.
-    pub(super) fn restart(&mut self) {
-        self.restart = true;
     }
 
     /// Where a packet is. `scale` is how many samples of 48 kHz a step of its timestamp is; `least` how far our time was
@@ -91,7 +85,7 @@ impl Timeline {
         let ahead =
             i64::try_from(i128::from(sent_seq) - i128::from(last.sent_seq)).unwrap_or(i64::MAX);
         let fits = (-MOST_MISORDERED..=MOST_LOST).contains(&ahead);
-        let anew = std::mem::take(&mut self.restart) || (!fits && self.suspect == Some(sent_seq));
+        let anew = !fits && self.suspect == Some(sent_seq);
         self.suspect = None;
         // At the time when it would have come had it waited no longer than the least.
         let in_time = |after: i64| (arrival - least).max(after);
@@ -213,14 +207,5 @@ mod tests {
             "what is left of the first"
         );
         assert_eq!(sender.place(9, 7_475, 80).unwrap().media, 3_840);
-    }
-
-    #[test]
-    fn another_stream_is_taken_at_once_if_it_is_told() {
-        let mut sender = Sender::new();
-        sender.place(50_000, 0, 0);
-        sender.timeline.restart();
-        assert!(sender.place(7, 5_555, 20).unwrap().anew);
-        assert_eq!(sender.place(u64::MAX, 9, 40), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use slab::Slab;
 
+use super::encodings::{self, difference, normal, shared};
 use super::history::{FRAMES, History};
 use super::job::Work;
 use super::sounds::Sounds;
@@ -34,6 +35,16 @@ pub(super) enum Of {
     Group(usize),
     /// Everyone but the participant in this place.
     AllBut(usize),
+}
+
+impl Of {
+    /// How a mix of this is encoded for somebody who asks for this.
+    fn encoding(self, asked: Encoding) -> Encoding {
+        match self {
+            Of::Everyone => shared(asked),
+            Of::Group(_) | Of::AllBut(_) => normal(asked),
+        }
+    }
 }
 
 impl From<Mixture> for Of {
@@ -216,10 +227,16 @@ impl Mixes {
         }
     }
 
-    /// Finds a mix or begins it.
+    /// Finds a mix or begins it. Of the mix of all it is the most alike, if there are many.
     pub(super) fn find_or_open(&mut self, of: Of, encoding: Encoding, tick: u64) -> usize {
-        let encoding = normal(encoding);
+        let encoding = of.encoding(encoding);
         if let Some(key) = self.find(of, encoding) {
+            return key;
+        }
+        if of == Of::Everyone
+            && encoding.codec == AudioCodec::Opus
+            && let Some(key) = self.most_alike(encoding)
+        {
             return key;
         }
         let id = MixId(self.next);
@@ -248,6 +265,28 @@ impl Mixes {
             .find_map(|(key, mix)| (mix.of == of && mix.encoding == encoding).then_some(key))
     }
 
+    /// Which mix of all is most like one in this encoding, where there is to be no other.
+    fn most_alike(&self, encoding: Encoding) -> Option<usize> {
+        let known = self
+            .all
+            .iter()
+            .filter(|(_, mix)| mix.of == Of::Everyone && mix.encoding.codec == encoding.codec);
+        if known.clone().count() < encodings::MOST {
+            return None;
+        }
+        let (key, _) =
+            known.min_by_key(|(_, mix)| difference(mix.encoding, encoding, self.format))?;
+        Some(key)
+    }
+
+    /// Frames that the encoder of a mix has to be made ready with.
+    pub(super) fn unready(&self, key: usize, tick: u64) -> usize {
+        let encoded = self.all.get(key).and_then(|mix| mix.encoded);
+        encoded.map_or(FRAMES, |last| {
+            usize::try_from(tick - 1 - last).map_or(FRAMES, |missed| missed.min(FRAMES))
+        })
+    }
+
     pub(super) fn id(&self, key: usize) -> Option<MixId> {
         Some(self.all.get(key)?.id)
     }
@@ -256,7 +295,7 @@ impl Mixes {
     pub(super) fn is(&self, key: usize, of: Of, encoding: Encoding) -> bool {
         self.all
             .get(key)
-            .is_some_and(|mix| mix.of == of && mix.encoding == normal(encoding))
+            .is_some_and(|mix| mix.of == of && mix.encoding == of.encoding(encoding))
     }
 
     pub(super) fn subscribe(
@@ -426,18 +465,4 @@ fn most_bytes(bitrate: Option<u32>, format: Format) -> usize {
         None => (3 * format.rate.hertz()).min(MOST_UNASKED),
     };
     bitrate as usize / 8 / 50
-}
-
-/// What the encoding does not use is left out: those who hear the same share an encoder.
-pub(super) fn normal(encoding: Encoding) -> Encoding {
-    match encoding.codec {
-        AudioCodec::Opus => encoding,
-        codec @ (AudioCodec::Pcma | AudioCodec::Pcmu) => Encoding {
-            codec,
-            bitrate: None,
-            complexity: 1,
-            fec: false,
-            expected_loss: 0,
-        },
-    }
 }

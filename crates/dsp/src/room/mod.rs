@@ -1,6 +1,7 @@
 //! A room: participants whose packets come in, and mixes of them that go out.
 
 mod announcement;
+mod encodings;
 mod error;
 mod history;
 mod job;
@@ -306,6 +307,11 @@ impl Room {
     /// What the room has done.
     pub fn stats(&self) -> RoomStats {
         self.stats
+    }
+
+    /// Somebody is in the room.
+    pub fn has_participants(&self) -> bool {
+        !self.participants.is_empty()
     }
 
     /// Nobody is there, nothing is announced, and nobody wants to hear that: ticks may be left out.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::level::{self, SILENCE};
-use crate::mix::{Candidate, Denoiser, Gains, Standing, TalkWindow};
+use crate::mix::{Candidate, Denoiser, Gains, Standing, TalkWindow, Trust};
 use crate::receive::QUIET;
 use crate::{
     AudioCodec, Format, IncomingPacket, ParticipantId, ParticipantOptions, Played, Receiver,
@@ -100,6 +100,16 @@ impl Participant {
     }
 }
 
+/// Whether the level of a frame is to be known that its packet does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Probe {
+    No,
+    /// It is decoded as if it were heard.
+    Play,
+    /// It is decoded by itself.
+    Measure,
+}
+
 /// What becomes of a participant's packets until they are in the mix.
 #[derive(Debug)]
 pub(super) struct Input {
@@ -107,6 +117,7 @@ pub(super) struct Input {
     format: Format,
     denoiser: Option<Box<Denoiser>>,
     standing: Standing,
+    trust: Trust,
     /// What the last frame ended with.
     gains: Gains,
     sound: Vec<f32>,
@@ -142,6 +153,7 @@ impl Input {
             format,
             denoiser: None,
             standing: Standing::default(),
+            trust: Trust::default(),
             gains: Gains::SILENT,
             sound: Vec::new(),
             frame: FrameState::Passed,
@@ -173,15 +185,15 @@ impl Input {
         self.standing.candidate(who, all)
     }
 
-    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if `probe` or it is heard.
-    pub(super) fn look(&mut self, now: Instant, probe: bool, denoise: bool) {
+    /// Looks at the frame of this tick: its level as its packet tells, or else as it is, if it is to be known or it is heard.
+    pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) {
         if self.tells_levels {
             let level = self.receiver.due_level(now);
             self.was_quiet =
                 std::mem::replace(&mut self.quiet, level.is_none_or(|level| level >= QUIET));
             self.frame = FrameState::Due(level);
-            self.standing.frame(level);
-        } else if probe || self.standing.is_heard() {
+            self.standing.frame(level.map(|it| self.trust.level(it)));
+        } else if probe == Probe::Play || self.standing.is_heard() {
             let sound = self.play(now, denoise);
             let level = if sound {
                 level::level(&self.sound)
@@ -189,6 +201,10 @@ impl Input {
                 SILENCE
             };
             self.standing.frame(Some(level));
+        } else if probe == Probe::Measure {
+            let level = self.receiver.measure(now);
+            self.frame = FrameState::Due(level);
+            self.standing.frame(Some(level.unwrap_or(SILENCE)));
         } else {
             self.frame = FrameState::Due(None);
         }
@@ -246,6 +262,10 @@ impl Input {
             FrameState::Due(_) | FrameState::Passed | FrameState::Relayed if nothing => {
                 self.receiver.skip(now);
                 self.frame = FrameState::Passed;
+                self.trust.forget();
+                if let Some(denoiser) = &mut self.denoiser {
+                    denoiser.pause();
+                }
                 return false;
             }
             FrameState::Due(_) | FrameState::Passed | FrameState::Relayed => {
@@ -272,19 +292,28 @@ impl Input {
     /// Decodes. Tells whether there is sound.
     fn play(&mut self, now: Instant, denoise: bool) -> bool {
         self.sound.resize(self.format.frame_len(), 0.0);
-        let sound = matches!(
-            self.receiver.play(now, &mut self.sound),
-            Played::Sound { .. }
-        );
-        if !denoise {
-            self.denoiser = None;
-        } else if sound {
-            if self.denoiser.is_none() {
-                // It fails on rates that no room has.
-                self.denoiser = Denoiser::new(self.format).ok().map(Box::new);
-            }
-            if let Some(denoiser) = &mut self.denoiser {
-                denoiser.process(&mut self.sound);
+        let played = self.receiver.play(now, &mut self.sound);
+        if let FrameState::Due(Some(told)) = self.frame
+            && self.tells_levels
+            && played == (Played::Sound { concealed: false })
+        {
+            let lied = self.trust.compare(told, level::level(&self.sound));
+            self.standing.lower(lied);
+        }
+        let mut sound = played != Played::Silence;
+        if denoise && sound && self.denoiser.is_none() {
+            // It fails on rates that no room has.
+            self.denoiser = Denoiser::new(self.format).ok().map(Box::new);
+        }
+        if let Some(denoiser) = &mut self.denoiser {
+            sound = if sound {
+                denoiser.process(&mut self.sound, denoise);
+                true
+            } else {
+                denoiser.end(&mut self.sound)
+            };
+            if !denoise {
+                self.denoiser.take_if(|it| it.is_off());
             }
         }
         self.frame = FrameState::Played { sound };

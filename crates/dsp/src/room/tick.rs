@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::mixes::{Of, Tick};
+use super::participant::Probe;
 use super::sounds::Sounds;
 use super::{AnnouncementState, EncodeJob, Output, Room};
 use crate::mix::{Gains, choose};
@@ -14,7 +15,7 @@ const HANGOVER: u64 = 15;
 /// Of senders whose packets do not tell how loud they are, more than can be heard at once: each is decoded this often.
 const PROBE: u64 = 4;
 
-/// Frames that encoders are made ready with in a tick, at most: those of many who begin to talk at once share them.
+/// Frames that encoders are made ready with in a tick, at most. Of many who begin to talk at once some have their own mix some ticks later.
 const WARMING: usize = 64;
 
 impl Room {
@@ -81,7 +82,13 @@ impl Room {
                 .take_if(|input| input.is_idle(&wanted, tick));
             if let Some(input) = &mut participant.input {
                 self.sending.push(place);
-                let probe = probe_all || (tick + place as u64).is_multiple_of(PROBE);
+                let probe = if probe_all {
+                    Probe::Play
+                } else if (tick + place as u64).is_multiple_of(PROBE) {
+                    Probe::Measure
+                } else {
+                    Probe::No
+                };
                 input.look(now, probe, denoise);
                 if !input.tells_levels() || input.is_heard() {
                     self.unknown += 1;
@@ -145,7 +152,7 @@ impl Room {
         }
         for departing in &mut self.departing {
             let input = &mut departing.input;
-            input.look(now, false, departing.denoise);
+            input.look(now, Probe::No, departing.denoise);
             input.mix(now, Gains::SILENT, departing.denoise);
             if let Some(sound) = input.contribution() {
                 self.everyone.add(sound);
@@ -183,6 +190,7 @@ impl Room {
     /// Finds what each participant hears.
     fn route(&mut self, out: &mut impl Output) {
         let tick = self.tick;
+        let mut warming = WARMING;
         for (place, participant) in &mut self.participants {
             let own = participant
                 .sounded
@@ -199,6 +207,15 @@ impl Room {
                 let key = *participant.own.get_or_insert_with(|| {
                     self.mixes.find_or_open(Of::AllBut(place), encoding, tick)
                 });
+                let unready = self.mixes.unready(key, tick);
+                let shared = participant
+                    .hears
+                    .is_some_and(|hears| self.mixes.is(hears, Of::Everyone, encoding));
+                if unready > warming && shared {
+                    // It hears itself for a tick more, rather than an encoder that is not ready.
+                    continue;
+                }
+                warming = warming.saturating_sub(unready);
                 Some(key)
             } else {
                 participant

@@ -296,6 +296,12 @@ impl Rig {
 
     /// One more packet of a participant.
     pub fn send(&mut self, id: u64, sound: &[f32]) {
+        let level = self.levels.then(|| level::level(sound));
+        self.send_as(id, sound, level);
+    }
+
+    /// One more packet of a participant that tells this level.
+    pub fn send_as(&mut self, id: u64, sound: &[f32], level: Option<u8>) {
         let format = self.format;
         let (way, seq) = self
             .senders
@@ -321,7 +327,7 @@ impl Rig {
             timestamp: *seq as u32 * step,
             payload: &payload,
             content: Content::Codec,
-            level: self.levels.then(|| level::level(sound)),
+            level,
             arrival: self.now,
         };
         *seq += 1;
