@@ -190,10 +190,10 @@ def gstreamer_program() -> pathlib.Path | None:
 
 
 @contextlib.asynccontextmanager
-async def gstreamer(pipeline: str):
+async def gstreamer(pipeline: str, stdout=None):
     """A pipeline that ends with the block in an orderly way."""
     process = await asyncio.create_subprocess_exec(
-        str(gstreamer_program()), pipeline, stdin=subprocess.PIPE, stderr=sys.stderr
+        str(gstreamer_program()), pipeline, stdin=subprocess.PIPE, stdout=stdout, stderr=sys.stderr
     )
     try:
         yield process

@@ -4,6 +4,8 @@
 //!
 //! Pads of the element that is named `whep` are linked here, to the elements named `audio` and `video`: a link written as
 //! `whep. ! application/x-rtp,media=audio ! ...` takes whatever pad comes first, as that one's caps are not known yet.
+//!
+//! A `udpsink` that is named `out` sends from the port of the `udpsrc` that is named `in`: symmetric RTP, as telephones have it.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -40,6 +42,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = stopper.post(gst::message::Eos::new());
     });
+    if let (Some(input), Some(output)) = (bin.by_name("in"), bin.by_name("out")) {
+        // The source opens its socket now, before the sink opens one of its own.
+        input.set_state(gst::State::Ready)?;
+        output.set_property_from_value("socket", &input.property_value("used-socket"));
+    }
     pipeline.set_state(gst::State::Playing)?;
     let mut outcome = Ok(());
     for message in bus.iter_timed(gst::ClockTime::NONE) {
