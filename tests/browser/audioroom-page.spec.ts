@@ -1,82 +1,14 @@
 // The audio room page, driven as users do: several tabs in one room, each with a tone of its own.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BrowserContext, Page } from '@playwright/test';
-import { isReference, startServer } from '../server/index.mjs';
-import { giveVoices, hears, loudness, TONES } from './audio';
-import { expect, test as base } from './fixtures';
+import { isReference } from '../server/index.mjs';
+import { hears, loudness, TONES } from './audio';
+import { enter, expect, moderate, type Name, PACKAGE, person, ROOMS, SECRET, slide, test } from './audioroom';
 import { ask } from './room';
 
 const PIN = '4321';
-const SECRET = 's3cret';
-const PACKAGE = 'janus.plugin.audiobridge';
 
-/** Rooms that the server has from the start. */
-const ROOMS = { demo: 1001, places: 1002, grouped: 1003, moderated: 1004, files: 1005, narrow: 1006, speech: 1007, closing: 1008 };
-
-const EXTRA: Partial<Record<keyof typeof ROOMS, string>> = {
-  places: 'spatial_audio = true',
-  grouped: 'groups = ["hosts", "guests"]',
-  speech: 'sampling_rate = 16_000',
-};
-
-const configOf = (folder: string) => `
-[audiobridge]
-folders = [${JSON.stringify(folder)}]
-${(Object.keys(ROOMS) as (keyof typeof ROOMS)[])
-  .map((name) => `[[audiobridge.room]]\nroom = ${ROOMS[name]}\ndescription = "${name}"\nsecret = "${SECRET}"\naudiolevel_event = true\naudio_active_packets = 15\naudio_level_average = 50\n${EXTRA[name] ?? ''}\n${EXTRA[name]?.includes('rate') ? '' : 'sampling_rate = 48_000\n'}`)
-  .join('')}`;
-
-const test = base.extend<{}, { folder: string }>({
-  folder: [
-    async ({}, use) => {
-      const folder = mkdtempSync(join(tmpdir(), 'portunus-announcements-'));
-      await use(folder);
-      rmSync(folder, { recursive: true });
-    },
-    { scope: 'worker' },
-  ],
-  server: [
-    async ({ folder }, use) => {
-      const server = await startServer({ workers: 2, config: configOf(folder) });
-      await use(server);
-      expect(await server.stop(), server.log().slice(-4000)).toBe(0);
-    },
-    { scope: 'worker' },
-  ],
-  context: async ({ context }, use) => {
-    await giveVoices(context);
-    await use(context);
-  },
-});
 test.skip(isReference, 'the reference has no such page');
-
-type Name = 'ann' | 'ben' | 'cleo';
-
-/** Opens the page in a new tab and joins as a user would. */
-async function enter(context: BrowserContext, room: number, name: Name, query = ''): Promise<Page> {
-  const page = await context.newPage();
-  await page.goto(`/audioroom.html?room=${room}&name=${name}&tone=${TONES[name]}${query}`);
-  await page.getByTestId('join').click();
-  await expect(page.getByTestId('status')).toContainText(`In the room as ${name}`);
-  return page;
-}
-
-const person = (page: Page, name: string) => page.getByTestId(`person-${name}`);
-const slide = (page: Page, slider: string, value: number) =>
-  page.getByTestId(slider).evaluate((input: HTMLInputElement, value) => {
-    input.value = String(value);
-    for (const event of ['input', 'change']) input.dispatchEvent(new Event(event));
-  }, value);
-
-async function moderate(page: Page): Promise<void> {
-  await page.getByTestId('moderate-open').click();
-  await page.getByTestId('secret').fill(SECRET);
-  await page.getByTestId('moderate').click();
-  await expect(page.getByTestId('moderation')).toBeVisible();
-}
 
 for (const room of ['demo', 'speech'] as const) {
   test(`three tabs each hear exactly the other two, ${room}`, async ({ context }) => {
