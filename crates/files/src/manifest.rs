@@ -316,13 +316,6 @@ impl Manifest {
         self.ended = Some(rfc3339(at));
     }
 
-    /// When a file begins, in ms since the manifest did.
-    pub fn offset_ms(&self, started: UnixMicros) -> f64 {
-        let after = started.0.saturating_sub(self.started_us) as f64;
-        let before = self.started_us.saturating_sub(started.0) as f64;
-        (after - before) / 1_000.0
-    }
-
     /// The participant of this id, who is added if there is room.
     pub fn participant(&mut self, id: &str, display: Option<&str>) -> Option<&mut Participant> {
         let known = self.participants.iter().position(|it| it.id == id);
@@ -343,6 +336,22 @@ impl Manifest {
         }
         Some(participant)
     }
+}
+
+impl Participant {
+    /// Adds a file if there is room; gives its place.
+    pub fn add(&mut self, file: File) -> Option<usize> {
+        let index = self.files.len();
+        push(&mut self.files, &mut self.more, file);
+        (self.files.len() > index).then_some(index)
+    }
+}
+
+/// From one time to another, in ms.
+pub fn offset_ms(from: UnixMicros, to: UnixMicros) -> f64 {
+    let after = to.0.saturating_sub(from.0) as f64;
+    let before = from.0.saturating_sub(to.0) as f64;
+    (after - before) / 1_000.0
 }
 
 impl Track {
@@ -423,8 +432,9 @@ mod tests {
             ..File::default()
         });
         assert_eq!(Manifest::read(&manifest.to_json()).unwrap(), manifest);
-        assert_eq!(manifest.offset_ms(UnixMicros(1_764_000_000_250_123)), 250.0);
-        assert_eq!(manifest.offset_ms(UnixMicros(1_763_999_999_999_123)), -1.0);
+        let began = UnixMicros(manifest.started_us);
+        assert_eq!(offset_ms(began, UnixMicros(began.0 + 250_000)), 250.0);
+        assert_eq!(offset_ms(began, UnixMicros(began.0 - 1_000)), -1.0);
     }
 
     #[test]

@@ -29,6 +29,14 @@ pub struct RecorderConfig {
     /// MiB of the disk that are left free: with less, nothing is begun, and what is being recorded ends. 0: the disk may
     /// be filled.
     pub keep_free_mb: u64,
+    /// Whether a manifest is written beside the files of a room or call.
+    pub manifest: bool,
+    /// MiB of packets that may wait for slow disks, of all recordings together. What finds no room is left out.
+    pub max_waiting_mb: u64,
+    /// A program with its arguments that is run for each complete file; `{file}` and `{manifest}` are replaced. Empty: none.
+    pub on_complete: Vec<String>,
+    /// Seconds after which such a program is ended.
+    pub on_complete_timeout: u64,
 }
 
 impl Default for RecorderConfig {
@@ -42,6 +50,10 @@ impl Default for RecorderConfig {
             overwrite: false,
             max_file_bytes: 0,
             keep_free_mb: 512,
+            manifest: true,
+            max_waiting_mb: 256,
+            on_complete: Vec::new(),
+            on_complete_timeout: 600,
         }
     }
 }
@@ -59,6 +71,21 @@ impl Configuration for RecorderConfig {
             plain,
             "expected letters and digits, 16 at most",
         );
+        let has_program = recording
+            .on_complete
+            .first()
+            .is_none_or(|it| !it.is_empty());
+        section.require(
+            &["on_complete"],
+            has_program,
+            "expected a program, and then its arguments",
+        );
+        section.range(
+            "on_complete_timeout",
+            recording.on_complete_timeout,
+            1..=86_400,
+        );
+        section.range("max_waiting_mb", recording.max_waiting_mb, 1..=1_048_576);
         recording
     }
 }

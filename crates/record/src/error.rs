@@ -1,7 +1,8 @@
 //! Why something is not recorded.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
+use portunus_files::manifest::FileEnd;
 use thiserror::Error;
 
 /// Why something is not recorded, or not any further. Texts name files as clients did: where the server keeps them is
@@ -64,4 +65,18 @@ pub enum RecordError {
         /// What the system says.
         error: io::Error,
     },
+}
+
+impl RecordError {
+    /// Why a file ended by it.
+    pub(crate) fn end(&self) -> FileEnd {
+        match self {
+            RecordError::Full { .. } => FileEnd::Limit,
+            RecordError::NoRoom { .. } => FileEnd::Full,
+            RecordError::Write { error, .. } if error.kind() == ErrorKind::StorageFull => {
+                FileEnd::Full
+            }
+            _ => FileEnd::Failed,
+        }
+    }
 }

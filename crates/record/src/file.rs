@@ -4,12 +4,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
+use portunus_files::manifest::FileEnd;
 use rustix::fs::OFlags;
 
 use crate::place::Places;
-use crate::recorder::Claim;
+use crate::session::Entry;
+use crate::shared::Claim;
 use crate::{RecordError, RecorderConfig};
 
 /// A file of a recording that somebody else writes. What it is called while it is open may differ from its name
@@ -22,13 +27,15 @@ pub struct RecordedFile {
     file: File,
     /// Where it is while it is written, and then.
     paths: (PathBuf, PathBuf),
+    made: Instant,
+    bytes: AtomicU64,
 }
 
 impl RecordedFile {
     pub(crate) fn create(claim: Claim, places: &Places, name: &str) -> Result<Self, RecordError> {
-        let shared = &claim.shared;
+        let shared = Arc::clone(claim.shared());
         let set_up = (&shared.config, places);
-        let created = create_file(set_up, &claim.path, name);
+        let created = create_file(set_up, claim.path(), name);
         if created.is_err() {
             shared.counters.failed.fetch_add(1, Relaxed);
         }
@@ -38,6 +45,8 @@ impl RecordedFile {
             name: name.to_owned(),
             file,
             paths: (temporary, path),
+            made: Instant::now(),
+            bytes: AtomicU64::new(0),
         })
     }
 
@@ -54,7 +63,7 @@ impl RecordedFile {
 
     /// Bytes that it may have; none: any.
     pub fn limit(&self) -> Option<u64> {
-        Some(self.claim.shared.config.max_file_bytes).filter(|limit| *limit > 0)
+        Some(self.claim.shared().config.max_file_bytes).filter(|limit| *limit > 0)
     }
 
     /// The error of a file that has reached its limit.
@@ -75,7 +84,8 @@ impl RecordedFile {
 
     /// Counts what was written, and frames that were not because the disk was too slow.
     pub fn count(&self, bytes: u64, frames: u64, dropped: u64) {
-        let counters = &self.claim.shared.counters;
+        let counters = &self.claim.shared().counters;
+        self.bytes.fetch_add(bytes, Relaxed);
         counters.bytes.fetch_add(bytes, Relaxed);
         counters.frames.fetch_add(frames, Relaxed);
         counters.dropped.fetch_add(dropped, Relaxed);
@@ -84,7 +94,7 @@ impl RecordedFile {
     /// Whether the disk has room for more: some of it is left for others.
     pub fn check_room(&self) -> Result<(), RecordError> {
         let disk = rustix::fs::fstatvfs(&self.file);
-        let keep = self.claim.shared.config.keep_free_mb;
+        let keep = self.claim.shared().config.keep_free_mb;
         check_room(disk, keep, || self.name.clone())
     }
 
@@ -95,11 +105,23 @@ impl RecordedFile {
             true => Ok(()),
             false => fs::rename(temporary, path),
         };
-        if !is_whole || renamed.is_err() {
-            let counters = &self.claim.shared.counters;
-            counters.failed.fetch_add(1, Relaxed);
+        let is_whole = is_whole && renamed.is_ok();
+        let renamed = renamed.map_err(|error| self.failed(error));
+        let shared = Arc::clone(self.claim.shared());
+        let end = match is_whole {
+            true => FileEnd::Stopped,
+            false => FileEnd::Failed,
+        };
+        if !is_whole {
+            shared.counters.failed.fetch_add(1, Relaxed);
         }
-        renamed.map_err(|error| self.failed(error))
+        let bytes = self.bytes.load(Relaxed);
+        let (_, path) = self.paths;
+        // Whoever hears of the end finds the name free.
+        drop(self.claim);
+        let done = (end, None, self.made.elapsed(), bytes);
+        Entry::complete(None, None, &shared, path, done);
+        renamed
     }
 }
 

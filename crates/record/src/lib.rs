@@ -1,27 +1,37 @@
 //! Recorders: what comes from a source of the media graph, into files of Janus's format (`.mjr`), or Opus into Ogg.
 //!
 //! A plugin asks a [`Recorder`] to record a source, and holds the [`Recording`] as long as that is to go on. A tap of the
-//! source hands packets over by a bounded queue, and a task of the recording writes them, a few times a second, on a
-//! thread that may block: no worker ever waits for a disk. What a disk is too slow for is dropped and counted.
+//! source hands packets over by a bounded queue, and the thread of the disk that the file is on writes them, a few times a
+//! second: no worker ever waits for a disk, and no recording for another disk than its own. What a disk is too slow for is
+//! dropped and counted.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod complete;
 mod config;
 mod content;
+mod control;
+mod disk;
 mod error;
 mod file;
 mod format;
 mod joint;
+mod manifest_file;
+mod opening;
 mod output;
 mod place;
 mod recorder;
 mod recording;
 mod session;
+mod shared;
+mod single;
 mod spec;
-mod task;
+mod target;
 
 pub use complete::Completed;
 pub use config::RecorderConfig;
+#[cfg(feature = "testing")]
+pub use disk::StallingDisk;
 pub use error::RecordError;
 pub use file::RecordedFile;
 pub use format::{Format, UnknownFormat};

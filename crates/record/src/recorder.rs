@@ -1,29 +1,36 @@
-//! The recorder: what all recordings of a server share.
+//! The recorder: what plugins record with.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use portunus_media::{MediaPlane, RouteOptions, SourceRef, TapOptions};
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 use tokio::task::spawn_blocking;
 
+use crate::control::Control;
 use crate::file::RecordedFile;
+use crate::opening;
 use crate::output::Output;
 use crate::place::Places;
 use crate::recording::{Recording, State};
-use crate::task::{self, Job};
+use crate::shared::{Claim, Shared};
 use crate::{
-    Completed, Format, JointRecording, JointSpec, RecordError, RecordedSession, RecorderConfig,
-    RecordingSpec, SessionSpec,
+    Completed, Format, JointRecording, JointSpec, Medium, RecordError, RecordedMedia,
+    RecordedSession, RecorderConfig, RecordingSpec, SessionSpec,
 };
+
+/// Packets of sound, or messages, that may wait for the disk: 40 s of them.
+const WAITING: usize = 2_048;
+/// Packets of video that may wait for the disk: 8 s of 10 Mbit/s.
+const WAITING_VIDEO: usize = 8_192;
 
 /// Records sources of the media graph; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    shared: Arc<Shared>,
-    places: Arc<Places>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) places: Arc<Places>,
 }
 
 impl Default for Recorder {
@@ -35,59 +42,32 @@ impl Default for Recorder {
 /// What recordings did since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecorderTotals {
-    /// Recordings that there are.
+    /// Files that are being written.
     pub open: u64,
-    /// Recordings that were begun.
+    /// Files that were begun.
     pub started: u64,
-    /// Recordings that ended by an error.
+    /// Files that ended by an error.
     pub failed: u64,
+    /// Files that nothing more is written into, whatever they ended by.
+    pub completed: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// Packets and messages written.
+    /// Packets, frames and messages written.
     pub frames: u64,
     /// Packets and messages that were not, because the disk was too slow.
     pub dropped: u64,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: RecorderConfig,
-    /// The files that are being written.
-    claimed: Mutex<HashSet<PathBuf>>,
-    pub(crate) counters: Counters,
-    /// Told when a recording ends.
-    ended: Notify,
-    /// Files that are complete.
-    completed: broadcast::Sender<Completed>,
-}
-
-/// Complete files that may wait for somebody who is told of them.
-const COMPLETED: usize = 1_024;
-
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) open: AtomicU64,
-    pub(crate) started: AtomicU64,
-    pub(crate) failed: AtomicU64,
-    pub(crate) bytes: AtomicU64,
-    pub(crate) frames: AtomicU64,
-    pub(crate) dropped: AtomicU64,
-}
-
-impl Shared {
-    fn new(config: RecorderConfig) -> Self {
-        Self {
-            config,
-            claimed: Mutex::default(),
-            counters: Counters::default(),
-            ended: Notify::new(),
-            completed: broadcast::Sender::new(COMPLETED),
-        }
-    }
-
-    fn claimed(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
-        self.claimed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// Gaps in tracks of containers.
+    pub gaps: u64,
+    /// Commands that were run for complete files.
+    pub commands: u64,
+    /// Commands that failed, could not be run or took too long.
+    pub commands_failed: u64,
+    /// Complete files for which no command was run, because too many waited.
+    pub commands_lost: u64,
+    /// Bytes that wait for disks now.
+    pub waiting_bytes: u64,
+    /// How far the disk that is latest is behind.
+    pub disk_lag: Duration,
 }
 
 impl Recorder {
@@ -123,7 +103,7 @@ impl Recorder {
         spec: RecordingSpec,
     ) -> Result<Recording, RecordError> {
         let claim = self.claim(&spec)?;
-        Ok(self.begin(media, from.into(), open, claim, spec, None))
+        Ok(self.begin(media, from.into(), open, spec, opening::File::ToMake(claim)))
     }
 
     /// Makes a file for a recording that somebody else writes: one that is not of the packets of a source. `name` and
@@ -140,21 +120,20 @@ impl Recorder {
         let plain = plain.and_then(|name| name.strip_suffix('.'));
         let name = plain.filter(|name| !name.is_empty()).unwrap_or(name);
         let path = self.places.file(dir, name, extension)?;
-        let claim = Claim::new(&self.shared, path, name)?;
+        let claim = Claim::new(&self.shared, &path, name)?;
         RecordedFile::create(claim, &self.places, name)
     }
 
     /// Makes a file for something that is not there yet.
     pub async fn prepare(&self, spec: RecordingSpec) -> Result<Prepared, RecordError> {
         let claim = self.claim(&spec)?;
-        let created = task::create(&claim, &self.places, &spec).await;
-        if created.is_err() {
+        let output = opening::make(self, claim, &spec).await;
+        if output.is_err() {
             self.shared.counters.failed.fetch_add(1, Relaxed);
         }
         Ok(Prepared {
             recorder: self.clone(),
-            output: created?,
-            claim,
+            output: output?,
             spec,
         })
     }
@@ -167,7 +146,7 @@ impl Recorder {
         let path = self
             .places
             .file(spec.dir.as_deref(), &spec.name, extension)?;
-        Claim::new(&self.shared, path, &spec.name)
+        Claim::new(&self.shared, &path, &spec.name)
     }
 
     fn begin(
@@ -175,29 +154,39 @@ impl Recorder {
         media: &MediaPlane,
         from: SourceRef,
         open: bool,
-        claim: Claim,
         spec: RecordingSpec,
-        output: Option<Output>,
+        file: opening::File,
     ) -> Recording {
-        let path = claim.path.clone();
+        let path = file.path().to_owned();
         let options = RouteOptions {
             enabled: open,
             ..RouteOptions::default()
         };
-        let (route, tap) = media.tap(from, options.clone(), TapOptions::default());
-        let (until, told_until) = watch::channel(None);
+        let (route, tap) = media.tap(from, options.clone(), self.tap_options(&spec.media));
         let (told, state) = watch::channel(State::Opening);
-        let job = Job {
+        let control = Arc::new(Control::default());
+        let opening = opening::Opening {
+            recorder: self.clone(),
             tap,
-            claim,
-            places: Arc::clone(&self.places),
             spec,
-            output,
-            until: told_until,
+            control: Arc::clone(&control),
             state: told,
         };
-        tokio::spawn(task::run(job));
-        Recording::new(media.clone(), route, options, path, state, until)
+        self.shared.completions.in_this_runtime();
+        tokio::spawn(opening.run(file));
+        Recording::new(media.clone(), route, options, path, state, control)
+    }
+
+    /// How sources are tapped.
+    pub(crate) fn tap_options(&self, media: &RecordedMedia) -> TapOptions {
+        TapOptions {
+            capacity: match media.medium() {
+                Medium::Video => WAITING_VIDEO,
+                Medium::Audio | Medium::Data => WAITING,
+            },
+            room: Some(Arc::clone(&self.shared.room)),
+            ..TapOptions::default()
+        }
     }
 
     /// Records several sources together until the [`JointRecording`] is dropped or all of them end. The files are made
@@ -212,7 +201,7 @@ impl Recorder {
 
     /// Recordings that belong together: it is named in their `of`.
     pub fn session(&self, spec: SessionSpec) -> RecordedSession {
-        RecordedSession::new(spec)
+        RecordedSession::new(&self.shared, &self.places, spec)
     }
 
     /// What files are like where nobody says it.
@@ -222,7 +211,7 @@ impl Recorder {
 
     /// Tells of files that are complete, from now on.
     pub fn completed(&self) -> broadcast::Receiver<Completed> {
-        self.shared.completed.subscribe()
+        self.shared.completions.subscribe()
     }
 
     /// Checks that recordings of this name could be made, but for what only the file system knows.
@@ -262,24 +251,28 @@ impl Recorder {
             open: counters.open.load(Relaxed),
             started: counters.started.load(Relaxed),
             failed: counters.failed.load(Relaxed),
+            completed: counters.completed.load(Relaxed),
             bytes: counters.bytes.load(Relaxed),
             frames: counters.frames.load(Relaxed),
             dropped: counters.dropped.load(Relaxed),
+            gaps: counters.gaps.load(Relaxed),
+            commands: counters.commands.load(Relaxed),
+            commands_failed: counters.commands_failed.load(Relaxed),
+            commands_lost: counters.commands_lost.load(Relaxed),
+            waiting_bytes: self.shared.room.held() as u64,
+            disk_lag: self.shared.disks.lag(),
         }
     }
 
-    /// Waits until no recording is left: their files are complete then.
+    /// Waits until no recording is left: their files and manifests are complete then, and the commands for them have run.
     pub async fn finished(&self) {
-        loop {
-            let ended = self.shared.ended.notified();
-            tokio::pin!(ended);
-            // From here on no end is missed.
-            ended.as_mut().enable();
-            if self.shared.counters.open.load(Relaxed) == 0 {
-                return;
-            }
-            ended.await;
-        }
+        self.shared.finished().await;
+    }
+
+    /// Takes a folder for a disk of its own that can stall.
+    #[cfg(feature = "testing")]
+    pub fn pretend_disk(&self, disk: Arc<crate::StallingDisk>) {
+        self.shared.disks.pretend(disk);
     }
 }
 
@@ -287,7 +280,6 @@ impl Recorder {
 #[derive(Debug)]
 pub struct Prepared {
     recorder: Recorder,
-    claim: Claim,
     spec: RecordingSpec,
     output: Output,
 }
@@ -297,46 +289,15 @@ impl Prepared {
     pub fn start(self, media: &MediaPlane, from: impl Into<SourceRef>, open: bool) -> Recording {
         let Self {
             recorder,
-            claim,
             spec,
             output,
         } = self;
-        recorder.begin(media, from.into(), open, claim, spec, Some(output))
+        let file = opening::File::Made(Box::new(output));
+        recorder.begin(media, from.into(), open, spec, file)
     }
 
     /// Deletes it: there is nothing to be recorded after all.
     pub async fn discard(self) {
-        let Self { claim, output, .. } = self;
-        let _ = spawn_blocking(move || output.discard()).await;
-        drop(claim);
-    }
-}
-
-/// A file that no other recording may write to, and a recording that is counted.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) path: PathBuf,
-}
-
-impl Claim {
-    fn new(shared: &Arc<Shared>, path: PathBuf, name: &str) -> Result<Self, RecordError> {
-        if !shared.claimed().insert(path.clone()) {
-            return Err(RecordError::Busy(name.to_owned()));
-        }
-        shared.counters.open.fetch_add(1, Relaxed);
-        shared.counters.started.fetch_add(1, Relaxed);
-        Ok(Self {
-            shared: Arc::clone(shared),
-            path,
-        })
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.shared.claimed().remove(&self.path);
-        self.shared.counters.open.fetch_sub(1, Relaxed);
-        self.shared.ended.notify_waiters();
+        let _ = spawn_blocking(move || self.output.target.discard()).await;
     }
 }

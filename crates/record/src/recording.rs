@@ -10,6 +10,7 @@ use portunus_media::{MediaPlane, RouteId, RouteOptions};
 use tokio::sync::watch;
 
 use crate::RecordError;
+use crate::control::Control;
 
 /// A recording. To drop it ends it: what came before is written.
 pub struct Recording {
@@ -18,8 +19,7 @@ pub struct Recording {
     options: RouteOptions,
     path: PathBuf,
     state: watch::Receiver<State>,
-    /// When it ends by itself. Dropped with the recording, which its task sees.
-    until: watch::Sender<Option<Instant>>,
+    control: Arc<Control>,
 }
 
 /// Why a recording ended as it should.
@@ -49,7 +49,7 @@ impl Recording {
         options: RouteOptions,
         path: PathBuf,
         state: watch::Receiver<State>,
-        until: watch::Sender<Option<Instant>>,
+        control: Arc<Control>,
     ) -> Self {
         Self {
             media,
@@ -57,7 +57,7 @@ impl Recording {
             options,
             path,
             state,
-            until,
+            control,
         }
     }
 
@@ -78,7 +78,7 @@ impl Recording {
 
     /// Ends it by itself: with the first packet that comes at this time or later.
     pub fn end_at(&self, until: Instant) {
-        self.until.send_replace(Some(until));
+        self.control.end_at(until);
     }
 
     /// Whether it has ended: its source did, its time was up, or it failed.
@@ -97,6 +97,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         self.media.remove_route(self.route);
+        self.control.stop();
     }
 }
 

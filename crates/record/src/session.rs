@@ -1,9 +1,19 @@
 //! What is recorded together: a room, a call, a mountpoint, an echo test. Its manifest tells which files it has.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use portunus_files::manifest::Manifest;
+use portunus_files::manifest::{self, FileEnd, Manifest};
+use portunus_files::mjr::UnixMicros;
+
+use crate::control::Control;
+use crate::disk::Disk;
+use crate::manifest_file::{ManifestFile, make};
+use crate::place::Places;
+use crate::shared::{Name, Shared};
+use crate::target::Target;
+use crate::{Completed, Format};
 
 /// Recordings to be, that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,10 +30,11 @@ pub struct SessionSpec {
     pub description: Option<String>,
 }
 
-/// Recordings that belong together. It ends with its last clone and its last recording.
+/// Recordings that belong together. The manifest is made with the first file, and ends with the last clone of this and the last
+/// recording that is part of it.
 #[derive(Debug, Clone)]
 pub struct RecordedSession {
-    state: Arc<State>,
+    held: Arc<Held>,
 }
 
 /// Whose recording it is.
@@ -37,34 +48,229 @@ pub struct Participant {
     pub display: Option<String>,
 }
 
+/// What all clones hold together.
 #[derive(Debug)]
-struct State {
-    spec: SessionSpec,
-    manifest: Mutex<Manifest>,
+struct Held {
+    state: Arc<SessionState>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.state.control.stop();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    pub(crate) spec: SessionSpec,
+    pub(crate) places: Arc<Places>,
+    pub(crate) shared: Arc<Shared>,
+    /// Stopped once nobody records any more.
+    pub(crate) control: Arc<Control>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) manifest: Manifest,
+    /// What has changed since it was written.
+    pub(crate) news: News,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum News {
+    None,
+    /// Files have become longer.
+    Longer,
+    /// Something else.
+    Change,
+}
+
+/// Where the manifest is.
+#[derive(Debug)]
+enum Place {
+    /// It has no file yet.
+    None,
+    At(PathBuf),
+    /// It cannot have a file, or is not to.
+    Nowhere,
 }
 
 impl RecordedSession {
-    pub(crate) fn new(spec: SessionSpec) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, places: &Arc<Places>, spec: SessionSpec) -> Self {
         let server = concat!("portunus ", env!("CARGO_PKG_VERSION"));
         let mut manifest = Manifest::new(server, spec.plugin, SystemTime::now().into());
         manifest.room.clone_from(&spec.room);
         manifest.description.clone_from(&spec.description);
+        let place = match shared.config.manifest {
+            true => Place::None,
+            false => Place::Nowhere,
+        };
+        let state = SessionState {
+            spec,
+            places: Arc::clone(places),
+            shared: Arc::clone(shared),
+            control: Arc::default(),
+            inner: Mutex::new(Inner {
+                manifest,
+                news: News::Change,
+                place,
+            }),
+        };
         Self {
-            state: Arc::new(State {
-                spec,
-                manifest: Mutex::new(manifest),
+            held: Arc::new(Held {
+                state: Arc::new(state),
             }),
         }
     }
 
-    /// What it is.
-    pub fn spec(&self) -> &SessionSpec {
-        &self.state.spec
-    }
-
     /// What it has come to so far.
     pub fn manifest(&self) -> Manifest {
-        let manifest = self.state.manifest.lock();
-        manifest.unwrap_or_else(PoisonError::into_inner).clone()
+        self.held.state.lock().manifest.clone()
+    }
+
+    /// Where the manifest is; none as long as it has no file.
+    pub fn manifest_path(&self) -> Option<PathBuf> {
+        match &self.held.state.lock().place {
+            Place::At(path) => Some(path.clone()),
+            Place::None | Place::Nowhere => None,
+        }
+    }
+}
+
+impl SessionState {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the manifest's file, unless that was tried before. It blocks.
+    fn open(self: &Arc<Self>) {
+        let mut inner = self.lock();
+        if !matches!(inner.place, Place::None) {
+            return;
+        }
+        inner.place = match make(self) {
+            Ok((name, disk)) => self.begin(name, &disk),
+            Err(error) => {
+                tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
+                Place::Nowhere
+            }
+        };
+    }
+
+    fn begin(self: &Arc<Self>, name: Name, disk: &Disk) -> Place {
+        let path = name.path.clone();
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let file = |waker| -> Box<dyn crate::disk::Job> {
+            self.control.set_waker(waker);
+            Box::new(ManifestFile::new(Arc::clone(self), name, disk.clone()))
+        };
+        match self.shared.disks.give(disk, folder, file) {
+            Ok(()) => Place::At(path),
+            Err(error) => {
+                tracing::warn!(manifest = self.spec.name, "there is no manifest: {error}");
+                Place::Nowhere
+            }
+        }
+    }
+}
+
+/// A file in the manifest of what it belongs to.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    of: Participant,
+    /// Its place among the participant's files.
+    index: usize,
+}
+
+/// How a file has ended: why, what was wrong, how long it is, and how many bytes.
+pub(crate) type FileDone = (FileEnd, Option<String>, Duration, u64);
+
+impl Entry {
+    /// Names a file; none if there are too many. It blocks.
+    pub(crate) fn begin(
+        of: &Participant,
+        target: &Target,
+        (format, part): (Format, u32),
+        fill: impl FnOnce(&mut manifest::File),
+    ) -> Option<Self> {
+        let state = &of.session.held.state;
+        state.open();
+        let mut inner = state.lock();
+        let path = target.path();
+        let file = match &inner.place {
+            Place::At(manifest) => manifest
+                .parent()
+                .and_then(|folder| path.strip_prefix(folder).ok()),
+            Place::None | Place::Nowhere => None,
+        };
+        let name = file.or_else(|| path.file_name().map(Path::new));
+        let mut file = manifest::File {
+            file: name.unwrap_or(path).to_string_lossy().into_owned(),
+            format: format.extension().to_owned(),
+            part,
+            ..manifest::File::default()
+        };
+        fill(&mut file);
+        let display = of.display.as_deref();
+        let participant = inner.manifest.participant(&of.id, display)?;
+        let index = participant.add(file)?;
+        inner.news = News::Change;
+        Some(Self {
+            of: of.clone(),
+            index,
+        })
+    }
+
+    /// Changes what is said of the file; `is_news`: so that people want to know it soon.
+    pub(crate) fn update(&self, is_news: bool, change: impl FnOnce(&mut manifest::File)) {
+        let mut inner = self.of.session.held.state.lock();
+        let inner = &mut *inner;
+        let began = inner.manifest.started_us;
+        let participant = inner.manifest.participant(&self.of.id, None);
+        let file = participant.and_then(|it| it.files.get_mut(self.index));
+        let Some(file) = file else {
+            return;
+        };
+        change(file);
+        let offset = |started| manifest::offset_ms(UnixMicros(began), UnixMicros(started));
+        file.offset_ms = file.started_us.map(offset);
+        let news = match is_news {
+            true => News::Change,
+            false => News::Longer,
+        };
+        inner.news = inner.news.max(news);
+    }
+
+    /// The file has ended: its manifest and all others are told.
+    pub(crate) fn complete(
+        entry: Option<Self>,
+        of: Option<&Participant>,
+        shared: &Arc<Shared>,
+        path: PathBuf,
+        (end, error, duration, bytes): FileDone,
+    ) {
+        if let Some(entry) = &entry {
+            entry.update(true, |file| {
+                file.complete = end != FileEnd::Failed;
+                file.end = Some(end);
+                file.error = error;
+                file.duration_ms = duration.as_secs_f64() * 1_000.0;
+                file.bytes = bytes;
+            });
+        }
+        let spec = of.map(|of| &of.session.held.state.spec);
+        let completed = Completed {
+            file: path,
+            manifest: of.and_then(|of| of.session.manifest_path()),
+            plugin: spec.map(|spec| spec.plugin),
+            room: spec.and_then(|spec| spec.room.clone()),
+            participant: of.map(|of| of.id.clone()),
+            duration,
+            bytes,
+            end,
+        };
+        shared.completed(completed);
     }
 }

@@ -1,5 +1,6 @@
 //! What is to be recorded, and under which name.
 
+use portunus_files::manifest::Track;
 use portunus_files::mjr::{Info, Medium, UnixMicros};
 use portunus_rtp::{Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
@@ -34,6 +35,7 @@ pub struct RecordedMedia {
     red: bool,
     encrypted: bool,
     ssrc: Option<Ssrc>,
+    mid: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +61,20 @@ impl RecordedMedia {
         if media.rejected {
             return None;
         }
+        let mid = Some(media.mid.as_str().to_owned());
         if media.kind == Kind::Data {
-            return Some(Self::data(true));
+            return Some(Self::data(true).with_mid(mid));
         }
         let named =
             |codec: &portunus_sdp::CodecSpec| Some((codec.codec_name()?, codec.fmtp.clone()));
         let (codec, fmtp) = media.codecs.iter().find_map(named)?;
         let red = media.codecs.iter().any(|codec| codec.is_red());
-        Some(Self::codec(codec).with_fmtp(fmtp).with_red(red))
+        Some(
+            Self::codec(codec)
+                .with_fmtp(fmtp)
+                .with_red(red)
+                .with_mid(mid),
+        )
     }
 
     fn new(content: Content) -> Self {
@@ -77,6 +85,7 @@ impl RecordedMedia {
             red: false,
             encrypted: false,
             ssrc: None,
+            mid: None,
         }
     }
 
@@ -113,6 +122,12 @@ impl RecordedMedia {
         Self { ssrc, ..self }
     }
 
+    /// It comes by this m-line, as manifests tell.
+    #[must_use]
+    pub fn with_mid(self, mid: Option<String>) -> Self {
+        Self { mid, ..self }
+    }
+
     /// What kind it is.
     pub fn medium(&self) -> Medium {
         match self.content {
@@ -125,6 +140,44 @@ impl RecordedMedia {
     /// What its publisher says of it.
     pub(crate) fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+
+    /// Its codec; none of data.
+    pub fn codec_name(&self) -> Option<CodecName> {
+        match self.content {
+            Content::Codec(codec) => Some(codec),
+            Content::Text | Content::Binary => None,
+        }
+    }
+
+    /// Whether it is encrypted end to end.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
+    /// As a manifest tells of it.
+    pub(crate) fn track(&self) -> Track {
+        let channels = match self.content {
+            Content::Codec(codec) if codec.kind() == Kind::Audio => Some(codec.channels().max(1)),
+            Content::Codec(_) | Content::Text | Content::Binary => None,
+        };
+        Track {
+            mid: self.mid.clone().unwrap_or_default(),
+            kind: self.medium().as_str().to_owned(),
+            codec: self.word().to_owned(),
+            channels,
+            description: self.description.clone(),
+            ..Track::default()
+        }
+    }
+
+    /// The codec's name, or what data is.
+    fn word(&self) -> &'static str {
+        match self.content {
+            Content::Codec(codec) => codec.name(),
+            Content::Text => "text",
+            Content::Binary => "binary",
+        }
     }
 
     /// Whether it is of this codec, and can be read.
@@ -153,17 +206,12 @@ impl RecordedMedia {
 
     /// What the file says of itself, but for the header extensions.
     pub(crate) fn info(&self, created: UnixMicros) -> Info {
-        let codec = match self.content {
-            Content::Codec(codec) => codec.name(),
-            Content::Text => "text",
-            Content::Binary => "binary",
-        };
         Info {
             fmtp: self.fmtp.clone(),
             description: self.description.clone(),
             red: self.red.then_some(RED_PT.0),
             encrypted: self.encrypted,
-            ..Info::new(self.medium(), codec, created)
+            ..Info::new(self.medium(), self.word(), created)
         }
     }
 }

@@ -495,12 +495,26 @@ fn audio(out: &mut String, threads: &AudioThreads) {
 fn recordings(out: &mut String, totals: &RecorderTotals) {
     let help = "Files that are being recorded";
     metric(out, "recordings", help, "gauge", totals.open);
+    let help = "Bytes of packets that wait for the disks of recordings";
+    let waiting = totals.waiting_bytes;
+    metric(out, "recording_waiting_bytes", help, "gauge", waiting);
+    let help = "How far the disk of recordings that is latest is behind";
+    let lag = totals.disk_lag.as_secs_f64();
+    let name = "portunus_recording_disk_lag_seconds";
+    line(out, format_args!("# HELP {name} {help}"));
+    line(out, format_args!("# TYPE {name} gauge"));
+    line(out, format_args!("{name} {lag}"));
     for (name, help, value) in [
         ("recordings_started", "Files begun", totals.started),
         (
             "recordings_failed",
             "Recordings that ended by an error",
             totals.failed,
+        ),
+        (
+            "recordings_completed",
+            "Files that nothing more is written into",
+            totals.completed,
         ),
         ("recorded_bytes", "Bytes recorded", totals.bytes),
         (
@@ -512,6 +526,26 @@ fn recordings(out: &mut String, totals: &RecorderTotals) {
             "recording_dropped",
             "Packets and messages left out of recordings because the disk was too slow",
             totals.dropped,
+        ),
+        (
+            "recording_gaps",
+            "Gaps in tracks of WebM, Matroska and MP4",
+            totals.gaps,
+        ),
+        (
+            "recording_commands",
+            "Commands run for complete files",
+            totals.commands,
+        ),
+        (
+            "recording_commands_failed",
+            "Commands for complete files that failed, were not there or took too long",
+            totals.commands_failed,
+        ),
+        (
+            "recording_commands_lost",
+            "Complete files without a command because too many waited",
+            totals.commands_lost,
         ),
     ] {
         metric(out, &format!("{name}_total"), help, "counter", value);

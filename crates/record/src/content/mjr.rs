@@ -1,13 +1,14 @@
 //! The packets and messages of a source in Janus's format, as they come.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use portunus_files::mjr::{FrameWriter, UnixMicros};
+use portunus_files::mjr::FrameWriter;
 use portunus_media::{DataPayload, TappedMessage, TappedPacket};
 use portunus_rtp::{ExtensionKind, Ssrc};
 
 use super::Put;
 use crate::RecordedMedia;
+use crate::clock::Clock;
 
 /// How long a recording of video waits for its first keyframe before it begins without.
 const KEYFRAME_WAIT: Duration = Duration::from_secs(5);
@@ -23,36 +24,11 @@ pub(crate) struct MjrContent {
     packet: Vec<u8>,
 }
 
-/// Tells the time of day of what came at a monotonic time.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
-    start: Instant,
-    is: UnixMicros,
-}
-
-impl Clock {
-    fn now() -> Self {
-        Self {
-            start: Instant::now(),
-            is: SystemTime::now().into(),
-        }
-    }
-
-    fn at(&self, time: Instant) -> UnixMicros {
-        // Whole microseconds only at the end: distances stay what they are.
-        let is = u128::from(self.is.0) * 1_000;
-        let after = time.saturating_duration_since(self.start).as_nanos();
-        let before = self.start.saturating_duration_since(time).as_nanos();
-        let micros = is.saturating_add(after).saturating_sub(before) / 1_000;
-        UnixMicros(u64::try_from(micros).unwrap_or(u64::MAX))
-    }
-}
-
 impl MjrContent {
     pub(super) fn begin(media: &RecordedMedia, buffer: &mut Vec<u8>) -> Self {
         let clock = Clock::now();
         Self {
-            writer: FrameWriter::new(media.info(clock.is), buffer),
+            writer: FrameWriter::new(media.info(clock.started()), buffer),
             clock,
             waits: media.has_keyframes().then_some(None),
             media: media.clone(),

@@ -1,0 +1,159 @@
+//! The threads that write: one for each disk, so that a slow one holds up its own recordings and no others.
+
+#[cfg(feature = "testing")]
+mod stalling;
+mod thread;
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use portunus_media::Tapped;
+
+#[cfg(feature = "testing")]
+pub use stalling::StallingDisk;
+use thread::Thread;
+
+/// How often recordings write. Packets wait in the taps meanwhile, where they cost nothing: sources remember them for as long
+/// anyway.
+pub(crate) const PERIOD: Duration = Duration::from_millis(250);
+
+/// Threads at most. More disks than that share them.
+const THREADS: usize = 16;
+
+/// What a disk's thread does.
+pub(crate) trait Job: Debug + Send {
+    /// Does what is to be done now.
+    fn turn(&mut self, round: &mut Round) -> Turn;
+
+    /// Whether it is to end, so that it has turns more often.
+    fn is_ending(&self) -> bool;
+}
+
+/// What comes of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    GoesOn,
+    Ended,
+}
+
+/// What jobs share in a round of turns.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) now: Instant,
+    /// MiB that are free on the disk; none if it does not say.
+    pub(crate) free: Option<u64>,
+    /// Room for what taps hand over.
+    pub(crate) batch: Vec<Tapped>,
+}
+
+/// The disks that are written to now.
+#[derive(Debug, Default)]
+pub(crate) struct Disks {
+    threads: Arc<Mutex<HashMap<u64, Arc<Thread>>>>,
+    #[cfg(feature = "testing")]
+    stalling: Mutex<Vec<Arc<StallingDisk>>>,
+}
+
+/// A disk, as a job that begins sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Disk {
+    number: u64,
+    #[cfg(feature = "testing")]
+    stalling: Option<Arc<StallingDisk>>,
+}
+
+impl Disk {
+    /// Waits as long as a test wants the disk to stall.
+    pub(crate) fn wait(&self) {
+        #[cfg(feature = "testing")]
+        if let Some(stalling) = &self.stalling {
+            stalling.wait();
+        }
+    }
+}
+
+impl Disks {
+    /// The disk that a folder is on. It blocks.
+    pub(crate) fn of(&self, folder: &Path) -> io::Result<Disk> {
+        #[cfg(feature = "testing")]
+        if let Some((number, stalling)) = self.stalling_for(folder) {
+            return Ok(Disk {
+                number,
+                stalling: Some(stalling),
+            });
+        }
+        Ok(Disk {
+            number: folder.metadata()?.dev(),
+            #[cfg(feature = "testing")]
+            stalling: None,
+        })
+    }
+
+    /// Has the thread of a disk do this job, from now until it ends. `folder` is on the disk.
+    pub(crate) fn give(
+        &self,
+        disk: &Disk,
+        folder: &Path,
+        job: impl FnOnce(Waker) -> Box<dyn Job>,
+    ) -> io::Result<()> {
+        let mut threads = lock(&self.threads);
+        let known = match threads.len() < THREADS {
+            true => threads.get(&disk.number),
+            false => threads
+                .get(&disk.number)
+                .or_else(|| threads.values().next()),
+        };
+        let thread = match known {
+            Some(thread) => Arc::clone(thread),
+            None => {
+                let folder = File::open(folder)?;
+                let thread = Thread::start(folder, disk.number, Arc::clone(&self.threads))?;
+                threads.insert(disk.number, Arc::clone(&thread));
+                thread
+            }
+        };
+        // With the threads held: one that has nothing to do ends.
+        thread.give(job(Waker(Arc::clone(&thread))));
+        Ok(())
+    }
+
+    /// How far the disk that is latest is behind what was to be written.
+    pub(crate) fn lag(&self) -> Duration {
+        let threads = lock(&self.threads);
+        let lags = threads.values().map(|thread| thread.lag());
+        lags.max().unwrap_or_default()
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn pretend(&self, disk: Arc<StallingDisk>) {
+        lock(&self.stalling).push(disk);
+    }
+
+    #[cfg(feature = "testing")]
+    fn stalling_for(&self, folder: &Path) -> Option<(u64, Arc<StallingDisk>)> {
+        let stalling = lock(&self.stalling);
+        let mut disks = (0..).zip(stalling.iter());
+        let (number, disk) = disks.find(|(_, disk)| folder.starts_with(disk.folder()))?;
+        Some((u64::MAX - number, Arc::clone(disk)))
+    }
+}
+
+/// Wakes the thread that does a job.
+#[derive(Debug, Clone)]
+pub(crate) struct Waker(Arc<Thread>);
+
+impl Waker {
+    pub(crate) fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,148 @@
+//! The thread of a disk.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Job, PERIOD, Round, Turn, lock};
+
+/// How often jobs that are to end have a turn.
+const SOON: Duration = Duration::from_millis(5);
+/// How often the disk is asked what is free.
+const FREE_PERIOD: Duration = Duration::from_secs(1);
+/// A round that is so late is told in the log.
+const LATE: Duration = Duration::from_secs(1);
+/// Room for what taps hand over that is kept from one round to the next.
+const KEPT: usize = 8_192;
+
+#[derive(Debug)]
+pub(crate) struct Thread {
+    number: u64,
+    folder: File,
+    inbox: Mutex<Inbox>,
+    changed: Condvar,
+    /// When the next round is due; it is late from then on.
+    due: Mutex<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    jobs: Vec<Box<dyn Job>>,
+    woken: bool,
+}
+
+type Threads = Arc<Mutex<HashMap<u64, Arc<Thread>>>>;
+
+impl Thread {
+    pub(super) fn start(folder: File, number: u64, threads: Threads) -> io::Result<Arc<Self>> {
+        let thread = Arc::new(Self {
+            number,
+            folder,
+            inbox: Mutex::default(),
+            changed: Condvar::new(),
+            due: Mutex::new(Instant::now() + PERIOD),
+        });
+        let running = Arc::clone(&thread);
+        let builder = std::thread::Builder::new().name("record".to_owned());
+        builder.spawn(move || running.run(&threads))?;
+        Ok(thread)
+    }
+
+    pub(super) fn give(&self, job: Box<dyn Job>) {
+        let mut inbox = lock(&self.inbox);
+        inbox.jobs.push(job);
+        inbox.woken = true;
+        self.changed.notify_one();
+    }
+
+    pub(super) fn wake(&self) {
+        lock(&self.inbox).woken = true;
+        self.changed.notify_one();
+    }
+
+    /// How long a round should have begun, or should have ended.
+    pub(super) fn lag(&self) -> Duration {
+        lock(&self.due).elapsed()
+    }
+
+    fn run(&self, threads: &Threads) {
+        let mut jobs = Vec::new();
+        let mut round = Round {
+            now: Instant::now(),
+            free: self.free(),
+            batch: Vec::new(),
+        };
+        let mut free_at = round.now;
+        let mut is_told = false;
+        // The whole round is due then.
+        let mut due = round.now;
+        let mut soon = false;
+        loop {
+            let until = if soon { round.now + SOON } else { due };
+            let is_new = self.wait(until, &mut jobs);
+            round.now = Instant::now();
+            let is_due = round.now >= due;
+            if is_due {
+                due = round.now + PERIOD;
+                *lock(&self.due) = due + PERIOD;
+            }
+            if round.now >= free_at + FREE_PERIOD {
+                (round.free, free_at) = (self.free(), round.now);
+            }
+            let new_from = jobs.len().saturating_sub(is_new);
+            let mut index = 0;
+            jobs.retain_mut(|job: &mut Box<dyn Job>| {
+                let is_new = index >= new_from;
+                index += 1;
+                !(is_due || is_new || job.is_ending()) || job.turn(&mut round) == Turn::GoesOn
+            });
+            soon = jobs.iter().any(|job| job.is_ending());
+            round.batch.shrink_to(KEPT);
+            let took = round.now.elapsed();
+            if took >= LATE && !std::mem::replace(&mut is_told, true) {
+                tracing::warn!(
+                    disk = self.number,
+                    "recordings on a disk had to wait for it for {took:?}"
+                );
+            }
+            if jobs.is_empty() && self.retire(threads) {
+                return;
+            }
+        }
+    }
+
+    /// Waits until then, or until there is something new. Appends new jobs, and says how many.
+    fn wait(&self, until: Instant, jobs: &mut Vec<Box<dyn Job>>) -> usize {
+        let mut inbox = lock(&self.inbox);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if inbox.woken || left.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(inbox, left);
+            inbox = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        inbox.woken = false;
+        let new = inbox.jobs.len();
+        jobs.append(&mut inbox.jobs);
+        new
+    }
+
+    /// Whether nothing is left to be done: nobody finds the thread any more then.
+    fn retire(&self, threads: &Threads) -> bool {
+        let mut threads = lock(threads);
+        let is_idle = lock(&self.inbox).jobs.is_empty();
+        if is_idle {
+            threads.remove(&self.number);
+        }
+        is_idle
+    }
+
+    /// MiB that are free.
+    fn free(&self) -> Option<u64> {
+        let disk = rustix::fs::fstatvfs(&self.folder).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize) >> 20)
+    }
+}

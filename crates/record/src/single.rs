@@ -1,0 +1,206 @@
+//! A recording of one source into one file, as the disk's thread sees it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use portunus_files::manifest::{FileEnd, Track};
+use portunus_media::Tap;
+use tokio::sync::watch;
+
+use crate::control::Control;
+use crate::disk::{Job, Round, Turn};
+use crate::output::{Output, Written};
+use crate::recording::{End, State};
+use crate::session::Entry;
+use crate::{RecordError, RecordingSpec};
+
+/// Packets written at a time.
+const BATCH: usize = 4_096;
+/// How long after its end a recording waits for what the worker had handed over before.
+pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// A recording of one source.
+#[derive(Debug)]
+pub(crate) struct Single {
+    tap: Tap,
+    spec: RecordingSpec,
+    control: Arc<Control>,
+    state: watch::Sender<State>,
+    /// None once it has ended.
+    output: Option<Output>,
+    entry: Option<Entry>,
+    progress: Progress,
+    /// Since when it is to end.
+    ends_since: Option<Instant>,
+}
+
+/// What of a recording is counted already.
+#[derive(Debug, Default)]
+struct Progress {
+    written: Written,
+    dropped: u64,
+}
+
+impl Single {
+    /// A recording into a file that was made. It blocks.
+    pub(crate) fn new(
+        tap: Tap,
+        (spec, output): (RecordingSpec, Output),
+        control: Arc<Control>,
+        state: watch::Sender<State>,
+    ) -> Self {
+        let target = &output.target;
+        tracing::info!(file = %target.path().display(), "recording");
+        let entry = spec.of.as_ref().and_then(|of| {
+            let mut track = spec.media.track();
+            track.track = 1;
+            Entry::begin(of, target, (spec.format, 1), |file| {
+                file.encrypted = spec.media.is_encrypted();
+                file.tracks.push(track);
+            })
+        });
+        let _ = state.send(State::Open);
+        Self {
+            tap,
+            spec,
+            control,
+            state,
+            output: Some(output),
+            entry,
+            progress: Progress::default(),
+            ends_since: None,
+        }
+    }
+
+    /// Writes what there is; tells when it is over.
+    fn write(&mut self, round: &mut Round) -> Result<Option<End>, RecordError> {
+        let is_stopped = self.control.is_stopped();
+        let Some(output) = &mut self.output else {
+            return Ok(Some(End::Stopped));
+        };
+        output.target.check_room(round.free)?;
+        loop {
+            round.batch.clear();
+            let goes_on = self.tap.drain(&mut round.batch, BATCH);
+            let is_all = round.batch.len() < BATCH;
+            let is_time_up = output.write(&round.batch, self.control.until());
+            round.batch.clear();
+            if is_time_up? {
+                return Ok(Some(End::Time));
+            }
+            match (goes_on, is_stopped) {
+                (false, true) => return Ok(Some(End::Stopped)),
+                (false, false) => return Ok(Some(End::Source)),
+                (true, true) if is_all => {
+                    // The plugin has asked for the tap's end already: what was handed over before still comes.
+                    let since = *self.ends_since.get_or_insert(round.now);
+                    let is_over = round.now >= since + LAST_WAIT;
+                    return Ok(is_over.then_some(End::Stopped));
+                }
+                (true, _) if is_all => return Ok(None),
+                (true, _) => {}
+            }
+        }
+    }
+
+    /// Counts what is new.
+    fn count(&mut self) {
+        let Some(output) = &self.output else {
+            return;
+        };
+        let (written, dropped) = (output.written(), self.tap.dropped());
+        let counters = &output.target.shared().counters;
+        let frames = written.frames.saturating_sub(self.progress.written.frames);
+        counters.frames.fetch_add(frames, Relaxed);
+        let missed = dropped.saturating_sub(self.progress.dropped);
+        counters.dropped.fetch_add(missed, Relaxed);
+        if self.progress.dropped == 0 && dropped > 0 {
+            let file = output.target.path().display();
+            tracing::warn!(%file, "the disk is too slow: packets are left out of the recording");
+        }
+        if let Some(entry) = &self.entry {
+            let started_us = output.started_us();
+            entry.update(false, |file| {
+                file.bytes = output.target.len();
+                file.duration_ms = written.duration().as_secs_f64() * 1_000.0;
+                file.started_us = started_us;
+                if let Some(track) = file.tracks.first_mut() {
+                    note(track, &written, dropped);
+                }
+            });
+        }
+        self.progress = Progress { written, dropped };
+    }
+
+    fn end(&mut self, ended: Result<End, RecordError>) {
+        let finished = match (&mut self.output, ended) {
+            (Some(output), Ok(end)) => output.finish().map(|()| end),
+            (_, ended) => ended,
+        };
+        self.count();
+        let Some(output) = self.output.take() else {
+            return;
+        };
+        let written = output.written();
+        let shared = Arc::clone(output.target.shared());
+        let (path, bytes) = (output.target.path().to_owned(), output.target.len());
+        // What was written is kept under its name.
+        let left = output.target.leave();
+        let outcome = finished.and_then(|end| left.map(|()| end));
+        let end = match &outcome {
+            Ok(End::Source) => FileEnd::Left,
+            Ok(End::Stopped | End::Time) => FileEnd::Stopped,
+            Err(error) => error.end(),
+        };
+        match &outcome {
+            Ok(_) => tracing::info!(
+                file = %path.display(),
+                bytes,
+                frames = written.frames,
+                left_out = written.left_out,
+                dropped = self.tap.dropped(),
+                "recorded"
+            ),
+            Err(error) => {
+                shared.counters.failed.fetch_add(1, Relaxed);
+                tracing::error!(file = self.spec.name, "recording ended: {error}");
+            }
+        }
+        let error = outcome.as_ref().err().map(ToString::to_string);
+        let done = (end, error, written.duration(), bytes);
+        let of = self.spec.of.as_ref();
+        Entry::complete(self.entry.take(), of, &shared, path, done);
+        let _ = self.state.send(State::Ended(outcome.map_err(Arc::new)));
+    }
+}
+
+fn note(track: &mut Track, written: &Written, dropped: u64) {
+    track.offset_ms = (written.frames > 0).then_some(0.0);
+    track.packets = written.frames;
+    track.late = written.left_out;
+    track.dropped = dropped;
+}
+
+impl Job for Single {
+    fn turn(&mut self, round: &mut Round) -> Turn {
+        match self.write(round) {
+            Ok(None) => {
+                self.count();
+                Turn::GoesOn
+            }
+            Ok(Some(end)) => {
+                self.end(Ok(end));
+                Turn::Ended
+            }
+            Err(error) => {
+                self.end(Err(error));
+                Turn::Ended
+            }
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.control.is_stopped()
+    }
+}
