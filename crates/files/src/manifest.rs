@@ -69,6 +69,9 @@ pub struct Participant {
     /// The files, by their beginnings.
     #[serde(default)]
     pub files: Vec<File>,
+    /// What is in no file because the format has no room for it: m-lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// How many files are left out because the list is full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
@@ -111,9 +114,6 @@ pub struct File {
     /// What is in it.
     #[serde(default)]
     pub tracks: Vec<Track>,
-    /// What is left out of it because the format has no room for it: m-lines.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<String>,
 }
 
 /// Why a file ended.
@@ -344,6 +344,13 @@ impl Participant {
         let index = self.files.len();
         push(&mut self.files, &mut self.more, file);
         (self.files.len() > index).then_some(index)
+    }
+
+    /// Notes that an m-line is in no file.
+    pub fn leave_out(&mut self, mid: &str) {
+        if !self.left_out.iter().any(|it| it == mid) {
+            push(&mut self.left_out, &mut self.more, mid.to_owned());
+        }
     }
 }
 

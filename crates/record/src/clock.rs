@@ -20,6 +20,11 @@ impl Clock {
         }
     }
 
+    /// When it was made.
+    pub(crate) fn start(&self) -> Instant {
+        self.start
+    }
+
     /// The time of day when it was made.
     pub(crate) fn started(&self) -> UnixMicros {
         self.is

@@ -88,9 +88,7 @@ impl Recording {
 
     /// How it turns out.
     pub fn outcome(&self) -> Outcome {
-        Outcome {
-            states: vec![self.state.clone()],
-        }
+        Outcome::of(self.state.clone())
     }
 }
 
@@ -115,6 +113,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// How one turns out.
+    pub(crate) fn of(state: watch::Receiver<State>) -> Self {
+        Self {
+            states: vec![state],
+        }
+    }
+
     /// How several turn out together.
     pub(crate) fn of_all(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
         Self {

@@ -130,6 +130,16 @@ impl RecordedSession {
         self.held.state.lock().manifest.clone()
     }
 
+    /// Notes that an m-line of somebody is in no file.
+    pub(crate) fn leave_out(&self, of: &Participant, mid: &str) {
+        let mut inner = self.held.state.lock();
+        let participant = inner.manifest.participant(&of.id, of.display.as_deref());
+        if let Some(participant) = participant {
+            participant.leave_out(mid);
+            inner.news = News::Change;
+        }
+    }
+
     /// Where the manifest is; none as long as it has no file.
     pub fn manifest_path(&self) -> Option<PathBuf> {
         match &self.held.state.lock().place {

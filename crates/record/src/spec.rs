@@ -155,6 +155,11 @@ impl RecordedMedia {
         self.encrypted
     }
 
+    /// The format parameters of the SDP.
+    pub(crate) fn fmtp(&self) -> Option<&str> {
+        self.fmtp.as_deref()
+    }
+
     /// As a manifest tells of it.
     pub(crate) fn track(&self) -> Track {
         let channels = match self.content {

@@ -2,9 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+
+use portunus_files::container::Edits;
 
 use crate::disk::Disk;
 use crate::file::create_file;
@@ -80,10 +83,17 @@ impl Target {
         self.len
     }
 
+    /// Bytes that it may have.
+    pub(crate) fn limit(&self) -> u64 {
+        match self.config().max_file_bytes {
+            0 => u64::MAX,
+            limit => limit,
+        }
+    }
+
     /// Whether so many bytes more are too many.
     pub(crate) fn is_full_with(&self, more: u64) -> bool {
-        let limit = self.config().max_file_bytes;
-        limit > 0 && self.len.saturating_add(more) > limit
+        self.len.saturating_add(more) > self.limit()
     }
 
     /// The error of a file that has reached its limit.
@@ -120,6 +130,18 @@ impl Target {
         self.len += bytes.len() as u64;
         self.count();
         Ok(())
+    }
+
+    /// Does these edits, and forgets them.
+    pub(crate) fn edit(&mut self, edits: &mut Edits) -> Result<(), RecordError> {
+        let appended = self.append(&edits.append);
+        let patched = appended.and_then(|()| {
+            let patch = |(at, bytes): &(u64, Vec<u8>)| self.file.write_all_at(bytes, *at);
+            let patched = edits.patches.iter().try_for_each(patch);
+            patched.map_err(|error| self.failed(error))
+        });
+        edits.clear();
+        patched
     }
 
     fn count(&mut self) {

@@ -48,8 +48,10 @@ pub(crate) struct Round {
     pub(crate) now: Instant,
     /// MiB that are free on the disk; none if it does not say.
     pub(crate) free: Option<u64>,
-    /// Room for what taps hand over.
+    /// Room for what a tap hands over.
     pub(crate) batch: Vec<Tapped>,
+    /// Room for what the taps of several tracks hand over.
+    pub(crate) mixed: Vec<(usize, Tapped)>,
 }
 
 /// The disks that are written to now.

@@ -73,6 +73,7 @@ impl Thread {
             now: Instant::now(),
             free: self.free(),
             batch: Vec::new(),
+            mixed: Vec::new(),
         };
         let mut free_at = round.now;
         let mut is_told = false;
@@ -100,6 +101,7 @@ impl Thread {
             });
             soon = jobs.iter().any(|job| job.is_ending());
             round.batch.shrink_to(KEPT);
+            round.mixed.shrink_to(KEPT);
             let took = round.now.elapsed();
             if took >= LATE && !std::mem::replace(&mut is_told, true) {
                 tracing::warn!(

@@ -1,0 +1,203 @@
+//! All that somebody sends, recorded together: into one file where the format has room for it.
+
+mod container;
+mod note;
+mod part;
+mod writer;
+
+use portunus_media::{MediaPlane, SourceRef};
+use portunus_sdp::CodecName;
+
+use crate::{
+    Format, Medium, Outcome, Participant, RecordError, RecordedMedia, Recorder, Recording,
+    RecordingSpec,
+};
+use container::ContainerRecording;
+
+/// A recording of several sources to be.
+#[derive(Debug, Clone)]
+pub struct JointSpec {
+    /// The folder, as a client or the configuration names it; none: the recorder's own.
+    pub dir: Option<String>,
+    /// The file's name without its extension. It may have folders in it; they are made if missing.
+    pub name: String,
+    /// What the files are like. What a container has no room for is recorded in Janus's format beside.
+    pub format: Format,
+    /// Whose recording it is, for the manifest.
+    pub of: Option<Participant>,
+    /// What is recorded at first.
+    pub tracks: Vec<TrackSpec>,
+}
+
+/// A source that is recorded with others.
+#[derive(Debug, Clone)]
+pub struct TrackSpec {
+    /// What it is called among the others: the m-line.
+    pub key: String,
+    /// What comes from the source.
+    pub media: RecordedMedia,
+    /// The source.
+    pub from: SourceRef,
+    /// Whether its gate is open.
+    pub open: bool,
+}
+
+/// A recording of several sources. To drop it ends it: what came before is written.
+#[derive(Debug)]
+pub struct JointRecording {
+    recorder: Recorder,
+    media: MediaPlane,
+    spec: JointSpec,
+    /// The file that tracks share.
+    together: Option<ContainerRecording>,
+    /// The files with one track each.
+    alone: Vec<Alone>,
+}
+
+#[derive(Debug)]
+struct Alone {
+    key: String,
+    medium: Medium,
+    recording: Recording,
+}
+
+impl JointRecording {
+    pub(crate) fn start(
+        recorder: &Recorder,
+        media: &MediaPlane,
+        mut spec: JointSpec,
+    ) -> Result<Self, RecordError> {
+        let tracks = std::mem::take(&mut spec.tracks);
+        let mut recording = Self {
+            recorder: recorder.clone(),
+            media: media.clone(),
+            spec,
+            together: None,
+            alone: Vec::new(),
+        };
+        let is_container = recording.spec.format.is_container();
+        let (together, alone): (Vec<_>, Vec<_>) = tracks
+            .into_iter()
+            .partition(|track| is_container && contained(&track.media).is_some());
+        if !together.is_empty() {
+            recording.begin(together)?;
+        }
+        for track in alone {
+            recording.add_alone(track)?;
+        }
+        Ok(recording)
+    }
+
+    /// Opens or closes the gate of a track: while it is closed nothing of it is recorded.
+    pub fn set_open(&mut self, key: &str, open: bool) {
+        if let Some(together) = &mut self.together {
+            together.set_open(key, open);
+        }
+        for alone in self.alone.iter_mut().filter(|it| it.key == key) {
+            alone.recording.set_open(open);
+        }
+    }
+
+    /// Adds a track. One of the same key ends. What the file has no room for is recorded beside.
+    pub fn add(&mut self, track: TrackSpec) {
+        self.remove(&track.key);
+        let added = match &mut self.together {
+            Some(together) if together.takes(&track.media) => {
+                together.add(track);
+                Ok(())
+            }
+            None if self.spec.format.is_container() && contained(&track.media).is_some() => {
+                self.begin(vec![track])
+            }
+            Some(_) | None => self.add_alone(track),
+        };
+        if let Err(error) = added {
+            tracing::warn!(file = self.spec.name, "a track is not recorded: {error}");
+        }
+    }
+
+    /// Ends a track.
+    pub fn remove(&mut self, key: &str) {
+        if let Some(together) = &mut self.together {
+            together.remove(key);
+        }
+        self.alone.retain(|it| it.key != key);
+    }
+
+    /// The keys of the tracks.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let together = self.together.iter().flat_map(ContainerRecording::keys);
+        together.chain(self.alone.iter().map(|it| it.key.as_str()))
+    }
+
+    /// Whether all of it has ended: the sources did, or it failed.
+    pub fn is_over(&self) -> bool {
+        let together = self.together.as_ref();
+        together.is_none_or(ContainerRecording::is_over)
+            && self.alone.iter().all(|it| it.recording.is_over())
+    }
+
+    /// The names of the files that are written now, without folders.
+    pub fn file_names(&self) -> Vec<String> {
+        let together = self.together.as_ref().filter(|it| !it.is_over());
+        let together = together.map(ContainerRecording::file_name);
+        let alone = self.alone.iter().filter(|it| !it.recording.is_over());
+        let alone = alone.map(|it| it.recording.file_name());
+        together.into_iter().chain(alone).collect()
+    }
+
+    /// How it turns out: of all that is recorded now.
+    pub fn outcome(&self) -> Outcome {
+        let together = self.together.iter().map(ContainerRecording::outcome);
+        Outcome::of_all(together.chain(self.alone.iter().map(|it| it.recording.outcome())))
+    }
+
+    fn begin(&mut self, tracks: Vec<TrackSpec>) -> Result<(), RecordError> {
+        let begun = ContainerRecording::start(&self.recorder, &self.media, &self.spec, tracks)?;
+        self.together = Some(begun);
+        Ok(())
+    }
+
+    fn add_alone(&mut self, track: TrackSpec) -> Result<(), RecordError> {
+        let medium = track.media.medium();
+        let format = match self.spec.format {
+            Format::OggOpus if !track.media.is_plain(CodecName::Opus) => {
+                if let Some(of) = &self.spec.of {
+                    of.session.leave_out(of, &track.key);
+                }
+                return Ok(());
+            }
+            Format::OggOpus => Format::OggOpus,
+            Format::Mjr | Format::WebM | Format::Matroska | Format::Mp4 => Format::Mjr,
+        };
+        let is_first = !self.alone.iter().any(|it| it.medium == medium);
+        let name = &self.spec.name;
+        let name = match (format, is_first) {
+            (Format::OggOpus, true) => name.clone(),
+            (_, true) => format!("{name}-{}", medium.as_str()),
+            (_, false) => format!("{name}-{}-{}", medium.as_str(), track.key),
+        };
+        let spec = RecordingSpec {
+            dir: self.spec.dir.clone(),
+            name,
+            media: track.media,
+            format,
+            of: self.spec.of.clone(),
+        };
+        let recording = self
+            .recorder
+            .start(&self.media, track.from, track.open, spec)?;
+        self.alone.push(Alone {
+            key: track.key,
+            medium,
+            recording,
+        });
+        Ok(())
+    }
+}
+
+/// The codec of what a container can have.
+fn contained(media: &RecordedMedia) -> Option<CodecName> {
+    let codec = media.codec_name()?;
+    (Format::Matroska.takes(codec) && media.is_plain(codec)).then_some(codec)
+}

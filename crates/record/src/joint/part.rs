@@ -1,0 +1,266 @@
+//! A file of a recording that tracks share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use portunus_files::assemble::{Assembler, TrackStats};
+use portunus_files::container::{
+    self, Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, TrackSetup,
+};
+use portunus_files::manifest::{self, FileEnd};
+
+use super::note::clock;
+use super::writer::Track;
+use crate::session::Entry;
+use crate::target::Target;
+use crate::{Format, Participant, RecordError};
+
+/// Tracks that a file has room for, whenever they come.
+pub(super) const MOST_TRACKS: usize = 6;
+/// Edits are done once there are so many bytes of them.
+const MANY: usize = 4 << 20;
+/// What is kept free for the end of a file that may not be longer: so many bytes, and one byte of so many.
+const END_ROOM: u64 = 4_096;
+const END_SHARE: u64 = 256;
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) target: Target,
+    pub(super) format: Format,
+    pub(super) number: u32,
+    container: Container,
+    /// None before the first setup.
+    writer: Option<Box<dyn ContainerWriter>>,
+    edits: Edits,
+    pub(super) entry: Option<Entry>,
+    /// Where it ends by now.
+    duration: Duration,
+    /// Bytes of frames that the writer keeps.
+    kept: u64,
+    /// By track: what was before this file, and what it does not take.
+    before: Vec<TrackStats>,
+    refused: Vec<bool>,
+}
+
+impl Part {
+    pub(super) fn new(target: Target, format: Format, number: u32) -> Self {
+        tracing::info!(file = %target.path().display(), "recording");
+        Self {
+            target,
+            format,
+            number,
+            container: match format {
+                Format::WebM => Container::WebM,
+                Format::Mp4 => Container::Mp4,
+                Format::Matroska | Format::Mjr | Format::OggOpus => Container::Matroska,
+            },
+            writer: None,
+            edits: Edits::default(),
+            entry: None,
+            duration: Duration::ZERO,
+            kept: 0,
+            before: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Whether anything is in it.
+    pub(super) fn has_begun(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Begins the file; its time 0 is at `started_us`. `before` tells what became of tracks before it.
+    pub(super) fn begin(
+        &mut self,
+        (title, started_us): (Option<String>, u64),
+        of: Option<&Participant>,
+        before: Vec<TrackStats>,
+    ) {
+        let info = FileInfo {
+            title,
+            started_us,
+            tracks: MOST_TRACKS,
+        };
+        self.before = before;
+        self.writer = Some(container::writer(self.container, info));
+        self.entry = of.and_then(|of| {
+            Entry::begin(of, &self.target, (self.format, self.number), |file| {
+                file.started_us = Some(started_us);
+            })
+        });
+        self.tell(true, |file| file.started_us = Some(started_us));
+    }
+
+    /// Says what a track is.
+    pub(super) fn set_track(&mut self, number: usize, setup: TrackSetup, track: manifest::Track) {
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
+        let change = setup.picture.map(|picture| manifest::Change {
+            at_ms: 0.0,
+            width: Some(picture.width),
+            height: Some(picture.height),
+            rotation: setup.rotation.degrees(),
+        });
+        if let Err(error) = writer.set_track(number, setup, &mut self.edits) {
+            self.refuse(number, &error);
+            return;
+        }
+        self.tell(true, |file| {
+            if track_of(file, number).is_none() {
+                let mut track = manifest::Track {
+                    track: file_number(number),
+                    ..track
+                };
+                change
+                    .into_iter()
+                    .for_each(|change| track.add_change(change));
+                file.tracks.push(track);
+            }
+        });
+    }
+
+    /// Writes a frame.
+    pub(super) fn frame(&mut self, frame: &FrameOut<'_>) -> Result<(), RecordError> {
+        let is_refused = self.refused.get(frame.track).copied().unwrap_or(false);
+        let Some(writer) = self.writer.as_mut().filter(|_| !is_refused) else {
+            return Ok(());
+        };
+        let before = writer.len();
+        let (bytes, limit) = (frame.data.len() as u64, self.target.limit());
+        let end = END_ROOM + limit / END_SHARE;
+        let needed = before.saturating_add(self.kept).saturating_add(bytes);
+        if needed.saturating_add(end) > limit {
+            return Err(self.target.full());
+        }
+        match writer.frame(frame, &mut self.edits) {
+            Ok(()) => self.duration = self.duration.max(frame.at + frame.duration),
+            Err(error @ ContainerError::FrameTooLong(_)) => {
+                let file = self.target.path().display();
+                tracing::warn!(%file, "a frame is left out: {error}");
+            }
+            Err(error) => {
+                self.refuse(frame.track, &error);
+                return Ok(());
+            }
+        }
+        self.kept = match writer.len() > before {
+            true => 0,
+            false => self.kept.saturating_add(bytes),
+        };
+        match self.edits.append.len() > MANY {
+            true => self.target.edit(&mut self.edits),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes what can be written by now.
+    pub(super) fn flush(&mut self) -> Result<(), RecordError> {
+        if let Some(writer) = &mut self.writer {
+            writer.flush(&mut self.edits);
+        }
+        self.target.edit(&mut self.edits)
+    }
+
+    /// Notes something in the manifest; `is_news`: so that people want to know it soon.
+    pub(super) fn tell(&self, is_news: bool, change: impl FnOnce(&mut manifest::File)) {
+        if let Some(entry) = &self.entry {
+            entry.update(is_news, change);
+        }
+    }
+
+    /// Notes how far it is.
+    pub(super) fn tell_progress(&self, assembler: &Assembler, tracks: &[Track]) {
+        self.tell(false, |file| {
+            file.bytes = self.target.len();
+            file.duration_ms = self.duration.as_secs_f64() * 1_000.0;
+            for (number, track) in tracks.iter().enumerate() {
+                let Some(told) = track_of(file, number) else {
+                    continue;
+                };
+                let (now, before) = (assembler.stats(number), self.before.get(number));
+                let before = before.copied().unwrap_or_default();
+                told.packets = now.packets.saturating_sub(before.packets);
+                told.lost = now.lost.saturating_sub(before.lost);
+                told.late = now.late.saturating_sub(before.late);
+                told.dropped = track.dropped();
+                let filled = now.filled.saturating_sub(before.filled);
+                told.filled_ms = filled.as_secs_f64() * 1_000.0;
+                told.clock = clock(now.clock);
+                let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
+                told.clock_doubt_ms = now.clock_doubt.map(ms);
+                told.offset_ms = now.offset.map(ms);
+            }
+        });
+    }
+
+    /// Ends the file: nothing more is written. A file that nothing came into is deleted.
+    pub(super) fn end(
+        mut self,
+        of: Option<&Participant>,
+        end: FileEnd,
+        error: Option<String>,
+    ) -> Result<(), RecordError> {
+        let shared = Arc::clone(self.target.shared());
+        let Some(writer) = self.writer.take() else {
+            self.target.discard();
+            return Ok(());
+        };
+        // What cannot be written any more is left as it is: it plays.
+        let finished = match end {
+            FileEnd::Failed | FileEnd::Full => Ok(()),
+            _ => self.finish(writer),
+        };
+        let (path, bytes) = (PathBuf::from(self.target.path()), self.target.len());
+        let left = self.target.leave();
+        let outcome = finished.and(left);
+        let (end, error) = match &outcome {
+            Ok(()) => (end, error),
+            Err(error) => (error.end(), Some(error.to_string())),
+        };
+        if outcome.is_ok() {
+            tracing::info!(file = %path.display(), bytes, end = end.name(), "recorded");
+        }
+        if error.is_some() {
+            shared.counters.failed.fetch_add(1, Relaxed);
+        }
+        let done = (end, error, self.duration, bytes);
+        Entry::complete(self.entry.take(), of, &shared, path, done);
+        outcome
+    }
+
+    fn finish(&mut self, writer: Box<dyn ContainerWriter>) -> Result<(), RecordError> {
+        let before = self.edits.append.len();
+        writer.finish(&mut self.edits);
+        if self.target.is_full_with(self.edits.append.len() as u64) {
+            // It plays without its end.
+            self.edits.append.truncate(before);
+            self.edits.patches.clear();
+        }
+        self.target.edit(&mut self.edits)
+    }
+
+    fn refuse(&mut self, number: usize, error: &ContainerError) {
+        let file = self.target.path().display();
+        tracing::warn!(%file, "a track is left out: {error}");
+        if self.refused.len() <= number {
+            self.refused.resize(number + 1, false);
+        }
+        if let Some(refused) = self.refused.get_mut(number) {
+            *refused = true;
+        }
+    }
+}
+
+/// A track of a file in a manifest.
+pub(super) fn track_of(file: &mut manifest::File, number: usize) -> Option<&mut manifest::Track> {
+    let number = file_number(number);
+    file.tracks.iter_mut().find(|track| track.track == number)
+}
+
+fn file_number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1)
+}

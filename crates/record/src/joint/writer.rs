@@ -1,0 +1,489 @@
+//! Tracks that share a file, as the disk's thread sees them: from their taps to the file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use portunus_files::assemble::{
+    Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Report, Step, StreamKey, TrackStats,
+};
+use portunus_files::container::{Rotation, TrackSetup};
+use portunus_files::manifest::FileEnd;
+use portunus_media::{MediaPlane, RouteId, Tap, Tapped, TappedPacket, TappedReport};
+use portunus_rtp::extension;
+use portunus_sdp::CodecName;
+use portunus_sdp::negotiated::Codec;
+use tokio::sync::watch;
+
+use super::container::{Change, Link, NewTrack};
+use super::part::{Part, track_of};
+use super::{JointSpec, note};
+use crate::clock::Clock;
+use crate::disk::{Disk, Job, Round, Turn};
+use crate::manifest_file::{NAMES, numbered};
+use crate::recording::{End, State};
+use crate::shared::Claim;
+use crate::single::LAST_WAIT;
+use crate::target::Target;
+use crate::{Format, RecordError, RecordedMedia, Recorder};
+
+/// What is taken of a tap at a time: more than it can hold.
+const ALL: usize = 16_384;
+/// So many packets are taken before frames of them are written.
+const STRETCH: usize = 256;
+/// How often the manifest is told how far a file is.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// A recording of tracks that share a file.
+#[derive(Debug)]
+pub(super) struct Writer {
+    recorder: Recorder,
+    media: MediaPlane,
+    spec: JointSpec,
+    link: Arc<Link>,
+    state: watch::Sender<State>,
+    clock: Clock,
+    assembler: Assembler,
+    tracks: Vec<Track>,
+    /// None once it has ended.
+    part: Option<Part>,
+    /// Since when it is to end.
+    ends_since: Option<Instant>,
+    /// When the manifest was told last.
+    told: Instant,
+    /// Packets that are counted already.
+    counted: u64,
+}
+
+/// A track of it.
+#[derive(Debug)]
+pub(super) struct Track {
+    media: RecordedMedia,
+    codec: CodecName,
+    route: RouteId,
+    /// None once it has ended.
+    tap: Option<Tap>,
+    is_removed: bool,
+    /// What the tap dropped, and how much of it came before the file that is written now.
+    dropped: u64,
+    dropped_before: u64,
+}
+
+impl Track {
+    /// Packets that were dropped of the file that is written now.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.saturating_sub(self.dropped_before)
+    }
+}
+
+impl Writer {
+    /// Makes the first file; tells which disk and folder it is in. It blocks.
+    pub(super) fn create(
+        (recorder, media): (Recorder, MediaPlane),
+        (spec, link, state): (JointSpec, Arc<Link>, watch::Sender<State>),
+        (claim, format): (Claim, Format),
+    ) -> Result<(Self, Disk, PathBuf), RecordError> {
+        let target = Target::create(claim, &recorder.places, &spec.name)?;
+        let (disk, folder) = (target.disk().clone(), target.folder().to_owned());
+        let clock = Clock::now();
+        let _ = state.send(State::Open);
+        let writer = Self {
+            recorder,
+            media,
+            spec,
+            link,
+            state,
+            clock,
+            assembler: Assembler::new(Plan::default()),
+            tracks: Vec::new(),
+            part: Some(Part::new(target, format, 1)),
+            ends_since: None,
+            told: clock.start(),
+            counted: 0,
+        };
+        Ok((writer, disk, folder))
+    }
+
+    /// Takes and writes what there is; tells when it is over.
+    fn work(&mut self, round: &mut Round) -> Result<Option<End>, RecordError> {
+        if let Some(part) = &self.part {
+            part.target.check_room(round.free)?;
+        }
+        self.take_changes();
+        let is_stopped = self.link.control.is_stopped();
+        self.take_packets(round)?;
+        // What ended because it was removed does not end the recording.
+        self.take_changes();
+        self.assembler.tick(self.since(round.now));
+        let over = self.is_over(round.now, is_stopped);
+        if over.is_some() {
+            self.assembler.end();
+        }
+        self.write()?;
+        if let Some(part) = &mut self.part {
+            part.flush()?;
+        }
+        Ok(over)
+    }
+
+    fn take_changes(&mut self) {
+        for change in self.link.take_changes() {
+            match change {
+                Change::Add(track) => self.add(*track),
+                Change::Remove(track) => {
+                    if let Some(track) = self.tracks.get_mut(track) {
+                        track.is_removed = true;
+                    }
+                }
+                Change::Gate { track, open, at } => {
+                    let at = self.since(at);
+                    self.assembler.gate(track, open, at);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, track: NewTrack) {
+        let Some(codec) = file_codec(track.codec.codec()) else {
+            return;
+        };
+        self.assembler.add(&PlannedTrack {
+            codec,
+            fmtp: track.media.fmtp().map(str::to_owned),
+            open: track.open,
+        });
+        self.tracks.push(Track {
+            media: track.media,
+            codec: track.codec,
+            route: track.route,
+            tap: Some(track.tap),
+            is_removed: false,
+            dropped: 0,
+            dropped_before: 0,
+        });
+    }
+
+    /// Takes what the taps have, in the order in which it came.
+    fn take_packets(&mut self, round: &mut Round) -> Result<(), RecordError> {
+        let Round { batch, mixed, .. } = round;
+        let mut lost = Vec::new();
+        mixed.clear();
+        for (number, track) in self.tracks.iter_mut().enumerate() {
+            let Some(tap) = &mut track.tap else {
+                continue;
+            };
+            let dropped = tap.dropped();
+            batch.clear();
+            let goes_on = tap.drain(batch, ALL);
+            mixed.extend(batch.drain(..).map(|tapped| (number, tapped)));
+            if dropped > std::mem::replace(&mut track.dropped, dropped) {
+                lost.push(number);
+            }
+            if !goes_on {
+                track.tap = None;
+            }
+        }
+        mixed.sort_by_key(|(_, tapped)| tapped.arrival());
+        for (count, (number, tapped)) in mixed.drain(..).enumerate() {
+            self.push(number, &tapped);
+            if count % STRETCH == STRETCH - 1 {
+                self.write()?;
+            }
+        }
+        for number in lost {
+            self.overrun(number);
+        }
+        for (number, track) in self.tracks.iter().enumerate() {
+            if track.tap.is_none() {
+                self.assembler.end_track(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets of a track were dropped because the disk was too slow.
+    fn overrun(&mut self, number: usize) {
+        self.assembler.overrun(number);
+        if let (Some(track), Some(part)) = (self.tracks.get(number), &self.part) {
+            let file = part.target.path().display();
+            if track.dropped_before == 0 {
+                tracing::warn!(%file, "the disk is too slow: packets are left out of the recording");
+            }
+            self.media.request_outlet_keyframe(track.route);
+        }
+    }
+
+    fn push(&mut self, number: usize, tapped: &Tapped) {
+        match tapped {
+            Tapped::Packet(packet) => {
+                let arrived = arrived(packet, self.since(packet.arrival()));
+                if let (Coded::Codec(_), Some(track)) = (arrived.codec, self.tracks.get_mut(number))
+                    && track.codec.codec() != packet.codec()
+                {
+                    track.codec = named(packet.codec()).unwrap_or(track.codec);
+                }
+                self.assembler.push(number, &arrived);
+            }
+            Tapped::Report(report) => {
+                let report = told(report, self.since(report.arrival));
+                self.assembler.report(number, &report);
+            }
+            Tapped::Message(_) => {}
+        }
+    }
+
+    /// Why it is over, if it is.
+    fn is_over(&mut self, now: Instant, is_stopped: bool) -> Option<End> {
+        let is_empty = self.tracks.iter().all(|track| track.tap.is_none());
+        if is_stopped {
+            // The plugin has asked for the taps' end already: what was handed over before still comes.
+            let since = *self.ends_since.get_or_insert(now);
+            return (is_empty || now >= since + LAST_WAIT).then_some(End::Stopped);
+        }
+        let is_left = is_empty && self.tracks.iter().any(|track| !track.is_removed);
+        is_left.then_some(End::Source)
+    }
+
+    /// Does what the assembler says.
+    fn write(&mut self) -> Result<(), RecordError> {
+        loop {
+            let Some(part) = &mut self.part else {
+                return Ok(());
+            };
+            match self.assembler.step() {
+                None => return Ok(()),
+                Some(Step::Frame(frame)) => part.frame(&frame)?,
+                Some(Step::Setup { track, setup }) => self.set_track(track, setup),
+                Some(Step::NewPart { why }) => {
+                    tracing::debug!(file = self.spec.name, ?why, "a new part");
+                    self.begin_part()?;
+                }
+                Some(Step::WantKeyframe { track }) => {
+                    if let Some(track) = self.tracks.get(track) {
+                        self.media.request_outlet_keyframe(track.route);
+                    }
+                }
+                Some(Step::Note { track, note }) => self.note(track, &note),
+            }
+        }
+    }
+
+    fn set_track(&mut self, number: usize, setup: TrackSetup) {
+        let started = self.assembler.started().unwrap_or_default();
+        let started_us = self.clock.at(self.clock.start() + started).0;
+        let before = self.stats();
+        let (Some(part), Some(track)) = (&mut self.part, self.tracks.get(number)) else {
+            return;
+        };
+        let of = self.spec.of.as_ref();
+        if !part.has_begun() {
+            let title = of.and_then(|of| of.display.clone());
+            part.begin((title, started_us), of, before);
+        }
+        let codec = track.codec.name().to_owned();
+        let mut told = track.media.track();
+        told.codec = codec;
+        part.set_track(number, setup, told);
+    }
+
+    /// What became of the tracks so far: all that, in a file that is not the first, came before it.
+    fn stats(&self) -> Vec<TrackStats> {
+        let is_first = self.part.as_ref().is_none_or(|part| part.number == 1);
+        let stats = |number| match is_first {
+            true => TrackStats::default(),
+            false => self.assembler.stats(number),
+        };
+        (0..self.tracks.len()).map(stats).collect()
+    }
+
+    fn note(&mut self, number: usize, told: &Note) {
+        if matches!(told, Note::Gap { .. }) {
+            let counters = &self.recorder.shared.counters;
+            counters.gaps.fetch_add(1, Relaxed);
+        }
+        if let Note::ClockDoubt(doubt) = told {
+            let file = &self.spec.name;
+            tracing::warn!(file, "the clocks of picture and sound differ by {doubt:?}");
+        }
+        if let Some(part) = &self.part {
+            let is_news = !matches!(told, Note::Talks { .. });
+            part.tell(is_news, |file| {
+                if let Some(track) = track_of(file, number) {
+                    note::note(track, told);
+                }
+            });
+        }
+    }
+
+    /// Ends the file, and begins the next.
+    fn begin_part(&mut self) -> Result<(), RecordError> {
+        self.tell_progress();
+        let Some(mut part) = self.part.take() else {
+            return Ok(());
+        };
+        let number = part.number + 1;
+        let flushed = part.flush();
+        part.end(self.spec.of.as_ref(), FileEnd::Part, None)?;
+        flushed?;
+        for track in &mut self.tracks {
+            track.dropped_before = track.dropped;
+        }
+        let codecs: Vec<_> = self.tracks.iter().map(|track| track.codec).collect();
+        let format = self.spec.format.for_codecs(&codecs);
+        let part = self.create_part(number, format)?;
+        self.link.set_file(part.target.path());
+        self.part = Some(part);
+        Ok(())
+    }
+
+    /// Makes the file of a part, with the next number that is free.
+    fn create_part(&self, first: u32, format: Format) -> Result<Part, RecordError> {
+        let Recorder { shared, places } = &self.recorder;
+        let dir = self.spec.dir.as_deref();
+        let mut number = first;
+        loop {
+            let name = numbered(&self.spec.name, number);
+            let path = places.file(dir, &name, format.extension())?;
+            let made = Claim::new(shared, &path, &name)
+                .and_then(|claim| Target::create(claim, places, &name));
+            match made {
+                Ok(target) => return Ok(Part::new(target, format, number)),
+                Err(RecordError::Busy(_) | RecordError::Exists(_)) if number < first + NAMES => {
+                    number += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Tells the manifest how far it is.
+    fn tell_progress(&mut self) {
+        let numbers = 0..self.tracks.len();
+        let packets: u64 = numbers.map(|it| self.assembler.stats(it).packets).sum();
+        let counters = &self.recorder.shared.counters;
+        let new = packets.saturating_sub(self.counted);
+        counters.frames.fetch_add(new, Relaxed);
+        self.counted = packets;
+        if let Some(part) = &self.part {
+            part.tell_progress(&self.assembler, &self.tracks);
+        }
+    }
+
+    fn end(&mut self, ended: Result<End, RecordError>) {
+        self.tell_progress();
+        let dropped: u64 = self.tracks.iter().map(|track| track.dropped).sum();
+        let counters = &self.recorder.shared.counters;
+        counters.dropped.fetch_add(dropped, Relaxed);
+        let (end, error) = match &ended {
+            Ok(End::Source) => (FileEnd::Left, None),
+            Ok(End::Stopped | End::Time) => (FileEnd::Stopped, None),
+            Err(error) => (error.end(), Some(error.to_string())),
+        };
+        if let Some(error) = &error {
+            tracing::error!(file = self.spec.name, "recording ended: {error}");
+        }
+        let left = match self.part.take() {
+            Some(part) => part.end(self.spec.of.as_ref(), end, error),
+            None => Ok(()),
+        };
+        let outcome = ended.and_then(|end| left.map(|()| end));
+        let _ = self.state.send(State::Ended(outcome.map_err(Arc::new)));
+    }
+
+    /// Since the recording began.
+    fn since(&self, time: Instant) -> Duration {
+        time.saturating_duration_since(self.clock.start())
+    }
+}
+
+impl Job for Writer {
+    fn turn(&mut self, round: &mut Round) -> Turn {
+        match self.work(round) {
+            Ok(None) => {
+                if round.now >= self.told + PROGRESS {
+                    self.told = round.now;
+                    self.tell_progress();
+                }
+                Turn::GoesOn
+            }
+            Ok(Some(end)) => {
+                self.end(Ok(end));
+                Turn::Ended
+            }
+            Err(error) => {
+                self.end(Err(error));
+                Turn::Ended
+            }
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.link.control.is_stopped()
+    }
+}
+
+fn arrived(packet: &TappedPacket, at: Duration) -> Arrived<'_> {
+    let codec = match packet.codec() {
+        _ if packet.is_opaque() => Coded::Other,
+        Codec::Red => Coded::Red,
+        codec => file_codec(codec).map_or(Coded::Other, Coded::Codec),
+    };
+    Arrived {
+        at,
+        stream: StreamKey(packet.stream()),
+        seq: packet.seq(),
+        timestamp: packet.source_timestamp(),
+        marker: packet.marker(),
+        encoding: packet.encoding(),
+        codec,
+        payload: packet.payload(),
+        level: packet.level(),
+        rotation: packet.orientation().map(|it| match it.rotation {
+            extension::Rotation::Deg0 => Rotation::R0,
+            extension::Rotation::Deg90 => Rotation::R90,
+            extension::Rotation::Deg180 => Rotation::R180,
+            extension::Rotation::Deg270 => Rotation::R270,
+        }),
+        capture: packet.capture_time(),
+    }
+}
+
+fn told(report: &TappedReport, at: Duration) -> Report {
+    Report {
+        at,
+        stream: StreamKey(report.stream),
+        ntp: report.ntp,
+        timestamp: report.timestamp,
+        rtt: report.round_trip,
+    }
+}
+
+/// The codec as files know it.
+fn file_codec(codec: Codec) -> Option<portunus_files::Codec> {
+    use portunus_files::Codec as File;
+    Some(match codec {
+        Codec::Opus => File::Opus,
+        Codec::Pcmu => File::Pcmu,
+        Codec::Pcma => File::Pcma,
+        Codec::Vp8 => File::Vp8,
+        Codec::Vp9 => File::Vp9,
+        Codec::Av1 => File::Av1,
+        Codec::H264 => File::H264,
+        Codec::H265 => File::H265,
+        Codec::MultiOpus
+        | Codec::G722
+        | Codec::L16
+        | Codec::Isac
+        | Codec::Red
+        | Codec::TelephoneEvent => return None,
+    })
+}
+
+/// The name of a codec that files know.
+fn named(codec: Codec) -> Option<CodecName> {
+    let known = CodecName::ALL.into_iter();
+    known
+        .filter(|name| file_codec(name.codec()).is_some())
+        .find(|name| name.codec() == codec)
+}
