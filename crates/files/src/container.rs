@@ -4,12 +4,15 @@
 //! clock and no file. What was appended plays at any time, whatever comes after it.
 
 use std::fmt::Debug;
+use std::io::{Read, Seek, Write};
 use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::FileError;
 use crate::bitstream::{Picture, Setup};
-use crate::matroska::MatroskaWriter;
+use crate::demux::Input;
+use crate::matroska::{self, MatroskaWriter};
 use crate::track::Codec;
 
 /// Bytes that a file begins with, and that are written again when something about the whole file becomes known. A header that is
@@ -205,4 +208,36 @@ pub trait ContainerWriter: Send + Debug {
 /// A writer of a new file.
 pub fn writer(container: Container, info: FileInfo) -> Box<dyn ContainerWriter> {
     Box::new(MatroskaWriter::new(container, info))
+}
+
+/// What became of a file that was repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repaired {
+    /// Bytes at the end of the old file that are not in the new one: an index, or what is torn or damaged.
+    pub cut: u64,
+    /// The old file was complete: its writer had come to its end, and nothing is damaged.
+    pub was_whole: bool,
+    /// How long the new file lasts.
+    pub duration: Duration,
+    /// Frames in the new file.
+    pub frames: u64,
+}
+
+/// Reads a file whose writer did not come to its end, or whose end is lost, and writes what is whole of it as a complete file, with index,
+/// duration and sizes. What comes behind the first damage is left out. It takes any WebM or Matroska.
+pub fn repair(
+    input: impl Read + Seek + Send + 'static,
+    out: &mut dyn Write,
+) -> Result<Repaired, FileError> {
+    let mut input = Input::new(Box::new(input))?;
+    let mut start = [0; 4];
+    let found = input.read_up_to(&mut start)?;
+    input.seek(0)?;
+    match start {
+        _ if found == 0 => Err(FileError::Empty),
+        [0x1a, 0x45, 0xdf, 0xa3] => matroska::repair(input, out),
+        _ => Err(FileError::Unsupported(
+            "only WebM and Matroska are repaired",
+        )),
+    }
 }

@@ -24,6 +24,9 @@ pub enum FileError {
     /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
+    /// Writing what was read failed.
+    #[error("cannot be written: {0}")]
+    Write(io::Error),
     /// No container that is known.
     #[error("neither Ogg, WebM, Matroska nor MP4, and not named .alaw or .mulaw")]
     UnknownType,

@@ -11,6 +11,7 @@ mod webm;
 use std::fmt::Debug;
 
 pub(crate) use input::Input;
+pub(crate) use webm::{decode as decode_element, read_header as read_element_header};
 
 use crate::opus::{OpusTime, packet_duration};
 use crate::track::{Codec, TrackSource};

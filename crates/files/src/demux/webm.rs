@@ -398,7 +398,8 @@ impl std::fmt::Debug for Webm {
     }
 }
 
-fn read_header(input: &mut Input) -> Result<Header, FileError> {
+/// The identifier and the size of the next element.
+pub(crate) fn read_header(input: &mut Input) -> Result<Header, FileError> {
     let at = input.position();
     let (id, _) = read_number(input, at)?;
     let (size, bytes) = read_number(input, at)?;
@@ -425,7 +426,8 @@ fn read_number(input: &mut Input, at: u64) -> Result<(VInt64, u32), FileError> {
     Ok((number, (input.position() - before) as u32))
 }
 
-fn decode<T: Element>(body: &[u8], what: &str) -> Result<T, FileError> {
+/// An element out of its body.
+pub(crate) fn decode<T: Element>(body: &[u8], what: &str) -> Result<T, FileError> {
     T::decode_body(&mut &*body).map_err(|error| FileError::corrupt(format!("{what}: {error}")))
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Cue {
     /// Milliseconds.
     pub time: u64,
     /// The number of the track in the file.
-    pub track: u8,
+    pub track: u64,
     /// The place of its cluster in the segment.
     pub cluster: u64,
     /// The place of its block in the body of the cluster.
@@ -70,7 +70,7 @@ fn point(cue: &Cue) -> CuePoint {
     CuePoint {
         cue_time: CueTime(cue.time),
         cue_track_positions: vec![CueTrackPositions {
-            cue_track: CueTrack(u64::from(cue.track)),
+            cue_track: CueTrack(cue.track),
             cue_cluster_position: CueClusterPosition(cue.cluster),
             cue_relative_position: Some(CueRelativePosition(cue.block)),
             ..CueTrackPositions::default()

@@ -112,7 +112,7 @@ fn ebml(doc_type: &str) -> Ebml {
 }
 
 /// Where the parts of the file are, counted from the body of the segment. Its length depends only on whether there are cues.
-fn seek_head(info: u64, tracks: u64, cues: Option<u64>) -> Vec<u8> {
+pub(super) fn seek_head(info: u64, tracks: u64, cues: Option<u64>) -> Vec<u8> {
     let mut body = Vec::new();
     let places = [
         (Id::INFO, Some(info)),

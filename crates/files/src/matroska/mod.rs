@@ -7,12 +7,14 @@
 mod cues;
 mod ebml;
 mod header;
+mod repair;
 
 use std::time::Duration;
 
 use self::cues::{Cue, Index};
 use self::ebml::{Id, UNKNOWN_SIZE, put_size, wide_size};
 use self::header::{Header, header, track_number};
+pub(crate) use self::repair::repair;
 use crate::MAX_FRAME;
 use crate::container::{
     Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, TrackSetup,
@@ -23,6 +25,8 @@ use crate::track::Kind;
 pub(crate) const MU_LAW: u16 = 7;
 pub(crate) const A_LAW: u16 = 6;
 
+/// Bytes of a cluster before its body: identifier and size.
+const CLUSTER_HEAD: u64 = 12;
 /// A cluster lasts no longer, in milliseconds.
 const LONGEST_CLUSTER: u64 = 2_000;
 /// So long it lasts at least before a keyframe begins a new one, in milliseconds.
@@ -90,9 +94,6 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Bytes before its body: identifier and size.
-    const HEAD: u64 = 12;
-
     /// Whether a frame is to begin a new one. Times never go back in a cluster.
     fn is_over(&self, time: u64, video_keyframe: bool) -> bool {
         let length = time.saturating_sub(self.time);
@@ -175,7 +176,7 @@ impl MatroskaWriter {
         let (Some(cluster), Some(begun)) = (self.cluster.take(), self.begun) else {
             return;
         };
-        let size = self.len.saturating_sub(cluster.at + Cluster::HEAD);
+        let size = self.len.saturating_sub(cluster.at + CLUSTER_HEAD);
         self.patch(out, cluster.at + 4, wide_size(size).to_vec());
         let duration = (self.end() as f64).to_be_bytes();
         self.patch(out, begun.duration, duration.to_vec());
@@ -261,9 +262,9 @@ impl ContainerWriter for MatroskaWriter {
             cluster.indexed = true;
             self.index.add(Cue {
                 time,
-                track: track_number(frame.track),
+                track: u64::from(track_number(frame.track)),
                 cluster: cluster.at - segment,
-                block: self.len - cluster.at - Cluster::HEAD,
+                block: self.len - cluster.at - CLUSTER_HEAD,
             });
         }
         cluster.last = time;
