@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    const MIXES: u64 = 60;
+    const MIXES: u64 = 120;
 
     /// Counts packets.
     #[derive(Default)]
@@ -282,7 +282,7 @@ mod tests {
         fn announcement(&mut self, _: AnnouncementId, _: AnnouncementState) {}
     }
 
-    /// A room with many mixes, each encoded in its own way.
+    /// A room with many mixes: each is of a group.
     fn room() -> Room {
         let format = Format {
             rate: SampleRate::Hz16000,
@@ -291,17 +291,18 @@ mod tests {
         let mut room = Room::new(RoomOptions {
             format,
             loudest: 0,
-            groups: 0,
+            groups: MIXES as usize,
         });
-        for n in 0..MIXES {
+        for group in 0..MIXES as usize {
             let encoding = Encoding {
                 codec: AudioCodec::Opus,
-                bitrate: Some(12_000 + n as u32),
+                bitrate: None,
                 complexity: 1,
                 fec: false,
                 expected_loss: 0,
             };
-            room.subscribe(Mixture::Everyone, encoding, true).unwrap();
+            room.subscribe(Mixture::Group(group), encoding, true)
+                .unwrap();
         }
         room
     }
