@@ -72,6 +72,11 @@ pub(crate) enum Command {
     DropMix {
         id: u64,
     },
+    /// Leads to a fault: of the room, with the next frame, or of the thread.
+    #[cfg(test)]
+    Fault {
+        of_thread: bool,
+    },
     Stats {
         participant: ParticipantId,
         reply: oneshot::Sender<ParticipantStats>,

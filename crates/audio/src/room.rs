@@ -31,7 +31,7 @@ pub enum Out {
 /// What is asked of it is done by its thread, in order, within 20 ms. Nothing waits but what is `async`.
 #[derive(Debug)]
 pub struct AudioRoom {
-    port: Arc<RoomPort>,
+    pub(crate) port: Arc<RoomPort>,
 }
 
 /// The way to a room.
@@ -49,6 +49,11 @@ pub(crate) struct RoomPort {
 impl RoomPort {
     fn send(&self, command: Command) {
         self.thread.send(self.room, command);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fault(&self, of_thread: bool) {
+        self.send(Command::Fault { of_thread });
     }
 
     pub(crate) fn drop_mix(&self, id: u64, ingest: IngestId) {

@@ -32,6 +32,8 @@ pub(crate) struct Running {
     counted: RoomStats,
     cost: Cost,
     idle: u32,
+    #[cfg(test)]
+    has_fault: bool,
 }
 
 /// How a participant reaches the room.
@@ -55,6 +57,8 @@ impl Running {
             counted: RoomStats::default(),
             cost: Cost::default(),
             idle: 0,
+            #[cfg(test)]
+            has_fault: false,
         }
     }
 
@@ -101,6 +105,8 @@ impl Running {
         splitter: &mut Splitter,
         way: &mut Way<'_>,
     ) -> (RoomStats, Helped) {
+        #[cfg(test)]
+        assert!(!self.has_fault, "a fault of the room, for a test");
         self.room.mix(now, &mut self.outputs.with(way));
         let helped = splitter.encode(&mut self.room, &mut self.cost);
         self.outputs.inhabited = self.room.has_participants();
@@ -131,6 +137,8 @@ impl Running {
     pub(crate) fn take_command(&mut self, place: usize, command: Command, way: &mut Way<'_>) {
         match command {
             Command::Open { .. } | Command::Close => {}
+            #[cfg(test)]
+            Command::Fault { .. } => self.has_fault = true,
             Command::Join {
                 participant,
                 options,

@@ -144,6 +144,12 @@ impl Splitter {
         }
     }
 
+    /// What is left of a tick that was broken off is done by nobody.
+    pub(crate) fn forget(&mut self) {
+        self.jobs.clear();
+        while self.own.todo.pop().is_some() {}
+    }
+
     /// Whether more threads than there are would be of use since this was asked last.
     pub(crate) fn take_wish(&mut self) -> bool {
         std::mem::take(&mut self.wants_more)
@@ -232,6 +238,14 @@ impl Splitter {
             self.helping = Some(other);
         }
         true
+    }
+}
+
+impl Drop for Splitter {
+    fn drop(&mut self) {
+        let threads = self.pool.threads.lock();
+        let mut threads = threads.unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| thread.id() != self.own.owner.id());
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -53,10 +54,32 @@ pub(crate) fn spawn(start: Start) -> io::Result<()> {
         }
         // It is set once, here.
         let _ = start.port.thread.set(thread::current());
+        let _ends = Ends(Arc::clone(&start.port));
         DspThread::new(start).run();
     };
     let builder = thread::Builder::new().name(format!("audio-{index}"));
     builder.spawn(run).map(drop)
+}
+
+/// Nobody waits for a thread that has ended, however that came.
+struct Ends(Arc<ThreadPort>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!("an audio thread has ended by a fault, with its rooms");
+        }
+        self.0.end();
+    }
+}
+
+/// Runs what concerns one room. A panic in it is a fault of ours that costs this room only: the caller ends it, so that
+/// nothing goes on with its half-changed state.
+fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(run));
+    outcome
+        .inspect_err(|_| tracing::error!("an audio room is ended: it has led to a fault"))
+        .ok()
 }
 
 /// The state of a thread. What holds:
@@ -134,7 +157,8 @@ impl DspThread {
 
     /// Encodes a mix for another thread. False: there is none to be encoded.
     fn help(&mut self) -> bool {
-        let helped = self.splitter.help();
+        // What is not encoded is lost, as what does not come back in time.
+        let helped = guarded(|| self.splitter.help()).unwrap_or(true);
         if helped {
             self.load.end_turn(self.feeds.overrun(), Instant::now());
         }
@@ -174,6 +198,9 @@ impl DspThread {
                 self.close(id);
                 return;
             }
+            #[cfg(test)]
+            #[allow(clippy::panic)]
+            Command::Fault { of_thread: true } => panic!("a fault of the thread, for a test"),
             _ => {}
         }
         let Some(place) = self.by_id.get(&id).copied() else {
@@ -186,17 +213,32 @@ impl DspThread {
             feeds: &mut self.feeds,
             taps: &mut self.taps,
         };
+        let mut failed = false;
         if let Some(room) = self.rooms.get_mut(place) {
             let before = room.len();
-            room.take_command(place, command, &mut way);
+            failed = guarded(|| room.take_command(place, command, &mut way)).is_none();
             let participants = &self.port.participants;
             // This thread alone counts.
             let count = participants.load(Relaxed) + room.len();
             participants.store(count.saturating_sub(before), Relaxed);
         }
         self.feeds.deliver();
+        if failed {
+            self.close(id);
+        }
     }
 
+    /// Ends a room that has led to a fault.
+    #[cold]
+    fn fail(&mut self, place: usize) {
+        let mut rooms = self.by_id.iter();
+        if let Some(id) = rooms.find(|(_, of)| **of == place).map(|(id, _)| *id) {
+            self.splitter.forget();
+            self.close(id);
+        }
+    }
+
+    /// Ends a room. Whoever takes its events is told by their end.
     fn close(&mut self, id: RoomId) {
         let place = self.by_id.remove(&id);
         let Some((place, mut room)) = place.and_then(|at| Some((at, self.rooms.try_remove(at)?)))
@@ -208,12 +250,13 @@ impl DspThread {
         let count = participants.load(Relaxed);
         participants.store(count.saturating_sub(room.len()), Relaxed);
         self.port.rooms.fetch_sub(1, Relaxed);
-        room.end(&mut Way {
+        let mut way = Way {
             media: &self.media,
             collector: &self.collector,
             feeds: &mut self.feeds,
             taps: &mut self.taps,
-        });
+        };
+        guarded(|| room.end(&mut way));
         self.feeds.deliver();
     }
 
@@ -234,8 +277,9 @@ impl DspThread {
             };
             if let Some(tap) = self.taps.get(collected.key)
                 && let Some(room) = self.rooms.get_mut(tap.room)
+                && guarded(|| room.push(tap, &collected.packet)).is_none()
             {
-                room.push(tap, &collected.packet);
+                self.fail(tap.room);
             }
         }
         self.port.dropped.store(self.collector.dropped(), Relaxed);
@@ -246,6 +290,7 @@ impl DspThread {
         let rooms = self.grid.take(phase);
         let mut delivered = Instant::now();
         let mut asleep = false;
+        let mut failed = Vec::new();
         for place in &rooms {
             let Some(room) = self.rooms.get_mut(*place) else {
                 continue;
@@ -257,7 +302,10 @@ impl DspThread {
                 feeds: &mut self.feeds,
                 taps: &mut self.taps,
             };
-            let done = room.tick(now, &mut self.splitter, &mut way);
+            let Some(done) = guarded(|| room.tick(now, &mut self.splitter, &mut way)) else {
+                failed.push(*place);
+                continue;
+            };
             asleep |= room.may_sleep();
             self.load.ticked(done);
             self.load.merged(room.take_merged());
@@ -270,6 +318,9 @@ impl DspThread {
         }
         self.feeds.deliver();
         self.grid.put_back(phase, rooms);
+        for place in failed {
+            self.fail(place);
+        }
         if asleep {
             let rooms = self.rooms.iter().filter(|(_, room)| room.may_sleep());
             for place in rooms.map(|(place, _)| place).collect::<Vec<_>>() {

@@ -1,6 +1,10 @@
 //! The threads, and where rooms are placed.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{Thread, available_parallelism};
 use std::{io, num::NonZero};
@@ -56,6 +60,8 @@ pub(crate) struct ThreadPort {
     pub(crate) load: Arc<SharedLoad>,
     /// No room is opened any more.
     closing: AtomicBool,
+    /// Nothing is done any more that is asked of it.
+    ended: AtomicBool,
     pub(crate) thread: OnceLock<Thread>,
     next_id: Arc<AtomicU64>,
 }
@@ -65,9 +71,28 @@ impl ThreadPort {
     /// replies.
     pub(crate) fn send(&self, room: RoomId, command: Command) {
         self.commands.push((room, command));
-        if let Some(thread) = self.thread.get() {
+        // Either this sees that it has ended, or what ends it sees the command.
+        fence(SeqCst);
+        if self.has_ended() {
+            self.drop_commands();
+        } else if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Relaxed)
+    }
+
+    /// The thread has ended: whoever waits for a reply gets none.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Relaxed);
+        fence(SeqCst);
+        self.drop_commands();
+    }
+
+    fn drop_commands(&self) {
+        while self.commands.pop().is_some() {}
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -104,7 +129,8 @@ impl AudioThreads {
     }
 
     /// Opens a room on the thread that has the least to do. What happens in it comes out of the receiver. If it is
-    /// not taken from there in time, the last change of each participant and the end of each announcement are told later.
+    /// not taken from there in time, the last change of each participant and the end of each announcement are told later. It
+    /// ends with the room, also if that has led to a fault of ours.
     pub fn open(
         &self,
         options: RoomOptions,
@@ -186,6 +212,7 @@ impl AudioThreads {
         let shared = &self.shared;
         let threads = shared.threads.lock();
         let mut threads = threads.unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| !thread.has_ended());
         let load = |it: &&Arc<ThreadPort>| (it.participants.load(Relaxed), it.rooms.load(Relaxed));
         let idlest = threads.iter().min_by_key(load);
         if let Some(idlest) = idlest
@@ -227,6 +254,7 @@ impl Shared {
             dropped: AtomicU64::new(0),
             load: Arc::default(),
             closing: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             thread: OnceLock::new(),
             next_id: Arc::clone(&self.next_id),
         });
@@ -252,5 +280,141 @@ impl Drop for Shared {
                 thread.unpark();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use portunus_dsp::{AudioCodec, Channels, Encoding, Format, Mixture, SampleRate};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{Announcement, AnnouncementId, MixRecording, ParticipantId, RecordingFormat};
+    use crate::{ParticipantOptions, RecordingId};
+
+    /// How long something may take on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn threads(count: usize) -> (AudioThreads, MediaPlane, tempfile::TempDir) {
+        let (media, ..) = MediaPlane::detached();
+        let config = AudioConfig {
+            threads: count,
+            pin: false,
+        };
+        let disk = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(portunus_record::RecorderConfig {
+            dir: Some(disk.path().to_owned()),
+            keep_free_mb: 0,
+            ..Default::default()
+        });
+        let threads = AudioThreads::new(config, media.clone(), recorder);
+        (threads, media, disk)
+    }
+
+    fn options() -> RoomOptions {
+        RoomOptions {
+            format: Format {
+                rate: SampleRate::Hz16000,
+                channels: Channels::Mono,
+            },
+            loudest: 8,
+            groups: 0,
+        }
+    }
+
+    fn participant() -> ParticipantOptions {
+        ParticipantOptions {
+            codec: AudioCodec::Opus,
+            muted: false,
+            suspended: false,
+            immune: false,
+            gain: 1.0,
+            position: 0.5,
+            group: None,
+            denoise: false,
+            levels: false,
+            talk: None,
+            encoding: encoding(),
+        }
+    }
+
+    fn encoding() -> Encoding {
+        Encoding {
+            codec: AudioCodec::Opus,
+            bitrate: None,
+            complexity: 1,
+            fec: false,
+            expected_loss: 0,
+        }
+    }
+
+    async fn is_there(room: &AudioRoom) -> bool {
+        let figures = timeout(PATIENCE, room.participant(ParticipantId(1)));
+        figures.await.unwrap().is_some()
+    }
+
+    /// Everything that waits for a room that is gone has an end.
+    async fn expect_gone(room: &AudioRoom) {
+        assert!(!is_there(room).await);
+        let what = MixRecording {
+            dir: None,
+            name: format!("of-{}", room.port.room.0),
+            format: RecordingFormat::Wav,
+        };
+        let recorded = timeout(PATIENCE, room.record(RecordingId(1), what));
+        assert!(matches!(recorded.await.unwrap(), Err(AudioError::Gone)));
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../files/tests/data/tone.opus");
+        let announcement = Announcement {
+            file: file.into(),
+            group: None,
+            looping: false,
+        };
+        let announced = timeout(PATIENCE, room.announce(AnnouncementId(1), announcement));
+        assert!(matches!(announced.await.unwrap(), Err(AudioError::Gone)));
+    }
+
+    #[tokio::test]
+    async fn a_fault_in_a_room_ends_it_and_no_other() {
+        let (threads, media, _disk) = threads(1);
+        let (faulty, mut told) = threads.open(options()).unwrap();
+        let (other, _told) = threads.open(options()).unwrap();
+        for room in [&faulty, &other] {
+            room.join(ParticipantId(1), participant(), None, None);
+            assert!(is_there(room).await);
+        }
+        let mix = faulty.mix(Mixture::Everyone, encoding(), true);
+        faulty.port.fault(false);
+        // Whoever takes what it tells knows by the end of that.
+        assert!(timeout(PATIENCE, told.recv()).await.unwrap().is_none());
+        expect_gone(&faulty).await;
+        assert!(is_there(&other).await);
+        let totals = threads.totals();
+        assert_eq!((totals.rooms, totals.participants), (1, 1));
+        drop((mix, faulty));
+        assert!(media.requested().routes.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_ends_by_a_fault_keeps_nobody_waiting() {
+        let (threads, _media, _disk) = threads(1);
+        let (faulty, mut told) = threads.open(options()).unwrap();
+        faulty.port.fault(true);
+        assert!(timeout(PATIENCE, told.recv()).await.unwrap().is_none());
+        expect_gone(&faulty).await;
+        // The next room has a thread of its own.
+        let next = async {
+            loop {
+                let (next, _told) = threads.open(options()).unwrap();
+                next.join(ParticipantId(1), participant(), None, None);
+                if is_there(&next).await {
+                    break;
+                }
+            }
+        };
+        timeout(PATIENCE, next).await.unwrap();
+        assert_eq!(threads.thread_stats().len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The plugin, and what its handles share.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use portunus_audio::AudioThreads;
 use portunus_core::configuration::PortRange;
@@ -33,6 +33,7 @@ pub struct AudioBridge {
 /// What all handles of the plugin share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    pub(crate) own: Weak<Shared>,
     /// Forwarding needs the admin key.
     pub(crate) lock_rtp_forward: bool,
     /// Announcements need the admin key.
@@ -88,7 +89,8 @@ impl AudioBridge {
         } = config;
         let (rooms, first) =
             Resources::open(Ids::of(string_ids), admin_key, save, limits, configured)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new_cyclic(|own| Shared {
+            own: own.clone(),
             lock_rtp_forward: lock_rtp_forward && rooms.has_admin_key(),
             lock_play_file: lock_play_file && rooms.has_admin_key(),
             folders: Arc::new(Folders::new(folders)),

@@ -84,7 +84,7 @@ impl Shared {
         let room = Arc::new(Room::new(id, options, allowed, forwarder, means));
         reservation.keep(room.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(hear(Arc::downgrade(&room), events));
+            runtime.spawn(hear(self.own.clone(), Arc::downgrade(&room), events));
             if recorded {
                 let what = room.lock().mix_recording();
                 // The log has what goes wrong.
@@ -131,7 +131,7 @@ impl Shared {
         let id = || room.id.clone();
         let writing = saved.map(|saved| saved.remove_soon(id(), id()));
         self.rooms.remove(&room)?;
-        state.destroy();
+        state.destroy(None);
         state.notify(asker.handle(), || state.notice("destroyed").into());
         tracing::info!(room = %room.id, "room destroyed");
         Ok(saving(writing, told("destroyed", &room.id)))

@@ -10,6 +10,7 @@ use portunus_resources::Id;
 use tokio::sync::mpsc;
 
 use super::{Audience, Link, Room, RoomState};
+use crate::plugin::Shared;
 use crate::refusal::Refusal;
 
 impl RoomState {
@@ -141,6 +142,19 @@ impl RoomState {
         self.tell(Audience::Listening, event);
     }
 
+    /// Nothing is mixed any more, by a fault of ours.
+    fn lose_sound(&mut self) {
+        if self.destroyed {
+            return;
+        }
+        tracing::error!(room = %self.id, "a room has ended: its sound is lost");
+        let reason = "the server has lost the sound of this room";
+        self.destroy(Some(reason));
+        self.notify(None, || {
+            self.notice("destroyed").with("reason", reason).into()
+        });
+    }
+
     fn heard(&mut self, event: AudioEvent) {
         match event {
             AudioEvent::Talking {
@@ -160,11 +174,20 @@ impl RoomState {
     }
 }
 
-/// Takes what the mixer tells of a room, until one of the two ends.
-pub(crate) async fn hear(room: Weak<Room>, mut events: mpsc::Receiver<AudioEvent>) {
+/// Takes what the mixer tells of a room, until one of the two ends. A room whose sound has ended by a fault of ours ends with it.
+pub(crate) async fn hear(
+    shared: Weak<Shared>,
+    room: Weak<Room>,
+    mut events: mpsc::Receiver<AudioEvent>,
+) {
     while let Some(event) = events.recv().await {
         let Some(room) = room.upgrade() else { return };
         room.lock().heard(event);
+    }
+    if let Some((shared, room)) = shared.upgrade().zip(room.upgrade()) {
+        // It may be destroyed just now.
+        let _ = shared.rooms.remove(&room);
+        room.lock().lose_sound();
     }
 }
 
@@ -183,7 +206,7 @@ mod tests {
     use crate::plugin::{AudioBridge, PACKAGE};
 
     /// A server with room 1, in which somebody by plain RTP is number 1.
-    async fn joined(members: Value) -> (TestServer, TestClient, Arc<Room>) {
+    async fn joined(members: Value) -> ((TestServer, Arc<AudioBridge>), TestClient, Arc<Room>) {
         let config = AudioBridgeConfig {
             outgoing: everywhere(),
             ..AudioBridgeConfig::default()
@@ -208,8 +231,9 @@ mod tests {
             .extend(members.as_object().unwrap().clone());
         client.message(join, None).await;
         client.event().await;
-        let room = made.unwrap().shared.rooms.get(&Id::Number(1)).unwrap();
-        (server, client, room)
+        let made = made.unwrap();
+        let room = made.shared.rooms.get(&Id::Number(1)).unwrap();
+        ((server, made), client, room)
     }
 
     #[tokio::test]
@@ -227,6 +251,20 @@ mod tests {
         assert_eq!(client.event().await, told("stopped-talking"));
         room.lock().reset_decoder(&Id::Number(1));
         client.expect_silence().await;
+    }
+
+    #[tokio::test]
+    async fn a_room_that_loses_its_sound_ends_and_all_are_told_why() {
+        let ((_server, plugin), mut client, room) = joined(json!({})).await;
+        // As the mixer ends what it tells if that has led to a fault.
+        let shared = Arc::downgrade(&plugin.shared);
+        let (_, events) = mpsc::channel(1);
+        hear(shared, Arc::downgrade(&room), events).await;
+        let told = client.event().await;
+        assert_eq!(told["audiobridge"], "destroyed");
+        assert!(told["reason"].is_string(), "{told}");
+        let exists = client.request(json!({ "request": "exists", "room": 1 }));
+        assert_eq!(exists.await["exists"], false);
     }
 
     #[tokio::test]

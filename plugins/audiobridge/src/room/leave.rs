@@ -62,15 +62,16 @@ impl RoomState {
         }
     }
 
-    /// The room ends: all are told and lose their PeerConnections.
-    pub(crate) fn destroy(&mut self) {
+    /// The room ends: all are told, with the reason if nobody has asked for it, and lose their PeerConnections.
+    pub(crate) fn destroy(&mut self, reason: Option<&str>) {
         self.destroyed = true;
+        let event = self.told("destroyed").with_some("reason", reason);
         for person in self.remove_all() {
-            person.push(self.told("destroyed"));
+            person.push(event.clone());
             person.handle.close_pc();
         }
         for handle in self.listeners.take_all() {
-            handle.push(None, self.told("destroyed"), None);
+            handle.push(None, event.clone(), None);
             handle.close_pc();
         }
         self.forwarders.clear(&self.media);

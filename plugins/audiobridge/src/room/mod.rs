@@ -109,7 +109,7 @@ impl Resource for Room {
         let mut state = self.lock();
         let is_ours = !state.destroyed && !state.is_used();
         if is_ours {
-            state.destroy();
+            state.destroy(None);
             state.notify(None, || state.notice("destroyed").into());
         }
         is_ours
