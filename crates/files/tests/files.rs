@@ -30,7 +30,7 @@ const VIDEO_ONLY: OpenOptions = OpenOptions {
 };
 
 /// Every file that is played, with its codecs.
-const PLAYED: [(&str, &[Codec]); 8] = [
+const PLAYED: [(&str, &[Codec]); 9] = [
     ("tone.opus", &[Codec::Opus]),
     ("tone.alaw", &[Codec::Pcma]),
     ("tone.mulaw", &[Codec::Pcmu]),
@@ -39,6 +39,7 @@ const PLAYED: [(&str, &[Codec]); 8] = [
     ("av1.webm", &[Codec::Av1]),
     ("h264-opus.mp4", &[Codec::Opus, Codec::H264]),
     ("h264-opus.mkv", &[Codec::Opus, Codec::H264]),
+    ("h265-opus.mkv", &[Codec::Opus, Codec::H265]),
 ];
 
 fn path(name: &str) -> PathBuf {

@@ -301,6 +301,23 @@ pub(super) fn h264(config: &mp4_atom::Avcc) -> TrackSource {
     source
 }
 
+pub(super) fn h265(config: &mp4_atom::Hvcc) -> TrackSource {
+    let arrays = config.arrays.iter();
+    let units = arrays.flat_map(|array| array.nalus.iter().cloned());
+    let sets = ParameterSets {
+        length_size: config.length_size_minus_one.saturating_add(1),
+        units: units.collect(),
+    };
+    let mut source = TrackSource::new(Codec::H265, PayloadFormat::H265(sets));
+    source.track.fmtp = Some(format!(
+        "profile-id={};tier-flag={};level-id={}",
+        config.general_profile_idc,
+        u8::from(config.general_tier_flag),
+        config.general_level_idc
+    ));
+    source
+}
+
 fn name_of(kind: FourCC) -> String {
     match &<[u8; 4]>::from(kind) {
         b"mp4a" => "AAC",

@@ -1,4 +1,4 @@
-//! WebM and Matroska (RFC 9559): VP8, VP9, AV1, H.264, Opus and G.711.
+//! WebM and Matroska (RFC 9559): VP8, VP9, AV1, H.264, H.265, Opus and G.711.
 //!
 //! The file is walked element by element; what lies in no known place is passed over by its size.
 
@@ -11,7 +11,7 @@ use mkv_element::prelude::{
 use mp4_atom::Atom;
 use portunus_rtp::packetize::PayloadFormat;
 
-use super::mp4::{advice_for, av1, h264};
+use super::mp4::{advice_for, av1, h264, h265};
 use super::{Demux, Frame, Input, Nanos, nanos_of_ticks, opus_duration};
 use crate::matroska::{A_LAW, MU_LAW};
 use crate::track::{Codec, Kind, TrackSource};
@@ -453,6 +453,10 @@ fn source_of(entry: &TrackEntry, kind: Kind) -> Result<TrackSource, FileError> {
         (Kind::Video, "V_MPEG4/ISO/AVC") => {
             let config = mp4_atom::Avcc::decode_body(&mut &private[..]);
             h264(&config.map_err(|error| FileError::corrupt(format!("H.264's setup: {error}")))?)
+        }
+        (Kind::Video, "V_MPEGH/ISO/HEVC") => {
+            let config = mp4_atom::Hvcc::decode_body(&mut &private[..]);
+            h265(&config.map_err(|error| FileError::corrupt(format!("H.265's setup: {error}")))?)
         }
         (Kind::Audio, "A_OPUS") => {
             let channels = entry.audio.as_ref().map_or(1, |audio| *audio.channels);

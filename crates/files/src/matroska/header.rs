@@ -223,16 +223,13 @@ fn projection(rotation: Rotation) -> Option<Projection> {
 
 /// The name of a codec, and what decoders of it are told.
 fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>), ContainerError> {
+    let incomplete = ContainerError::Incomplete(track);
     Ok(match setup {
         Setup::Vp8 => ("V_VP8", None),
         Setup::Vp9 { .. } => ("V_VP9", None),
-        Setup::Av1 {
-            sequence_header,
-            config,
-        } => {
-            let private = [&config[..], sequence_header].concat();
-            ("V_AV1", Some(private))
-        }
+        Setup::Av1 { .. } => ("V_AV1", Some(setup.av1c().ok_or(incomplete)?)),
+        Setup::H264 { .. } => ("V_MPEG4/ISO/AVC", Some(setup.avcc().ok_or(incomplete)?)),
+        Setup::H265 { .. } => ("V_MPEGH/ISO/HEVC", Some(setup.hvcc().ok_or(incomplete)?)),
         Setup::Pcmu => ("A_MS/ACM", Some(wave_format(MU_LAW))),
         Setup::Pcma => ("A_MS/ACM", Some(wave_format(A_LAW))),
         Setup::Opus { channels } => {
@@ -242,7 +239,6 @@ fn codec(track: usize, setup: &Setup) -> Result<(&'static str, Option<Vec<u8>>),
             };
             ("A_OPUS", Some(head.packet()))
         }
-        _ => return Err(ContainerError::Incomplete(track)),
     })
 }
 
