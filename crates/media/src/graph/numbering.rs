@@ -12,6 +12,8 @@ use crate::SharedClock;
 
 /// How far back, in packets, retransmission goes: as many as a source remembers.
 const REMEMBERED: u64 = 1_024;
+/// For so long timestamps tell what came first: after hours they have come round.
+const COMPARABLE: Duration = Duration::from_secs(60);
 /// Ended runs remembered. Where every frame loses its upper layer, each frame ends one.
 const MAX_RUNS: usize = 128;
 /// How many picture ids a reference of VP9 goes back at most (P_DIFF of a scalability structure, RFC 9628 section 4.2), and
@@ -278,6 +280,10 @@ impl Numbering {
 
     /// Whether the sink had a packet of the same time, or a later one, of a source that shares the packet's clock.
     fn is_heard(&self, packet: &Packet) -> bool {
+        let is_recent = |at| packet.arrival.saturating_duration_since(at) < COMPARABLE;
+        if !self.last_at.is_some_and(is_recent) {
+            return false;
+        }
         self.kept_offset(packet).is_some_and(|offset| {
             let timestamp = packet.header.timestamp.wrapping_add(offset);
             timestamp.wrapping_sub(self.last_timestamp) as i32 <= 0

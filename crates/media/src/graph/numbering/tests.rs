@@ -312,6 +312,29 @@ fn what_was_sent_under_other_headers_is_not_sent_again() {
     assert_eq!(numbering.sent(SeqNo(2)), Some(sent));
 }
 
+/// `SharedClock::of` is there with the feature `testing` only.
+#[cfg(feature = "testing")]
+#[test]
+fn timestamps_of_a_shared_clock_are_compared_for_a_minute_only() {
+    let clock = SharedClock::of(std::num::NonZeroU64::MIN);
+    let shared = |seq, timestamp, arrival| {
+        let mut packet = packet(seq, timestamp, arrival);
+        packet.clock = Some(clock);
+        packet
+    };
+    let (now, hours) = (Instant::now(), Duration::from_secs(13 * 3_600));
+    let mut numbering = Numbering::starting_after(99);
+    forward(&mut numbering, A, &shared(1, 960, now), 48_000).unwrap();
+    // The same frame, of another mix.
+    let repeated = shared(1, 960, now + Duration::from_millis(1));
+    assert_eq!(forward(&mut numbering, B, &repeated, 48_000), None);
+    // After more than half of the time that it takes them to come round.
+    let passed = (hours.as_millis() * 48) as u32;
+    let later = shared(2, 960_u32.wrapping_add(passed), now + hours);
+    let sent = forward(&mut numbering, B, &later, 48_000).unwrap();
+    assert_eq!((sent.out, sent.timestamp_offset), (SeqNo(101), 0));
+}
+
 proptest! {
     /// What is given is found again by its number, as long as it is remembered.
     #[test]
