@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_rtp::{ExtensionMap, Ssrc};
+use portunus_rtp::{ExtensionMap, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use portunus_srtp::{Profile, Sealer};
 
@@ -82,8 +82,10 @@ pub enum IngestMedia {
 /// An audio or video stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtpIngest {
-    /// What the packets hold, whatever payload type they have.
+    /// What the packets hold.
     pub codec: Codec,
+    /// The payload type that they have to have; none: any.
+    pub pt: Option<Pt>,
     /// RTP clock in Hz.
     pub clock_rate: u32,
     /// The number (1 to 14) of the abs-capture-time extension in the packets, which is then passed on.
@@ -109,6 +111,7 @@ impl RtpIngest {
     pub fn new(codec: Codec, clock_rate: u32) -> Self {
         Self {
             codec,
+            pt: None,
             clock_rate,
             abs_capture_time: None,
             extensions: ExtensionMap::default(),

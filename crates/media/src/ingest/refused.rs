@@ -14,6 +14,8 @@ pub enum Refused {
     Malformed,
     /// It does not open with the ingest's SRTP key.
     Unauthentic,
+    /// It has another payload type than the one that was agreed on.
+    PayloadType,
     /// It has another SSRC than the present sender's, who is not silent.
     Foreign,
     /// It is longer than what is relayed (1,800 bytes).
@@ -26,11 +28,12 @@ pub enum Refused {
 
 impl Refused {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// All, in the order of their [`Refused::index`].
     pub const ALL: [Self; Self::COUNT] = [
         Self::Malformed,
         Self::Unauthentic,
+        Self::PayloadType,
         Self::Foreign,
         Self::TooLong,
         Self::Overrun,
@@ -47,6 +50,7 @@ impl Refused {
         match self {
             Self::Malformed => "malformed",
             Self::Unauthentic => "unauthentic",
+            Self::PayloadType => "payload_type",
             Self::Foreign => "foreign",
             Self::TooLong => "too_long",
             Self::Overrun => "overrun",
@@ -66,6 +70,7 @@ impl Refused {
             Self::Unauthentic => {
                 "what comes does not open with the SRTP key: another key or suite, or no SRTP at all"
             }
+            Self::PayloadType => "what comes has another payload type than was agreed on",
             Self::Foreign => {
                 "another sender holds the port, and has to be silent for the collision time first"
             }

@@ -38,9 +38,19 @@ pub(crate) struct ThreadFeedEnd {
 /// What comes by a feed.
 #[derive(Debug)]
 pub(crate) enum Delivered {
-    Packet { ingest: IngestId, bytes: Vec<u8> },
-    Redirect { route: RouteId, from: IngestId },
-    Remove { ingest: IngestId },
+    Packet {
+        ingest: IngestId,
+        bytes: Vec<u8>,
+    },
+    Redirect {
+        route: RouteId,
+        /// Only if it is from this.
+        before: Option<IngestId>,
+        from: IngestId,
+    },
+    Remove {
+        ingest: IngestId,
+    },
 }
 
 #[derive(Debug)]
@@ -115,7 +125,25 @@ impl ThreadFeed {
     /// Has a route, or an outlet, of the worker go on from another ingest of it. If both share a clock, the receiver sees
     /// one stream: timestamps go on as they are, and what it has heard the time of already is left out.
     pub fn redirect(&mut self, route: RouteId, from: IngestId) -> Result<(), FeedError> {
-        self.push(Delivered::Redirect { route, from })
+        self.push(Delivered::Redirect {
+            route,
+            before: None,
+            from,
+        })
+    }
+
+    /// The same, unless the route is from another ingest than `before` by then: another thread has had it go on from there.
+    pub fn redirect_from(
+        &mut self,
+        route: RouteId,
+        before: IngestId,
+        from: IngestId,
+    ) -> Result<(), FeedError> {
+        self.push(Delivered::Redirect {
+            route,
+            before: Some(before),
+            from,
+        })
     }
 
     /// Ends an ingest, as [`MediaPlane::remove_ingest`] does, but after all that was sent before.

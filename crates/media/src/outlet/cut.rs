@@ -39,12 +39,13 @@ pub(crate) struct Taken {
 }
 
 impl Cut {
-    pub(crate) fn new(options: RouteOptions, encodings: Encodings) -> Self {
+    /// Numbers follow `after`.
+    pub(crate) fn new(options: RouteOptions, encodings: Encodings, after: u16) -> Self {
         Self {
             options,
             encodings,
             selector: Selector::default(),
-            numbering: Numbering::starting_after(rand::random()),
+            numbering: Numbering::starting_after(after),
             ssrc: None,
         }
     }

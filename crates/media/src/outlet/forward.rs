@@ -32,6 +32,8 @@ pub struct ForwardOptions {
     pub pt: Option<Pt>,
     /// The SSRC; none: the source's. It stays that of the first packet where encodings may change, and with SRTP.
     pub ssrc: Option<Ssrc>,
+    /// The sequence number that the first packet follows, below 2^15; none: a random one.
+    pub after: Option<u16>,
     /// The key that packets are protected with. Messages and RTCP are plain all the same.
     pub srtp: Option<IngestSrtp>,
     /// How the messages of a data source are sent.
@@ -51,6 +53,7 @@ impl ForwardOptions {
             encodings: Encodings::Best,
             pt: None,
             ssrc: None,
+            after: None,
             srtp: None,
             messages: Framing::Bare,
             rtcp: None,

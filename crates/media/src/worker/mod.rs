@@ -249,7 +249,11 @@ impl Worker {
                         feed.recycle(bytes);
                     }
                     // Packets before it are of the route as it was.
-                    Some(Delivered::Redirect { route, from }) => self.redirect(route, from, now),
+                    Some(Delivered::Redirect {
+                        route,
+                        before,
+                        from,
+                    }) => self.redirect(route, (before, from), now),
                     Some(Delivered::Remove { ingest }) => {
                         self.relay_fresh(now);
                         self.remove_ingest(ingest, now);
@@ -265,12 +269,27 @@ impl Worker {
         more
     }
 
-    /// A route or an outlet goes on from another ingest.
-    fn redirect(&mut self, route: RouteId, from: IngestId, now: Instant) {
+    /// A route or an outlet goes on from another ingest; if it is said from which, only from that.
+    fn redirect(
+        &mut self,
+        route: RouteId,
+        (before, from): (Option<IngestId>, IngestId),
+        now: Instant,
+    ) {
         let from = SourceRef::Ingest(from);
         let Some(key) = self.graph.key(from) else {
             return;
         };
+        if let Some(before) = before {
+            let source = match self.graph.slot(route) {
+                Some(slot) => self.graph.route(slot).map(|route| route.source),
+                None => self.outlets.source_of(route),
+            };
+            let before = self.graph.key(SourceRef::Ingest(before));
+            if before.is_none() || source != before {
+                return;
+            }
+        }
         // What came before is for the route as it was.
         self.relay_fresh(now);
         match self.graph.slot(route) {

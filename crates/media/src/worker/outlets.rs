@@ -81,14 +81,17 @@ impl Outlets {
         }
         let source = graph.source_of(from, peers);
         let open = options.enabled;
-        let rtcp = match &end {
-            OutletEnd::Forward(forwarder) => forwarder.options().rtcp.clone(),
-            OutletEnd::Tap(_) | OutletEnd::Collect(_) => None,
+        let (rtcp, after) = match &end {
+            OutletEnd::Forward(forwarder) => {
+                let options = forwarder.options();
+                (options.rtcp.clone(), options.after)
+            }
+            OutletEnd::Tap(_) | OutletEnd::Collect(_) => (None, None),
         };
         let slot = self.slots.insert(Outlet {
             id,
             source,
-            cut: Cut::new(options, encodings),
+            cut: Cut::new(options, encodings, after.unwrap_or_else(rand::random)),
             end,
         });
         self.by_id.insert(id, slot);
@@ -127,6 +130,12 @@ impl Outlets {
         if outlet.cut.set_options(outlet.source, options) {
             self.want_keyframe(slot, graph);
         }
+    }
+
+    /// Where an outlet takes packets from.
+    pub(super) fn source_of(&self, id: RouteId) -> Option<SourceKey> {
+        let slot = self.by_id.get(&id)?;
+        Some(self.slots.get(*slot)?.source)
     }
 
     /// An outlet goes on from another source of this worker.

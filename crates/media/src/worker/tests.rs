@@ -10,14 +10,14 @@ use std::time::Instant;
 use portunus_rtc::bandwidth::{DataRate, Decision, Reason};
 use portunus_rtc::testing::{Side, credentials, video};
 use portunus_rtp::extension::AbsSendTime;
-use portunus_rtp::{ExtensionKind, Header, Mid, SeqNo, Ssrc};
+use portunus_rtp::{ExtensionKind, Header, Mid, Pt, SeqNo, Ssrc};
 use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
 use super::Worker;
 use super::graph::RouteState;
 use crate::command::{Command, NewIngest};
 use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
-use crate::ingest::Refused;
+use crate::ingest::{IngestMedia, Refused, RtpIngest};
 use crate::testing::{Bare, bare};
 use crate::{
     IngestFeed, IngestId, IngestOptions, IngestStatus, PeerId, RouteId, RouteOptions, SourceRef,
@@ -57,6 +57,40 @@ fn what_a_feed_does_not_take_is_told_of_its_ingest() {
     assert_eq!(refused, [1, 1]);
     let refusal = status.refusal().unwrap();
     assert_eq!((refusal.why, refusal.datagrams), (Refused::Overrun, 2));
+}
+
+#[test]
+fn another_payload_type_than_was_agreed_on_is_refused() {
+    let now = Instant::now();
+    let Bare {
+        mut worker, inbox, ..
+    } = bare(now);
+    let (feed, packets) = packet_feed(1);
+    let id = IngestId {
+        worker: 0,
+        serial: 1,
+    };
+    let status = Arc::new(IngestStatus::new(now));
+    let media = IngestMedia::Rtp(RtpIngest {
+        pt: Some(Pt(100)),
+        ..RtpIngest::new(Codec::Opus, 48_000)
+    });
+    inbox.send(Command::AddIngest(Box::new(NewIngest {
+        id,
+        options: IngestOptions {
+            media,
+            ..IngestOptions::rtp(Codec::Opus, 48_000, IngestFeed::Packets(packets))
+        },
+        status: Arc::clone(&status),
+    })));
+    worker.take_commands(now);
+    for (pt, sequence) in [(100, 1), (101, 2), (13, 3), (100, 4)] {
+        let packet = [0x80, pt, 0, sequence, 0, 0, 0, 0, 0, 0, 0, 7, 0x10, 0x11];
+        feed.send(0, &packet).unwrap();
+    }
+    worker.receive_fed(now);
+    assert_eq!(status.packets(), 2);
+    assert_eq!(status.refused_as(Refused::PayloadType), 2);
 }
 
 #[test]

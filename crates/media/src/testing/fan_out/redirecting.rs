@@ -217,6 +217,25 @@ fn what_is_heard_after_a_change_is_the_other_mix() {
 }
 
 #[test]
+fn a_change_that_is_overtaken_by_that_of_another_thread_changes_nothing() {
+    let mut room = Room::new(1..2);
+    room.open(1);
+    let mut mixes = [(0, 0), (1, 500)];
+    room.tick(&mut mixes);
+    room.turn();
+    // As if the other thread's came first.
+    room.feed.redirect(route(1), mix(1)).unwrap();
+    room.feed.redirect_from(route(1), mix(0), mix(0)).unwrap();
+    room.tick(&mut mixes);
+    let heard: Vec<_> = room.turn().into_iter().map(|(.., of)| of).collect();
+    assert_eq!(heard, [1]);
+    room.feed.redirect_from(route(1), mix(1), mix(0)).unwrap();
+    room.tick(&mut mixes);
+    let heard: Vec<_> = room.turn().into_iter().map(|(.., of)| of).collect();
+    assert_eq!(heard, [0]);
+}
+
+#[test]
 fn who_was_sent_the_frame_already_does_not_get_it_again() {
     let mut room = Room::new(1..2);
     room.open(1);

@@ -381,6 +381,9 @@ impl Ingest {
                 (header.map_err(|_| Refused::Malformed)?, datagram)
             }
         };
+        if media.pt.is_some_and(|pt| pt != header.pt) {
+            return Err(Refused::PayloadType);
+        }
         let (ssrc, lost) = (stream.continuity.ssrc(), stream.continuity.lost());
         let mut place = stream.continuity.accept(&header, now)?;
         self.status.change_lost(lost, stream.continuity.lost());
