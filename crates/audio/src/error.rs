@@ -50,7 +50,7 @@ pub enum RtpLegError {
     /// The socket cannot be had twice, or the other end not be sent to.
     #[error("no plain RTP to that address: {0}")]
     Connect(io::Error),
-    /// All ports of the range are taken.
+    /// All ports of the range are taken, or nearly all.
     #[error("no port from {0} to {1} is free")]
     NoPort(u16, u16),
     /// An extension's number is not 1 to 14 (RFC 8285 section 4.2).

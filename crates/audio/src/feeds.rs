@@ -17,7 +17,8 @@ pub(crate) struct Feeds {
 /// What has to come to a worker.
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    Redirect(RouteId, IngestId),
+    /// Only if the route is from this, if one is said.
+    Redirect(RouteId, Option<IngestId>, IngestId),
     Remove(IngestId),
 }
 
@@ -40,7 +41,15 @@ impl Feeds {
 
     /// Has a route of a worker go on from another ingest of it.
     pub(crate) fn redirect(&mut self, route: RouteId, ingest: IngestId) {
-        self.change(ingest.worker(), Change::Redirect(route, ingest));
+        self.change(ingest.worker(), Change::Redirect(route, None, ingest));
+    }
+
+    /// The same, unless it is from another ingest than `before` by then.
+    pub(crate) fn redirect_from(&mut self, route: RouteId, before: IngestId, ingest: IngestId) {
+        self.change(
+            ingest.worker(),
+            Change::Redirect(route, Some(before), ingest),
+        );
     }
 
     /// Ends an ingest.
@@ -82,7 +91,10 @@ impl Feeds {
             return true;
         };
         let done = match change {
-            Change::Redirect(route, ingest) => feed.redirect(route, ingest),
+            Change::Redirect(route, None, ingest) => feed.redirect(route, ingest),
+            Change::Redirect(route, Some(before), ingest) => {
+                feed.redirect_from(route, before, ingest)
+            }
             Change::Remove(ingest) => feed.remove(ingest),
         };
         done != Err(FeedError::Full)

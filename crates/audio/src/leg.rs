@@ -1,13 +1,13 @@
 //! Participants by plain RTP, without a PeerConnection.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use portunus_media::ingest::RtpIngest;
 use portunus_media::{
     Encodings, ForwardOptions, IngestBind, IngestFeed, IngestId, IngestMedia, IngestOptions,
-    IngestSocket, IngestStatus, MediaPlane, RouteId, RouteOptions, SharedSocket, SourceRef,
+    IngestSocket, IngestStatus, MediaPlane, RouteId, RouteOptions, SourceRef,
 };
 use portunus_rtp::{ExtensionKind, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
@@ -15,18 +15,19 @@ use portunus_sdp::negotiated::Codec;
 use crate::command::Clocks;
 use crate::{AudioCodec, RtpLegError};
 
+/// Ports that are tried before it is said that none is free.
+const TRIES: u32 = 64;
+
 /// How somebody speaks plain RTP with us.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtpLegOptions {
-    /// The address to bind; none: all.
-    pub bind: Option<IpAddr>,
     /// Where an even port is taken from.
     pub ports: RangeInclusive<u16>,
     /// The only one who is heard, and where to send to; none: anybody is heard, and nothing is sent.
     pub remote: Option<SocketAddr>,
     /// What is sent both ways.
     pub codec: AudioCodec,
-    /// The payload type of what is sent.
+    /// The payload type of what is sent both ways; what comes with another one is refused.
     pub pt: Pt,
     /// The number of the audio-level extension (RFC 6464) in what comes.
     pub audio_level: Option<u8>,
@@ -39,17 +40,23 @@ pub struct RtpLeg {
     media: MediaPlane,
     ingest: IngestId,
     status: Arc<IngestStatus>,
-    socket: SharedSocket,
+    /// What it sends while it hears nothing: nothing.
+    rest: IngestId,
+    /// The way from what it hears to the network: one for all rooms, so that numbers and timestamps go on.
+    route: RouteId,
     /// To say where it sends.
     own: IngestSocket,
     ssrc: Ssrc,
-    pt: Pt,
 }
 
 impl RtpLeg {
     /// Opens a port, which takes packets in from now on.
     pub fn open(media: &MediaPlane, options: RtpLegOptions) -> Result<Self, RtpLegError> {
-        let mut rtp = RtpIngest::new(codec(options.codec), options.codec.clock_rate());
+        let (codec, clock_rate) = (codec(options.codec), options.codec.clock_rate());
+        let mut rtp = RtpIngest {
+            pt: Some(options.pt),
+            ..RtpIngest::new(codec, clock_rate)
+        };
         if let Some(id) = options.audio_level {
             if !(1..=14).contains(&id) {
                 return Err(RtpLegError::Extension(id));
@@ -65,16 +72,29 @@ impl RtpLeg {
         let feed = IngestFeed::socket(input);
         let ingest = media.add_ingest(IngestOptions {
             media: IngestMedia::Rtp(rtp),
-            ..IngestOptions::rtp(codec(options.codec), options.codec.clock_rate(), feed)
+            ..IngestOptions::rtp(codec, clock_rate, feed)
         });
+        let rest = media.add_ingest(IngestOptions {
+            worker: Some(ingest.id.worker()),
+            ..IngestOptions::rtp(codec, clock_rate, IngestFeed::Thread)
+        });
+        let ssrc = Ssrc(rand::random());
+        let forward = ForwardOptions {
+            encodings: Encodings::Best,
+            pt: Some(options.pt),
+            ssrc: Some(ssrc),
+            socket: Some(output.into()),
+            ..ForwardOptions::new(own.local())
+        };
+        let route = media.forward(rest.id, RouteOptions::default(), forward);
         Ok(Self {
             media: media.clone(),
             ingest: ingest.id,
             status: ingest.status,
-            socket: output.into(),
+            rest: rest.id,
+            route,
             own,
-            ssrc: Ssrc(rand::random()),
-            pt: options.pt,
+            ssrc,
         })
     }
 
@@ -93,9 +113,9 @@ impl RtpLeg {
         self.ssrc
     }
 
-    /// What has come so far.
-    pub fn status(&self) -> &Arc<IngestStatus> {
-        &self.status
+    /// The SSRC of what comes, once something has.
+    pub fn remote_ssrc(&self) -> Option<Ssrc> {
+        self.status.ssrc()
     }
 
     /// Sends to this address from now on, and hears nobody else.
@@ -108,27 +128,28 @@ impl RtpLeg {
         self.ingest.worker()
     }
 
-    /// Sends what this ingest brings, which is on the same worker.
-    pub(crate) fn forward(&self, from: IngestId) -> RouteId {
-        let forward = ForwardOptions {
-            encodings: Encodings::Best,
-            pt: Some(self.pt),
-            ssrc: Some(self.ssrc),
-            socket: Some(self.socket.clone()),
-            ..ForwardOptions::new(self.own.local())
-        };
-        self.media.forward(from, RouteOptions::default(), forward)
+    /// The way from what it hears to the network, which begins at an ingest of the same worker.
+    pub(crate) fn route(&self) -> RouteId {
+        self.route
+    }
+
+    /// Where that begins while nothing is heard.
+    pub(crate) fn rest(&self) -> IngestId {
+        self.rest
     }
 }
 
 impl Drop for RtpLeg {
     fn drop(&mut self) {
+        self.media.remove_route(self.route);
         // Nobody waits for the port.
         let _ = self.media.remove_ingest(self.ingest);
+        let _ = self.media.remove_ingest(self.rest);
     }
 }
 
-/// An even port (RFC 3550 section 11) of the range, from a random one on.
+/// An even port (RFC 3550 section 11) of the range, from a random one on. Of a large range where many are taken not all are
+/// tried: each costs a call of the system.
 fn bind(options: &RtpLegOptions) -> Result<IngestSocket, RtpLegError> {
     let (first, last) = (*options.ports.start(), *options.ports.end());
     let count = (u32::from(last) / 2 + 1).saturating_sub(u32::from(first).div_ceil(2));
@@ -137,16 +158,11 @@ fn bind(options: &RtpLegOptions) -> Result<IngestSocket, RtpLegError> {
         count => rand::random_range(0..count),
     };
     let even = |n: u32| u16::try_from((u32::from(first).div_ceil(2) + (from + n) % count) * 2);
-    let interface = options.bind.map(|address| address.to_string());
-    for port in (0..count)
-        .filter_map(|n| even(n).ok())
-        .filter(|port| *port > 0)
-    {
-        let bound = IngestSocket::bind(IngestBind {
-            interface: interface.clone(),
-            ..IngestBind::new(port)
-        });
-        if let Ok(socket) = bound {
+    let step = count.div_ceil(TRIES).max(1);
+    let tried = (0..count).step_by(step as usize);
+    let ports = tried.filter_map(|n| even(n).ok());
+    for port in ports.filter(|port| *port > 0) {
+        if let Ok(socket) = IngestSocket::bind(IngestBind::new(port)) {
             return Ok(socket);
         }
     }

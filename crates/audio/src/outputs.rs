@@ -7,7 +7,7 @@ use std::sync::Arc;
 use portunus_dsp::{
     AnnouncementId, AnnouncementState, AudioCodec, Encoding, MixId, Output, ParticipantId, Room,
 };
-use portunus_media::{IngestId, RouteId, RouteOptions, TrackRef};
+use portunus_media::{IngestId, RouteId, RouteOptions};
 use portunus_rtp::header::FIXED_HEADER_LEN;
 use portunus_rtp::{Fields, Pt, Ssrc, header, write_header};
 use smallvec::SmallVec;
@@ -76,9 +76,11 @@ struct Subscription {
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     to: Out,
-    /// Once it has heard anything.
+    /// To a track: once it has heard anything.
     route: Option<RouteId>,
     is_open: bool,
+    /// By plain RTP: what the leg's own route is from. Another room may have had it go on from there.
+    from: Option<IngestId>,
     hears: Option<MixId>,
 }
 
@@ -88,7 +90,43 @@ impl Outgoing {
             to,
             route: None,
             is_open: false,
+            from: None,
             hears: None,
+        }
+    }
+}
+
+impl Outgoing {
+    /// What is heard comes from this ingest, or not at all.
+    fn go_on(&mut self, ingest: Option<IngestId>, way: &mut Way<'_>) {
+        let track = match &self.to {
+            Out::Track(track) => *track,
+            Out::Leg(leg) => {
+                match (self.from, ingest.unwrap_or(leg.rest())) {
+                    (Some(before), ingest) => way.feeds.redirect_from(leg.route(), before, ingest),
+                    (None, ingest) => way.feeds.redirect(leg.route(), ingest),
+                }
+                self.from = Some(ingest.unwrap_or(leg.rest()));
+                return;
+            }
+        };
+        match (ingest, self.route) {
+            (Some(ingest), Some(route)) => {
+                if !std::mem::replace(&mut self.is_open, true) {
+                    way.media.set_route(route, gate(true));
+                }
+                way.feeds.redirect(route, ingest);
+            }
+            (Some(ingest), None) => {
+                self.is_open = true;
+                self.route = Some(way.media.route(ingest, track, gate(true)));
+            }
+            (None, Some(route)) => {
+                if std::mem::replace(&mut self.is_open, false) {
+                    way.media.set_route(route, gate(false));
+                }
+            }
+            (None, None) => {}
         }
     }
 }
@@ -151,6 +189,11 @@ impl Outputs {
         self.count_listener(&out, out.hears, false);
         if let Some(route) = out.route {
             way.media.remove_route(route);
+        }
+        if let Out::Leg(leg) = &out.to
+            && let Some(from) = out.from
+        {
+            way.feeds.redirect_from(leg.route(), from, leg.rest());
         }
     }
 
@@ -276,27 +319,7 @@ impl Outputs {
         let before = std::mem::replace(&mut out.hears, mix);
         self.count_listener(&out, before, false);
         self.count_listener(&out, mix, true);
-        match (ingest, out.route) {
-            (Some(ingest), Some(route)) => {
-                if !std::mem::replace(&mut out.is_open, true) {
-                    way.media.set_route(route, gate(true));
-                }
-                way.feeds.redirect(route, ingest);
-            }
-            (Some(ingest), None) => {
-                out.is_open = true;
-                out.route = Some(match &out.to {
-                    Out::Track(track) => route(way, ingest, *track),
-                    Out::Leg(leg) => leg.forward(ingest),
-                });
-            }
-            (None, Some(route)) => {
-                if std::mem::replace(&mut out.is_open, false) {
-                    way.media.set_route(route, gate(false));
-                }
-            }
-            (None, None) => {}
-        }
+        out.go_on(ingest, way);
         self.outgoing.insert(participant, out);
     }
 }
@@ -317,10 +340,6 @@ fn gate(enabled: bool) -> RouteOptions {
         enabled,
         ..RouteOptions::default()
     }
-}
-
-fn route(way: &Way<'_>, ingest: IngestId, to: TrackRef) -> RouteId {
-    way.media.route(ingest, to, gate(true))
 }
 
 /// Takes what a frame of a room brings.

@@ -84,7 +84,7 @@ impl Running {
 
     /// Takes a packet of a participant's source.
     pub(crate) fn push(&mut self, tap: Tap, packet: &TappedPacket) {
-        let Some(content) = tap.content(packet.codec(), packet.pt()) else {
+        let Some(content) = tap.content(packet.codec()) else {
             return;
         };
         let incoming = IncomingPacket {
@@ -222,7 +222,16 @@ impl Running {
         (input, output): (Option<SourceRef>, Option<Out>),
         way: &mut Way<'_>,
     ) {
+        let talked = self.room.participant(participant);
+        let talked = talked.is_some_and(|state| state.talking);
         self.leave(participant, way);
+        if talked {
+            // Nothing is known of what it was before: that it is silent now would not be told.
+            self.outputs.events.tell(AudioEvent::Talking {
+                participant,
+                talking: false,
+            });
+        }
         let (sends, tells_talking) = (codec(options.codec), options.talk.is_some());
         if let Err(error) = self.room.join(participant, options) {
             tracing::warn!(%error, "a participant is not let in");
@@ -234,7 +243,6 @@ impl Running {
                 room: place,
                 participant,
                 codec: sends,
-                plain: matches!(source, SourceRef::Ingest(_)),
             });
             let options = RouteOptions::default();
             let route = way.media.collect(source, options, way.collector, key);
@@ -307,5 +315,99 @@ fn stats(state: &ParticipantState, tells_talking: bool) -> ParticipantStats {
         late: receiver.late,
         refused: receiver.invalid + receiver.duplicate + receiver.overflow,
         concealed: receiver.concealed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use portunus_dsp::{
+        AudioCodec, Channels, Content, Encoding, FRAME, Format, SampleRate, TalkOptions,
+    };
+    use portunus_media::{Collector, MediaPlane};
+
+    use super::*;
+    use crate::feeds::Feeds;
+    use crate::split::Pool;
+    use crate::taps::Taps;
+
+    #[test]
+    fn who_begins_anew_is_told_to_talk_no_more_after_all_that_was_told_before() {
+        let (media, ..) = MediaPlane::detached();
+        let clocks = Clocks {
+            opus: media.shared_clock(),
+            g711: media.shared_clock(),
+        };
+        let (events, mut told) = mpsc::channel(16);
+        let format = Format {
+            rate: SampleRate::Hz16000,
+            channels: Channels::Mono,
+        };
+        let options = RoomOptions {
+            format,
+            loudest: 8,
+            groups: 0,
+        };
+        let mut room = Running::new(options, clocks, events);
+        let (collector, mut feeds) = (Collector::new(16), Feeds::new(&media));
+        let mut taps = Taps::default();
+        let mut way = Way {
+            media: &media,
+            collector: &collector,
+            feeds: &mut feeds,
+            taps: &mut taps,
+        };
+        let codec = AudioCodec::Pcmu;
+        let options = ParticipantOptions {
+            codec,
+            muted: false,
+            suspended: false,
+            immune: false,
+            gain: 1.0,
+            position: 0.5,
+            group: None,
+            denoise: false,
+            levels: true,
+            talk: Some(TalkOptions {
+                packets: 5,
+                level: 40,
+            }),
+            encoding: Encoding {
+                codec,
+                bitrate: None,
+                complexity: 1,
+                fec: false,
+                expected_loss: 0,
+            },
+        };
+        let id = ParticipantId(1);
+        let mut splitter = Splitter::new(std::sync::Arc::new(Pool::new(1)));
+        let join = |room: &mut Running, way: &mut Way<'_>| {
+            room.join((0, id), options.clone(), (None, None), way);
+            room.room.connect(id, true);
+        };
+        join(&mut room, &mut way);
+        let start = Instant::now();
+        for n in 0..20_u32 {
+            let now = start + FRAME * n;
+            let packet = IncomingPacket {
+                seq: n.into(),
+                timestamp: n * 160,
+                payload: &[0x20; 160],
+                content: Content::Codec,
+                level: Some(10),
+                arrival: now,
+            };
+            room.room.push(id, &packet);
+            room.tick(now, &mut splitter, &mut way);
+        }
+        // Nobody has taken yet that it talks.
+        join(&mut room, &mut way);
+        join(&mut room, &mut way);
+        let mut all = Vec::new();
+        while let Ok(AudioEvent::Talking { talking, .. }) = told.try_recv() {
+            all.push(talking);
+        }
+        assert_eq!(all, [true, false]);
     }
 }

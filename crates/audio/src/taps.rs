@@ -2,7 +2,6 @@
 
 use portunus_dsp::{Content, ParticipantId};
 use portunus_media::RouteId;
-use portunus_rtp::Pt;
 use portunus_sdp::negotiated::Codec;
 use slab::Slab;
 
@@ -14,8 +13,6 @@ pub(crate) struct Tap {
     pub(crate) participant: ParticipantId,
     /// What it has to send; RED of it will do, too.
     pub(crate) codec: Codec,
-    /// It sends plain RTP: of nothing but payload types is known what comes.
-    pub(crate) plain: bool,
 }
 
 /// All taps of a thread, by keys that are not used again soon: what is on its way when a tap ends is for nobody.
@@ -27,18 +24,11 @@ pub(crate) struct Taps {
 
 impl Tap {
     /// What a packet of a participant is; none if it is not what the participant said it sends.
-    pub(crate) fn content(&self, of: Codec, pt: Pt) -> Option<Content> {
-        if of == Codec::Red && !self.plain {
+    pub(crate) fn content(&self, of: Codec) -> Option<Content> {
+        if of == Codec::Red {
             return Some(Content::Red);
         }
-        // Those of G.711 are fixed (RFC 3551 section 6).
-        let fixed = match self.codec {
-            Codec::Pcmu => Some(Pt(0)),
-            Codec::Pcma => Some(Pt(8)),
-            _ => None,
-        };
-        let known = !self.plain || fixed.is_none_or(|fixed| fixed == pt);
-        (of == self.codec && known).then_some(Content::Codec)
+        (of == self.codec).then_some(Content::Codec)
     }
 }
 
@@ -79,31 +69,4 @@ const fn slot(key: u64) -> usize {
 pub(crate) struct Tapped {
     pub(crate) route: RouteId,
     pub(crate) key: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_of_another_type_than_was_said_is_nothing() {
-        let tap = |codec, plain| Tap {
-            room: 0,
-            participant: ParticipantId(1),
-            codec,
-            plain,
-        };
-        let is_taken = |tap: Tap, of, pt| tap.content(of, Pt(pt)).is_some();
-        // The negotiation of a PeerConnection has said what a payload type is.
-        assert!(is_taken(tap(Codec::Pcmu, false), Codec::Pcmu, 96));
-        assert!(is_taken(tap(Codec::Opus, false), Codec::Red, 63));
-        assert!(!is_taken(tap(Codec::Opus, false), Codec::Pcmu, 0));
-        for (codec, pt) in [(Codec::Pcmu, 0), (Codec::Pcma, 8)] {
-            assert!(is_taken(tap(codec, true), codec, pt));
-            for other in [101, 8 - pt] {
-                assert!(!is_taken(tap(codec, true), codec, other));
-            }
-        }
-        assert!(is_taken(tap(Codec::Opus, true), Codec::Opus, 111));
-    }
 }

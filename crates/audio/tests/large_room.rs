@@ -31,7 +31,6 @@ impl Person {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let options = RtpLegOptions {
-            bind: Some("127.0.0.1".parse().unwrap()),
             ports: 20_000..=50_000,
             remote: Some(socket.local_addr().unwrap()),
             codec: AudioCodec::Pcmu,

@@ -9,17 +9,18 @@
 #[path = "rig/mod.rs"]
 mod rig;
 
+use std::collections::HashSet;
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use portunus_audio::{
     AudioCodec, AudioConfig, AudioError, AudioEvent, AudioThreads, MixRecording, Mixture, Out,
-    ParticipantId, RecordingFormat, RecordingId,
+    ParticipantId, RecordingFormat, RecordingId, RtpLeg, RtpLegError, RtpLegOptions,
 };
 use portunus_media::{ForwardOptions, MediaPlane, RouteOptions, TrackRef};
 use portunus_record::{Recorder, RecorderConfig};
-use portunus_rtp::{Header, Mid, Ssrc};
+use portunus_rtp::{Header, Mid, Pt, Ssrc};
 use rig::{HEARD, PATIENCE, Person, encoding, expand, options, participant, power, server};
 
 #[test]
@@ -72,6 +73,88 @@ fn each_hears_the_other_and_one_stream_while_they_take_turns() {
         2
     );
     assert!(server.threads.totals().decoded > 0);
+}
+
+#[test]
+fn who_goes_on_to_another_room_by_plain_rtp_hears_one_stream() {
+    let server = server(1, Recorder::default());
+    // Each has a thread of its own.
+    let rooms = [(); 2].map(|()| server.threads.open(options()).unwrap().0);
+    let ann = Person::new(&server, 500.0);
+    ann.join(&rooms[0], 1);
+    let mut last = ann.hear(500.0);
+    for n in 1..20 {
+        let (from, to) = (&rooms[(n + 1) % 2], &rooms[n % 2]);
+        // Whichever of the two threads is first.
+        if n % 3 == 0 {
+            ann.join(to, 1);
+            from.leave(ParticipantId(1));
+        } else {
+            from.leave(ParticipantId(1));
+            ann.join(to, 1);
+        }
+        for _ in 0..10 {
+            let next = ann.hear(500.0);
+            assert_eq!(
+                (next.0, next.2),
+                (last.0.wrapping_add(1), last.2),
+                "room {n}"
+            );
+            let passed = next.1.wrapping_sub(last.1);
+            assert!((1..8_000).contains(&passed), "{passed} in room {n}");
+            last = next;
+        }
+    }
+}
+
+#[test]
+fn what_has_another_payload_type_is_not_heard() {
+    let server = server(1, Recorder::default());
+    let (room, _events) = server.threads.open(options()).unwrap();
+    let (ann, ben) = (Person::new(&server, 500.0), Person::new(&server, 1_200.0));
+    ann.join(&room, 1);
+    ben.join(&room, 2);
+    // A tone of keys (RFC 4733) and comfort noise (RFC 3389).
+    ann.pt.store(101, Ordering::Relaxed);
+    ben.pt.store(13, Ordering::Relaxed);
+    for person in [&ann, &ben] {
+        person.talks.store(true, Ordering::Relaxed);
+    }
+    for _ in 0..50 {
+        assert!(ann.hear(1_200.0).3 < HEARD && ben.hear(500.0).3 < HEARD);
+    }
+    ann.pt.store(0, Ordering::Relaxed);
+    let began = Instant::now();
+    while ben.hear(500.0).3 < HEARD {
+        assert!(began.elapsed() < PATIENCE, "the room goes on");
+    }
+}
+
+#[test]
+fn all_ports_of_a_range_are_taken_before_it_is_said_that_none_is_free() {
+    let (media, ..) = MediaPlane::detached();
+    let open = || {
+        RtpLeg::open(
+            &media,
+            RtpLegOptions {
+                ports: 41_001..=41_008,
+                remote: None,
+                codec: AudioCodec::Opus,
+                pt: Pt(100),
+                audio_level: None,
+            },
+        )
+    };
+    let legs: Vec<_> = std::iter::from_fn(|| open().ok()).take(5).collect();
+    let ports: HashSet<_> = legs.iter().map(RtpLeg::port).collect();
+    assert!(
+        ports
+            .iter()
+            .all(|port| port % 2 == 0 && (41_002..=41_008).contains(port))
+    );
+    // Others may have some of them.
+    assert!(ports.len() == legs.len() && legs.len() <= 4);
+    assert!(matches!(open(), Err(RtpLegError::NoPort(41_001, 41_008))));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -95,6 +95,8 @@ pub struct Person {
     pub leg: Arc<RtpLeg>,
     pub socket: UdpSocket,
     pub talks: Arc<AtomicBool>,
+    /// The payload type of what it sends.
+    pub pt: Arc<AtomicU8>,
     ends: Arc<AtomicBool>,
     sender: Option<JoinHandle<()>>,
 }
@@ -104,7 +106,6 @@ impl Person {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let options = RtpLegOptions {
-            bind: Some("127.0.0.1".parse().unwrap()),
             ports: 20_000..=50_000,
             remote: Some(socket.local_addr().unwrap()),
             codec: AudioCodec::Pcmu,
@@ -114,16 +115,18 @@ impl Person {
         let leg = Arc::new(RtpLeg::open(&server.media, options).unwrap());
         assert_eq!(leg.port() % 2, 0);
         let (talks, ends) = (Arc::new(AtomicBool::new(false)), Arc::default());
+        let pt = Arc::new(AtomicU8::new(0));
         let to: SocketAddr = ([127, 0, 0, 1], leg.port()).into();
         let out = socket.try_clone().unwrap();
         let sender = std::thread::spawn({
-            let (talks, ends) = (Arc::clone(&talks), Arc::clone(&ends));
-            move || send_tone(&out, to, tone, (&talks, &ends))
+            let (talks, ends, pt) = (Arc::clone(&talks), Arc::clone(&ends), Arc::clone(&pt));
+            move || send_tone(&out, to, tone, (&talks, &pt, &ends))
         });
         Self {
             leg,
             socket,
             talks,
+            pt,
             ends,
             sender: Some(sender),
         }
@@ -169,7 +172,7 @@ pub fn send_tone(
     out: &UdpSocket,
     to: SocketAddr,
     tone: f64,
-    (talks, ends): (&AtomicBool, &AtomicBool),
+    (talks, pt, ends): (&AtomicBool, &AtomicU8, &AtomicBool),
 ) {
     let start = Instant::now();
     for n in 0..u32::MAX {
@@ -180,7 +183,7 @@ pub fn send_tone(
         let fields = Fields {
             marker: false,
             padding: false,
-            pt: Pt(0),
+            pt: Pt(pt.load(Ordering::Relaxed)),
             sequence: n as u16,
             timestamp: n.wrapping_mul(160),
             ssrc: Ssrc(77),

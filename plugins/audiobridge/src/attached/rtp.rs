@@ -82,7 +82,6 @@ impl RtpRequest {
         let leg = RtpLeg::open(
             &shared.media,
             RtpLegOptions {
-                bind: None,
                 ports: shared.ports.first()..=shared.ports.last(),
                 remote: self.remote,
                 codec,
