@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use portunus_core::sdp::Direction;
 use portunus_core::{Fields, JsepKind, Message, Rights};
+use portunus_resources::Id;
 
 use super::rtp::{RtpRequest, shown};
 use super::{Answered, Attached, Place};
 use crate::line::Wish;
 use crate::members::check;
 use crate::refusal::Refusal;
-use crate::room::{Join, Link, RecordWish};
+use crate::room::{Join, Link, RecordWish, RoomState};
 use crate::settings::{JOINING, Settings};
 
 impl Attached {
@@ -31,22 +32,21 @@ impl Attached {
         ids.required(fields, "room")?;
         let wanted = ids.wanted(fields, "id")?;
         let room = self.shared.rooms.named(fields)?;
+        let by_rtp = match rtp {
+            // It takes calls of the system: nobody in the room waits for them, and it may have changed by then.
+            Some(rtp) => {
+                let asked = (message, wanted.clone(), rights);
+                let join = self.admitted(&room.lock(), asked, true)?;
+                let offers = fields.boolean("generate_offer")?.unwrap_or(false);
+                Some(rtp.open(&self.shared, join.settings.codec, offers)?)
+            }
+            None => None,
+        };
         let mut state = room.lock();
-        if rtp.is_some() && !state.options.allow_rtp {
-            return Err(Refusal::Unauthorized("no plain RTP in this room"));
-        }
-        let admin = state.admit(fields, (&self.handle, &message.scope))?;
-        let settings = Settings::joining(fields, &state.options)?;
-        let id = state.free_id(wanted, ids)?;
-        let record = RecordWish::read(fields, rights)?;
-        if let Some(wish) = &record {
-            state.check_recording(wish.base.as_deref())?;
-        }
-
-        let record = record.or_else(|| state.options.mjrs.then(RecordWish::default));
+        let join = self.admitted(&state, (message, wanted, rights), by_rtp.is_some())?;
 
         let offers = fields.boolean("generate_offer")?.unwrap_or(false);
-        let codec = settings.codec;
+        let codec = join.settings.codec;
         let local = {
             let about = (&state.id, &state.options);
             match jsep.filter(|jsep| jsep.kind == JsepKind::Offer) {
@@ -59,7 +59,7 @@ impl Attached {
                     let offer = &jsep.description;
                     Some(connection.answer(&self.handle, offer, about, wish)?)
                 }
-                None if offers && rtp.is_none() => {
+                None if offers && by_rtp.is_none() => {
                     let wish = (codec, Direction::SendRecv);
                     Some(self.connection.offer(&self.handle, about, wish, false)?)
                 }
@@ -69,9 +69,6 @@ impl Attached {
         if let Some(jsep) = jsep.filter(|jsep| jsep.kind == JsepKind::Answer) {
             self.connection.agreed(&self.handle, &jsep.description);
         }
-        let by_rtp = rtp
-            .map(|rtp| rtp.open(&self.shared, codec, offers))
-            .transpose()?;
         let told = by_rtp.as_ref().map(shown);
         let (link, setup) = match (by_rtp, self.connection.link()) {
             (Some(rtp), _) => {
@@ -81,18 +78,13 @@ impl Attached {
             (None, Some(link)) => (Link::Peer(link.clone()), self.connection.is_up()),
             (None, None) => (Link::None, false),
         };
-        let is_rtp = told.is_some();
-        state.join(
-            &self.handle,
-            Join {
-                id: id.clone(),
-                admin,
-                settings,
-                link,
-                setup,
-                record,
-            },
-        );
+        let (id, is_rtp) = (join.id.clone(), told.is_some());
+        let join = Join {
+            link,
+            setup,
+            ..join
+        };
+        state.join(&self.handle, join);
         // Nobody has seen its media yet, even if it flows.
         state.tell_joined(&id, false);
         if is_rtp && setup {
@@ -102,5 +94,33 @@ impl Attached {
         drop(state);
         self.place = Place::In(Arc::downgrade(&room), id);
         Ok((joined.into(), local))
+    }
+
+    /// What a request asks for of a room that lets its client in; its media is still to be said.
+    fn admitted(
+        &self,
+        room: &RoomState,
+        (message, wanted, rights): (&Message, Option<Id>, Rights),
+        by_rtp: bool,
+    ) -> Result<Join, Refusal> {
+        let fields = Fields(&message.body);
+        if by_rtp && !room.options.allow_rtp {
+            return Err(Refusal::Unauthorized("no plain RTP in this room"));
+        }
+        let admin = room.admit(fields, (&self.handle, &message.scope))?;
+        let settings = Settings::joining(fields, &room.options)?;
+        let id = room.free_id(wanted, self.shared.rooms.ids())?;
+        let record = RecordWish::read(fields, rights)?;
+        if let Some(wish) = &record {
+            room.check_recording(wish.base.as_deref())?;
+        }
+        Ok(Join {
+            id,
+            admin,
+            settings,
+            link: Link::None,
+            setup: false,
+            record: record.or_else(|| room.options.mjrs.then(RecordWish::default)),
+        })
     }
 }
