@@ -1,10 +1,12 @@
 //! Making, changing, ending and listing rooms.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use portunus_core::{Fields, Object, Reply};
 use portunus_resources::{AllowedTokens, Id, Maker};
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::{Asker, alive, saving, success};
 use crate::config::ConfiguredRoom;
@@ -14,6 +16,10 @@ use crate::plugin::Shared;
 use crate::refusal::Refusal;
 use crate::room::{Means, Room, RoomState, hear, record_mix};
 use crate::target;
+
+/// How long it takes until the host of a configured forwarder is asked for again: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The types of `destroy`.
 const DESTROYED: Members = &[("secret", Type::Text), ("permanent", Type::Flag)];
@@ -91,7 +97,7 @@ impl Shared {
                 runtime.spawn(record_mix(room.clone(), what));
             }
             if room.lock().configured.is_some() {
-                runtime.spawn(forward_as_configured(room.clone()));
+                runtime.spawn(forward_as_configured(Arc::downgrade(&room)));
             }
         }
         Ok(room)
@@ -170,20 +176,35 @@ impl Shared {
     }
 }
 
-/// Forwards the mix of a room where its configuration says. The log has what goes wrong.
-async fn forward_as_configured(room: Arc<Room>) {
-    let Some(forwarder) = room.lock().configured.clone() else {
+/// Forwards the mix of a room where its configuration says, once the host is known. The log has what goes wrong.
+async fn forward_as_configured(room: Weak<Room>) {
+    let configured = |room: Arc<Room>| room.lock().configured.clone();
+    let Some(forwarder) = room.upgrade().and_then(configured) else {
         return;
     };
     let target::Target { host, port } = forwarder.request.target();
-    let forwarded = host.resolve().await.and_then(|address| {
-        let mut state = room.lock();
-        let group = state.check_forwarder(forwarder.request.group.as_deref())?;
-        let spec = forwarder.request.spec.clone();
-        Ok(state.forward(forwarder.id, (address, port).into(), spec, group))
-    });
-    if let Err(error) = forwarded {
-        tracing::warn!(room = %room.id, "the mix is not forwarded: {error}");
+    let mut pause = FIRST_PAUSE;
+    let address = loop {
+        let error = match host.resolve().await {
+            Ok(address) => break address,
+            Err(error) => error,
+        };
+        let Some(room) = room.upgrade().filter(|room| !room.lock().destroyed) else {
+            return;
+        };
+        tracing::warn!(room = %room.id, ?pause, "the mix is not forwarded: {error}; it is tried again");
+        drop(room);
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    };
+    let Some(room) = room.upgrade() else { return };
+    let mut state = room.lock();
+    match state.check_forwarder(forwarder.request.group.as_deref()) {
+        Ok(group) => {
+            let spec = forwarder.request.spec;
+            state.forward(forwarder.id, (address, port).into(), spec, group);
+        }
+        Err(error) => tracing::warn!(room = %room.id, "the mix is not forwarded: {error}"),
     }
 }
 
