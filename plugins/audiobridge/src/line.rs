@@ -165,7 +165,7 @@ fn fmtp(options: &RoomOptions, fec: bool) -> String {
     format!("maxplaybackrate={rate}; stereo={stereo}; sprop-stereo={stereo}; useinbandfec={fec}")
 }
 
-/// An offer of ours. `before`: the m-line that there is already.
+/// An offer of ours.
 pub(crate) fn offer(
     (room, options): (&Id, &RoomOptions),
     codec: AudioCodec,

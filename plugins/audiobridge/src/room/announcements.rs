@@ -102,12 +102,14 @@ impl RoomState {
         true
     }
 
-    /// Plays no file any more; gives those that were.
+    /// Plays no file any more; gives those that were heard.
     pub(crate) fn stop_all_files(&mut self) -> Vec<String> {
-        let files: Vec<String> = self.announcements.by_file.keys().cloned().collect();
-        for file in &files {
+        let mut files: Vec<String> = self.announcements.by_file.keys().cloned().collect();
+        files.retain(|file| {
+            let playing = self.is_playing(file);
             self.stop_file(file);
-        }
+            playing
+        });
         files
     }
 

@@ -138,6 +138,8 @@ impl RoomState {
             encodings: Encodings::Only(0),
             pt: Some(spec.pt),
             ssrc: Some(ssrc),
+            // As clients know it: the first packet has number 1.
+            after: Some(0),
             srtp: spec.srtp.clone(),
             ..ForwardOptions::new(to)
         };

@@ -95,14 +95,6 @@ impl RoomState {
         let Some(person) = self.roster.get(id) else {
             return;
         };
-        // The mixer knows nothing of what it was before: it would not tell that it is silent now.
-        if person.talking {
-            let number = person.number;
-            self.talks(number, false);
-        }
-        let Some(person) = self.roster.get(id) else {
-            return;
-        };
         let (source, out) = person.ends();
         let options = person.mixed(&self.options);
         self.sound.join(person.number, options, source, out);
@@ -112,7 +104,7 @@ impl RoomState {
 
     /// Makes the mix, and the recording, of somebody what its settings say.
     pub(super) fn remix(&mut self, id: &Id) {
-        if let Some(person) = self.roster.get(id).filter(|person| person.setup) {
+        if let Some(person) = self.roster.get(id) {
             self.sound.set(person.number, person.mixed(&self.options));
         }
         self.gate_recording(id);
@@ -193,7 +185,7 @@ pub(crate) async fn hear(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use std::sync::Arc;
 
     use portunus_audio::{AudioConfig, AudioThreads};
@@ -234,23 +226,6 @@ mod tests {
         let made = made.unwrap();
         let room = made.shared.rooms.get(&Id::Number(1)).unwrap();
         ((server, made), client, room)
-    }
-
-    #[tokio::test]
-    async fn who_begins_anew_does_not_talk_any_more() {
-        let rtp = json!({ "ip": "127.0.0.1", "port": 5_004, "audiolevel_ext": 1 });
-        let (_server, mut client, room) = joined(json!({ "rtp": rtp })).await;
-        let number = room.lock().roster.get(&Id::Number(1)).unwrap().number;
-        room.lock().heard(AudioEvent::Talking {
-            participant: number,
-            talking: true,
-        });
-        let told = |what: &str| json!({ "audiobridge": what, "room": 1, "id": 1 });
-        assert_eq!(client.event().await, told("talking"));
-        room.lock().reset_decoder(&Id::Number(1));
-        assert_eq!(client.event().await, told("stopped-talking"));
-        room.lock().reset_decoder(&Id::Number(1));
-        client.expect_silence().await;
     }
 
     #[tokio::test]

@@ -72,6 +72,9 @@ impl RoomState {
                 running: None,
             },
         };
+        // It counts as being there, though nothing is heard of it before its media is up.
+        self.sound
+            .join(number, person.mixed(&self.options), None, None);
         self.roster.add(person);
         if join.setup {
             self.connect(&id);

@@ -75,6 +75,8 @@ pub(crate) fn shown(stats: &ParticipantStats) -> Object {
             u64::try_from(frames(stats.target)).unwrap_or(0),
         )
         .with("queue-in", u64::try_from(frames(stats.delay)).unwrap_or(0))
+        // What is mixed leaves at once.
+        .with("queue-out", 0)
         .with_some("audio-level-dBov", stats.level)
         .with("received", stats.received)
         .with("recovered", stats.recovered)
@@ -91,5 +93,7 @@ impl RtpLink {
             .with("local-port", self.leg.port())
             .with_some("remote-ip", remote.map(|to| to.ip().to_string()))
             .with_some("remote-port", remote.map(|to| to.port()))
+            .with("local-ssrc", self.leg.ssrc().0)
+            .with_some("remote-ssrc", self.leg.remote_ssrc().map(|ssrc| ssrc.0))
     }
 }

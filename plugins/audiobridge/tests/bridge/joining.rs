@@ -268,3 +268,21 @@ async fn the_state_of_a_handle_is_for_administrators() {
         assert_eq!(state[member], value, "{member}: {state}");
     }
 }
+
+#[tokio::test]
+async fn who_has_no_media_yet_counts_as_being_there() {
+    let world = World::new(json!({})).await;
+    let mut ann = world.join(1, json!({})).await;
+    let until = async |count: u64| {
+        let reached = async {
+            while world.audio.totals().participants != count {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        let patience = std::time::Duration::from_secs(20);
+        tokio::time::timeout(patience, reached).await.unwrap();
+    };
+    until(1).await;
+    ask(&mut ann, json!({ "request": "leave" })).await;
+    until(0).await;
+}

@@ -32,6 +32,9 @@ async fn whoever_says_where_it_is_has_media_at_once() {
     let state = world.state(&ann).await;
     assert_eq!(state["plain-rtp"]["remote-port"], 5_004);
     assert_eq!(state["plain-rtp"]["local-port"], rtp["port"]);
+    // Nothing has come yet.
+    assert!(state["plain-rtp"]["local-ssrc"].is_u64());
+    assert!(state["plain-rtp"]["remote-ssrc"].is_null());
     // Without levels it is not known whether it talks.
     assert!(world.participants().await[1]["talking"].is_null());
     // Hanging up takes it out, too.
