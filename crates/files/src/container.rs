@@ -13,6 +13,7 @@ use crate::FileError;
 use crate::bitstream::{Picture, Setup};
 use crate::demux::Input;
 use crate::matroska::{self, MatroskaWriter};
+use crate::mp4::Mp4Writer;
 use crate::track::Codec;
 
 /// Bytes that a file begins with, and that are written again when something about the whole file becomes known. A header that is
@@ -45,8 +46,10 @@ impl Container {
         match self {
             Container::WebM => matches!(codec, Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::Opus),
             Container::Matroska => true,
-            // There is no writer of it.
-            Container::Mp4 => false,
+            Container::Mp4 => matches!(
+                codec,
+                Codec::H264 | Codec::H265 | Codec::Av1 | Codec::Vp9 | Codec::Opus
+            ),
         }
     }
 }
@@ -207,7 +210,10 @@ pub trait ContainerWriter: Send + Debug {
 
 /// A writer of a new file.
 pub fn writer(container: Container, info: FileInfo) -> Box<dyn ContainerWriter> {
-    Box::new(MatroskaWriter::new(container, info))
+    match container {
+        Container::WebM | Container::Matroska => Box::new(MatroskaWriter::new(container, info)),
+        Container::Mp4 => Box::new(Mp4Writer::new(info)),
+    }
 }
 
 /// What became of a file that was repaired.

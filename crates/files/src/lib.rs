@@ -18,6 +18,7 @@ mod folders;
 pub mod manifest;
 mod matroska;
 pub mod mjr;
+mod mp4;
 pub mod opus;
 mod path;
 mod play;

@@ -62,7 +62,7 @@ pub(super) fn profile(sps: &[Vec<u8>]) -> Option<(u8, u8)> {
     Some((sequence.profile, sequence.compatibility))
 }
 
-pub(super) fn avcc(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Avcc> {
+pub(crate) fn avcc(sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Avcc> {
     let sequence = read_sequence(sps.first()?)?;
     let ext = sequence.high.map(|(chroma_format, luma, chroma)| AvccExt {
         chroma_format,

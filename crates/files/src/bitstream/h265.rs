@@ -71,7 +71,7 @@ pub(super) fn profile(sps: &[Vec<u8>]) -> Option<Profile> {
     })
 }
 
-pub(super) fn hvcc(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Hvcc> {
+pub(crate) fn hvcc(vps: &[Vec<u8>], sps: &[Vec<u8>], pps: &[Vec<u8>]) -> Option<Hvcc> {
     let sequence = read_sequence(sps.first()?)?;
     let profile = sequence.profile;
     let array = |nal_unit_type, sets: &[Vec<u8>]| HvcCArray {

@@ -13,6 +13,9 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+pub(crate) use h264::avcc;
+pub(crate) use h265::hvcc;
+
 use crate::track::Codec;
 
 /// What a container says of a track's codec.

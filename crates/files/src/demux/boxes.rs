@@ -1,8 +1,8 @@
 //! The boxes of an MP4 index that are needed, and no others: what a file has besides is not even parsed.
 
 use mp4_atom::{
-    Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Mdhd, Moov,
-    Mvhd, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tkhd, VpcC,
+    Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Hvcc, Mdhd,
+    Moof, Moov, Mvhd, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tkhd, Trex, Trun, VpcC,
 };
 
 use crate::FileError;
@@ -25,6 +25,7 @@ pub(super) struct Trak {
 /// A sample entry: the codec and its setup.
 pub(super) enum SampleEntry {
     H264(Avcc),
+    H265(Hvcc),
     Av1(Av1c),
     Vp8,
     Vp9(VpcC),
@@ -47,6 +48,36 @@ pub(super) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
         .filter(|(kind, _)| *kind == FourCC::new(b"trak"))
         .map(|(_, body)| trak(body))
         .collect()
+}
+
+/// What holds for the frames of fragments, of each track that says so.
+pub(super) fn trexes(moov: &[u8]) -> Result<Vec<Trex>, FileError> {
+    let mvex = find(moov, b"mvex").unwrap_or_default();
+    let own = boxes(mvex).filter(|(kind, _)| *kind == Trex::KIND);
+    own.map(|(_, body)| decode_body(body)).collect()
+}
+
+/// The frames of a track in a fragment.
+pub(super) struct Traf {
+    pub head: Tfhd,
+    pub begins: Option<Tfdt>,
+    pub runs: Vec<Trun>,
+}
+
+/// The tracks of a fragment.
+pub(super) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
+    let own = boxes(moof).filter(|(kind, _)| *kind == mp4_atom::Traf::KIND);
+    let trafs = own.map(|(_, body)| {
+        let runs = boxes(body).filter(|(kind, _)| *kind == Trun::KIND);
+        Ok(Traf {
+            head: decode(body)?,
+            begins: optional(body)?,
+            runs: runs
+                .map(|(_, run)| decode_body(run))
+                .collect::<Result<_, _>>()?,
+        })
+    });
+    trafs.collect()
 }
 
 /// Units a second of what is told of the whole movie.
@@ -100,6 +131,7 @@ fn sample_entry(stsd: &[u8]) -> Result<SampleEntry, FileError> {
     let audio = body.get(AUDIO_ENTRY..).unwrap_or_default();
     Ok(match &<[u8; 4]>::from(kind) {
         b"avc1" | b"avc3" => SampleEntry::H264(decode(video)?),
+        b"hvc1" | b"hev1" => SampleEntry::H265(decode(video)?),
         b"av01" => SampleEntry::Av1(decode(video)?),
         b"vp08" => SampleEntry::Vp8,
         b"vp09" => SampleEntry::Vp9(decode(video)?),
@@ -145,6 +177,9 @@ fn decode_body<T: Atom>(mut own: &[u8]) -> Result<T, FileError> {
     T::decode_body(&mut own)
         .map_err(|error| FileError::corrupt(format!("the {} box: {error}", T::KIND)))
 }
+
+/// The type of the box that tells of a fragment.
+pub(super) const MOOF: FourCC = Moof::KIND;
 
 /// The type of the box that holds the index.
 pub(super) const MOOV: FourCC = Moov::KIND;

@@ -1,6 +1,7 @@
 //! Containers: from bytes to frames with times.
 
 mod boxes;
+mod fragments;
 mod input;
 mod mp4;
 mod ogg;

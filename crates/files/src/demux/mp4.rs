@@ -1,11 +1,11 @@
-//! MP4 (ISO/IEC 14496-12 and -14, -15): H.264, AV1, VP8, VP9 and Opus.
+//! MP4 (ISO/IEC 14496-12 and -14, -15): H.264, H.265, AV1, VP8, VP9 and Opus.
 
 use mp4_atom::{FourCC, Header, ReadFrom, Stbl, StszSamples};
 use portunus_rtp::packetize::{ParameterSets, PayloadFormat};
 
 use super::boxes::{self, SampleEntry, Trak};
 use super::sample_table::{Cursor, Sample};
-use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
+use super::{Demux, Frame, Input, Nanos, fragments, nanos_of_ticks};
 use crate::track::{Codec, Kind, TrackSource};
 use crate::{FileError, MAX_FRAME, MAX_INDEX, OpenOptions};
 
@@ -30,6 +30,7 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
     let duration = duration.max().filter(|nanos| *nanos > 0);
     let mut sources = Vec::new();
     let mut tracks = Vec::new();
+    let mut ids = Vec::new();
     let mut traks: Vec<_> = traks.into_iter().map(Some).collect();
     for wanted in options.kinds() {
         let is_wanted = |trak: &Trak| kind_of(trak) == Some(wanted);
@@ -38,6 +39,7 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
             .find(|trak| trak.as_ref().is_some_and(is_wanted))
             .and_then(Option::take);
         if let Some(trak) = found {
+            ids.push(trak.id);
             let (source, track) = open_track(trak, wanted, movie)?;
             sources.push(source);
             tracks.push(track);
@@ -46,14 +48,14 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
     if sources.is_empty() {
         return Err(FileError::NoTrack(options.wanted()));
     }
-    let fragmented = boxes::is_fragmented(&moov);
     for track in &mut tracks {
         track.advance()?;
-        if track.next.is_none() && fragmented {
-            return Err(FileError::Unsupported(
-                "a fragmented MP4: remux it with ffmpeg -i … -c copy -movflags +faststart",
-            ));
-        }
+    }
+    if boxes::is_fragmented(&moov) && tracks.iter().all(|track| track.next.is_none()) {
+        let places = tracks.iter().map(|track| (track.timescale, track.start));
+        let tracks = ids.into_iter().zip(places);
+        let tracks = tracks.map(|(id, (timescale, start))| (id, timescale, start));
+        return fragments::open(input, sources, tracks, &boxes::trexes(&moov)?, duration);
     }
     // What edit lists cut off is sent all the same (decoders need it), so everything moves back.
     let shift = tracks.iter().map(|track| track.start).max().unwrap_or(0);
@@ -257,7 +259,7 @@ pub(super) fn advice_for(kind: Kind) -> &'static str {
         Kind::Audio => {
             "WebRTC does not carry it; transcode it to Opus (ffmpeg -i … -c:v copy -c:a libopus …)"
         }
-        Kind::Video => "transcode it to H.264, VP8, VP9 or AV1",
+        Kind::Video => "transcode it to H.264, H.265, VP8, VP9 or AV1",
     }
 }
 
@@ -265,6 +267,7 @@ pub(super) fn advice_for(kind: Kind) -> &'static str {
 fn source_of(entry: &SampleEntry) -> Result<TrackSource, String> {
     Ok(match entry {
         SampleEntry::H264(config) => h264(config),
+        SampleEntry::H265(config) => h265(config),
         SampleEntry::Av1(config) => av1(config.config_obus.clone()),
         SampleEntry::Vp8 => TrackSource::new(Codec::Vp8, PayloadFormat::Vp8),
         SampleEntry::Vp9(config) => {
@@ -302,11 +305,16 @@ pub(super) fn h264(config: &mp4_atom::Avcc) -> TrackSource {
 }
 
 pub(super) fn h265(config: &mp4_atom::Hvcc) -> TrackSource {
-    let arrays = config.arrays.iter();
-    let units = arrays.flat_map(|array| array.nalus.iter().cloned());
+    let sets = |kind: u8| {
+        let own = config.arrays.iter();
+        let own = own.filter(move |array| array.nal_unit_type == kind);
+        own.flat_map(|array| array.nalus.iter().cloned())
+    };
+    // Video, sequence and picture parameter sets.
+    let units = sets(32).chain(sets(33)).chain(sets(34)).collect();
     let sets = ParameterSets {
         length_size: config.length_size_minus_one.saturating_add(1),
-        units: units.collect(),
+        units,
     };
     let mut source = TrackSource::new(Codec::H265, PayloadFormat::H265(sets));
     source.track.fmtp = Some(format!(
@@ -325,7 +333,6 @@ fn name_of(kind: FourCC) -> String {
         b"fLaC" => "FLAC",
         b"ac-3" => "AC-3",
         b"ec-3" => "E-AC-3",
-        b"hvc1" | b"hev1" => "H.265",
         b"mp4v" => "MPEG-4 Visual",
         b"jpeg" => "JPEG",
         kind => return String::from_utf8_lossy(kind).escape_default().to_string(),

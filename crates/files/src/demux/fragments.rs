@@ -1,0 +1,285 @@
+//! Fragmented MP4 (ISO/IEC 14496-12 section 8.8): fragment by fragment, as far as they are whole.
+//!
+//! A file that is still being written, or was cut off, ends with its last whole fragment.
+
+use std::collections::VecDeque;
+
+use mp4_atom::{FourCC, Header, ReadFrom, Trex, TrunSamples};
+
+use super::boxes::{self, Traf};
+use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
+use crate::track::{Kind, TrackSource};
+use crate::{FileError, MAX_FRAME};
+
+/// The longest head of a fragment, in bytes.
+const MAX_HEAD: u64 = 4 << 20;
+/// The most frames of a fragment.
+const MAX_FRAMES: usize = 200_000;
+/// The flag of a frame that is no place to begin.
+const NOT_SYNC: u32 = 0x0001_0000;
+
+/// Opens the fragments behind the index. `tracks` have their number, their timescale, and where their edit list begins.
+pub(super) fn open(
+    input: Input,
+    sources: Vec<TrackSource>,
+    tracks: impl Iterator<Item = (u32, u32, Nanos)>,
+    defaults: &[Trex],
+    duration: Option<Nanos>,
+) -> Result<Box<dyn Demux>, FileError> {
+    let tracks = tracks.map(|(id, timescale, start)| TrackState {
+        id,
+        timescale,
+        start,
+        defaults: defaults
+            .iter()
+            .find(|it| it.track_id == id)
+            .cloned()
+            .unwrap_or_default(),
+        next: 0,
+    });
+    let tracks: Vec<_> = tracks.collect();
+    let mut this = Fragmented {
+        first: input.position(),
+        shift: tracks.iter().map(|track| track.start).max().unwrap_or(0),
+        input,
+        sources,
+        tracks,
+        queue: VecDeque::new(),
+        duration,
+    };
+    if this.duration.is_none() {
+        let mut end = None;
+        while this.read_fragment()?.is_some() {
+            let ends = this
+                .queue
+                .iter()
+                .map(|it| it.at.saturating_add(it.duration));
+            end = ends.max().max(end);
+        }
+        this.duration = end;
+        this.rewind()?;
+    }
+    Ok(Box::new(this))
+}
+
+#[derive(Debug)]
+struct Fragmented {
+    input: Input,
+    sources: Vec<TrackSource>,
+    tracks: Vec<TrackState>,
+    /// Where the index ends.
+    first: u64,
+    /// As of an MP4 without fragments: what edit lists cut off is sent all the same, so everything moves back.
+    shift: Nanos,
+    /// The frames of the current fragment, in the order of their times.
+    queue: VecDeque<Queued>,
+    duration: Option<Nanos>,
+}
+
+#[derive(Debug)]
+struct TrackState {
+    id: u32,
+    timescale: u32,
+    start: Nanos,
+    defaults: Trex,
+    /// Where a fragment begins that does not tell, in units of the track.
+    next: i64,
+}
+
+#[derive(Debug)]
+struct Queued {
+    track: usize,
+    offset: u64,
+    size: u32,
+    at: Nanos,
+    presented: Nanos,
+    duration: Nanos,
+    keyframe: bool,
+}
+
+impl Demux for Fragmented {
+    fn tracks(&self) -> &[TrackSource] {
+        &self.sources
+    }
+
+    fn read(&mut self, frame: &mut Frame) -> Result<bool, FileError> {
+        let queued = loop {
+            match self.queue.pop_front() {
+                Some(queued) => break queued,
+                None if self.read_fragment()?.is_none() => return Ok(false),
+                None => {}
+            }
+        };
+        let behind = self.input.position();
+        self.input.seek(queued.offset)?;
+        let size = u64::from(queued.size);
+        self.input
+            .read_into(&mut frame.data, size, MAX_FRAME, "a frame")?;
+        self.input.seek(behind)?;
+        frame.track = queued.track;
+        frame.at = queued.at;
+        frame.presented = queued.presented;
+        frame.duration = queued.duration;
+        frame.keyframe = queued.keyframe;
+        Ok(true)
+    }
+
+    fn seek(&mut self, to: Nanos) -> Result<(), FileError> {
+        self.rewind()?;
+        let is_video = |source: &TrackSource| source.track.codec.kind() == Kind::Video;
+        let lead = self.sources.iter().position(is_video).unwrap_or(0);
+        let mut best = None;
+        loop {
+            let begins: Vec<_> = self.tracks.iter().map(|track| track.next).collect();
+            let Some(fragment) = self.read_fragment()? else {
+                break;
+            };
+            let own = self.queue.iter().filter(|it| it.track == lead);
+            let before = own.clone().filter(|it| it.keyframe && it.at <= to);
+            if let Some(place) = before.map(|it| it.at).next_back() {
+                best = Some((fragment, begins, place));
+            } else if own.clone().any(|it| it.at > to) {
+                break;
+            }
+        }
+        self.rewind()?;
+        let Some((fragment, begins, place)) = best else {
+            return Ok(());
+        };
+        self.input.seek(fragment)?;
+        for (track, next) in self.tracks.iter_mut().zip(begins) {
+            track.next = next;
+        }
+        self.read_fragment()?;
+        self.queue.retain(|it| match it.track == lead {
+            true => it.at >= place,
+            false => it.at.saturating_add(it.duration) > place,
+        });
+        Ok(())
+    }
+
+    fn duration(&self) -> Option<Nanos> {
+        self.duration
+    }
+}
+
+impl Fragmented {
+    fn rewind(&mut self) -> Result<(), FileError> {
+        self.queue.clear();
+        for track in &mut self.tracks {
+            track.next = 0;
+        }
+        self.input.seek(self.first)
+    }
+
+    /// Takes the frames of the next fragment, and says where it is. Nothing: there is none that is whole.
+    fn read_fragment(&mut self) -> Result<Option<u64>, FileError> {
+        self.queue.clear();
+        loop {
+            let at = self.input.position();
+            let Some((kind, size)) = read_header(&mut self.input)? else {
+                return Ok(None);
+            };
+            if kind != boxes::MOOF {
+                self.input.skip(size)?;
+                continue;
+            }
+            let mut moof = Vec::new();
+            self.input
+                .read_into(&mut moof, size, MAX_HEAD, "the head of a fragment")?;
+            let mut end = at;
+            for traf in boxes::trafs(&moof)? {
+                end = self.take(&traf, at, end)?;
+            }
+            if end > self.input.len() {
+                self.queue.clear();
+                return Ok(None);
+            }
+            self.queue.make_contiguous().sort_by_key(|it| it.at);
+            return Ok(Some(at));
+        }
+    }
+
+    /// Takes the frames of a track, and says where its bytes end. `before`: where those of the track before end.
+    fn take(&mut self, traf: &Traf, moof: u64, before: u64) -> Result<u64, FileError> {
+        let corrupt = || FileError::corrupt("a fragment");
+        let head = &traf.head;
+        let found = self.tracks.iter_mut().enumerate();
+        let Some((number, track)) = found.into_iter().find(|(_, it)| it.id == head.track_id) else {
+            return Ok(before);
+        };
+        if let Some(begins) = &traf.begins {
+            track.next = i64::try_from(begins.base_media_decode_time).map_err(|_| corrupt())?;
+        }
+        let relative = if head.default_base_is_moof {
+            moof
+        } else {
+            before
+        };
+        let base = head.base_data_offset.unwrap_or(relative);
+        let defaults = &track.defaults;
+        let duration = head
+            .default_sample_duration
+            .unwrap_or(defaults.default_sample_duration);
+        let size = head
+            .default_sample_size
+            .unwrap_or(defaults.default_sample_size);
+        let flags = head
+            .default_sample_flags
+            .unwrap_or(defaults.default_sample_flags);
+        let shift = self.shift.saturating_sub(track.start);
+        let mut offset = base;
+        for run in &traf.runs {
+            if let TrunSamples::Inherited { .. } = run.samples
+                && size == 0
+            {
+                return Err(corrupt());
+            }
+            if self.queue.len().saturating_add(run.samples.len()) > MAX_FRAMES {
+                return Err(FileError::corrupt(format!(
+                    "a fragment of more than {MAX_FRAMES} frames"
+                )));
+            }
+            if let Some(by) = run.data_offset {
+                offset = base.checked_add_signed(i64::from(by)).ok_or_else(corrupt)?;
+            }
+            for entry in &run.samples {
+                let nanos = |ticks: i64| nanos_of_ticks(ticks, track.timescale).ok_or_else(corrupt);
+                let size = entry.size.unwrap_or(size);
+                let duration = i64::from(entry.duration.unwrap_or(duration));
+                let later = i64::from(entry.cts.unwrap_or(0));
+                self.queue.push_back(Queued {
+                    track: number,
+                    offset,
+                    size,
+                    at: nanos(track.next)?.saturating_add(shift),
+                    presented: nanos(track.next.saturating_add(later))?.saturating_add(shift),
+                    duration: nanos(duration)?,
+                    keyframe: entry.flags.unwrap_or(flags) & NOT_SYNC == 0,
+                });
+                track.next = track.next.saturating_add(duration);
+                offset = offset.saturating_add(u64::from(size));
+            }
+        }
+        Ok(offset.max(before))
+    }
+}
+
+/// The next box's type and length, if all of it is there.
+fn read_header(input: &mut Input) -> Result<Option<(FourCC, u64)>, FileError> {
+    if input.is_at_end() {
+        return Ok(None);
+    }
+    let at = input.position();
+    let header = match Header::read_from(input) {
+        Ok(header) => header,
+        Err(mp4_atom::Error::Io(error)) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
+            return Err(error.into());
+        }
+        Err(mp4_atom::Error::Io(_) | mp4_atom::Error::UnexpectedEof) => return Ok(None),
+        Err(error) => return Err(FileError::corrupt(format!("the box at {at}: {error}"))),
+    };
+    let rest = input.len().saturating_sub(input.position());
+    let size = header.size.map_or(rest, |size| size as u64);
+    Ok((size <= rest).then_some((header.kind, size)))
+}

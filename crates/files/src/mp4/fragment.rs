@@ -1,0 +1,159 @@
+//! Fragments: the frames of some time in one `moof` and one `mdat`.
+
+use mp4_atom::{Encode, Mfhd, Moof, Tfdt, Tfhd, Traf, Trun, TrunEntry};
+
+use super::header::track_id;
+
+/// Flags of a sample that refers to no other, and of one that is no place to begin (ISO/IEC 14496-12 section 8.8.3.1).
+pub(super) const KEYFRAME: u32 = 0x0200_0000;
+pub(super) const ANY_SAMPLE: u32 = 0x0101_0000;
+
+/// The head of an `mdat`.
+const HEAD_LEN: usize = 8;
+
+/// A frame that waits to be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// When it is shown, in units of its track.
+    pub at: u64,
+    /// How long it lasts, as far as is known.
+    pub duration: u32,
+    pub size: u32,
+    pub keyframe: bool,
+}
+
+/// The frames of a track that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pub samples: Vec<Sample>,
+    /// Their bytes, one frame behind the other.
+    pub data: Vec<u8>,
+}
+
+impl Queue {
+    /// Takes the first `count` away.
+    fn split_off(&mut self, count: usize) -> Queue {
+        let count = count.min(self.samples.len());
+        let later = self.samples.split_off(count);
+        let samples = std::mem::replace(&mut self.samples, later);
+        let len: usize = samples.iter().map(|sample| sample.size as usize).sum();
+        let later = self.data.split_off(len.min(self.data.len()));
+        let data = std::mem::replace(&mut self.data, later);
+        Queue { samples, data }
+    }
+}
+
+/// The frames of a track that go into a fragment.
+#[derive(Debug)]
+pub(super) struct Run {
+    track: usize,
+    is_video: bool,
+    frames: Queue,
+}
+
+impl Run {
+    /// The first `count` of those that wait; nothing if there are none. Their durations reach to the frame that follows.
+    pub(super) fn take(
+        track: usize,
+        is_video: bool,
+        queue: &mut Queue,
+        count: usize,
+    ) -> Option<Run> {
+        let mut frames = queue.split_off(count);
+        let following = queue.samples.first().map(|sample| sample.at);
+        let nexts: Vec<_> = frames
+            .samples
+            .iter()
+            .skip(1)
+            .map(|sample| sample.at)
+            .collect();
+        let nexts = nexts.into_iter().map(Some).chain([following]);
+        for (sample, next) in frames.samples.iter_mut().zip(nexts) {
+            if let Some(next) = next {
+                sample.duration = u32::try_from(next.saturating_sub(sample.at)).unwrap_or(u32::MAX);
+            }
+        }
+        (!frames.samples.is_empty()).then_some(Run {
+            track,
+            is_video,
+            frames,
+        })
+    }
+
+    /// When it ends, in units of the track.
+    pub(super) fn end(&self) -> u64 {
+        let last = self.frames.samples.last();
+        last.map_or(0, |last| last.at.saturating_add(u64::from(last.duration)))
+    }
+
+    pub(super) fn track(&self) -> usize {
+        self.track
+    }
+
+    /// The first place to begin: its number from 1, and its time.
+    pub(super) fn first_keyframe(&self) -> Option<(u32, u64)> {
+        let mut samples = self.frames.samples.iter().zip(1..);
+        let (sample, number) = samples.find(|(sample, _)| sample.keyframe || !self.is_video)?;
+        Some((number, sample.at))
+    }
+
+    fn traf(&self, offset: i32) -> Traf {
+        let entry = |sample: &Sample| TrunEntry {
+            duration: Some(sample.duration),
+            size: Some(sample.size),
+            flags: self.is_video.then_some(if sample.keyframe {
+                KEYFRAME
+            } else {
+                ANY_SAMPLE
+            }),
+            cts: None,
+        };
+        let entries: Vec<_> = self.frames.samples.iter().map(entry).collect();
+        Traf {
+            tfhd: Tfhd {
+                track_id: track_id(self.track),
+                default_base_is_moof: true,
+                ..Tfhd::default()
+            },
+            tfdt: Some(Tfdt {
+                base_media_decode_time: self.frames.samples.first().map_or(0, |first| first.at),
+            }),
+            trun: vec![Trun {
+                data_offset: Some(offset),
+                samples: entries.into(),
+            }],
+            ..Traf::default()
+        }
+    }
+}
+
+/// Appends a fragment of the runs. Nothing: it cannot be, and nothing was appended.
+pub(super) fn put(sequence: u32, runs: &[Run], out: &mut Vec<u8>) -> Option<()> {
+    let moof = |head: usize| {
+        let mut offset = head + HEAD_LEN;
+        let mut moof = Moof {
+            mfhd: Mfhd {
+                sequence_number: sequence,
+            },
+            traf: Vec::with_capacity(runs.len()),
+        };
+        for run in runs {
+            moof.traf.push(run.traf(i32::try_from(offset).ok()?));
+            offset = offset.checked_add(run.frames.data.len())?;
+        }
+        Some((moof, offset))
+    };
+    let begin = out.len();
+    // The lengths of boxes do not depend on offsets.
+    moof(0)?.0.encode(out).ok()?;
+    let head = out.len() - begin;
+    out.truncate(begin);
+    let (moof, end) = moof(head)?;
+    moof.encode(out).ok()?;
+    out.extend(u32::try_from(end - head).ok()?.to_be_bytes());
+    out.extend(b"mdat");
+    for run in runs {
+        out.extend_from_slice(&run.frames.data);
+    }
+    Some(())
+}
