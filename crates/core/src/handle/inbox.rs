@@ -9,7 +9,7 @@ use portunus_sdp::IceCredentials;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::LocalIce;
+use super::local::LocalIce;
 use crate::counters::add;
 use crate::{Client, Counters};
 
@@ -267,7 +267,7 @@ mod tests {
     fn peer() -> PeerId {
         let (media, _, _) = MediaPlane::detached();
         media.create_peer(PeerOptions {
-            ice: super::super::connection::new_credentials(),
+            ice: super::super::local::new_credentials(),
             controlling: false,
             worker: None,
         })

@@ -6,6 +6,7 @@ mod connection;
 mod facts;
 mod inbox;
 mod jsep;
+mod local;
 mod outgoing;
 mod telling;
 mod trickle;
@@ -31,9 +32,9 @@ use crate::tokens::ShownToken;
 use crate::{HandleId, Object, PluginInfo, SessionId, client_event};
 
 pub(crate) use actor::start;
-pub use connection::{JsepError, LocalIce, LocalJsep};
 pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
+pub use local::{JsepError, LocalIce, LocalJsep};
 
 use closed::Untold;
 use connection::Connections;

@@ -2,6 +2,7 @@
 
 mod feedback;
 mod receive;
+mod rtcp;
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, AsRawFd};

@@ -5,17 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use portunus_rtc::streams::SenderClock;
 use portunus_rtp::codec::h264;
-use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
 use portunus_rtp::{ExtensionMap, Fields, Header, Pt, SeqNo, header, write_header};
 use portunus_sdp::negotiated::Codec;
 
 use super::{Ingest, Ingests, Member, Role};
 use crate::graph::{self, Layers, MessageKind, Packet, Source};
 use crate::ingest::{
-    Continuity, Fed, IngestId, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, Remote,
-    RtpIngest, Skew,
+    Continuity, Fed, IngestId, IngestMedia, MAX_PACKET, ParameterSets, Place, Refused, RtpIngest,
+    Skew,
 };
 use crate::sys::ReceiveBatch;
 use crate::worker::counters::Counters;
@@ -262,7 +260,7 @@ impl Ingests {
     /// Counts what an ingest does not take, and says so once. It came from an address and by a port, if these
     /// are known.
     #[cold]
-    fn refuse(
+    pub(super) fn refuse(
         &mut self,
         (slot, port): (usize, Option<usize>),
         from: Option<SocketAddr>,
@@ -286,74 +284,6 @@ impl Ingests {
                 why.cause()
             );
         }
-    }
-
-    /// Takes a datagram of an ingest's RTCP port: whoever sends it is who to answer.
-    pub(in crate::worker) fn take_rtcp(
-        &mut self,
-        slot: usize,
-        (remote, datagram): (SocketAddr, &[u8]),
-        into: &mut Intake<'_>,
-        now: Instant,
-    ) {
-        let Some(ingest) = self.slots.get_mut(slot) else {
-            return;
-        };
-        if !ingest.enabled {
-            return;
-        }
-        // RTP is as good as RTCP to learn the address by.
-        if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
-            let port = ingest.rtcp;
-            self.refuse(
-                (slot, port),
-                Some(remote),
-                Refused::Malformed,
-                into.counters,
-                now,
-            );
-            return;
-        }
-        ingest.upstream.latch(Remote::Address(remote));
-        ingest.status.latch();
-        self.changed();
-        for packet in Compound::new(datagram) {
-            let Ok(Rtcp::SenderReport(report)) = packet else {
-                continue;
-            };
-            let ingest = self.slots.get(slot);
-            let of = ingest.and_then(|ingest| {
-                let of = |e: &super::Encoding| e.continuity.ssrc() == Some(report.ssrc);
-                ingest.encodings.iter().position(of)
-            });
-            if let Some(encoding) = of {
-                let (ntp, rtp) = (report.info.ntp, report.info.rtp);
-                self.take_report((slot, encoding as u8), (ntp, rtp), into, now);
-            }
-        }
-    }
-
-    /// What a sender report says sets the source's clock.
-    fn take_report(
-        &self,
-        (slot, encoding): (usize, u8),
-        (ntp, timestamp): (u64, u32),
-        into: &mut Intake<'_>,
-        now: Instant,
-    ) {
-        let Some(ingest) = self.slots.get(slot) else {
-            return;
-        };
-        let Some(stream) = ingest.encodings.get(usize::from(encoding)) else {
-            return;
-        };
-        let clock = SenderClock {
-            ntp,
-            timestamp: stream.continuity.timestamp(timestamp),
-            at: now,
-        };
-        into.graph
-            .set_clock(ingest.source, encoding, clock, into.others);
     }
 }
 
