@@ -11,6 +11,7 @@ mod rig;
 
 use std::fs::File;
 use std::io::Read;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,11 +19,12 @@ use std::time::{Duration, Instant};
 
 use portunus_audio::{
     Announcement, AnnouncementEnd, AnnouncementId, AudioCodec, AudioConfig, AudioError, AudioEvent,
-    AudioThreads, MixRecording, Out, ParticipantId, RecordingFormat, RecordingId,
+    AudioThreads, MixRecording, Out, ParticipantId, RecordingFormat, RecordingId, RtpLeg,
+    RtpLegOptions,
 };
 use portunus_media::{IngestFeed, IngestOptions, MediaPlane, SourceRef, TrackRef};
 use portunus_record::{RecordError, Recorder, RecorderConfig};
-use portunus_rtp::Mid;
+use portunus_rtp::{Fields, Mid, Pt, Ssrc, write_header};
 use portunus_sdp::negotiated::{Codec, IceCredentials};
 use rig::{HEARD, PATIENCE, Person, options, participant, server};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -178,6 +180,102 @@ async fn a_file_that_is_as_long_as_files_may_be_ends_the_recording_and_not_the_r
     let mut wav = hound::WavReader::open(disk.path().join("room.wav")).unwrap();
     let samples = wav.samples::<i16>().map(Result::unwrap).count();
     assert_eq!(samples, limit as usize / 640 * 320);
+}
+
+/// A packet of PCMU.
+fn packet(sequence: u16, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 12];
+    let fields = Fields {
+        marker: false,
+        padding: false,
+        pt: Pt(0),
+        sequence,
+        timestamp: u32::from(sequence) * 160,
+        ssrc: Ssrc(77),
+    };
+    write_header(&mut packet, &fields, []).unwrap();
+    packet.extend_from_slice(payload);
+    packet
+}
+
+#[tokio::test]
+async fn bursts_and_packets_that_come_twice_late_or_broken_leave_the_delay_as_it_was() {
+    let server = server(1, Recorder::default());
+    let (room, _events) = server.threads.open(options()).unwrap();
+    let ben = Person::new(&server, 500.0);
+    ben.join(&room, 2);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let leg = RtpLeg::open(
+        &server.media,
+        RtpLegOptions {
+            ports: 20_000..=50_000,
+            remote: Some(socket.local_addr().unwrap()),
+            codec: AudioCodec::Pcmu,
+            pt: Pt(0),
+            audio_level: None,
+        },
+    );
+    let leg = Arc::new(leg.unwrap());
+    let ann = ParticipantId(1);
+    let (source, out) = (leg.source(), Out::Leg(Arc::clone(&leg)));
+    room.join(ann, participant(AudioCodec::Pcmu), Some(source), Some(out));
+    room.connect(ann, true);
+    let to: SocketAddr = ([127, 0, 0, 1], leg.port()).into();
+    let send = |bytes: &[u8]| drop(socket.send_to(bytes, to).unwrap());
+    let tone = |sequence: u16| -> Vec<u8> {
+        let at = |n: u32| f64::from(u32::from(sequence) * 160 + n) / 8_000.0;
+        let sample = |n| (std::f64::consts::TAU * 500.0 * at(n)).sin() / 4.0;
+        (0..160).map(|n| rig::compress(sample(n))).collect()
+    };
+    let mut sequence = 0;
+    let mut last = (Duration::MAX, 0);
+    let began = Instant::now();
+    // Three seconds of trouble, and then as long as it takes.
+    for frame in 0.. {
+        let rough = frame < 150;
+        match frame % 10 {
+            // Half a second late, all at once.
+            _ if rough && (50..75).contains(&frame) => {}
+            _ if frame == 75 => {
+                (0..26).for_each(|n| send(&packet(sequence + n, &tone(sequence + n))))
+            }
+            3 if rough => {
+                send(&packet(sequence + 1, &tone(sequence + 1)));
+                send(&packet(sequence, &tone(sequence)));
+            }
+            4 if rough => {
+                send(&packet(sequence, &tone(sequence)));
+                send(&packet(sequence, &[]));
+                send(&packet(sequence + 500, &[0xff; 7]));
+                send(b"no RTP");
+                send(&packet(sequence.wrapping_sub(40), &tone(sequence)));
+            }
+            _ => send(&packet(sequence, &tone(sequence))),
+        }
+        let stands = rough && (50..75).contains(&frame);
+        sequence += match frame {
+            _ if stands => 0,
+            75 => 26,
+            _ => 1,
+        };
+        ben.hear(500.0);
+        if frame > 150 && frame % 25 == 0 {
+            let figures = room.participant(ann).await.unwrap();
+            last = (figures.delay, figures.received);
+            if figures.delay < Duration::from_millis(150) {
+                break;
+            }
+        }
+        assert!(began.elapsed() < PATIENCE, "{last:?}");
+    }
+    // It is heard.
+    let mut heard = false;
+    for _ in 0..20 {
+        send(&packet(sequence, &tone(sequence)));
+        sequence += 1;
+        heard |= ben.hear(500.0).3 > HEARD;
+    }
+    assert!(heard, "{last:?}");
 }
 
 #[test]
