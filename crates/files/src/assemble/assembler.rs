@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::bitstream::setup_of_fmtp;
 use crate::container::{FrameOut, TrackSetup};
 
 use super::lipsync::Lipsync;
@@ -45,6 +46,8 @@ pub struct Assembler {
     /// Whether the part has a frame.
     has_frames: bool,
     has_ended: bool,
+    /// Whether what comes last was told.
+    is_over: bool,
 }
 
 /// A track in the part that is being written.
@@ -85,6 +88,7 @@ impl Assembler {
             front: 0,
             has_frames: false,
             has_ended: false,
+            is_over: false,
         };
         for track in &tracks {
             this.add(track);
@@ -96,10 +100,12 @@ impl Assembler {
     pub fn add(&mut self, track: &PlannedTrack) -> usize {
         let number = self.tracks.len();
         self.lipsync.add_track(track.codec.clock_rate());
+        let told = track.fmtp.as_deref();
+        let setup = told.and_then(|fmtp| setup_of_fmtp(track.codec, fmtp));
         self.tracks.push(Track::new(
             number,
             track.codec,
-            None,
+            setup,
             self.plan.split_on_size,
             track.open,
         ));
@@ -415,7 +421,7 @@ impl Assembler {
 
     /// When all is over, what is still to be told.
     fn last_step(&mut self) -> Option<Step<'static>> {
-        if !self.has_ended {
+        if !self.has_ended || std::mem::replace(&mut self.is_over, true) {
             return None;
         }
         let (now, started) = (self.now, self.started.unwrap_or(0));

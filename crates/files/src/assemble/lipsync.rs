@@ -74,8 +74,8 @@ struct TrackClock {
     streams: Vec<StreamClock>,
     /// The stream of which something came last.
     current: Option<StreamKey>,
-    /// How much later than the participant's fastest packets those of this track come, as far as it is known.
-    excess: Nanos,
+    /// How much later than the participant's fastest packets those of this track come, once that is known.
+    excess: Option<Nanos>,
     /// What is to be added to the track's NTP times, since its sender's clock was set.
     domain: Nanos,
     doubt: Nanos,
@@ -144,7 +144,7 @@ impl TrackClock {
             rate,
             streams: Vec::new(),
             current: None,
-            excess: 0,
+            excess: None,
             domain: 0,
             doubt: 0,
             last: None,
@@ -351,11 +351,20 @@ impl Lipsync {
     /// Compares the clocks of the tracks, and moves the offset to where it should be.
     fn look(&mut self, now: Nanos) {
         self.looked = now;
-        let lows = self.tracks.iter().filter_map(|track| track.low(now));
         let (mut lowest, mut highest) = (Nanos::MAX, Nanos::MIN);
-        for (low, _) in lows {
+        // The lowest as tracks tell that were compared before, should the fastest one be silent now.
+        let mut lowest_known = Nanos::MAX;
+        let mut is_complete = true;
+        for track in &self.tracks {
+            let Some((low, _)) = track.low(now) else {
+                is_complete &= track.excess.is_none();
+                continue;
+            };
             lowest = lowest.min(low);
             highest = highest.max(low);
+            if let Some(excess) = track.excess {
+                lowest_known = lowest_known.min(low.saturating_sub(excess));
+            }
         }
         if lowest == Nanos::MAX {
             return;
@@ -367,13 +376,16 @@ impl Lipsync {
             DISBELIEF
         };
         self.is_disbelieved = apart > bound;
+        if !is_complete {
+            lowest = lowest.min(lowest_known);
+        }
         for track in &mut self.tracks {
             let Some((low, span)) = track.low(now) else {
                 continue;
             };
             let excess = low.saturating_sub(lowest);
-            if !self.is_disbelieved {
-                track.excess = excess;
+            if !self.is_disbelieved && (is_complete || track.excess.is_none()) {
+                track.excess = Some(excess);
             }
             if excess > DOUBT && span >= SEEN {
                 track.doubt = track.doubt.max(excess);
@@ -465,7 +477,7 @@ impl TrackClock {
     fn by_arrival(&self, stamp: Stamp, half_trip: Nanos, with_excess: bool) -> Option<Nanos> {
         let low = self.stream(stamp.stream)?.lows.low()?;
         let at = nominal(stamp.ticks, self.rate).saturating_add(low);
-        let excess = if with_excess { self.excess } else { 0 };
+        let excess = self.excess.filter(|_| with_excess).unwrap_or(0);
         Some(at.saturating_sub(half_trip).saturating_sub(excess))
     }
 }

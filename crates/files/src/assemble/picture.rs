@@ -230,6 +230,10 @@ impl Pictures {
 fn kind(codec: Codec) -> PayloadKind {
     match codec {
         Codec::Vp8 => PayloadKind::Vp8,
-        _ => PayloadKind::Whole,
+        Codec::Vp9 => PayloadKind::Vp9,
+        Codec::Av1 => PayloadKind::Av1,
+        Codec::H264 => PayloadKind::H264,
+        Codec::H265 => PayloadKind::H265,
+        Codec::Opus | Codec::Pcmu | Codec::Pcma => PayloadKind::Whole,
     }
 }

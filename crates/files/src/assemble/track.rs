@@ -20,6 +20,8 @@ use super::{Arrived, Coded, GapReason, Nanos, Note, SECOND, duration, nanos};
 const ASKS: Nanos = SECOND;
 /// A track that sent nothing for so long is not waited for.
 const AWAITED: Nanos = SECOND;
+/// A gap at the end that is told.
+const LAST_GAP: Nanos = SECOND / 4;
 /// Silence that is told.
 const SILENCE: Nanos = SECOND;
 
@@ -368,12 +370,12 @@ impl Track {
         if let Some((from, to)) = self.talk.end() {
             self.out.notes.push(talks(from, to));
         }
-        // That the last pictures lack what would have followed is no gap.
-        let is_gap = self.out.missing == Some(GapReason::Muted);
-        if !is_gap {
-            self.out.missing = None;
+        // What was on its way is no gap.
+        let from = self.out.end.unwrap_or(now);
+        if now.saturating_sub(from) >= LAST_GAP {
+            self.out.gap(from, now, SILENCE);
         }
-        self.out.notes_at(now, SILENCE)
+        std::mem::take(&mut self.out.notes)
     }
 
     /// Fills sound of which nothing comes until then; false if there was nothing to fill.
