@@ -8,20 +8,26 @@ export const TONES = { ann: 440, ben: 1010, cleo: 1730, file: 2630 };
 /** How far a tone is above what is heard where there is none, in dB. */
 const MARGIN = 25;
 
-/** Gives the pages of a context a microphone with the tone that their address names: `?tone=440`. */
+/**
+ * Gives the pages of a context a microphone with the tone that their address names: `?tone=440`, or with one on the left and one on
+ * the right: `?tone=440,1010`.
+ */
 export async function giveVoices(context: BrowserContext): Promise<void> {
   await context.addInitScript(() => {
-    const tone = Number(new URLSearchParams(window.location.search).get('tone'));
-    if (!tone || !navigator.mediaDevices) return;
+    const tones = new URLSearchParams(window.location.search).get('tone')?.split(',').map(Number) ?? [];
+    if (tones.length === 0 || !navigator.mediaDevices) return;
     navigator.mediaDevices.enumerateDevices = async () => [{ kind: 'audioinput', deviceId: 'tone', label: 'Tone', groupId: '' } as MediaDeviceInfo];
     navigator.mediaDevices.getUserMedia = async (constraints) => {
       (window as any).asked = constraints;
       const audio = new AudioContext();
-      const [source, volume, out] = [audio.createOscillator(), audio.createGain(), audio.createMediaStreamDestination()];
-      source.frequency.value = tone;
-      volume.gain.value = 0.1;
-      source.connect(volume).connect(out);
-      source.start();
+      const [channels, volume] = [new ChannelMergerNode(audio, { numberOfInputs: tones.length }), new GainNode(audio, { gain: 0.1 })];
+      const out = new MediaStreamAudioDestinationNode(audio, { channelCount: tones.length });
+      tones.forEach((frequency, channel) => {
+        const source = new OscillatorNode(audio, { frequency });
+        source.connect(channels, 0, channel);
+        source.start();
+      });
+      channels.connect(volume).connect(out);
       await audio.resume();
       return out.stream;
     };

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { isReference } from '../server/index.mjs';
 import { hears, loudness, TONES } from './audio';
-import { enter, expect, moderate, type Name, PACKAGE, person, ROOMS, SECRET, slide, test } from './audioroom';
+import { enter, expect, join as enterAs, moderate, type Name, PACKAGE, person, ROOMS, SECRET, slide, test } from './audioroom';
 import { ask } from './room';
 
 const PIN = '4321';
@@ -80,6 +80,21 @@ test('each is heard at a place, and as loud as they choose', async ({ context })
   await expect.poll(() => ann.evaluate(() => (window as any).asked.audio)).toMatchObject({ echoCancellation: false, noiseSuppression: false, autoGainControl: false });
   await slide(ann, 'volume', 100);
   await hears(cleo, 'ann', 'ben');
+});
+
+test('music is heard in stereo', async ({ context }) => {
+  const ann = await context.newPage();
+  await ann.goto(`/audioroom.html?room=${ROOMS.places}&name=ann&tone=${TONES.ann},${TONES.ben}`);
+  await ann.getByTestId('kind').selectOption('music');
+  await enterAs(ann, 'ann');
+  const cleo = await enter(context, ROOMS.places, 'cleo');
+  await hears(cleo, 'ann', 'ben');
+  const side = async (name: Name) => {
+    const [left, right] = (await loudness(cleo))[name] ?? [0, 0];
+    return left - right;
+  };
+  await expect.poll(() => side('ann')).toBeGreaterThan(15);
+  await expect.poll(() => side('ben')).toBeLessThan(-15);
 });
 
 test('a group is asked for, and everybody is heard whatever the group', async ({ context }) => {

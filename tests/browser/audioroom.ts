@@ -1,7 +1,7 @@
 // Audio rooms for browser tests: a server that has some, and users on the page who each have a tone.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join as path } from 'node:path';
 import type { BrowserContext, Locator, Page } from '@playwright/test';
 import { startServer } from '../server/index.mjs';
 import { giveVoices, TONES } from './audio';
@@ -29,7 +29,7 @@ ${(Object.keys(ROOMS) as (keyof typeof ROOMS)[])
 export const test = base.extend<{}, { folder: string }>({
   folder: [
     async ({}, use) => {
-      const folder = mkdtempSync(join(tmpdir(), 'portunus-announcements-'));
+      const folder = mkdtempSync(path(tmpdir(), 'portunus-announcements-'));
       await use(folder);
       rmSync(folder, { recursive: true });
     },
@@ -55,6 +55,11 @@ export type Name = 'ann' | 'ben' | 'cleo';
 export async function enter(context: BrowserContext, room: number, name: Name, query = ''): Promise<Page> {
   const page = await context.newPage();
   await page.goto(`/audioroom.html?room=${room}&name=${name}&tone=${TONES[name]}${query}`);
+  return join(page, name);
+}
+
+/** Joins as the page says. */
+export async function join(page: Page, name: string): Promise<Page> {
   await page.getByTestId('join').click();
   await expect(page.getByTestId('status')).toContainText(`In the room as ${name}`);
   return page;

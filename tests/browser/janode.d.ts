@@ -15,3 +15,7 @@ declare module 'janode/plugins/streaming' {
   const Streaming: any;
   export default Streaming;
 }
+declare module 'janode/plugins/audiobridge' {
+  const AudioBridge: any;
+  export default AudioBridge;
+}

@@ -6,49 +6,12 @@ import Janode from 'janode';
 import Streaming from 'janode/plugins/streaming';
 import VideoRoom from 'janode/plugins/videoroom';
 import { expect, FIREFOX, test as base } from './fixtures';
-
-/** The page's half: PeerConnections whose descriptions are complete, so that there is nothing to trickle. */
-const PEERS = `
-  const complete = (pc) => new Promise((done) => {
-    const look = () => pc.iceGatheringState === 'complete' && done({ type: pc.localDescription.type, sdp: pc.localDescription.sdp });
-    pc.onicegatheringstatechange = look;
-    look();
-  });
-  const peers = {};
-  async function offer(name, tracks, encodings) {
-    const pc = (peers[name] ??= new RTCPeerConnection());
-    for (const track of tracks) pc.addTransceiver(track, { direction: 'sendonly', ...(track.kind === 'video' && encodings && { sendEncodings: encodings }) });
-    await pc.setLocalDescription();
-    return complete(pc);
-  }
-  async function answer(name, jsep) {
-    const pc = (peers[name] ??= new RTCPeerConnection());
-    await pc.setRemoteDescription(jsep);
-    await pc.setLocalDescription();
-    return complete(pc);
-  }
-  async function seen(name, mid) {
-    const report = [...(await peers[name].getStats()).values()];
-    const stream = report.find((one) => one.type === 'inbound-rtp' && one.kind === 'video' && one.mid === mid);
-    return { frames: stream?.framesDecoded ?? 0, width: stream?.frameWidth ?? 0 };
-  }
-  async function sound() {
-    return (await navigator.mediaDevices.getUserMedia({ audio: true })).getTracks()[0];
-  }
-  Object.assign(window, { peers, offer, answer, seen, sound });
-`;
+import { PEERS, withSession } from './peers';
 
 const { EVENT } = VideoRoom;
 
 const test = base.extend<{ session: Record<string, any>; manager: Record<string, any> }, {}>({
-  session: async ({ server }, use) => {
-    Janode.Logger?.setLevel?.('none');
-    const connection = await Janode.connect({ address: { url: server.ws }, max_retries: 0 });
-    const session = await connection.create();
-    await use(session);
-    await session.destroy();
-    await connection.close();
-  },
+  session: async ({ server }, use) => withSession(server, use),
   manager: async ({ session }, use) => use(await session.attach(VideoRoom)),
 });
 

@@ -1,4 +1,4 @@
-// Janode's own module for the audio bridge: what it asks, and what it makes of the answers. Media is in browser/audioroom-page.spec.ts.
+// Janode's own module for the audio bridge: what it asks, and what it makes of the answers. Media is in browser/janode-audio.spec.ts.
 import { after, before, describe, it } from 'node:test';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -81,8 +81,35 @@ describe('Janode’s audio bridge', { skip: isReference && 'needs a key of its o
     const kicked = once(ann, EVENT.AUDIOBRIDGE_PEER_KICKED);
     assert.deepEqual(await manager.kick({ room, feed: 2, secret: 's' }), { room, feed: 2 });
     assert.equal((await kicked)[0].feed, 2);
+    // It comes back, and hears of nothing until it goes on.
+    const back = await ben.join({ room, feed: 3, suspended: true, pause_events: true });
+    assert.deepEqual(back.participants.map(({ feed }) => feed), [1]);
+    const listed = (await ann.listParticipants({ room })).participants.find(({ feed }) => feed === 3);
+    assert.equal(listed.suspended, true);
+    const [resumed, seen] = [once(ben, EVENT.AUDIOBRIDGE_RESUMED), once(ann, EVENT.AUDIOBRIDGE_PEER_RESUMED)];
+    await manager.resume({ room, feed: 3, secret: 's' });
+    assert.deepEqual((await resumed)[0].participants.map(({ feed, display }) => [feed, display]), [[1, 'Anna']]);
+    assert.equal((await seen)[0].feed, 3);
+    const leaving = once(ben, EVENT.AUDIOBRIDGE_PEER_LEAVING);
     assert.equal((await ann.leave()).feed, 1);
+    assert.equal((await leaving)[0].feed, 1);
     await ann.audioHangup();
+    const destroyed = once(ben, EVENT.AUDIOBRIDGE_DESTROYED);
+    await manager.destroy({ room, secret: 's' });
+    assert.equal((await destroyed)[0].room, room);
+  });
+
+  it('joins rooms with a PIN, a group or a token only with these', async () => {
+    const { room } = await create({ pin: '42', groups: ['a', 'b'] });
+    const ann = await session.attach(AudioBridge);
+    await assert.rejects(ann.join({ room, group: 'a' }), /483/);
+    await assert.rejects(ann.join({ room, pin: '43', group: 'a' }), /489/);
+    await assert.rejects(ann.join({ room, pin: '42', group: 'c' }), /494/);
+    await manager.allow({ room, secret: 's', action: 'enable' });
+    await manager.allow({ room, secret: 's', action: 'add', list: ['let-me-in'] });
+    await assert.rejects(ann.join({ room, pin: '42', group: 'a', token: 'me-too' }), /489/);
+    assert.equal((await ann.join({ room, pin: '42', group: 'a', token: 'let-me-in', codec: 'pcma' })).room, room);
+    assert.equal((await ann.configure({ group: 'b', quality: 3, volume: 50 })).group, 'b');
     await manager.destroy({ room, secret: 's' });
   });
 
