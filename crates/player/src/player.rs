@@ -85,7 +85,7 @@ impl Player {
     }
 
     /// Waits until nothing is played any more, without holding the player.
-    pub fn ended(&self) -> impl Future<Output = Ended> + Send + 'static {
+    pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
             let ended = ended.wait_for(Option::is_some).await;

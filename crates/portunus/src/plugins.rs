@@ -3,6 +3,7 @@
 use portunus_audiobridge::AudioBridge;
 use portunus_core::Registration;
 use portunus_echotest::EchoTest;
+use portunus_recordplay::RecordPlay;
 use portunus_streaming::Streaming;
 use portunus_textroom::TextRoom;
 use portunus_videocall::VideoCall;
@@ -18,4 +19,5 @@ pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<AudioBridge>(),
     Registration::of::<TextRoom>(),
     Registration::of::<VoiceMail>(),
+    Registration::of::<RecordPlay>(),
 ];

@@ -1,0 +1,53 @@
+//! What the plugin can be told.
+
+use std::path::PathBuf;
+
+use portunus_core::configuration::{Configuration, Section};
+use serde::{Deserialize, Serialize};
+
+/// The plugin's part of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordPlayConfig {
+    /// The folder of the recordings, relative to that of all recordings; it is made if missing.
+    pub path: PathBuf,
+    /// What `update` needs, and seeing private recordings; empty: anybody may update, and nobody sees private ones.
+    pub admin_key: String,
+    /// Whether recordings are private whose clients do not say so.
+    pub private: bool,
+    /// Whether event handlers are told of recordings.
+    pub events: bool,
+    /// Whether HTTP serves the files of recordings, under addresses that cannot be guessed.
+    pub serve: bool,
+    /// Clients without the right to record may do so too.
+    pub public: bool,
+}
+
+impl Default for RecordPlayConfig {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::from("recordplay"),
+            admin_key: String::new(),
+            private: false,
+            events: true,
+            serve: true,
+            public: false,
+        }
+    }
+}
+
+impl Configuration for RecordPlayConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let recordplay: Self = section.keys();
+        let has_path = !recordplay.path.as_os_str().is_empty();
+        section.require(&["path"], has_path, "expected a path in quotes, got \"\"");
+        recordplay
+    }
+}
+
+impl RecordPlayConfig {
+    /// The key, if there is one.
+    pub(crate) fn admin_key(&self) -> Option<&str> {
+        Some(self.admin_key.as_str()).filter(|key| !key.is_empty())
+    }
+}

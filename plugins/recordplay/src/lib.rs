@@ -1,0 +1,23 @@
+//! The Record&Play plugin, `janus.plugin.recordplay`: what a client sends is recorded, and played again.
+#![forbid(unsafe_code)]
+
+mod attached;
+mod config;
+mod counts;
+mod director;
+mod nfo;
+mod player;
+mod plugin;
+mod recorded;
+mod recorder;
+mod refusal;
+mod requests;
+mod session;
+mod shelf;
+
+pub use config::RecordPlayConfig;
+pub use nfo::{MAX_NFO, MediaFiles, Nfo, NfoError};
+pub use plugin::RecordPlay;
+pub use requests::REQUESTS;
+
+use plugin::{PACKAGE, Shared};

@@ -1,0 +1,280 @@
+//! What a recording is, as the `.nfo` file beside its media says it: Janus's format, INI with one section.
+
+use thiserror::Error;
+
+/// The longest file that is read, in bytes.
+pub const MAX_NFO: usize = 64 << 10;
+
+/// The longest title and date that are taken from one, in characters.
+const MAX_TEXT: usize = 1_024;
+
+/// A recording as its `.nfo` file describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Nfo {
+    /// Its number.
+    pub id: u64,
+    /// Its title.
+    pub name: String,
+    /// When it was made, as people read it.
+    pub date: String,
+    /// Only administrators see it in lists.
+    pub is_private: bool,
+    /// The names of its files, in the same folder.
+    pub files: MediaFiles,
+    /// What stands in the addresses of its files: an addition to Janus, which leaves it out of account.
+    pub key: Option<String>,
+}
+
+/// The files of a recording by what is in them; with a container one file has several of these.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MediaFiles {
+    /// The file with the sound.
+    pub audio: Option<String>,
+    /// The file with the pictures.
+    pub video: Option<String>,
+    /// The file with the messages of data channels.
+    pub data: Option<String>,
+}
+
+/// Why a file describes no recording.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NfoError {
+    /// It is longer than [`MAX_NFO`].
+    #[error("longer than {MAX_NFO} bytes")]
+    TooLong,
+    /// It is no text.
+    #[error("not UTF-8")]
+    NotText,
+    /// There is no section, or one whose name is no number from 1 on.
+    #[error("no section whose name is the number of a recording")]
+    NoId,
+    /// Something is missing.
+    #[error("no {0}")]
+    Missing(&'static str),
+    /// A name of a file that leads elsewhere.
+    #[error("{0:?} is not the name of a file in this folder")]
+    File(String),
+}
+
+impl Nfo {
+    /// Reads a file. Of several sections the first one counts; without `private` a recording is private.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NfoError> {
+        if bytes.len() > MAX_NFO {
+            return Err(NfoError::TooLong);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| NfoError::NotText)?;
+        let mut lines = text.lines().map(str::trim);
+        let section = lines.find(|line| line.starts_with('['));
+        let id = section.and_then(|line| line.strip_prefix('[')?.split_once(']'));
+        let id = id.and_then(|(id, _)| id.trim().parse().ok());
+        let mut nfo = Nfo {
+            id: id.filter(|id| *id > 0).ok_or(NfoError::NoId)?,
+            is_private: true,
+            ..Nfo::default()
+        };
+        for line in lines.take_while(|line| !line.starts_with('[')) {
+            nfo.read_line(line)?;
+        }
+        for (text, name) in [(&nfo.name, "name"), (&nfo.date, "date")] {
+            if text.is_empty() {
+                return Err(NfoError::Missing(name));
+            }
+        }
+        if nfo.files.audio.is_none() && nfo.files.video.is_none() {
+            return Err(NfoError::Missing("audio or video"));
+        }
+        Ok(nfo)
+    }
+
+    fn read_line(&mut self, line: &str) -> Result<(), NfoError> {
+        let is_comment = line.starts_with([';', '#']);
+        let Some((name, value)) = line.split_once('=').filter(|_| !is_comment) else {
+            return Ok(());
+        };
+        let value = unescaped(value.trim());
+        let file = || match value.as_str() {
+            "" => Ok(None),
+            name if is_file_name(name) => Ok(Some(name.to_owned())),
+            _ => Err(NfoError::File(value.clone())),
+        };
+        match name.trim() {
+            "name" => self.name = cut(&value),
+            "date" => self.date = cut(&value),
+            "private" => {
+                let yes = ["true", "yes", "1"];
+                self.is_private = yes.iter().any(|yes| value.eq_ignore_ascii_case(yes));
+            }
+            "audio" => self.files.audio = file()?,
+            "video" => self.files.video = file()?,
+            "data" => self.files.data = file()?,
+            "key" => self.key = is_key(&value).then_some(value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The file's text, as Janus reads it too.
+    pub fn to_text(&self) -> String {
+        let private = if self.is_private { "true" } else { "false" };
+        let mut text = format!(
+            "[{}]\r\nname = {}\r\nprivate = {private}\r\ndate = {}\r\n",
+            self.id,
+            escaped(&self.name),
+            escaped(&self.date),
+        );
+        for (medium, file) in self.files.named() {
+            text.push_str(&format!("{medium} = {}\r\n", escaped(file)));
+        }
+        if let Some(key) = &self.key {
+            text.push_str(&format!("key = {key}\r\n"));
+        }
+        text
+    }
+}
+
+impl MediaFiles {
+    /// Those of which that is true.
+    #[must_use]
+    pub fn only(self, is_so: impl Fn(&str) -> bool) -> Self {
+        let only = |file: Option<String>| file.filter(|name| is_so(name));
+        Self {
+            audio: only(self.audio),
+            video: only(self.video),
+            data: only(self.data),
+        }
+    }
+
+    /// What there is, with the word for it.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let all = [
+            ("audio", &self.audio),
+            ("video", &self.video),
+            ("data", &self.data),
+        ];
+        all.into_iter()
+            .filter_map(|(medium, file)| Some((medium, file.as_deref()?)))
+    }
+}
+
+/// Whether it is the name of a file in the same folder, and of no hidden one.
+pub fn is_file_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && !name.starts_with('.')
+        && !name.contains(['/', '\\'])
+        && !name.chars().any(char::is_control)
+}
+
+/// Whether it can stand in an address.
+pub fn is_key(key: &str) -> bool {
+    key.len() == 32 && key.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A value as it can stand in a line: Janus takes what follows `;` and `#` for a comment unless a backslash is before it.
+fn escaped(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            ';' | '#' => text.extend(['\\', c]),
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+fn unescaped(value: &str) -> String {
+    value.replace("\\;", ";").replace("\\#", "#")
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OF_JANUS: &str = "[1234]\r\nname = my title\r\nprivate = false\r\ndate = 2026-01-31 10:00:00\r\n\
+        audio = rec-1234-audio.mjr\r\nvideo = rec-1234-video.mjr\r\ndata = rec-1234-data.mjr\r\n";
+
+    #[test]
+    fn a_file_of_janus_is_read_and_written() {
+        let nfo = Nfo::parse(OF_JANUS.as_bytes()).unwrap();
+        assert_eq!((nfo.id, nfo.is_private), (1234, false));
+        assert_eq!(nfo.files.video.as_deref(), Some("rec-1234-video.mjr"));
+        assert_eq!(nfo.to_text(), OF_JANUS);
+    }
+
+    #[test]
+    fn the_first_section_counts_and_what_is_missing_is_told() {
+        let parse = |text: &str| Nfo::parse(text.as_bytes());
+        let two = "; made by hand\n[7] \nname=a;b\n# private = false\ndate = d\naudio=a.mjr\n[8]\nname = other\n";
+        let nfo = parse(two).unwrap();
+        assert_eq!((nfo.id, nfo.name.as_str()), (7, "a;b"));
+        assert!(nfo.is_private);
+        assert_eq!(parse("name = x\n"), Err(NfoError::NoId));
+        for id in ["0", "-1", "room", "", "99999999999999999999999"] {
+            assert_eq!(parse(&format!("[{id}]\nname = x\n")), Err(NfoError::NoId));
+        }
+        assert_eq!(
+            parse("[1]\ndate = d\naudio = a\n"),
+            Err(NfoError::Missing("name"))
+        );
+        assert_eq!(
+            parse("[1]\nname = n\naudio = a\n"),
+            Err(NfoError::Missing("date"))
+        );
+        let data = parse("[1]\nname = n\ndate = d\ndata = d.mjr\n");
+        assert_eq!(data, Err(NfoError::Missing("audio or video")));
+        assert_eq!(Nfo::parse(&[b'['; MAX_NFO + 1]), Err(NfoError::TooLong));
+        assert_eq!(Nfo::parse(&[0xff]), Err(NfoError::NotText));
+    }
+
+    #[test]
+    fn names_do_not_lead_out_of_the_folder() {
+        for name in [
+            "../a.mjr",
+            "/etc/passwd",
+            "a/b.mjr",
+            ".hidden",
+            "..",
+            "a\\b",
+            "a\tb",
+        ] {
+            let text = format!("[1]\nname = n\ndate = d\naudio = {name}\n");
+            let wrong = Nfo::parse(text.as_bytes());
+            assert_eq!(wrong, Err(NfoError::File(name.to_owned())));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            id in 1..u64::MAX,
+            name in "[^\\p{Cc}\\p{Z}\\\\]([^\\p{Cc}\\\\]{0,40}[^\\p{Cc}\\p{Z}\\\\])?",
+            is_private: bool,
+            audio in "[a-z0-9;#-]{1,20}",
+        ) {
+            let nfo = Nfo {
+                id,
+                name,
+                date: "2026-01-31 10:00:00".to_owned(),
+                is_private,
+                files: MediaFiles { audio: Some(audio), ..MediaFiles::default() },
+                key: Some("0123456789abcdef0123456789ABCDEF".to_owned()),
+            };
+            prop_assert_eq!(Nfo::parse(nfo.to_text().as_bytes()), Ok(nfo));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Nfo::parse(&bytes);
+        }
+    }
+}

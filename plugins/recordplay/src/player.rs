@@ -1,0 +1,352 @@
+//! A client that something is played for: what is offered to it, and what feeds that.
+
+use std::time::Duration;
+
+use portunus_core::media::ingest::{IngestFeed, IngestId, IngestMedia, IngestOptions, packet_feed};
+use portunus_core::media::{DataMessage, DataPayload, MediaPlane, RouteOptions};
+use portunus_core::record::Medium;
+use portunus_core::sdp::{
+    Codec, CodecName, Description, Direction, Kind, MediaOffer, Negotiated, OfferOptions,
+};
+use portunus_core::{ExtensionKind, ExtensionMap, Handle, Mid, Object, Pt};
+use portunus_files::{Play as _, Playback, PlayedTrack};
+use portunus_player::{Ended, Feed, Hold, Player as FilePlayer};
+use serde_json::Value;
+
+use crate::recorded::{Viewing, millis};
+
+/// The payload types that Janus offers.
+const AUDIO_PT: Pt = Pt(111);
+const RED_PT: Pt = Pt(63);
+/// The first one is Janus's; another codec on the same m-line gets another one.
+const VIDEO_PTS: [Pt; 5] = [Pt(100), Pt(102), Pt(104), Pt(106), Pt(108)];
+
+/// The label of the data channel that Janus's clients expect.
+const DATA_CHANNEL: &str = "JanusDataChannel";
+
+/// What browsers send and what we take where a recording does not say what its H.264 is.
+const H264_FMTP: &str = "profile-level-id=42e01f;packetization-mode=1";
+
+/// The header extensions of recorded packets that are passed on.
+const PASSED: [ExtensionKind; 2] = [ExtensionKind::AudioLevel, ExtensionKind::VideoOrientation];
+/// The number of the extension that packets have beside.
+const MID_EXTENSION: u8 = 15;
+
+/// What is played for a client.
+#[derive(Debug)]
+pub(crate) struct Player {
+    pub(crate) what: What,
+    pub(crate) phase: Phase,
+    pub(crate) duration: Option<Duration>,
+    lines: Vec<Line>,
+    /// What is to be played, until that begins.
+    playback: Option<Playback>,
+    begins_at: Option<Duration>,
+    feeding: Option<Feeding>,
+    pub(crate) e2ee: bool,
+}
+
+/// What a client plays.
+#[derive(Debug)]
+pub(crate) enum What {
+    Recording(Viewing),
+    /// A recording of another plugin, with a pause of its own.
+    File(String, Hold),
+}
+
+/// How far playing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Offered,
+    /// It begins once the PeerConnection is up.
+    Answered,
+    Playing,
+}
+
+/// An m-line of our offers.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    offer: MediaOffer,
+    /// The track of the playback; none if it is not used now.
+    track: Option<usize>,
+}
+
+/// What feeds the m-lines; dropping it ends that.
+#[derive(Debug)]
+struct Feeding {
+    player: FilePlayer,
+    ingests: Vec<IngestId>,
+    media: MediaPlane,
+}
+
+impl Drop for Feeding {
+    fn drop(&mut self) {
+        for ingest in &self.ingests {
+            self.media.remove_ingest(*ingest);
+        }
+    }
+}
+
+impl What {
+    fn hold(&self) -> &Hold {
+        match self {
+            What::Recording(viewing) => &viewing.0.hold,
+            What::File(_, hold) => hold,
+        }
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> Option<u64> {
+        match self {
+            What::Recording(viewing) => Some(viewing.0.nfo.id),
+            What::File(..) => None,
+        }
+    }
+
+    pub(crate) fn is_private(&self) -> Option<bool> {
+        match self {
+            What::Recording(viewing) => Some(viewing.0.nfo.is_private),
+            What::File(..) => None,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            What::Recording(viewing) => &viewing.0.nfo.name,
+            What::File(name, _) => name,
+        }
+    }
+
+    /// A status of it, as clients are told.
+    pub(crate) fn status(&self, status: &str) -> Object {
+        let file = match self {
+            What::Recording(_) => None,
+            What::File(name, _) => Some(name.as_str()),
+        };
+        Object::new()
+            .with("status", status)
+            .with_some("id", self.id())
+            .with_some("file", file)
+    }
+}
+
+impl Player {
+    /// What is to be played, on the m-lines that the client knows and on new ones.
+    pub(crate) fn new(what: What, playback: Playback, known: Vec<Line>) -> Self {
+        let mut lines = known;
+        for line in &mut lines {
+            line.track = None;
+            line.offer.direction = Direction::Inactive;
+        }
+        for (index, track) in playback.tracks().iter().enumerate() {
+            offer_track(&mut lines, track, index);
+        }
+        Self {
+            what,
+            phase: Phase::Offered,
+            duration: playback.duration(),
+            e2ee: playback.tracks().iter().any(|track| track.encrypted),
+            lines,
+            playback: Some(playback),
+            begins_at: None,
+            feeding: None,
+        }
+    }
+
+    /// The m-lines, for what is played next on the same PeerConnection.
+    pub(crate) fn into_lines(self) -> Vec<Line> {
+        self.lines
+    }
+
+    pub(crate) fn offer(&self) -> Description {
+        let name = match self.what.id() {
+            Some(id) => format!("Recording {id}"),
+            None => self.what.name().to_owned(),
+        };
+        Description::offer(OfferOptions {
+            name,
+            session_id: String::new(),
+            media: self.lines.iter().map(|line| line.offer.clone()).collect(),
+        })
+    }
+
+    /// The client has answered. What it does not take is not sent.
+    pub(crate) fn answered(&mut self) {
+        if self.phase == Phase::Offered {
+            self.phase = Phase::Answered;
+        }
+    }
+
+    /// Begins to play, and gives what waits for the end; none if it was begun before.
+    pub(crate) fn begin(
+        &mut self,
+        handle: &Handle,
+        media: &MediaPlane,
+    ) -> Option<impl Future<Output = Ended> + Send + use<>> {
+        let mut playback = self.playback.take()?;
+        let negotiated = handle.negotiated();
+        let mut feeds = Vec::new();
+        let mut ingests = Vec::new();
+        let tracks = playback.tracks().to_vec();
+        for (index, track) in tracks.iter().enumerate() {
+            let line = self.lines.iter().find(|line| line.track == Some(index));
+            let mid = line.and_then(|line| line.offer.mid);
+            let has_red = takes_red(negotiated.as_ref(), mid);
+            if track.red && !has_red {
+                playback.take_redundancy_out(index);
+            }
+            let feed = match (mid, ingest(track, track.red && has_red)) {
+                (Some(_), None) if track.medium == Medium::Data => data_feed(handle, track),
+                (Some(mid), Some((options, feed))) => {
+                    let id = media.add_ingest(options).id;
+                    ingests.push(id);
+                    handle.route_from(id, mid, RouteOptions::default());
+                    feed
+                }
+                _ => Feed::Messages(Box::new(|_| {})),
+            };
+            feeds.push(feed);
+        }
+        let hold = self.what.hold().clone();
+        let player = FilePlayer::start_held_by(hold, Box::new(playback), feeds, self.what.name());
+        if let Some(position) = self.begins_at.take() {
+            player.seek(position);
+        }
+        let ended = player.ended();
+        self.feeding = Some(Feeding {
+            player,
+            ingests,
+            media: media.clone(),
+        });
+        self.phase = Phase::Playing;
+        Some(ended)
+    }
+
+    /// Goes on at `position`; false if it has come to its end.
+    pub(crate) fn seek(&mut self, position: Duration) -> bool {
+        match &self.feeding {
+            Some(feeding) => feeding.player.seek(position),
+            None => {
+                self.begins_at = Some(position);
+                true
+            }
+        }
+    }
+
+    pub(crate) fn pause(&self, pause: bool) {
+        self.what.hold().set(pause);
+    }
+
+    /// What the client is told of it when it is to be played.
+    pub(crate) fn preparing(&self, warning: Option<&str>) -> Value {
+        self.what
+            .status("preparing")
+            .with_some("warning", warning)
+            .with_some("duration", self.duration.map(millis))
+            .into()
+    }
+}
+
+/// Puts a track on the m-line of its kind.
+fn offer_track(lines: &mut Vec<Line>, track: &PlayedTrack, index: usize) {
+    let (kind, mid) = match track.medium {
+        Medium::Audio => (Kind::Audio, "a"),
+        Medium::Video => (Kind::Video, "v"),
+        Medium::Data => (Kind::Data, "d"),
+    };
+    let place = lines.iter().position(|line| line.offer.kind == kind);
+    let before = place.and_then(|place| lines.get(place));
+    let before = before.map(|line| line.offer.codecs.clone());
+    let mut offer = MediaOffer::new(kind, Direction::SendOnly);
+    offer.mid = Mid::new(mid);
+    match CodecName::from_name(&track.codec) {
+        Some(codec) if kind != Kind::Data => {
+            let fmtp = track.fmtp.clone();
+            let fmtp = fmtp.or_else(|| (codec == CodecName::H264).then(|| H264_FMTP.to_owned()));
+            let pt = match kind {
+                // Its usual one, or what Janus gives whatever has none.
+                Kind::Audio => codec.default_pt(),
+                _ => video_pt(codec, before.as_deref().unwrap_or_default()),
+            };
+            offer.add_codec(codec, Some(pt), fmtp);
+            if track.red {
+                offer.add_red(RED_PT, AUDIO_PT);
+            }
+            offer.extensions = vec![(ExtensionKind::Mid, MID_EXTENSION)];
+            offer.extensions.extend(passed(track).iter());
+        }
+        _ => offer.direction = Direction::SendRecv,
+    }
+    let line = Line {
+        offer,
+        track: Some(index),
+    };
+    match place.and_then(|place| lines.get_mut(place)) {
+        Some(known) => *known = line,
+        None => lines.push(line),
+    }
+}
+
+/// A payload type for video: the same for the same codec, another one for another.
+fn video_pt(codec: CodecName, before: &[portunus_core::sdp::CodecSpec]) -> Pt {
+    let [first, ..] = VIDEO_PTS;
+    match before.first() {
+        None => first,
+        Some(last) if last.codec_name() == Some(codec) => last.pt,
+        Some(last) => {
+            let next = VIDEO_PTS.into_iter().skip_while(|pt| *pt != last.pt).nth(1);
+            next.unwrap_or(first)
+        }
+    }
+}
+
+/// The extensions of recorded packets that are passed on, with their numbers.
+fn passed(track: &PlayedTrack) -> ExtensionMap {
+    let mut map = ExtensionMap::default();
+    for (id, uri) in &track.extensions {
+        let kind = ExtensionKind::from_uri(uri).filter(|kind| PASSED.contains(kind));
+        if let Some(kind) = kind.filter(|_| (1..MID_EXTENSION).contains(id)) {
+            map.set(kind, *id);
+        }
+    }
+    map
+}
+
+/// Whether the client takes redundant audio on an m-line.
+fn takes_red(negotiated: Option<&Negotiated>, mid: Option<Mid>) -> bool {
+    let lines = negotiated.into_iter().flat_map(|it| &it.media);
+    let mut lines = lines.filter(|line| Some(line.mid) == mid && !line.disabled);
+    lines.any(|line| line.payloads.iter().any(|it| it.codec == Codec::Red))
+}
+
+/// What takes the packets of a track in; none of messages.
+fn ingest(track: &PlayedTrack, red: bool) -> Option<(IngestOptions, Feed)> {
+    let rate = track.clock_rate?;
+    let codec = CodecName::from_name(&track.codec)?;
+    let codec = if red { Codec::Red } else { codec.codec() };
+    let (feed, receiver) = packet_feed(1);
+    let mut options = IngestOptions::rtp(codec, rate, IngestFeed::Packets(receiver));
+    if let IngestMedia::Rtp(rtp) = &mut options.media {
+        rtp.extensions = passed(track);
+        rtp.opaque = track.encrypted;
+    }
+    Some((options, feed.into()))
+}
+
+/// Sends the messages of a track to the client.
+fn data_feed(handle: &Handle, track: &PlayedTrack) -> Feed {
+    let handle = handle.clone();
+    let is_text = track.codec == "text";
+    Feed::Messages(Box::new(move |message| {
+        let payload = match std::str::from_utf8(message) {
+            Ok(text) if is_text => DataPayload::Text(text.to_owned()),
+            _ => DataPayload::Binary(message.to_vec()),
+        };
+        handle.send_data(DataMessage {
+            label: DATA_CHANNEL.to_owned(),
+            protocol: String::new(),
+            payload,
+        });
+    }))
+}

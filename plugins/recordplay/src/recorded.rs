@@ -1,0 +1,207 @@
+//! A recording that is complete: what it is, and what its files say of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use portunus_core::Object;
+use portunus_core::record::Medium;
+use portunus_files::{FileError, Folders, Play, Playback};
+use portunus_player::Hold;
+use serde_json::Value;
+
+use crate::nfo::{MediaFiles, Nfo};
+
+/// What addresses of files begin with.
+pub(crate) const BASE: &str = "/recordplay/";
+
+/// A recording that can be played.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) nfo: Nfo,
+    /// What stands in the addresses of its files.
+    pub(crate) key: String,
+    pub(crate) facts: Facts,
+    /// A pause holds all who play it.
+    pub(crate) hold: Hold,
+    viewers: AtomicUsize,
+}
+
+/// What the files of a recording say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Facts {
+    /// Which of its files exist.
+    has: [bool; 3],
+    audio_codec: Option<String>,
+    audio_red: bool,
+    video_codec: Option<String>,
+    pub(crate) duration: Option<Duration>,
+    bytes: u64,
+}
+
+impl Recorded {
+    /// Looks at the files of a recording in `folder`. It blocks.
+    pub(crate) fn look(folder: &Path, nfo: Nfo) -> Self {
+        let key = nfo.key.clone();
+        Self {
+            facts: Facts::read(folder, &nfo.files),
+            key: key.unwrap_or_else(random_key),
+            nfo,
+            hold: Hold::default(),
+            viewers: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether nothing has changed of it.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.nfo == other.nfo && self.facts == other.facts
+    }
+
+    /// Its entry in a list; with the addresses of its files if they are served.
+    pub(crate) fn to_json(&self, serve: bool) -> Value {
+        let Self { nfo, facts, .. } = self;
+        let [audio, video, data] = facts.has;
+        let urls = nfo
+            .files
+            .named()
+            .fold(Object::new(), |urls, (medium, file)| {
+                urls.with(medium, format!("{BASE}{}/{}", self.key, encoded(file)))
+            });
+        Object::new()
+            .with("id", nfo.id)
+            .with("is_private", nfo.is_private)
+            .with("name", nfo.name.as_str())
+            .with("date", nfo.date.as_str())
+            .with("audio", audio)
+            .with_some("audio_codec", facts.audio_codec.as_deref())
+            .with_some("audio_red", facts.audio_red.then_some(true))
+            .with("video", video)
+            .with_some("video_codec", facts.video_codec.as_deref())
+            .with("data", data)
+            .with_some("duration", facts.duration.map(millis))
+            .with("bytes", facts.bytes)
+            .with_some("urls", serve.then(|| Value::from(urls)))
+            .into()
+    }
+
+    /// The file of this name, if it is one of its own.
+    pub(crate) fn file(&self, folder: &Path, name: &str) -> Option<PathBuf> {
+        let mut named = self.nfo.files.named();
+        let is_own = named.any(|(_, file)| file == name);
+        is_own.then(|| find(folder, name).ok()).flatten()
+    }
+}
+
+impl Facts {
+    fn read(folder: &Path, files: &MediaFiles) -> Self {
+        let all = [&files.audio, &files.video, &files.data];
+        let path = |name: &Option<String>| find(folder, name.as_deref()?).ok();
+        let paths = all.map(path);
+        let has = paths.each_ref().map(Option::is_some);
+        let mut different: Vec<PathBuf> = Vec::new();
+        for path in paths.into_iter().flatten() {
+            if !different.contains(&path) {
+                different.push(path);
+            }
+        }
+        let len = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
+        let mut facts = Facts {
+            has,
+            bytes: different.iter().map(len).sum(),
+            ..Facts::default()
+        };
+        let Ok((playback, _)) = Playback::open(&different) else {
+            return facts;
+        };
+        facts.duration = playback.duration();
+        for track in playback.tracks() {
+            let codec = Some(track.codec.clone());
+            match track.medium {
+                Medium::Audio => (facts.audio_codec, facts.audio_red) = (codec, track.red),
+                Medium::Video => facts.video_codec = codec,
+                Medium::Data => {}
+            }
+        }
+        facts
+    }
+}
+
+/// The files of a recording in `folder`, opened to be played, with a warning of those that cannot be. It blocks.
+pub(crate) fn open(
+    folder: &Path,
+    files: &MediaFiles,
+) -> Result<(Playback, Option<String>), FileError> {
+    let named: Vec<_> = files.named().collect();
+    let mut problems = Vec::new();
+    let mut paths = Vec::new();
+    for (medium, name) in &named {
+        match find(folder, name) {
+            Ok(path) => paths.push((*medium, path)),
+            Err(error) => problems.push(format!("{medium}: {error}")),
+        }
+    }
+    let only: Vec<_> = paths.iter().map(|(_, path)| path.clone()).collect();
+    let (playback, unreadable) = Playback::open(&only)?;
+    for wrong in unreadable {
+        let medium = paths.get(wrong.file).map_or("file", |(medium, _)| medium);
+        problems.push(format!("{medium}: {}", wrong.error));
+    }
+    let warning = (!problems.is_empty()).then(|| format!("Not played: {}", problems.join("; ")));
+    Ok((playback, warning))
+}
+
+/// The file of this name in the folder, links followed, but not out of it. Janus lets names lack their `.mjr`.
+pub(crate) fn find(folder: &Path, name: &str) -> Result<PathBuf, FileError> {
+    let folders = Folders::new(vec![folder.to_owned()]);
+    let find = |name: &str| {
+        let path = folder.join(name);
+        folders.find(path.to_str().unwrap_or_default())
+    };
+    match find(name) {
+        Err(FileError::Io(_)) if !name.ends_with(".mjr") => find(&format!("{name}.mjr")),
+        found => found,
+    }
+}
+
+/// Somebody who plays a recording. The pause ends with the last of them.
+#[derive(Debug)]
+pub(crate) struct Viewing(pub(crate) Arc<Recorded>);
+
+impl Viewing {
+    pub(crate) fn new(recorded: Arc<Recorded>) -> Self {
+        recorded.viewers.fetch_add(1, Relaxed);
+        Viewing(recorded)
+    }
+}
+
+impl Drop for Viewing {
+    fn drop(&mut self) {
+        if self.0.viewers.fetch_sub(1, Relaxed) == 1 {
+            self.0.hold.set(false);
+        }
+    }
+}
+
+/// 128 random bits.
+pub(crate) fn random_key() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
+/// A time in whole milliseconds, as clients read it.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What of a name does not stand in an address as it is (RFC 3986 section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A name as it can stand in an address.
+fn encoded(name: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(name, ENCODED)
+}

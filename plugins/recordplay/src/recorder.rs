@@ -1,0 +1,314 @@
+//! A client that is recorded: what is answered to its offers, and what becomes of it.
+
+use std::sync::Arc;
+
+use chrono::Local;
+use portunus_core::record::{
+    Format, JointRecording, JointSpec, Outcome, Participant, RecordedMedia, SessionSpec, TrackSpec,
+};
+use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
+use portunus_core::{ExtensionKind, Handle, Mid, SentMedia};
+
+use crate::Shared;
+use crate::director::Director;
+use crate::nfo::{MediaFiles, Nfo};
+use crate::recorded::random_key;
+use crate::refusal::Refusal;
+use crate::requests::Record;
+use crate::shelf::Reserved;
+
+/// The codecs in the order in which they are chosen where the client does not say it.
+const AUDIO: [CodecName; 9] = [
+    CodecName::Opus,
+    CodecName::MultiOpus,
+    CodecName::Pcmu,
+    CodecName::Pcma,
+    CodecName::G722,
+    CodecName::L16Wide,
+    CodecName::L16,
+    CodecName::Isac16,
+    CodecName::Isac32,
+];
+const VIDEO: [CodecName; 5] = [
+    CodecName::Vp8,
+    CodecName::Vp9,
+    CodecName::H264,
+    CodecName::Av1,
+    CodecName::H265,
+];
+
+/// The header extensions that are taken.
+const EXTENSIONS: [ExtensionKind; 6] = [
+    ExtensionKind::Mid,
+    ExtensionKind::Rid,
+    ExtensionKind::RepairedRid,
+    ExtensionKind::TransportCc,
+    ExtensionKind::AudioLevel,
+    ExtensionKind::VideoOrientation,
+];
+
+/// What a client sends, on its way into files.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) nfo: Nfo,
+    /// What all of its files begin with.
+    stem: String,
+    reserved: Reserved,
+    recording: JointRecording,
+    /// The m-lines that are recorded.
+    lines: Vec<(Kind, Mid)>,
+    /// What the first answer has taken.
+    taken: Taken,
+    /// The version of the last answer.
+    version: u64,
+    is_paused: bool,
+    pub(crate) e2ee: bool,
+    pub(crate) director: Option<Director>,
+}
+
+/// What is answered to each offer of a recording.
+#[derive(Debug, Clone)]
+struct Taken {
+    options: AnswerOptions,
+    text: bool,
+}
+
+/// What a request to record comes to before anything is done.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) answer: Description,
+    pub(crate) reserved: Reserved,
+    nfo: Nfo,
+    stem: String,
+    format: Format,
+    taken: Taken,
+    e2ee: bool,
+}
+
+impl Plan {
+    /// Checks what can be checked.
+    pub(crate) fn new(shared: &Arc<Shared>, request: &Record<'_>) -> Result<Self, Refusal> {
+        let taken = Taken::new(request);
+        let probe = taken.answer(request, 0);
+        if sent(&probe, &taken, request.offer.e2ee).is_empty() {
+            let reason = "it sends nothing that can be recorded";
+            return Err(Refusal::Offer(reason.to_owned()));
+        }
+        let reserved = shared.shelf.reserve(request.id);
+        let reserved = reserved.ok_or(Refusal::Exists(request.id.unwrap_or_default()))?;
+        let id = reserved.id;
+        let stem = request.file.clone().unwrap_or_else(|| format!("rec-{id}"));
+        let format = request.format.unwrap_or_else(|| shared.recorder.format());
+        let nfo = Nfo {
+            id,
+            name: request.name.clone(),
+            date: Local::now().format("%Y-%m-%d %H:%M:%S").to_string(),
+            is_private: request.is_private.unwrap_or(shared.config.private),
+            files: MediaFiles::default(),
+            key: Some(random_key()),
+        };
+        Ok(Self {
+            answer: taken.answer(request, id),
+            reserved,
+            nfo,
+            stem,
+            format,
+            taken,
+            e2ee: request.offer.e2ee,
+        })
+    }
+
+    /// Begins to write what comes; the answer is on its way.
+    pub(crate) fn start(
+        self,
+        shared: &Arc<Shared>,
+        handle: &Handle,
+    ) -> Result<Recorder, portunus_core::record::RecordError> {
+        let sent = sent(&self.answer, &self.taken, self.e2ee);
+        let session = shared.recorder.session(SessionSpec {
+            plugin: crate::PACKAGE,
+            dir: None,
+            name: self.stem.clone(),
+            room: None,
+            description: Some(self.nfo.name.clone()),
+        });
+        let spec = JointSpec {
+            dir: None,
+            name: self.stem.clone(),
+            format: self.format,
+            of: Some(Participant {
+                session,
+                id: self.nfo.id.to_string(),
+                display: Some(self.nfo.name.clone()),
+            }),
+            tracks: tracks(handle, &sent),
+        };
+        Ok(Recorder {
+            recording: shared.recorder.joint(&shared.media, spec)?,
+            lines: sent.iter().map(|line| (line.kind, line.mid)).collect(),
+            version: self.answer.origin.version,
+            nfo: self.nfo,
+            stem: self.stem,
+            reserved: self.reserved,
+            taken: self.taken,
+            is_paused: false,
+            e2ee: self.e2ee,
+            director: None,
+        })
+    }
+}
+
+impl Recorder {
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.recording.outcome()
+    }
+
+    /// The answer to another offer of the same client.
+    pub(crate) fn renegotiate(&mut self, request: &Record<'_>) -> Description {
+        self.version = self.version.saturating_add(1);
+        let mut answer = self.taken.answer(request, self.nfo.id);
+        answer.origin.version = self.version;
+        answer
+    }
+
+    /// Takes up what has come to be sent by a new answer.
+    pub(crate) fn agreed(&mut self, handle: &Handle, answer: &Description) {
+        let sent = sent(answer, &self.taken, self.e2ee);
+        let new = sent.into_iter();
+        let new = new.filter(|line| !self.lines.contains(&(line.kind, line.mid)));
+        let new: Vec<SentMedia> = new.collect();
+        for (line, mut track) in new.iter().zip(tracks(handle, &new)) {
+            track.open = !self.is_paused;
+            self.recording.add(track);
+            self.lines.push((line.kind, line.mid));
+        }
+    }
+
+    /// The m-line with video.
+    pub(crate) fn video(&self) -> Option<Mid> {
+        let video = self.lines.iter().find(|(kind, _)| *kind == Kind::Video);
+        video.map(|(_, mid)| *mid)
+    }
+
+    pub(crate) fn pause(&mut self, pause: bool) {
+        self.is_paused = pause;
+        for (_, mid) in &self.lines {
+            self.recording.set_open(mid.as_str(), !pause);
+        }
+    }
+
+    /// Its description as far as it is known, for the case that the server does not see its end.
+    pub(crate) fn description(&self) -> Nfo {
+        let file = |kind: Kind| {
+            let is_sent = self.lines.iter().any(|(other, _)| *other == kind);
+            is_sent.then(|| self.file(kind)).flatten()
+        };
+        let files = MediaFiles {
+            audio: file(Kind::Audio),
+            video: file(Kind::Video),
+            data: file(Kind::Data),
+        };
+        Nfo {
+            files,
+            ..self.nfo.clone()
+        }
+    }
+
+    /// The file that has what is of this kind.
+    fn file(&self, kind: Kind) -> Option<String> {
+        let medium = match kind {
+            Kind::Audio => "audio",
+            Kind::Video => "video",
+            Kind::Data => "data",
+        };
+        let own = format!("{}-{medium}.mjr", self.stem);
+        let names = self.recording.file_names();
+        let mut shared = names.iter().filter(|name| !name.ends_with(".mjr"));
+        match names.contains(&own) {
+            true => Some(own),
+            false => shared.next().cloned(),
+        }
+    }
+
+    /// Ends it. It can be played once its files are complete.
+    pub(crate) fn finish(self, shared: &Arc<Shared>) {
+        let nfo = self.description();
+        let outcome = self.recording.outcome();
+        drop(self.recording);
+        let ended = async move {
+            // A file that could not be written to its end has what came before.
+            let _ = outcome.ended().await;
+        };
+        shared.shelf.finish(self.reserved, nfo, ended);
+    }
+}
+
+impl Taken {
+    fn new(request: &Record<'_>) -> Self {
+        let mut options = AnswerOptions {
+            extensions: EXTENSIONS.to_vec(),
+            ..AnswerOptions::default()
+        };
+        let only = |codec: Option<CodecName>, all: &[CodecName]| {
+            codec.map_or_else(|| all.to_vec(), |codec| vec![codec])
+        };
+        options.audio.codecs = only(request.audio_codec, &AUDIO);
+        options.audio.direction = Direction::RecvOnly;
+        options.audio.fmtp = request.offer.description.opus_flags().fmtp();
+        options.audio.red = request.red;
+        options.video.codecs = only(request.video_codec, &VIDEO);
+        options.video.direction = Direction::RecvOnly;
+        options.video.profile = request.video_profile.clone();
+        Self {
+            options,
+            text: request.text,
+        }
+    }
+
+    /// Takes the first audio, the first video and the first data m-line in.
+    fn answer(&self, request: &Record<'_>, id: u64) -> Description {
+        let options = AnswerOptions {
+            name: Some(format!("Recording {id}")),
+            ..self.options.clone()
+        };
+        let mut answer = Description::answer(&request.offer.description, &options);
+        for kind in [Kind::Audio, Kind::Video] {
+            let others = answer.media.iter_mut().filter(|it| it.kind == kind);
+            for media in others.filter(|it| !it.rejected).skip(1) {
+                *media = media.refused();
+            }
+        }
+        answer
+    }
+}
+
+/// What is sent by an answer, of that what can be recorded.
+fn sent(answer: &Description, taken: &Taken, e2ee: bool) -> Vec<SentMedia> {
+    let recorded = |media: &Media| match media.kind {
+        Kind::Data if !media.rejected => Some(RecordedMedia::data(taken.text)),
+        Kind::Data => None,
+        Kind::Audio | Kind::Video => RecordedMedia::answered(media),
+    };
+    let sent = answer.media.iter();
+    let sent = sent.filter(|it| it.kind == Kind::Data || it.direction.receives());
+    let sent = sent.filter_map(|media| {
+        Some(SentMedia {
+            mid: media.mid,
+            kind: media.kind,
+            media: recorded(media)?.with_encryption(e2ee),
+        })
+    });
+    sent.collect()
+}
+
+fn tracks(handle: &Handle, sent: &[SentMedia]) -> Vec<TrackSpec> {
+    let track = |line: &SentMedia| {
+        Some(TrackSpec {
+            key: line.mid.as_str().to_owned(),
+            media: line.media.clone(),
+            from: handle.track(line.mid)?.into(),
+            open: true,
+        })
+    };
+    sent.iter().filter_map(track).collect()
+}

@@ -1,0 +1,109 @@
+//! Why a request is refused: the codes and texts of the plugin.
+
+use portunus_core::record::RecordError;
+use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
+use portunus_files::FileError;
+use serde_json::Value;
+
+/// Why a request is refused; the text is what the client reads.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("The request is not a JSON object")]
+    NotAnObject,
+    #[error("Unknown request '{0}'")]
+    Unknown(String),
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    #[error("Invalid element ({0})")]
+    Invalid(String),
+    #[error("A play request can't contain an SDP")]
+    PlayWithJsep,
+    #[error("Missing SDP offer")]
+    MissingOffer,
+    #[error("Missing SDP answer")]
+    MissingAnswer,
+    #[error("No such recording")]
+    NoSuchRecording,
+    #[error("The recording cannot be played: {0}")]
+    Unplayable(#[from] FileError),
+    #[error("Not a recording session, can't update")]
+    NotRecording,
+    #[error("Not a playout session, can't restart")]
+    NotPlaying,
+    #[error("Not a playout session, can't start")]
+    NothingToStart,
+    #[error("Nothing is played, so there is nothing to seek in")]
+    NothingToSeek,
+    #[error("Something else was asked for meanwhile")]
+    Superseded,
+    #[error("Already recording")]
+    AlreadyRecording,
+    #[error("Error parsing offer: {0}")]
+    Offer(String),
+    #[error("Error parsing answer: {0}")]
+    Answer(&'static str),
+    #[error("Recording {0} already exists")]
+    Exists(u64),
+    #[error("Unauthorized (wrong or missing admin_key)")]
+    WrongKey,
+    #[error("Unauthorized ({0})")]
+    Untrusted(#[from] Untrusted),
+    #[error("Unauthorized ({0})")]
+    OutOfScope(#[from] OutOfScope),
+    #[error("The recording cannot be written: {0}")]
+    Record(String),
+    #[error("{0}")]
+    Negotiation(#[from] JsepError),
+}
+
+impl Refusal {
+    /// What is wrong with a member that has the right type.
+    pub(crate) fn element(name: &str, wanted: impl std::fmt::Display) -> Self {
+        Refusal::Invalid(format!("{name} should be {wanted}"))
+    }
+
+    /// The file cannot be made or written; why is not for everybody.
+    pub(crate) fn record(error: &RecordError, told_why: bool) -> Self {
+        Refusal::Record(match told_why {
+            true => error.to_string(),
+            false => "the server has no room for it now".to_owned(),
+        })
+    }
+
+    /// The `error_code` on the wire.
+    pub(crate) const fn code(&self) -> u16 {
+        match self {
+            Refusal::NotAnObject => 412,
+            Refusal::Unknown(_) => 413,
+            Refusal::Field(FieldError::Missing(_))
+            | Refusal::MissingOffer
+            | Refusal::MissingAnswer => 415,
+            Refusal::Field(
+                FieldError::Type { .. } | FieldError::Layer(_) | FieldError::Empty(_),
+            )
+            | Refusal::Invalid(_)
+            | Refusal::PlayWithJsep => 414,
+            Refusal::NoSuchRecording => 416,
+            Refusal::Unplayable(_) => 417,
+            Refusal::NotRecording
+            | Refusal::NotPlaying
+            | Refusal::NothingToStart
+            | Refusal::NothingToSeek
+            | Refusal::Superseded
+            | Refusal::AlreadyRecording => 418,
+            Refusal::Offer(_) | Refusal::Answer(_) => 419,
+            Refusal::Exists(_) => 420,
+            Refusal::WrongKey | Refusal::Untrusted(_) | Refusal::OutOfScope(_) => 440,
+            Refusal::Record(_) | Refusal::Negotiation(_) => 499,
+        }
+    }
+
+    /// What the client gets.
+    pub(crate) fn to_json(&self) -> Value {
+        Object::new()
+            .with("recordplay", "event")
+            .with("error_code", self.code())
+            .with("error", self.to_string())
+            .into()
+    }
+}

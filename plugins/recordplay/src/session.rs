@@ -1,0 +1,589 @@
+//! What a handle does: nothing, record or play; cheap to clone.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portunus_core::record::{Outcome, RecordError};
+use portunus_core::{Handle, LocalJsep, Object};
+use portunus_files::{FileError, Playback};
+use portunus_player::{Ended, Hold};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::Shared;
+use crate::director::Director;
+use crate::nfo::MediaFiles;
+use crate::player::{Line, Phase, Player, What};
+use crate::recorded::{self, Viewing, millis};
+use crate::recorder::{Plan, Recorder};
+use crate::refusal::Refusal;
+use crate::requests::{Play, Record, Settings};
+
+/// How long the PeerConnection lives on behind the last packet: receivers have not played all that they have.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What a handle does.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) handle: Handle,
+    pub(crate) shared: Arc<Shared>,
+    inner: Arc<Mutex<Inner>>,
+    settings: watch::Sender<Settings>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: State,
+    /// Counts the states, so that the end of one is not taken for that of the next.
+    turn: u64,
+    /// Counts what was asked for, so that a file that was opened for a former request is not played.
+    asked: u64,
+    /// Media can flow.
+    is_up: bool,
+    /// The m-lines that were offered to the client.
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Idle,
+    Recording(Box<Recorder>),
+    Playing(Box<Player>),
+}
+
+/// Whether something went on playing, or anything.
+enum Paused {
+    Recording(u64),
+    Playing(Object),
+}
+
+impl Session {
+    pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
+        Self {
+            handle,
+            shared,
+            inner: Arc::default(),
+            settings: watch::Sender::new(Settings::default()),
+        }
+    }
+
+    /// What its clients are asked for.
+    pub(crate) fn settings(&self) -> Settings {
+        *self.settings.borrow()
+    }
+
+    pub(crate) fn set_settings(&self, settings: Settings) {
+        self.settings.send_replace(settings);
+    }
+
+    /// Begins to record, or renegotiates.
+    pub(crate) fn record(
+        &self,
+        transaction: &str,
+        request: &Record<'_>,
+        told_why: bool,
+    ) -> Result<(), Refusal> {
+        let mut inner = self.inner();
+        let is_up = inner.is_up;
+        match &mut inner.state {
+            State::Recording(recorder) if request.updates => {
+                return self.renegotiate(transaction, request, recorder, is_up);
+            }
+            State::Recording(_) => return Err(Refusal::AlreadyRecording),
+            State::Idle if !request.updates => {}
+            State::Idle | State::Playing(_) => return Err(Refusal::NotRecording),
+        }
+        let plan = Plan::new(&self.shared, request)?;
+        let local = self.handle.answer(plan.answer.clone())?;
+        let local = local.with_e2ee(request.offer.e2ee);
+        let begun = plan.start(&self.shared, &self.handle);
+        let mut recorder = match begun {
+            Ok(recorder) => recorder,
+            Err(error) => {
+                drop(inner);
+                self.shared.counts.failed.add();
+                self.handle.close_pc();
+                return Err(Refusal::record(&error, told_why));
+            }
+        };
+        self.shared.counts.recorded.add();
+        if is_up {
+            recorder.director = self.direct(&recorder);
+        }
+        let outcome = recorder.outcome();
+        let turn = inner.set(State::Recording(Box::new(recorder)));
+        drop(inner);
+        let (this, transaction) = (self.clone(), transaction.to_owned());
+        tokio::spawn(async move {
+            this.watch(turn, outcome, (transaction, local), told_why)
+                .await;
+        });
+        Ok(())
+    }
+
+    fn renegotiate(
+        &self,
+        transaction: &str,
+        request: &Record<'_>,
+        recorder: &mut Recorder,
+        is_up: bool,
+    ) -> Result<(), Refusal> {
+        let answer = recorder.renegotiate(request);
+        let local = self.handle.answer(answer.clone())?;
+        recorder.agreed(&self.handle, &answer);
+        if is_up && recorder.director.is_none() {
+            recorder.director = self.direct(recorder);
+        }
+        let local = local.with_e2ee(recorder.e2ee);
+        self.push_result(Some(transaction), recorder_status(recorder), Some(local));
+        Ok(())
+    }
+
+    /// Answers once the files are there, and ends the recording if it fails.
+    async fn watch(
+        &self,
+        turn: u64,
+        outcome: Outcome,
+        (transaction, local): (String, LocalJsep),
+        told_why: bool,
+    ) {
+        let opened = outcome.clone().opened().await;
+        let described = {
+            let inner = self.inner();
+            match &inner.state {
+                State::Recording(recorder) if inner.turn == turn => recorder.description(),
+                _ => return,
+            }
+        };
+        let begun = match opened {
+            Ok(()) => match self.shared.shelf.begin(&described).await {
+                Ok(()) => Ok(()),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                    Err(Refusal::Exists(described.id))
+                }
+                Err(error) if told_why => Err(Refusal::Record(error.to_string())),
+                Err(_) => Err(Refusal::Record(
+                    "the server has no room for it now".to_owned(),
+                )),
+            },
+            Err(error) => Err(Refusal::record(&error, told_why)),
+        };
+        if let Err(refusal) = begun {
+            // Nothing was recorded: its number is free again.
+            if self.take(turn).is_some() {
+                self.shared.counts.failed.add();
+                self.handle
+                    .push(Some(&transaction), refusal.to_json(), None);
+                self.handle.close_pc();
+            }
+            return;
+        }
+        {
+            let inner = self.inner();
+            match &inner.state {
+                State::Recording(recorder) if inner.turn == turn => {
+                    let status = recorder_status(recorder);
+                    self.push_result(Some(&transaction), status, Some(local));
+                }
+                _ => return,
+            }
+        }
+        self.notify("recording", Some(described.id));
+        if let Err(error) = outcome.ended().await {
+            self.fail(turn, &error, told_why);
+        }
+    }
+
+    /// The recording cannot be written any more: what came before can be played.
+    fn fail(&self, turn: u64, error: &RecordError, told_why: bool) {
+        let Some(state) = self.take(turn) else {
+            return;
+        };
+        self.shared.counts.failed.add();
+        // One that has become as long as files may be is complete.
+        if !matches!(error, RecordError::Full { .. }) {
+            let refusal = Refusal::record(error, told_why);
+            self.handle.push(None, refusal.to_json(), None);
+        }
+        self.end(state);
+        self.handle.close_pc();
+    }
+
+    /// Opens what is to be played, and offers it.
+    pub(crate) fn play(&self, transaction: &str, play: Play) -> Result<(), Refusal> {
+        let asked = {
+            let mut inner = self.inner();
+            if matches!(inner.state, State::Recording(_)) {
+                return Err(Refusal::AlreadyRecording);
+            }
+            inner.asked += 1;
+            inner.asked
+        };
+        let (this, transaction) = (self.clone(), transaction.to_owned());
+        tokio::spawn(async move {
+            let prepared = match this.open(play).await {
+                Ok(opened) => this.prepare(asked, &transaction, opened),
+                Err(refusal) => Err(refusal),
+            };
+            if let Err(refusal) = prepared {
+                this.shared.counts.refused.add();
+                this.handle
+                    .push(Some(&transaction), refusal.to_json(), None);
+            }
+        });
+        Ok(())
+    }
+
+    /// Finds and opens the files.
+    async fn open(&self, play: Play) -> Result<(What, Playback, Option<String>), Refusal> {
+        let shelf = &self.shared.shelf;
+        match play {
+            Play::Recording(id) => {
+                let recorded = shelf.get(id).await.ok_or(Refusal::NoSuchRecording)?;
+                let viewing = Viewing::new(recorded);
+                let (folder, files) = (shelf.folder().to_owned(), viewing.0.nfo.files.clone());
+                let opened = spawn_blocking(move || recorded::open(&folder, &files)).await;
+                let (playback, warning) = flatten(opened)?;
+                Ok((What::Recording(viewing), playback, warning))
+            }
+            Play::File(name) => {
+                let (all, named) = (self.shared.all.clone(), name.clone());
+                let opened = spawn_blocking(move || open_named(&all, &named)).await;
+                let (playback, warning) = match flatten(opened) {
+                    Err(FileError::Io(_) | FileError::Outside(_) | FileError::Path(_)) => {
+                        return Err(Refusal::NoSuchRecording);
+                    }
+                    opened => opened?,
+                };
+                Ok((What::File(name, Hold::default()), playback, warning))
+            }
+        }
+    }
+
+    /// Offers what was opened, unless something else is wanted meanwhile.
+    fn prepare(
+        &self,
+        asked: u64,
+        transaction: &str,
+        (what, playback, warning): (What, Playback, Option<String>),
+    ) -> Result<(), Refusal> {
+        let mut inner = self.inner();
+        if inner.asked != asked {
+            return Err(Refusal::Superseded);
+        }
+        let known = match std::mem::take(&mut inner.state) {
+            State::Playing(player) => player.into_lines(),
+            State::Idle | State::Recording(_) => std::mem::take(&mut inner.lines),
+        };
+        let player = Player::new(what, playback, known);
+        let offered = self.handle.offer(player.offer(), false);
+        let local = match offered {
+            Ok(local) => local.with_e2ee(player.e2ee),
+            Err(error) => {
+                inner.lines = player.into_lines();
+                return Err(error.into());
+            }
+        };
+        let preparing = player.preparing(warning.as_deref());
+        inner.set(State::Playing(Box::new(player)));
+        self.push_result(Some(transaction), preparing, Some(local));
+        Ok(())
+    }
+
+    /// Offers the same again, with new ICE credentials.
+    pub(crate) fn restart(&self, transaction: &str) -> Result<(), Refusal> {
+        let inner = self.inner();
+        let State::Playing(player) = &inner.state else {
+            return Err(Refusal::NotPlaying);
+        };
+        let local = self.handle.offer(player.offer(), true)?;
+        let local = local.with_e2ee(player.e2ee);
+        let restarting = player.what.status("restarting");
+        self.push_result(Some(transaction), restarting, Some(local));
+        Ok(())
+    }
+
+    /// The client has answered the offer.
+    pub(crate) fn start(&self, transaction: &str) -> Result<(), Refusal> {
+        let mut inner = self.inner();
+        let State::Playing(player) = &mut inner.state else {
+            return Err(Refusal::NothingToStart);
+        };
+        player.answered();
+        let id = player.what.id();
+        self.push_result(Some(transaction), json!({ "status": "playing" }), None);
+        self.begin(&mut inner);
+        drop(inner);
+        self.notify("playing", id);
+        Ok(())
+    }
+
+    /// The PeerConnection is up.
+    pub(crate) fn up(&self) {
+        let mut inner = self.inner();
+        inner.is_up = true;
+        if let State::Recording(recorder) = &mut inner.state {
+            recorder.director = self.direct(recorder);
+        }
+        self.begin(&mut inner);
+    }
+
+    /// Asks whoever is recorded for video as it is wanted.
+    fn direct(&self, recorder: &Recorder) -> Option<Director> {
+        let settings = self.settings.subscribe();
+        let video = recorder.video()?;
+        Some(Director::start(self.handle.clone(), video, settings))
+    }
+
+    /// Begins to play, once the client has answered and can be reached.
+    fn begin(&self, inner: &mut Inner) {
+        let (is_up, turn) = (inner.is_up, inner.turn);
+        let State::Playing(player) = &mut inner.state else {
+            return;
+        };
+        if !is_up || player.phase != Phase::Answered {
+            return;
+        }
+        let Some(ended) = player.begin(&self.handle, &self.shared.media) else {
+            return;
+        };
+        self.shared.counts.played.add();
+        let this = self.clone();
+        tokio::spawn(async move {
+            if ended.await == Ended::Unwanted {
+                return;
+            }
+            sleep(LINGER).await;
+            if let Some(state) = this.take(turn) {
+                this.end(state);
+                this.handle.close_pc();
+            }
+        });
+    }
+
+    /// Goes on at another place.
+    pub(crate) fn seek(&self, transaction: &str, position: Duration) -> Result<(), Refusal> {
+        let mut inner = self.inner();
+        let State::Playing(player) = &mut inner.state else {
+            return Err(Refusal::NothingToSeek);
+        };
+        if let Some(duration) = player.duration.filter(|duration| position > *duration) {
+            let wanted = format!("at most {}, which is how long it lasts", millis(duration));
+            return Err(Refusal::element("position", wanted));
+        }
+        if !player.seek(position) {
+            return Err(Refusal::NothingToSeek);
+        }
+        let seeking = player.what.status("seeking");
+        let seeking = seeking.with("position", millis(position));
+        self.push_result(Some(transaction), seeking, None);
+        Ok(())
+    }
+
+    /// Stands still, or goes on.
+    pub(crate) fn pause(&self, transaction: &str, pause: bool) {
+        let mut inner = self.inner();
+        let paused = match &mut inner.state {
+            State::Idle => None,
+            State::Recording(recorder) => {
+                recorder.pause(pause);
+                Some(Paused::Recording(recorder.nfo.id))
+            }
+            State::Playing(player) => {
+                player.pause(pause);
+                let status = if pause { "paused" } else { "resumed" };
+                Some(Paused::Playing(player.what.status(status)))
+            }
+        };
+        let status = if pause { "paused" } else { "resumed" };
+        let result: Option<Value> = paused.map(|paused| match paused {
+            Paused::Recording(id) => json!({ "status": status, "id": id }),
+            Paused::Playing(status) => status.into(),
+        });
+        let event = Object::new().with("recordplay", "event");
+        let event = event.with_some("result", result);
+        self.handle.push(Some(transaction), event, None);
+    }
+
+    /// Ends whatever there is, and the PeerConnection.
+    pub(crate) fn stop(&self, transaction: &str) {
+        let state = self.inner().clear();
+        self.push_result(Some(transaction), state.told("stopped"), None);
+        if !matches!(state, State::Idle) {
+            self.end(state);
+        }
+        self.handle.close_pc();
+    }
+
+    /// The PeerConnection is gone.
+    pub(crate) fn hung_up(&self) {
+        let state = self.inner().clear();
+        self.end(state);
+    }
+
+    /// The client is gone.
+    pub(crate) fn close(&self) {
+        let state = self.inner().clear();
+        if let State::Recording(recorder) = state {
+            recorder.finish(&self.shared);
+        }
+    }
+
+    /// What was being done, which is over now; none if it is something else by now.
+    fn take(&self, turn: u64) -> Option<State> {
+        let mut inner = self.inner();
+        let is_this = inner.turn == turn && !matches!(inner.state, State::Idle);
+        is_this.then(|| inner.clear())
+    }
+
+    /// Tells the client that the PeerConnection ends.
+    fn end(&self, state: State) {
+        let done = state.told("done");
+        let id = state.id();
+        if let State::Recording(recorder) = state {
+            recorder.finish(&self.shared);
+        }
+        self.push_result(None, done, None);
+        self.notify("done", id);
+    }
+
+    /// Packets are lost on the way from or to the client.
+    pub(crate) fn slow_link(&self, audio: bool, from_client: bool) {
+        let records = matches!(self.inner().state, State::Recording(_));
+        let bitrate = (records && !audio).then(|| self.settings().bitrate);
+        let result = Object::new()
+            .with("status", "slow_link")
+            .with("media", if audio { "audio" } else { "video" })
+            .with_some("current-bitrate", bitrate)
+            .with("uplink", i32::from(from_client));
+        self.push_result(None, result, None);
+    }
+
+    /// The handle's state, for administrators.
+    pub(crate) fn query(&self) -> Value {
+        let inner = self.inner();
+        let (kind, id, name, e2ee) = match &inner.state {
+            State::Idle => ("none", None, None, false),
+            State::Recording(it) => {
+                let nfo = &it.nfo;
+                ("recorder", Some(nfo.id), Some(nfo.name.as_str()), it.e2ee)
+            }
+            State::Playing(it) => ("player", it.what.id(), Some(it.what.name()), it.e2ee),
+        };
+        Object::new()
+            .with("type", kind)
+            .with_some("recording_id", id)
+            .with_some("recording_name", name)
+            .with_some("e2ee", e2ee.then_some(true))
+            .with("hangingup", 0)
+            .with("destroyed", 0)
+            .into()
+    }
+
+    pub(crate) fn push_result(
+        &self,
+        transaction: Option<&str>,
+        result: impl Into<Value>,
+        jsep: Option<LocalJsep>,
+    ) {
+        let data = json!({ "recordplay": "event", "result": result.into() });
+        self.handle.push(transaction, data, jsep);
+    }
+
+    fn notify(&self, event: &str, id: Option<u64>) {
+        if self.shared.config.events {
+            self.handle.notify(|| {
+                let event = Object::new().with("event", event);
+                event.with_some("id", id).into()
+            });
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Something else is done now. Gives the number of it.
+    fn set(&mut self, state: State) -> u64 {
+        self.turn += 1;
+        self.asked += 1;
+        self.state = state;
+        self.turn
+    }
+
+    /// Nothing is done any more, and the PeerConnection goes with it.
+    fn clear(&mut self) -> State {
+        let state = std::mem::take(&mut self.state);
+        self.set(State::Idle);
+        self.is_up = false;
+        self.lines.clear();
+        state
+    }
+}
+
+impl State {
+    fn id(&self) -> Option<u64> {
+        match self {
+            State::Idle => None,
+            State::Recording(recorder) => Some(recorder.nfo.id),
+            State::Playing(player) => player.what.id(),
+        }
+    }
+
+    /// How it ends, as clients are told.
+    fn told(&self, status: &str) -> Object {
+        let is_private = match self {
+            State::Idle => None,
+            State::Recording(recorder) => Some(recorder.nfo.is_private),
+            State::Playing(player) => player.what.is_private(),
+        };
+        Object::new()
+            .with("status", status)
+            .with_some("id", self.id())
+            .with_some("is_private", is_private.map(i32::from))
+    }
+}
+
+fn recorder_status(recorder: &Recorder) -> Value {
+    let nfo = &recorder.nfo;
+    json!({ "status": "recording", "id": nfo.id, "is_private": nfo.is_private })
+}
+
+/// The files of a recording of another plugin, by the name of one of them or by what the names of all begin with.
+fn open_named(all: &std::path::Path, name: &str) -> Result<(Playback, Option<String>), FileError> {
+    let is_whole = recorded::find(all, name).is_ok();
+    let files = match is_whole {
+        true => MediaFiles {
+            video: Some(name.to_owned()),
+            ..MediaFiles::default()
+        },
+        false => {
+            let part = |medium: &str| {
+                let file = format!("{name}-{medium}.mjr");
+                recorded::find(all, &file).ok().map(|_: PathBuf| file)
+            };
+            MediaFiles {
+                audio: part("audio"),
+                video: part("video"),
+                data: part("data"),
+            }
+        }
+    };
+    if files == MediaFiles::default() {
+        return Err(FileError::Outside(name.to_owned()));
+    }
+    recorded::open(all, &files)
+}
+
+/// A file that could not be opened because the server stops is as good as one that cannot be read.
+fn flatten<T>(
+    opened: Result<Result<T, FileError>, tokio::task::JoinError>,
+) -> Result<T, FileError> {
+    opened.unwrap_or_else(|error| Err(FileError::Io(std::io::Error::other(error))))
+}

@@ -1,0 +1,280 @@
+//! The folder with the recordings: what is in it, what is being recorded, and what comes to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portunus_core::replace_file;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use crate::nfo::{MAX_NFO, Nfo};
+use crate::recorded::{Recorded, find};
+
+/// The most recordings that are known at a time.
+const MAX_RECORDINGS: usize = 10_000;
+
+/// What describes a recording that is being made: after a crash it becomes the description of what there is.
+const UNFINISHED: &str = "nfo.recording";
+
+/// How long who asks for a list waits for recordings that are just ending.
+const SETTLES: Duration = Duration::from_secs(3);
+
+/// The recordings of a folder.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    folder: PathBuf,
+    entries: Mutex<Entries>,
+    /// One at a time looks at the folder.
+    scanning: tokio::sync::Mutex<()>,
+    /// Recordings that are just ending.
+    ending: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    complete: BTreeMap<u64, Arc<Recorded>>,
+    running: BTreeSet<u64>,
+}
+
+/// The number of a recording that is being made, which no other one gets.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    pub(crate) id: u64,
+    shelf: Arc<Shelf>,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.shelf.entries().running.remove(&self.id);
+    }
+}
+
+/// Counts a recording as ending until it is dropped.
+struct Ending(Arc<Shelf>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ending.send_modify(|ending| *ending -= 1);
+    }
+}
+
+impl Shelf {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            entries: Mutex::default(),
+            scanning: tokio::sync::Mutex::default(),
+            ending: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Takes up what a server has left that was stopped or killed, and looks at the folder.
+    pub(crate) async fn open(&self) {
+        let folder = self.folder.clone();
+        let _ = spawn_blocking(move || take_up(&folder)).await;
+        self.scan().await;
+    }
+
+    /// Looks at the folder: what is new comes, what is gone goes, and what is as it was stays as it is.
+    pub(crate) async fn scan(&self) {
+        let _one = self.scanning.lock().await;
+        let folder = self.folder.clone();
+        let known = self.entries().complete.clone();
+        if let Ok(found) = spawn_blocking(move || read_folder(&folder, &known)).await {
+            let mut entries = self.entries();
+            let running = std::mem::take(&mut entries.running);
+            entries.complete = found;
+            entries.complete.retain(|id, _| !running.contains(id));
+            entries.running = running;
+        }
+    }
+
+    /// All that can be played, by number, once no recording is just ending.
+    pub(crate) async fn list(&self) -> Vec<Arc<Recorded>> {
+        self.settle().await;
+        self.entries().complete.values().cloned().collect()
+    }
+
+    /// The recording of this number, if it is complete.
+    pub(crate) async fn get(&self, id: u64) -> Option<Arc<Recorded>> {
+        self.settle().await;
+        self.entries().complete.get(&id).cloned()
+    }
+
+    /// The file of this name that belongs to the recording with this key.
+    pub(crate) fn file(&self, key: &str, name: &str) -> Option<PathBuf> {
+        let recorded = {
+            let entries = self.entries();
+            let mut complete = entries.complete.values();
+            complete.find(|it| it.key == key).cloned()
+        };
+        recorded?.file(&self.folder, name)
+    }
+
+    /// Waits for recordings that are just ending, but not for a disk that hangs.
+    async fn settle(&self) {
+        let mut ending = self.ending.subscribe();
+        let _ = timeout(SETTLES, ending.wait_for(|ending| *ending == 0)).await;
+    }
+
+    /// Keeps this number for a recording, or a random one; none if it is taken.
+    pub(crate) fn reserve(self: &Arc<Self>, id: Option<u64>) -> Option<Reserved> {
+        let mut entries = self.entries();
+        let is_free =
+            |id: &u64| !entries.complete.contains_key(id) && !entries.running.contains(id);
+        let id = match id {
+            Some(id) => Some(id).filter(is_free),
+            // JavaScript can hold 53 bits.
+            None => std::iter::repeat_with(|| rand::random_range(1..1 << 53)).find(is_free),
+        }?;
+        entries.running.insert(id);
+        Some(Reserved {
+            id,
+            shelf: Arc::clone(self),
+        })
+    }
+
+    /// Leaves word of a recording that begins, for the case that the server does not see its end. An error if there is a
+    /// description of this number.
+    pub(crate) async fn begin(&self, nfo: &Nfo) -> io::Result<()> {
+        let (id, text) = (nfo.id, nfo.to_text());
+        let folder = self.folder.clone();
+        let begun = spawn_blocking(move || {
+            if described(&folder, id).try_exists()? {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            replace_file(&unfinished(&folder, id), &text)
+        });
+        begun.await.map_err(io::Error::other)?
+    }
+
+    /// A recording has ended, and can be played once `ended` has come true: its description is written, and it is listed.
+    pub(crate) fn finish(
+        self: &Arc<Self>,
+        reserved: Reserved,
+        nfo: Nfo,
+        ended: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.ending.send_modify(|ending| *ending += 1);
+        let ending = Ending(Arc::clone(self));
+        tokio::spawn(async move {
+            ended.await;
+            let folder = ending.0.folder.clone();
+            let added = spawn_blocking(move || add(&folder, nfo)).await;
+            match added {
+                Ok(Ok(Some(recorded))) => {
+                    let mut entries = ending.0.entries();
+                    entries.complete.insert(reserved.id, Arc::new(recorded));
+                }
+                Ok(Ok(None)) => info!(recording = reserved.id, "nothing was recorded"),
+                Ok(Err(error)) => warn!(recording = reserved.id, %error, "cannot be listed"),
+                Err(_) => {}
+            }
+            drop(reserved);
+            drop(ending);
+        });
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn described(folder: &Path, id: u64) -> PathBuf {
+    folder.join(format!("{id}.nfo"))
+}
+
+fn unfinished(folder: &Path, id: u64) -> PathBuf {
+    folder.join(format!("{id}.{UNFINISHED}"))
+}
+
+/// Writes the description of a recording whose files are complete; none if there are none to be played.
+fn add(folder: &Path, mut nfo: Nfo) -> io::Result<Option<Recorded>> {
+    nfo.files = nfo.files.only(|name| find(folder, name).is_ok());
+    let has_media = nfo.files.audio.is_some() || nfo.files.video.is_some();
+    if has_media {
+        replace_file(&described(folder, nfo.id), &nfo.to_text())?;
+    }
+    match fs::remove_file(unfinished(folder, nfo.id)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    Ok(has_media.then(|| Recorded::look(folder, nfo)))
+}
+
+/// Describes recordings whose end the server did not see.
+fn take_up(folder: &Path) {
+    for entry in entries_of(folder) {
+        let name = entry.file_name();
+        let is_unfinished = name.to_str().is_some_and(|name| name.ends_with(UNFINISHED));
+        let nfo = is_unfinished.then(|| read_nfo(&entry.path())).flatten();
+        if let Some(nfo) = nfo {
+            info!(recording = nfo.id, "the server did not see its end");
+            if let Err(error) = add(folder, nfo) {
+                warn!(%error, "a recording cannot be listed");
+            }
+        }
+    }
+}
+
+fn read_folder(
+    folder: &Path,
+    known: &BTreeMap<u64, Arc<Recorded>>,
+) -> BTreeMap<u64, Arc<Recorded>> {
+    let mut found = BTreeMap::new();
+    for entry in entries_of(folder) {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "nfo") {
+            continue;
+        }
+        let Some(nfo) = read_nfo(&path) else {
+            continue;
+        };
+        if found.len() >= MAX_RECORDINGS {
+            warn!("more than {MAX_RECORDINGS} recordings: the rest is not listed");
+            break;
+        }
+        let id = nfo.id;
+        let recorded = Recorded::look(folder, nfo);
+        let same = known.get(&id).filter(|old| old.is_like(&recorded));
+        let recorded = same.cloned().unwrap_or_else(|| Arc::new(recorded));
+        if found.insert(id, recorded).is_some() {
+            warn!(recording = id, "two descriptions have this number");
+        }
+    }
+    found
+}
+
+/// The entries of the folder; none if it is not there yet.
+fn entries_of(folder: &Path) -> impl Iterator<Item = DirEntry> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(Result::ok)
+}
+
+fn read_nfo(path: &Path) -> Option<Nfo> {
+    let file = path.metadata().ok().filter(|file| file.is_file())?;
+    let bytes = match file.len() <= MAX_NFO as u64 {
+        true => fs::read(path).ok()?,
+        false => return skip(path, &"too long"),
+    };
+    match Nfo::parse(&bytes) {
+        Ok(nfo) => Some(nfo),
+        Err(error) => skip(path, &error),
+    }
+}
+
+fn skip(path: &Path, error: &dyn std::fmt::Display) -> Option<Nfo> {
+    let file = path.file_name().unwrap_or_default();
+    warn!(?file, %error, "a description of a recording is left out");
+    None
+}

@@ -1,0 +1,255 @@
+//! Recording: what is answered, which files come of it, and how it ends.
+
+use std::time::Duration;
+
+use portunus_core::media::testing::Requested;
+use portunus_core::testing::Line;
+use portunus_files::{Play, Playback};
+use serde_json::json;
+
+use crate::world::{World, ask, offer, record, result, say};
+
+#[tokio::test]
+async fn what_is_recorded_can_be_listed_and_played() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    let (status, answer) =
+        record(&mut client, &[Line::Audio, Line::Video], json!({ "id": 7 })).await;
+    assert_eq!(
+        status,
+        json!({ "status": "recording", "id": 7, "is_private": false })
+    );
+    assert!(answer.contains("s=Recording 7\r\n"), "{answer}");
+    assert_eq!(answer.matches("a=recvonly").count(), 2);
+    assert!(answer.contains("opus/48000/2") && answer.contains("VP8/90000"));
+    assert!(!answer.contains(" red/"));
+    let files = ["7.nfo.recording", "rec-7-audio.mjr", "rec-7-video.mjr"];
+    assert_eq!(world.files(), files);
+    assert!(world.list().await.is_empty());
+    world.up().await;
+    say(&world.taps()[0], 0..100);
+    let stopped = ask(&mut client, json!({ "request": "Stop" })).await;
+    assert_eq!(
+        stopped,
+        json!({ "status": "stopped", "id": 7, "is_private": 0 })
+    );
+    let done = result(&mut client).await;
+    assert_eq!(done, json!({ "status": "done", "id": 7, "is_private": 0 }));
+    let hangup = client.next().await;
+    assert_eq!(
+        (&hangup["janus"], &hangup["reason"]),
+        (&json!("hangup"), &json!("Close PC"))
+    );
+
+    let list = world.list().await;
+    let [entry] = &list[..] else {
+        panic!("{list:?}")
+    };
+    assert_eq!((&entry["id"], &entry["name"]), (&json!(7), &json!("demo")));
+    assert_eq!(entry["audio_codec"], "opus");
+    assert_eq!(entry["duration"], 99 * 20);
+    assert_eq!(entry["video"], true, "the file is there, if empty");
+    assert_eq!(
+        world.files(),
+        ["7.nfo", "rec-7-audio.mjr", "rec-7-video.mjr"]
+    );
+    let nfo = std::fs::read_to_string(world.path("7.nfo")).unwrap();
+    assert!(
+        nfo.starts_with("[7]\r\nname = demo\r\nprivate = false\r\ndate = 20"),
+        "{nfo}"
+    );
+    let (playback, _) = Playback::open(&[world.path("rec-7-audio.mjr")]).unwrap();
+    assert_eq!(playback.duration(), Some(Duration::from_millis(1_980)));
+    assert_eq!(world.counter("recordings"), 1);
+}
+
+#[tokio::test]
+async fn a_lost_connection_ends_the_recording() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    record(
+        &mut client,
+        &[Line::Audio],
+        json!({ "id": 1, "is_private": true }),
+    )
+    .await;
+    world.up().await;
+    say(&world.taps()[0], 0..50);
+    world.lose().await;
+    let done = result(&mut client).await;
+    assert_eq!(done, json!({ "status": "done", "id": 1, "is_private": 1 }));
+    assert_eq!(client.next().await["janus"], "hangup");
+    assert!(world.list().await.is_empty(), "it is private");
+    assert!(world.files().contains(&"1.nfo".to_owned()));
+    // Another one can follow.
+    record(&mut client, &[Line::Audio], json!({ "id": 2 })).await;
+}
+
+#[tokio::test]
+async fn a_client_that_goes_leaves_a_recording() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    record(&mut client, &[Line::Audio], json!({})).await;
+    say(&world.taps()[0], 0..50);
+    client.on_handle("detach", json!({})).await;
+    assert_eq!(world.list().await.len(), 1);
+}
+
+#[tokio::test]
+async fn names_codecs_and_redundancy_are_the_clients_to_choose() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    let wishes = json!({
+        "id": 3, "filename": "mine", "videocodec": "VP9", "videoprofile": "0", "opusred": true,
+    });
+    let (_, answer) = record(&mut client, &[Line::Audio, Line::Video], wishes).await;
+    assert!(
+        answer.contains("VP9/90000") && !answer.contains("VP8"),
+        "{answer}"
+    );
+    assert!(answer.contains(" red/48000/2"), "{answer}");
+    assert_eq!(world.files()[1..], ["mine-audio.mjr", "mine-video.mjr"]);
+    for line in [
+        "urn:ietf:params:rtp-hdrext:ssrc-audio-level",
+        "urn:ietf:params:rtp-hdrext:sdes:mid",
+    ] {
+        assert!(answer.contains(line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_first_of_each_kind_is_taken_and_what_is_not_sent_is_not_recorded() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    let lines = [Line::Audio, Line::Audio, Line::Video];
+    let mut several = offer(&lines);
+    let sdp = several["sdp"].as_str().unwrap();
+    let video = sdp.rfind("a=sendrecv").unwrap();
+    let sdp = format!("{}a=recvonly{}", &sdp[..video], &sdp[video + 10..]);
+    several["sdp"] = json!(sdp);
+    let body = json!({ "request": "record", "name": "n", "id": 4 });
+    client.message(body, Some(several)).await;
+    let (data, answer) = client.event_with_jsep().await;
+    assert_eq!(data["result"]["id"], 4, "{data}");
+    let answer = answer.unwrap()["sdp"].as_str().unwrap().to_owned();
+    assert_eq!(answer.matches("m=audio 0 ").count(), 1, "{answer}");
+    assert_eq!(world.files(), ["4.nfo.recording", "rec-4-audio.mjr"]);
+}
+
+#[tokio::test]
+async fn messages_of_data_channels_are_recorded() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    let (_, answer) = record(&mut client, &[Line::Audio, Line::Data], json!({ "id": 5 })).await;
+    assert!(!answer.contains("m=application 0"), "{answer}");
+    assert!(world.files().contains(&"rec-5-data.mjr".to_owned()));
+}
+
+#[tokio::test]
+async fn a_renegotiation_goes_on_with_the_same_recording() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    let version = |sdp: &str| -> u64 {
+        let origin = sdp.lines().find(|line| line.starts_with("o=")).unwrap();
+        origin.split(' ').nth(2).unwrap().parse().unwrap()
+    };
+    let (_, first) = record(&mut client, &[Line::Audio], json!({ "id": 6 })).await;
+    let more = json!({ "id": 9, "update": true });
+    let (status, second) = record(&mut client, &[Line::Audio, Line::Video], more).await;
+    assert_eq!(status["id"], 6);
+    assert_eq!(version(&second), version(&first) + 1);
+    assert!(second.contains("s=Recording 6\r\n"));
+    // What has come to be sent is recorded from here on.
+    assert!(second.contains("VP8/90000"));
+    while !world.files().contains(&"rec-6-video.mjr".to_owned()) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.state(&client).await["recording_id"], 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sender_is_asked_for_a_bitrate_and_for_keyframes() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    record(&mut client, &[Line::Audio, Line::Video], json!({})).await;
+    world.up().await;
+    let asked = || {
+        let Requested {
+            bitrates,
+            keyframes,
+            ..
+        } = world.server.requested();
+        (bitrates.len(), bitrates.last().copied(), keyframes.len())
+    };
+    let mut seen = Vec::new();
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let (_, bitrate, _) = asked();
+        if seen.last() != Some(&bitrate) {
+            seen.push(bitrate);
+        }
+    }
+    let bitrates: Vec<_> = seen
+        .into_iter()
+        .flatten()
+        .map(|(_, bitrate)| bitrate)
+        .collect();
+    let expected = [4, 3, 2, 1].map(|share| Some(1_048_576 / share));
+    assert_eq!(bitrates, expected);
+    let before = asked().2;
+    tokio::time::sleep(Duration::from_secs(46)).await;
+    assert_eq!(asked().2 - before, 3);
+    let settings = json!({ "request": "configure", "video-bitrate-max": 500_000, "video-keyframe-interval": 1_000 });
+    client.request(settings).await;
+    tokio::time::sleep(Duration::from_millis(3_500)).await;
+    assert_eq!(asked().2 - before, 6);
+    assert_eq!(asked().1.unwrap().1, Some(500_000));
+}
+
+#[tokio::test]
+async fn a_pause_closes_the_gates() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    record(&mut client, &[Line::Audio], json!({ "id": 8 })).await;
+    world.up().await;
+    for (request, status) in [
+        ("pause", "paused"),
+        ("pause", "paused"),
+        ("resume", "resumed"),
+    ] {
+        let told = ask(&mut client, json!({ "request": request })).await;
+        assert_eq!(told, json!({ "status": status, "id": 8 }));
+        let open = world.taps()[0].options.enabled;
+        assert_eq!(open, request == "resume");
+    }
+}
+
+#[tokio::test]
+async fn a_container_has_all_in_one_file() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    let webm = json!({ "id": 9, "record_format": "webm" });
+    let (status, _) = record(&mut client, &[Line::Audio, Line::Video], webm).await;
+    assert_eq!(status["id"], 9);
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_listed_at_the_next_start() {
+    let world = World::new().await;
+    let mut client = world.attach().await;
+    record(&mut client, &[Line::Audio], json!({ "id": 10 })).await;
+    say(&world.taps()[0], 0..50);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("recordplay")).unwrap();
+    let left = ["10.nfo.recording", "rec-10-audio.mjr"];
+    client.on_handle("detach", json!({})).await;
+    world.list().await;
+    // As the disk is when the server is killed.
+    let nfo = std::fs::read_to_string(world.path("10.nfo")).unwrap();
+    let to = |name: &str| folder.path().join("recordplay").join(name);
+    std::fs::write(to(left[0]), nfo).unwrap();
+    std::fs::copy(world.path(left[1]), to(left[1])).unwrap();
+    let after = World::on(folder, |_| {}, |_| {}).await;
+    assert_eq!(after.list().await[0]["id"], 10);
+    assert_eq!(after.files(), ["10.nfo", "rec-10-audio.mjr"]);
+}
