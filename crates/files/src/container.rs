@@ -13,7 +13,7 @@ use crate::FileError;
 use crate::bitstream::{Picture, Setup};
 use crate::demux::Input;
 use crate::matroska::{self, MatroskaWriter};
-use crate::mp4::Mp4Writer;
+use crate::mp4::{self, Mp4Writer};
 use crate::track::Codec;
 
 /// Bytes that a file begins with, and that are written again when something about the whole file becomes known. A header that is
@@ -230,20 +230,22 @@ pub struct Repaired {
 }
 
 /// Reads a file whose writer did not come to its end, or whose end is lost, and writes what is whole of it as a complete file, with index,
-/// duration and sizes. What comes behind the first damage is left out. It takes any WebM or Matroska.
+/// duration and sizes. What comes behind the first damage is left out. It takes any WebM, Matroska and fragmented
+/// MP4.
 pub fn repair(
     input: impl Read + Seek + Send + 'static,
     out: &mut dyn Write,
 ) -> Result<Repaired, FileError> {
     let mut input = Input::new(Box::new(input))?;
-    let mut start = [0; 4];
+    let mut start = [0; 8];
     let found = input.read_up_to(&mut start)?;
     input.seek(0)?;
     match start {
         _ if found == 0 => Err(FileError::Empty),
-        [0x1a, 0x45, 0xdf, 0xa3] => matroska::repair(input, out),
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::repair(input, out),
+        [_, _, _, _, b'f', b't', b'y', b'p'] => mp4::repair(input, out),
         _ => Err(FileError::Unsupported(
-            "only WebM and Matroska are repaired",
+            "only WebM, Matroska and MP4 are repaired",
         )),
     }
 }

@@ -2,13 +2,15 @@
 
 use mp4_atom::{
     Atom, Av1c, Avcc, Buf, Co64, Ctts, DecodeMaybe, Dops, Elst, FourCC, Hdlr, Header, Hvcc, Mdhd,
-    Moof, Moov, Mvhd, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tkhd, Trex, Trun, VpcC,
+    Moof, Moov, Mvhd, ReadFrom, Stbl, Stco, Stsc, Stss, Stsz, Stts, Tfdt, Tfhd, Tkhd, Trex, Trun,
+    VpcC,
 };
 
+use super::Input;
 use crate::FileError;
 
 /// A track as the index describes it.
-pub(super) struct Trak {
+pub(crate) struct Trak {
     pub id: u32,
     pub handler: FourCC,
     pub timescale: u32,
@@ -23,7 +25,7 @@ pub(super) struct Trak {
 }
 
 /// A sample entry: the codec and its setup.
-pub(super) enum SampleEntry {
+pub(crate) enum SampleEntry {
     H264(Avcc),
     H265(Hvcc),
     Av1(Av1c),
@@ -38,12 +40,12 @@ const VISUAL_ENTRY: usize = 78;
 const AUDIO_ENTRY: usize = 28;
 
 /// Whether the index says that there are fragments.
-pub(super) fn is_fragmented(moov: &[u8]) -> bool {
+pub(crate) fn is_fragmented(moov: &[u8]) -> bool {
     find(moov, b"mvex").is_some()
 }
 
 /// The tracks of the index.
-pub(super) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
+pub(crate) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
     boxes(moov)
         .filter(|(kind, _)| *kind == FourCC::new(b"trak"))
         .map(|(_, body)| trak(body))
@@ -51,21 +53,21 @@ pub(super) fn traks(moov: &[u8]) -> Result<Vec<Trak>, FileError> {
 }
 
 /// What holds for the frames of fragments, of each track that says so.
-pub(super) fn trexes(moov: &[u8]) -> Result<Vec<Trex>, FileError> {
+pub(crate) fn trexes(moov: &[u8]) -> Result<Vec<Trex>, FileError> {
     let mvex = find(moov, b"mvex").unwrap_or_default();
     let own = boxes(mvex).filter(|(kind, _)| *kind == Trex::KIND);
     own.map(|(_, body)| decode_body(body)).collect()
 }
 
 /// The frames of a track in a fragment.
-pub(super) struct Traf {
+pub(crate) struct Traf {
     pub head: Tfhd,
     pub begins: Option<Tfdt>,
     pub runs: Vec<Trun>,
 }
 
 /// The tracks of a fragment.
-pub(super) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
+pub(crate) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
     let own = boxes(moof).filter(|(kind, _)| *kind == mp4_atom::Traf::KIND);
     let trafs = own.map(|(_, body)| {
         let runs = boxes(body).filter(|(kind, _)| *kind == Trun::KIND);
@@ -81,7 +83,7 @@ pub(super) fn trafs(moof: &[u8]) -> Result<Vec<Traf>, FileError> {
 }
 
 /// Units a second of what is told of the whole movie.
-pub(super) fn movie_timescale(moov: &[u8]) -> Result<u32, FileError> {
+pub(crate) fn movie_timescale(moov: &[u8]) -> Result<u32, FileError> {
     Ok(decode::<Mvhd>(moov)?.timescale)
 }
 
@@ -140,6 +142,25 @@ fn sample_entry(stsd: &[u8]) -> Result<SampleEntry, FileError> {
     })
 }
 
+/// The next box's type and length, if all of it is there.
+pub(crate) fn read_header(input: &mut Input) -> Result<Option<(FourCC, u64)>, FileError> {
+    if input.is_at_end() {
+        return Ok(None);
+    }
+    let at = input.position();
+    let header = match Header::read_from(input) {
+        Ok(header) => header,
+        Err(mp4_atom::Error::Io(error)) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
+            return Err(error.into());
+        }
+        Err(mp4_atom::Error::Io(_) | mp4_atom::Error::UnexpectedEof) => return Ok(None),
+        Err(error) => return Err(FileError::corrupt(format!("the box at {at}: {error}"))),
+    };
+    let rest = input.len().saturating_sub(input.position());
+    let size = header.size.map_or(rest, |size| size as u64);
+    Ok((size <= rest).then_some((header.kind, size)))
+}
+
 /// The boxes that lie one behind the other in `body`; what is malformed ends them.
 fn boxes(mut body: &[u8]) -> impl Iterator<Item = (FourCC, &[u8])> {
     std::iter::from_fn(move || {
@@ -179,7 +200,7 @@ fn decode_body<T: Atom>(mut own: &[u8]) -> Result<T, FileError> {
 }
 
 /// The type of the box that tells of a fragment.
-pub(super) const MOOF: FourCC = Moof::KIND;
+pub(crate) const MOOF: FourCC = Moof::KIND;
 
 /// The type of the box that holds the index.
-pub(super) const MOOV: FourCC = Moov::KIND;
+pub(crate) const MOOV: FourCC = Moov::KIND;

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use mp4_atom::{FourCC, Header, ReadFrom, Trex, TrunSamples};
+use mp4_atom::{Trex, TrunSamples};
 
 use super::boxes::{self, Traf};
 use super::{Demux, Frame, Input, Nanos, nanos_of_ticks};
@@ -177,7 +177,7 @@ impl Fragmented {
         self.queue.clear();
         loop {
             let at = self.input.position();
-            let Some((kind, size)) = read_header(&mut self.input)? else {
+            let Some((kind, size)) = boxes::read_header(&mut self.input)? else {
                 return Ok(None);
             };
             if kind != boxes::MOOF {
@@ -263,23 +263,4 @@ impl Fragmented {
         }
         Ok(offset.max(before))
     }
-}
-
-/// The next box's type and length, if all of it is there.
-fn read_header(input: &mut Input) -> Result<Option<(FourCC, u64)>, FileError> {
-    if input.is_at_end() {
-        return Ok(None);
-    }
-    let at = input.position();
-    let header = match Header::read_from(input) {
-        Ok(header) => header,
-        Err(mp4_atom::Error::Io(error)) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
-            return Err(error.into());
-        }
-        Err(mp4_atom::Error::Io(_) | mp4_atom::Error::UnexpectedEof) => return Ok(None),
-        Err(error) => return Err(FileError::corrupt(format!("the box at {at}: {error}"))),
-    };
-    let rest = input.len().saturating_sub(input.position());
-    let size = header.size.map_or(rest, |size| size as u64);
-    Ok((size <= rest).then_some((header.kind, size)))
 }

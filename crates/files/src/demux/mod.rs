@@ -1,6 +1,6 @@
 //! Containers: from bytes to frames with times.
 
-mod boxes;
+pub(crate) mod boxes;
 mod fragments;
 mod input;
 mod mp4;

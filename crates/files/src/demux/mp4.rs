@@ -312,11 +312,13 @@ pub(super) fn h265(config: &mp4_atom::Hvcc) -> TrackSource {
     };
     // Video, sequence and picture parameter sets.
     let units = sets(32).chain(sets(33)).chain(sets(34)).collect();
-    let sets = ParameterSets {
-        length_size: config.length_size_minus_one.saturating_add(1),
-        units,
-    };
-    let mut source = TrackSource::new(Codec::H265, PayloadFormat::H265(sets));
+    let mut source = TrackSource::new(
+        Codec::H265,
+        PayloadFormat::H265(ParameterSets {
+            length_size: config.length_size_minus_one.saturating_add(1),
+            units,
+        }),
+    );
     source.track.fmtp = Some(format!(
         "profile-id={};tier-flag={};level-id={}",
         config.general_profile_idc,

@@ -13,7 +13,7 @@ use crate::opus::OpusTime;
 use crate::track::Kind;
 
 /// Units a second of what is told of the whole movie.
-pub(super) const MOVIE_RATE: u32 = 1_000;
+const MOVIE_RATE: u32 = 1_000;
 /// Seconds from 1904, which MP4 counts from, to 1970.
 const EPOCH: u64 = 2_082_844_800;
 /// The least that a `free` box takes.
@@ -44,7 +44,7 @@ pub(super) fn header(
 ) -> Result<Vec<u8>, ContainerError> {
     let created = (info.started_us / 1_000_000).saturating_add(EPOCH);
     let duration = |track: &HeaderTrack<'_>| match is_over {
-        true => in_movie(track.duration, rate(&track.setup.setup)),
+        true => in_movie(track.duration, rate(&track.setup.setup), MOVIE_RATE),
         false => 0,
     };
     let longest = tracks.iter().map(duration).max().unwrap_or(0);
@@ -97,15 +97,16 @@ fn incomplete(tracks: &[HeaderTrack<'_>]) -> ContainerError {
     ContainerError::Incomplete(tracks.first().map_or(0, |track| track.number))
 }
 
-/// `ticks` of a track in units of the movie, rounded up.
-pub(super) fn in_movie(ticks: u64, rate: u32) -> u64 {
-    let scaled = u128::from(ticks) * u128::from(MOVIE_RATE);
+/// `ticks` of a track in units of the movie, of which there are `movie_rate` a second, rounded up.
+pub(super) fn in_movie(ticks: u64, rate: u32, movie_rate: u32) -> u64 {
+    let scaled = u128::from(ticks) * u128::from(movie_rate);
     u64::try_from(scaled.div_ceil(u128::from(rate.max(1)))).unwrap_or(u64::MAX)
 }
 
-pub(super) fn ftyp_of(with_av1: bool) -> Ftyp {
+fn ftyp(tracks: &[HeaderTrack<'_>]) -> Ftyp {
+    let is_av1 = |track: &HeaderTrack<'_>| matches!(track.setup.setup, Setup::Av1 { .. });
     let mut compatible_brands = vec![b"isom".into(), b"iso6".into(), b"mp41".into()];
-    if with_av1 {
+    if tracks.iter().any(is_av1) {
         compatible_brands.push(b"av01".into());
     }
     Ftyp {
@@ -113,11 +114,6 @@ pub(super) fn ftyp_of(with_av1: bool) -> Ftyp {
         minor_version: 0x200,
         compatible_brands,
     }
-}
-
-fn ftyp(tracks: &[HeaderTrack<'_>]) -> Ftyp {
-    let is_av1 = |track: &HeaderTrack<'_>| matches!(track.setup.setup, Setup::Av1 { .. });
-    ftyp_of(tracks.iter().any(is_av1))
 }
 
 fn trex(track: &HeaderTrack<'_>) -> Trex {

@@ -45,7 +45,7 @@ impl Places {
     }
 }
 
-/// Appends the index of tracks with their numbers. Nothing is appended if there are no places.
+/// Appends the index of tracks with their numbers.
 pub(super) fn put<'a>(tracks: impl Iterator<Item = (u32, &'a Places)>, out: &mut Vec<u8>) {
     let mut body = Vec::new();
     for (track_id, places) in tracks.filter(|(_, places)| !places.places.is_empty()) {
@@ -70,9 +70,6 @@ pub(super) fn put<'a>(tracks: impl Iterator<Item = (u32, &'a Places)>, out: &mut
     let Ok(len) = u32::try_from(len) else {
         return;
     };
-    if body.is_empty() {
-        return;
-    }
     out.extend(len.to_be_bytes());
     out.extend(b"mfra");
     out.extend_from_slice(&body);

@@ -7,12 +7,14 @@
 mod fragment;
 mod header;
 mod index;
+mod repair;
 
 use std::time::Duration;
 
 use self::fragment::{Queue, Run, Sample};
 use self::header::{HeaderTrack, rate, track_id};
 use self::index::{Place, Places};
+pub(crate) use self::repair::repair;
 use crate::MAX_FRAME;
 use crate::bitstream::Setup;
 use crate::container::{

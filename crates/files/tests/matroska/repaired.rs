@@ -107,7 +107,7 @@ fn what_cannot_be_repaired_is_told() {
     let disk = write(Container::WebM, &setups, &before, |_, _| {});
     for (bytes, word) in [
         (&b""[..], "no media"),
-        (b"RIFF1234WAVE", "only WebM and Matroska"),
+        (b"RIFF1234WAVE", "only WebM, Matroska and MP4"),
         (&disk.0[..200], "truncated"),
         (&disk.0[..HEADER_ROOM], "no media"),
     ] {
