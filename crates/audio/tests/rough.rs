@@ -221,7 +221,9 @@ async fn bursts_and_packets_that_come_twice_late_or_broken_leave_the_delay_as_it
     room.join(ann, participant(AudioCodec::Pcmu), Some(source), Some(out));
     room.connect(ann, true);
     let to: SocketAddr = ([127, 0, 0, 1], leg.port()).into();
-    let send = |bytes: &[u8]| drop(socket.send_to(bytes, to).unwrap());
+    let send = |bytes: &[u8]| {
+        socket.send_to(bytes, to).unwrap();
+    };
     let tone = |sequence: u16| -> Vec<u8> {
         let at = |n: u32| f64::from(u32::from(sequence) * 160 + n) / 8_000.0;
         let sample = |n| (std::f64::consts::TAU * 500.0 * at(n)).sin() / 4.0;

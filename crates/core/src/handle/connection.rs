@@ -11,7 +11,6 @@ use portunus_sdp::{
     Session, Signaling,
 };
 use rand::Rng;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Handle;
@@ -24,7 +23,7 @@ use crate::context::Context;
 use crate::counters::{BadRequest, add, subtract};
 use crate::events::EventKind;
 use crate::plugin::{Jsep, JsepKind};
-use crate::{ApiError, Object, RidOrder, client_event};
+use crate::{ApiError, RidOrder, client_event};
 
 /// A handle's PeerConnection, if there is one, and the candidates that came before it.
 pub(super) struct Connections {
