@@ -11,6 +11,7 @@
 pub mod assemble;
 pub mod bitstream;
 pub mod container;
+pub mod convert;
 mod demux;
 mod error;
 mod file;
@@ -24,6 +25,7 @@ mod path;
 mod play;
 mod playback;
 mod schedule;
+pub mod summary;
 mod track;
 
 pub use error::FileError;

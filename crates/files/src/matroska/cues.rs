@@ -12,7 +12,7 @@ const MAX_CUES: usize = 65_536;
 
 /// A place where decoding can begin.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cue {
+pub(crate) struct Cue {
     /// Milliseconds.
     pub time: u64,
     /// The number of the track in the file.

@@ -8,6 +8,7 @@ mod cues;
 mod ebml;
 mod header;
 mod repair;
+mod scan;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use self::cues::{Cue, Index};
 use self::ebml::{Id, UNKNOWN_SIZE, put_size, wide_size};
 use self::header::{Header, header, track_number};
 pub(crate) use self::repair::repair;
+pub(crate) use self::scan::Scan;
 use crate::MAX_FRAME;
 use crate::container::{
     Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, TrackSetup,

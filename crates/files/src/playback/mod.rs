@@ -20,6 +20,8 @@ use crate::mjr::{Info, Medium};
 use crate::track::{Kind, Track};
 use crate::{FileError, MediaFile, OpenOptions, Play, Sent, TimedPacket};
 
+pub(crate) use unwrap::Unwrap;
+
 use source::Source;
 use track::{RecordedTrack, Redundancy, nanos};
 

@@ -14,14 +14,14 @@ const JUMP: Nanos = 2_000_000_000;
 
 /// Where a packet belongs: stretches follow one another, and numbers rise within a stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(crate) struct Key {
     pub stretch: u32,
     pub sequence: i64,
 }
 
 /// Unwraps the packets of a track, in the order in which they came.
 #[derive(Debug)]
-pub(super) struct Unwrap {
+pub(crate) struct Unwrap {
     rate: u32,
     stretch: u32,
     last: Option<Last>,
@@ -37,7 +37,7 @@ struct Last {
 
 impl Unwrap {
     /// For timestamps of so many units a second.
-    pub(super) fn new(rate: u32) -> Self {
+    pub(crate) fn new(rate: u32) -> Self {
         Self {
             rate,
             stretch: 0,
@@ -46,7 +46,7 @@ impl Unwrap {
     }
 
     /// Where a packet belongs, and the time that its timestamp stands for, on a line of the stretch's own.
-    pub(super) fn packet(&mut self, header: &Header, arrival: Duration) -> (Key, Nanos) {
+    pub(crate) fn packet(&mut self, header: &Header, arrival: Duration) -> (Key, Nanos) {
         let arrival = Nanos::try_from(arrival.as_nanos()).unwrap_or(Nanos::MAX);
         let goes_on = self
             .last

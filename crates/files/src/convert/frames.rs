@@ -1,0 +1,207 @@
+//! Packets of recordings into frames, as a live recording makes them.
+
+use std::time::Duration;
+
+use portunus_rtp::extension::{
+    self, AbsCaptureTime, AudioLevel, ExtensionKind, ExtensionMap, VideoOrientation,
+};
+use portunus_rtp::{Header, Pt, SeqNo};
+
+use super::{ConvertError, Recordings};
+use crate::assemble::{Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Step, StreamKey};
+use crate::container::Rotation;
+use crate::mjr::{Info, Medium};
+use crate::playback::Unwrap;
+use crate::track::Codec;
+
+/// Numbers of packets begin here, so that those which come before the first one have numbers, too.
+const FIRST: i64 = 1 << 20;
+
+/// What is known of all frames at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Assembled {
+    /// Packets that are missing.
+    pub lost: u64,
+    /// Times of which there is nothing to be seen or heard.
+    pub gaps: u64,
+}
+
+/// Makes frames of all sound and pictures. `each` is told what is to be done, with the time at which the file begins, since
+/// [`Recordings::started`]; `progress` how much is read, from 0 to 1. Tracks are numbered in the order of the recordings; data
+/// are left out.
+pub fn assemble(
+    recordings: &mut Recordings,
+    progress: &mut dyn FnMut(f32),
+    each: &mut dyn FnMut(Duration, Step<'_>) -> Result<(), ConvertError>,
+) -> Result<Assembled, ConvertError> {
+    let tracks = tracks(recordings)?;
+    let planned = tracks.iter().flatten().map(|track| PlannedTrack {
+        codec: track.codec,
+        fmtp: track.fmtp.clone(),
+        open: true,
+    });
+    let planned: Vec<_> = planned.collect();
+    let count = planned.len();
+    let mut assembler = Assembler::new(Plan {
+        tracks: planned,
+        ..Plan::default()
+    });
+    let mut assembled = Assembled::default();
+    let mut tracks = tracks;
+    let mut packets = 0_u64;
+    let mut pass = |assembler: &mut Assembler| -> Result<(), ConvertError> {
+        loop {
+            let started = assembler.started().unwrap_or_default();
+            let Some(step) = assembler.step() else {
+                return Ok(());
+            };
+            if matches!(
+                step,
+                Step::Note {
+                    note: Note::Gap { .. },
+                    ..
+                }
+            ) {
+                assembled.gaps += 1;
+            }
+            each(started, step)?;
+        }
+    };
+    while let Some(frame) = recordings.next()? {
+        if let Some(Some(track)) = tracks.get_mut(frame.index)
+            && let Some((number, arrived)) = track.packet(frame.at, frame.bytes)
+        {
+            assembler.push(number, &arrived);
+            pass(&mut assembler)?;
+        }
+        packets += 1;
+        if packets.is_multiple_of(1_024) {
+            progress(recordings.progress());
+        }
+    }
+    assembler.end();
+    pass(&mut assembler)?;
+    let lost = (0..count).map(|track| assembler.stats(track).lost);
+    assembled.lost = lost.sum();
+    progress(1.0);
+    Ok(assembled)
+}
+
+/// A track and how its packets are read.
+struct Track {
+    number: usize,
+    codec: Codec,
+    fmtp: Option<String>,
+    red: Option<Pt>,
+    extensions: ExtensionMap,
+    unwrap: Unwrap,
+    stretch: u32,
+    /// What is added to the numbers of this stretch, and the highest number so far.
+    base: i64,
+    highest: i64,
+}
+
+/// The tracks of the recordings; none where there are data.
+fn tracks(recordings: &Recordings) -> Result<Vec<Option<Track>>, ConvertError> {
+    let mut number = 0;
+    let mut tracks = Vec::new();
+    for (index, info) in recordings.infos().enumerate() {
+        if info.medium == Medium::Data {
+            tracks.push(None);
+            continue;
+        }
+        if info.encrypted {
+            return Err(ConvertError::Encrypted(index));
+        }
+        let codec = codec_of(info).ok_or_else(|| ConvertError::UnknownCodec {
+            index,
+            codec: info.codec.clone(),
+        })?;
+        tracks.push(Some(Track::new(number, codec, info)));
+        number += 1;
+    }
+    match number {
+        0 => Err(ConvertError::Nothing("audio or video")),
+        _ => Ok(tracks),
+    }
+}
+
+/// The codec of a recording, if files can have it.
+pub(super) fn codec_of(info: &Info) -> Option<Codec> {
+    const ALL: [Codec; 8] = [
+        Codec::Opus,
+        Codec::Pcmu,
+        Codec::Pcma,
+        Codec::Vp8,
+        Codec::Vp9,
+        Codec::Av1,
+        Codec::H264,
+        Codec::H265,
+    ];
+    let mut all = ALL.into_iter();
+    all.find(|codec| codec.name().eq_ignore_ascii_case(&info.codec))
+}
+
+impl Track {
+    fn new(number: usize, codec: Codec, info: &Info) -> Self {
+        let mut extensions = ExtensionMap::default();
+        for (id, uri) in &info.extensions {
+            if let Some(kind) = ExtensionKind::from_uri(uri) {
+                extensions.set(kind, *id);
+            }
+        }
+        Self {
+            number,
+            codec,
+            fmtp: info.fmtp.clone(),
+            red: info.red.map(Pt),
+            extensions,
+            unwrap: Unwrap::new(codec.clock_rate()),
+            stretch: 0,
+            base: FIRST,
+            highest: FIRST,
+        }
+    }
+
+    /// A packet with its track's number; nothing if it is none.
+    fn packet<'a>(&mut self, at: Duration, packet: &'a [u8]) -> Option<(usize, Arrived<'a>)> {
+        let header = Header::parse(packet).ok()?;
+        let payload = header.payload(packet);
+        if payload.is_empty() {
+            return None;
+        }
+        let (key, _) = self.unwrap.packet(&header, at);
+        if key.stretch != self.stretch {
+            self.stretch = key.stretch;
+            self.base = self.highest.saturating_add(1).saturating_sub(key.sequence);
+        }
+        let seq = self.base.saturating_add(key.sequence);
+        self.highest = self.highest.max(seq);
+        let extension = |kind| header.extension(packet, self.extensions.id(kind)?);
+        let level = extension(ExtensionKind::AudioLevel).and_then(AudioLevel::parse);
+        let turned = extension(ExtensionKind::VideoOrientation).and_then(VideoOrientation::parse);
+        let captured = extension(ExtensionKind::AbsCaptureTime).and_then(AbsCaptureTime::parse);
+        let arrived = Arrived {
+            at,
+            stream: StreamKey(key.stretch),
+            seq: SeqNo(u64::try_from(seq).ok()?),
+            timestamp: header.timestamp,
+            marker: header.marker,
+            encoding: 0,
+            codec: match self.red == Some(header.pt) {
+                true => Coded::Red,
+                false => Coded::Codec(self.codec),
+            },
+            payload,
+            level: level.map(|level| level.level),
+            rotation: turned.map(|turned| match turned.rotation {
+                extension::Rotation::Deg0 => Rotation::R0,
+                extension::Rotation::Deg90 => Rotation::R90,
+                extension::Rotation::Deg180 => Rotation::R180,
+                extension::Rotation::Deg270 => Rotation::R270,
+            }),
+            capture: captured.map(|captured| captured.timestamp),
+        };
+        Some((self.number, arrived))
+    }
+}

@@ -1,0 +1,302 @@
+//! What a recorded file has in it, for people.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use portunus_rtp::Header;
+
+use crate::bitstream::Picture;
+use crate::demux::Input;
+use crate::matroska::Scan;
+use crate::mjr::{FrameReader, Info, Medium};
+use crate::playback::Unwrap;
+use crate::track::Kind;
+use crate::{FileError, MediaFile, OpenOptions};
+
+/// A time without packets or frames that is longer than this is a gap.
+const GAP: Duration = Duration::from_secs(1);
+/// The end of a recording that is looked at for its last frame: two frames of the longest.
+const TAIL: u64 = 2 * (64 << 10);
+/// How much is read at once, in bytes.
+const PIECE: usize = 64 << 10;
+
+/// How much of a file is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What is at its beginning and its end.
+    Ends,
+    /// Each frame.
+    All,
+}
+
+/// What is in a file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Summary {
+    /// What it is: `mjr`, `webm`, `mkv`, `mp4`, `opus`.
+    pub format: &'static str,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// How long it lasts, as far as that is known.
+    pub duration: Option<Duration>,
+    /// Its writer came to its end, as far as the file tells.
+    pub complete: bool,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+    /// What is in it.
+    pub tracks: Vec<TrackSummary>,
+    /// What a recording of Janus's format says of itself.
+    pub info: Option<Info>,
+}
+
+/// What is in a track. Counts are 0 if only the file's ends were looked at.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrackSummary {
+    /// `audio`, `video` or `data`.
+    pub kind: &'static str,
+    /// The codec's name in lower case.
+    pub codec: String,
+    /// The size of pictures, where the file tells.
+    pub picture: Option<Picture>,
+    /// The channels of sound, where the file tells.
+    pub channels: Option<u64>,
+    /// Frames; of `.mjr` packets or messages.
+    pub frames: u64,
+    /// Frames at which decoding can begin, where the file tells.
+    pub keyframes: Option<u64>,
+    /// Packets that are missing, where they have numbers.
+    pub lost: Option<u64>,
+    /// Packets that came later than one that was sent after them.
+    pub reordered: u64,
+    /// Streams, each with an SSRC or a count of its own.
+    pub streams: u64,
+    /// Times longer than a second of which there is nothing: from, to.
+    pub gaps: Vec<(Duration, Duration)>,
+}
+
+impl Summary {
+    /// Looks at a file, whose type is told by what it begins with.
+    pub fn of(path: &Path, depth: Depth) -> Result<Self, FileError> {
+        let mut file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(FileError::NotAFile);
+        }
+        let mut start = Vec::new();
+        (&mut file).take(8).read_to_end(&mut start)?;
+        file.seek(SeekFrom::Start(0))?;
+        let bytes = file.metadata()?.len();
+        let summary = match *start.as_slice() {
+            [] => Err(FileError::Empty),
+            [b'M', b'J', b'R', ..] | [b'M', b'E', b'E', b'T', ..] => of_mjr(file, depth),
+            [0x1a, 0x45, 0xdf, 0xa3, ..] => of_matroska(file, depth),
+            [b'O', b'g', b'g', b'S', ..] => of_media(path, "opus"),
+            [_, _, _, _, b'f', b't', b'y', b'p'] => of_media(path, "mp4"),
+            _ => Err(FileError::UnknownType),
+        }?;
+        Ok(Self { bytes, ..summary })
+    }
+}
+
+fn of_matroska(file: File, depth: Depth) -> Result<Summary, FileError> {
+    let mut input = Input::new(Box::new(file))?;
+    let scan = match depth {
+        Depth::Ends => Scan::of_header(&mut input)?,
+        Depth::All => Scan::new(&mut input)?,
+    };
+    let tracks = scan.tracks.iter().map(|track| TrackSummary {
+        kind: if track.is_video { "video" } else { "audio" },
+        codec: track.codec_name(),
+        picture: track.picture,
+        channels: track.channels,
+        frames: track.frames,
+        keyframes: track.is_video.then_some(track.keyframes),
+        streams: 1,
+        gaps: track
+            .gaps
+            .iter()
+            .map(|(from, to)| (scan.nanos(*from), scan.nanos(*to)))
+            .collect(),
+        ..TrackSummary::default()
+    });
+    Ok(Summary {
+        format: if scan.is_webm() { "webm" } else { "mkv" },
+        duration: match depth {
+            Depth::Ends => scan.told_duration(),
+            Depth::All => Some(scan.nanos(scan.duration())),
+        },
+        complete: scan.is_whole,
+        problem: scan.problem.as_ref().map(ToString::to_string),
+        tracks: tracks.collect(),
+        ..Summary::default()
+    })
+}
+
+/// A file whose reader tells what its tracks are, and no more.
+fn of_media(path: &Path, format: &'static str) -> Result<Summary, FileError> {
+    let options = OpenOptions {
+        looping: false,
+        ..OpenOptions::default()
+    };
+    let file = MediaFile::open(path, &options)?;
+    let tracks = file.tracks().iter().map(|track| TrackSummary {
+        kind: match track.codec.kind() {
+            Kind::Audio => "audio",
+            Kind::Video => "video",
+        },
+        codec: track.codec.name().to_lowercase(),
+        channels: (track.codec.kind() == Kind::Audio).then_some(track.channels.into()),
+        streams: 1,
+        ..TrackSummary::default()
+    });
+    Ok(Summary {
+        format,
+        duration: file.duration(),
+        complete: true,
+        tracks: tracks.collect(),
+        ..Summary::default()
+    })
+}
+
+fn of_mjr(mut file: File, depth: Depth) -> Result<Summary, FileError> {
+    let mut reader = FrameReader::new();
+    let mut piece = vec![0; PIECE];
+    let mut summary = Summary {
+        format: "mjr",
+        ..Summary::default()
+    };
+    let mut counts = Counts::default();
+    let damage = loop {
+        let frame = match reader.next() {
+            Ok(Some(frame)) => frame,
+            Ok(None) => {
+                let read = file.read(&mut piece)?;
+                if read == 0 {
+                    break reader.finish().err();
+                }
+                reader.push(piece.get(..read).unwrap_or_default());
+                continue;
+            }
+            Err(error) => break Some(error),
+        };
+        counts.last = counts.last.max(frame.at);
+        let bytes = frame.bytes.to_vec();
+        let at = frame.at;
+        let info = reader.info().cloned();
+        counts.frame(info.as_ref(), at, &bytes);
+        if depth == Depth::Ends {
+            break None;
+        }
+    };
+    let Some(info) = reader.info().cloned() else {
+        return Err(damage.map_or(FileError::Empty, FileError::from));
+    };
+    summary.complete = damage.is_none();
+    summary.problem = damage.map(|error| error.to_string());
+    summary.duration = Some(match depth {
+        Depth::All => counts.last,
+        Depth::Ends => {
+            let last = last_frame(&mut file)?;
+            summary.complete = last.is_some();
+            last.unwrap_or(counts.last)
+        }
+    });
+    summary.tracks = vec![counts.track(&info, depth)];
+    summary.info = Some(info);
+    Ok(summary)
+}
+
+/// When the last frame came, if the file ends where a frame does.
+fn last_frame(file: &mut File) -> Result<Option<Duration>, FileError> {
+    let len = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    let starts = (0..tail.len()).rev();
+    for start in starts {
+        let rest = tail.get(start..).unwrap_or_default();
+        if let Some(([b'M', b'E', b'E', b'T', m0, m1, m2, m3, l0, l1], frame)) =
+            rest.split_first_chunk()
+            && frame.len() == usize::from(u16::from_be_bytes([*l0, *l1]))
+        {
+            let millis = u32::from_be_bytes([*m0, *m1, *m2, *m3]);
+            return Ok(Some(Duration::from_millis(millis.into())));
+        }
+    }
+    Ok(None)
+}
+
+/// What is counted while a recording is read.
+#[derive(Debug, Default)]
+struct Counts {
+    frames: u64,
+    last: Duration,
+    before: Option<Duration>,
+    gaps: Vec<(Duration, Duration)>,
+    unwrap: Option<Unwrap>,
+    stretch: u32,
+    first: i64,
+    highest: i64,
+    in_stretch: u64,
+    lost: u64,
+    reordered: u64,
+}
+
+impl Counts {
+    /// The most gaps that are told.
+    const MAX_GAPS: usize = 1_000;
+
+    fn frame(&mut self, info: Option<&Info>, at: Duration, bytes: &[u8]) {
+        self.frames += 1;
+        let before = self.before.replace(at).unwrap_or(at);
+        if at.saturating_sub(before) > GAP && self.gaps.len() < Self::MAX_GAPS {
+            self.gaps.push((before, at));
+        }
+        let medium = info.map(|info| info.medium);
+        if medium == Some(Medium::Data) {
+            return;
+        }
+        let Ok(header) = Header::parse(bytes) else {
+            return;
+        };
+        let rate = match (medium, info.map(|info| info.codec.as_str())) {
+            (Some(Medium::Video), _) => 90_000,
+            (_, Some("opus" | "multiopus")) => 48_000,
+            _ => 8_000,
+        };
+        let unwrap = self.unwrap.get_or_insert_with(|| Unwrap::new(rate));
+        let (key, _) = unwrap.packet(&header, at);
+        if key.stretch != self.stretch {
+            self.end_stretch();
+            self.stretch = key.stretch;
+            (self.first, self.highest) = (key.sequence, key.sequence);
+        }
+        self.reordered += u64::from(key.sequence < self.highest);
+        self.first = self.first.min(key.sequence);
+        self.highest = self.highest.max(key.sequence);
+        self.in_stretch += 1;
+    }
+
+    fn end_stretch(&mut self) {
+        if self.in_stretch > 0 {
+            let all = u64::try_from(self.highest - self.first + 1).unwrap_or(0);
+            self.lost += all.saturating_sub(self.in_stretch);
+        }
+        self.in_stretch = 0;
+    }
+
+    fn track(mut self, info: &Info, depth: Depth) -> TrackSummary {
+        self.end_stretch();
+        let is_all = depth == Depth::All;
+        TrackSummary {
+            kind: info.medium.as_str(),
+            codec: info.codec.clone(),
+            frames: if is_all { self.frames } else { 0 },
+            lost: (is_all && info.medium != Medium::Data).then_some(self.lost),
+            reordered: self.reordered,
+            streams: u64::from(self.stretch.max(1)),
+            gaps: self.gaps,
+            ..TrackSummary::default()
+        }
+    }
+}
