@@ -15,12 +15,15 @@ use std::time::Duration;
 
 use portunus_files::bitstream::{Picture, Setup, read_setup};
 use portunus_files::container::{
-    Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, Rotation,
-    TrackSetup, writer,
+    Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, HEADER_ROOM, Repaired,
+    Rotation, TrackSetup, repair, writer,
 };
 use portunus_files::{Codec, FileError, Kind, MediaFile, OpenOptions};
 use portunus_rtp::depacketize::{Depacketizer, Outcome, Payload, PayloadKind};
 use portunus_rtp::{Header, SeqNo};
+use proptest::prelude::*;
+
+mod repaired;
 
 const ONCE: OpenOptions = OpenOptions {
     audio: true,
