@@ -23,6 +23,7 @@ mod local;
 pub mod negotiated;
 mod offer;
 mod parse;
+mod refused;
 mod remote;
 mod rtx;
 mod session;
@@ -41,6 +42,7 @@ pub use negotiated::{
     NegotiatedMedia, Payload, RemoteSsrc, RemoteTransport,
 };
 pub use offer::{MediaOffer, OfferOptions};
+pub use refused::with_transport_everywhere;
 pub use remote::{MediaSlot, RemoteDescription, RemoteMedia, SdpType, Setup, TransportFacts};
 pub use session::{Session, Signaling};
 pub use simulcast::{OfferedRid, RidOrder, Simulcast, SimulcastForm};

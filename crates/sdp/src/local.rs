@@ -127,8 +127,6 @@ fn media(text: &MediaText<'_>, setup: &str, local: &LocalTransport) -> Line {
     if media.rejected {
         flag(attributes, Direction::Inactive.as_str());
         with(attributes, "mid", media.mid);
-        // RFC 8829 asks for none of these here. GStreamer before 1.24 takes no description without them.
-        transport(attributes, setup, local);
         return line;
     }
     if let Some(limit) = &media.bandwidth {
@@ -152,7 +150,10 @@ fn media(text: &MediaText<'_>, setup: &str, local: &LocalTransport) -> Line {
             with(attributes, "max-message-size", MAX_MESSAGE_SIZE);
         }
     }
-    transport(attributes, setup, local);
+    with(attributes, "ice-ufrag", &local.ice.ufrag);
+    with(attributes, "ice-pwd", &local.ice.pwd);
+    with(attributes, "ice-options", "trickle");
+    with(attributes, "setup", setup);
     if media.kind != Kind::Data {
         rtp(attributes, text);
     } else {
@@ -166,13 +167,6 @@ fn media(text: &MediaText<'_>, setup: &str, local: &LocalTransport) -> Line {
         flag(attributes, "end-of-candidates");
     }
     line
-}
-
-fn transport(attributes: &mut Vec<Attribute>, setup: &str, local: &LocalTransport) {
-    with(attributes, "ice-ufrag", &local.ice.ufrag);
-    with(attributes, "ice-pwd", &local.ice.pwd);
-    with(attributes, "ice-options", "trickle");
-    with(attributes, "setup", setup);
 }
 
 fn rtp(attributes: &mut Vec<Attribute>, text: &MediaText<'_>) {

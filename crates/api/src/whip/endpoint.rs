@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use portunus_core::sdp::{RemoteDescription, SdpType};
+use portunus_core::sdp::{RemoteDescription, SdpType, with_transport_everywhere};
 use portunus_core::{ApiError, Broadcast, Client, Plugin, Refusal, Requester, Rights, Stream};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
@@ -190,7 +190,7 @@ impl Whip {
         let outcome = async {
             let link = self.link(asked).await?;
             let answer = link.ask(&asked.body, Some(("offer", offer))).await?;
-            Ok((link, answer.sdp))
+            Ok((link, answer.sdp.as_deref().map(with_transport_everywhere)))
         };
         match outcome.await {
             Ok((link, Some(answer))) if carries(&answer, asked.kind) => {

@@ -247,7 +247,7 @@ impl Fragmented {
                 let nanos = |ticks: i64| nanos_of_ticks(ticks, track.timescale).ok_or_else(corrupt);
                 let size = entry.size.unwrap_or(size);
                 let duration = i64::from(entry.duration.unwrap_or(duration));
-                let later = i64::from(entry.cts.unwrap_or(0));
+                let later = entry.cts.unwrap_or(0);
                 self.queue.push_back(Queued {
                     track: number,
                     offset,
