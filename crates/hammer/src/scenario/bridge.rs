@@ -187,6 +187,7 @@ impl Options {
             bitrate: u32::try_from(self.bitrate).unwrap_or(u32::MAX),
             dtx: self.silence == Silence::Dtx,
             expected_loss: 0,
+            rate: self.sampling_rate,
         }
     }
 

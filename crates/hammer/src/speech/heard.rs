@@ -99,6 +99,7 @@ mod tests {
         bitrate: 32_000,
         dtx: false,
         expected_loss: 0,
+        rate: 16_000,
     };
 
     /// A server that sends what the first one says to all three, 70 ms later.

@@ -83,6 +83,7 @@ mod tests {
         bitrate: 32_000,
         dtx: false,
         expected_loss: 0,
+        rate: 16_000,
     };
 
     fn padded(sound: &[f32], before: f64) -> Vec<f32> {

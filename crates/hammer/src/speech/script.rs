@@ -1,6 +1,8 @@
 //! What a participant sends, encoded ahead: hammer's own work is then the same for any number of them.
 
-use opusic_c::{Application, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate};
+use opusic_c::{
+    Application, Bandwidth, Bitrate, Channels, Encoder, ErrorCode, InbandFec, SampleRate,
+};
 use portunus_dsp::AudioCodec;
 use portunus_dsp::g711::{self, Law};
 
@@ -50,6 +52,8 @@ pub(crate) struct Encoding {
     pub(crate) dtx: bool,
     /// Loss that the encoder is told of, in percent: it then repeats what matters (in-band FEC).
     pub(crate) expected_loss: u8,
+    /// The rate of the room, in Hz: Opus has no wider band, as browsers do by `maxplaybackrate` (RFC 7587 section 6.1).
+    pub(crate) rate: u32,
 }
 
 /// Why something cannot be encoded.
@@ -115,7 +119,14 @@ impl Encoding {
             encoder.set_bitrate(Bitrate::Value(self.bitrate))?;
             encoder.set_dtx(self.dtx)?;
             encoder.set_inband_fec(InbandFec::Mode1)?;
-            encoder.set_packet_loss(self.expected_loss)
+            encoder.set_packet_loss(self.expected_loss)?;
+            encoder.set_max_bandwidth(match self.rate {
+                8_000 => Bandwidth::Narrow,
+                12_000 => Bandwidth::Medium,
+                16_000 => Bandwidth::Wide,
+                24_000 => Bandwidth::Superwide,
+                _ => Bandwidth::Full,
+            })
         };
         set(&mut encoder).map_err(EncodeError)?;
         Ok(Coder::Opus(encoder))
@@ -189,6 +200,7 @@ mod tests {
         bitrate: 32_000,
         dtx: false,
         expected_loss: 0,
+        rate: 16_000,
     };
 
     fn heard(script: &Script) -> Vec<f32> {
