@@ -121,6 +121,14 @@ class Client {
     this.handle.send({ message: { request: 'start' }, jsep: await this.answer(jsep) });
   }
 
+  /** Plays a recording; what follows is in `messages`. */
+  async play(body: Json): Promise<Json> {
+    const { data, jsep } = await this.ask({ request: 'play', ...body });
+    if (!jsep) throw new Error(`no offer: ${JSON.stringify(data)}`);
+    this.handle.send({ message: { request: 'start' }, jsep: await this.answer(jsep) });
+    return data['result'];
+  }
+
   /** Sets up the text room's connection: the server offers. */
   async setUp(): Promise<void> {
     const { jsep } = await this.ask({ request: 'setup' });

@@ -9,12 +9,14 @@ export class PositionBar {
   private duration = 0;
   /** Where the file was, and when that was. */
   private at = { position: 0, time: 0 };
+  private still = false;
   private timer: ReturnType<typeof setInterval> | undefined;
 
-  /** `seek` is called with seconds from the start. */
+  /** `seek` is called with seconds from the start; what does not loop stops at its end. */
   constructor(
     private readonly root: HTMLElement,
     seek: (position: number) => void,
+    private readonly loops = true,
   ) {
     this.range = root.querySelector('input') as HTMLInputElement;
     this.time = root.querySelector('output') as HTMLElement;
@@ -40,17 +42,30 @@ export class PositionBar {
     this.move();
   }
 
+  /** It stands still, or goes on from there. */
+  stand(still: boolean): void {
+    if (still === this.still) return;
+    if (still) this.at = { position: this.position(), time: performance.now() };
+    this.still = still;
+    this.goesOn(this.at.position);
+  }
+
   private hold(): void {
     clearInterval(this.timer);
     this.say(Number(this.range.value));
   }
 
   private move(): void {
-    const since = (performance.now() - this.at.time) / 1000;
-    // It plays again and again.
-    const position = this.duration ? (this.at.position + since) % this.duration : 0;
+    const position = this.position();
     this.range.value = String(position);
     this.say(position);
+  }
+
+  private position(): number {
+    const since = this.still ? 0 : (performance.now() - this.at.time) / 1000;
+    const position = this.at.position + since;
+    if (!this.duration) return 0;
+    return this.loops ? position % this.duration : Math.min(position, this.duration);
   }
 
   private say(position: number): void {
@@ -61,7 +76,7 @@ export class PositionBar {
 }
 
 /** As in `1:05`. */
-function clock(seconds: number): string {
+export function clock(seconds: number): string {
   const whole = Math.floor(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
 }

@@ -52,14 +52,8 @@ impl Attached {
         let request = Request::read(&name, message);
         let request = request.ok_or_else(|| Refusal::Unknown(given.to_owned()))?;
         let allowed = self.check(&name, message);
-        let request = match request {
-            // What is wrong with a request is told to all; what is not, to who may make it.
-            Err(refusal) => return Ok(Answer::Event(Err(refusal))),
-            Ok(request) => allowed.map(|()| request),
-        };
-        Ok(Answer::Event(
-            request.and_then(|request| self.perform(request, message)),
-        ))
+        let done = allowed.and_then(|()| self.perform(request?, message));
+        Ok(Answer::Event(done))
     }
 
     /// Whether whoever makes a request may do so.

@@ -55,6 +55,8 @@ pub(crate) struct Recorder {
     stem: String,
     reserved: Reserved,
     recording: JointRecording,
+    /// The names of all files that it began with.
+    names: Vec<String>,
     /// The m-lines that are recorded.
     lines: Vec<(Kind, Mid)>,
     /// What the first answer has taken.
@@ -143,8 +145,10 @@ impl Plan {
             }),
             tracks: tracks(handle, &sent),
         };
+        let recording = shared.recorder.joint(&shared.media, spec)?;
         Ok(Recorder {
-            recording: shared.recorder.joint(&shared.media, spec)?,
+            names: recording.file_names(),
+            recording,
             lines: sent.iter().map(|line| (line.kind, line.mid)).collect(),
             version: self.answer.origin.version,
             nfo: self.nfo,
@@ -182,6 +186,10 @@ impl Recorder {
             self.recording.add(track);
             self.lines.push((line.kind, line.mid));
         }
+        let names = self.recording.file_names();
+        let new = names.into_iter().filter(|name| !self.names.contains(name));
+        let new: Vec<_> = new.collect();
+        self.names.extend(new);
     }
 
     /// The m-line with video.
@@ -222,9 +230,12 @@ impl Recorder {
             Kind::Data => "data",
         };
         let own = format!("{}-{medium}.mjr", self.stem);
-        let names = self.recording.file_names();
-        let mut shared = names.iter().filter(|name| !name.ends_with(".mjr"));
-        match names.contains(&own) {
+        // Of a container that goes on in another file the first one is named. Ogg has sound only.
+        let has_it = |name: &&String| {
+            !name.ends_with(".mjr") && (kind == Kind::Audio || !name.ends_with(".opus"))
+        };
+        let mut shared = self.names.iter().filter(has_it);
+        match self.names.contains(&own) {
             true => Some(own),
             false => shared.next().cloned(),
         }

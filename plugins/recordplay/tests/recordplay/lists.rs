@@ -6,7 +6,7 @@ use portunus_core::{Plugin, PublicFiles, Reply};
 use portunus_recordplay::MediaFiles;
 use serde_json::{Value, json};
 
-use crate::world::{World, list, names, opus, shelve};
+use crate::world::{World, list, names, opus, play, shelve};
 
 #[tokio::test]
 async fn an_update_finds_what_has_come_and_gone() {
@@ -210,11 +210,16 @@ async fn a_folder_of_janus_is_listed() {
         std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
     }
     let before = names(&folder);
-    let world = World::on(folder, |_| {}, |_| {}).await;
-    let found = world.list().await;
+    let world = World::on(folder, |config| config.admin_key = "k3y".to_owned(), |_| {}).await;
+    // It has no word of being private, which is as good as being so.
+    assert!(world.list().await.is_empty());
+    let mut client = world.attach().await;
+    let body = json!({ "request": "list", "admin_key": "k3y" });
+    let found = list(&mut client, body).await;
     let [entry] = &found[..] else {
         panic!("{found:?}")
     };
+    assert_eq!(entry["name"], "Made by Janus; #1");
     assert_eq!(
         (&entry["audio_codec"], &entry["video_codec"]),
         (&json!("opus"), &json!("vp8"))
@@ -222,4 +227,10 @@ async fn a_folder_of_janus_is_listed() {
     let lasts = entry["duration"].as_u64().unwrap();
     assert!((1_000..10_000).contains(&lasts), "{entry}");
     assert_eq!(world.files(), before, "nothing of it is changed");
+    let (told, offer) = play(&mut client, 1234).await;
+    assert_eq!(told["warning"], Value::Null);
+    assert_eq!(
+        offer["sdp"].as_str().unwrap().matches("a=sendonly").count(),
+        2
+    );
 }

@@ -7,7 +7,7 @@ use portunus_core::sdp::Codec;
 use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 use serde_json::{Value, json};
 
-use crate::world::{World, answer_to, ask, opus, play, record, result, start};
+use crate::world::{World, answer_to, ask, expect, opus, play, record, result, start};
 
 /// The packets that were fed to the ingests, in the order of the tracks.
 fn fed(world: &World) -> Vec<usize> {
@@ -45,8 +45,7 @@ async fn a_recording_plays_by_its_clock_to_its_end() {
         "it is not up yet"
     );
 
-    world.up().await;
-    client.event_of("webrtcup").await;
+    world.up(&mut client).await;
     tokio::time::sleep(Duration::from_millis(410)).await;
     let ingest = world.server.requested().ingests[0].options.clone();
     let IngestMedia::Rtp(rtp) = &ingest.media else {
@@ -67,18 +66,6 @@ async fn a_recording_plays_by_its_clock_to_its_end() {
     assert_eq!(world.state(&client).await["type"], "none");
 }
 
-trait Events {
-    /// The next message, which has to be this.
-    async fn event_of(&mut self, janus: &str);
-}
-
-impl Events for portunus_core::testing::TestClient {
-    async fn event_of(&mut self, janus: &str) {
-        let message = self.next().await;
-        assert_eq!(message["janus"], janus, "{message}");
-    }
-}
-
 /// A client that plays recording 1, which lasts so many packets of 20 ms.
 async fn playing(world: &World, packets: u16) -> portunus_core::testing::TestClient {
     world.shelve(1, |_| {});
@@ -87,8 +74,7 @@ async fn playing(world: &World, packets: u16) -> portunus_core::testing::TestCli
     client.request(json!({ "request": "update" })).await;
     let (_, offer) = play(&mut client, 1).await;
     start(&mut client, &offer).await;
-    world.up().await;
-    client.event_of("webrtcup").await;
+    world.up(&mut client).await;
     client
 }
 
@@ -99,15 +85,14 @@ async fn a_pause_holds_all_who_play_it() {
     let mut other = world.attach().await;
     let (_, offer) = play(&mut other, 1).await;
     start(&mut other, &offer).await;
-    world.up().await;
-    other.event_of("webrtcup").await;
+    world.up(&mut other).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     for (request, status) in [("pause", "paused"), ("pause", "paused")] {
         let told = ask(&mut one, json!({ "request": request })).await;
         assert_eq!(told, json!({ "status": status, "id": 1 }));
     }
     fed(&world);
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(fed(&world), [0, 0]);
     let told = ask(&mut other, json!({ "request": "resume" })).await;
     assert_eq!(told, json!({ "status": "resumed", "id": 1 }));
@@ -121,12 +106,11 @@ async fn a_pause_holds_all_who_play_it() {
             "stopped"
         );
         assert_eq!(result(client).await["status"], "done");
-        client.event_of("hangup").await;
+        expect(client, "hangup").await;
     }
     let (_, offer) = play(&mut one, 1).await;
     start(&mut one, &offer).await;
-    world.up().await;
-    one.event_of("webrtcup").await;
+    world.up(&mut one).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(fed(&world)[0] > 40);
 }
@@ -147,7 +131,7 @@ async fn a_seek_goes_to_another_place() {
     );
     tokio::time::sleep(Duration::from_millis(2_000)).await;
     assert_eq!(result(&mut client).await["status"], "done");
-    client.event_of("hangup").await;
+    expect(&mut client, "hangup").await;
     // Before it begins too.
     let (_, offer) = play(&mut client, 1).await;
     ask(
@@ -156,8 +140,7 @@ async fn a_seek_goes_to_another_place() {
     )
     .await;
     start(&mut client, &offer).await;
-    world.up().await;
-    client.event_of("webrtcup").await;
+    world.up(&mut client).await;
     tokio::time::sleep(Duration::from_millis(6_000)).await;
     assert_eq!(result(&mut client).await["status"], "done");
 }
@@ -263,7 +246,7 @@ async fn messages_are_sent_on_a_data_channel() {
             .contains("webrtc-datachannel")
     );
     start(&mut client, &offer).await;
-    world.up().await;
+    world.up(&mut client).await;
     tokio::time::sleep(Duration::from_millis(900)).await;
     let data = world.server.requested().data;
     let payload = portunus_core::media::DataPayload::Text("hello".to_owned());

@@ -26,7 +26,7 @@ async fn what_is_recorded_can_be_listed_and_played() {
     let files = ["7.nfo.recording", "rec-7-audio.mjr", "rec-7-video.mjr"];
     assert_eq!(world.files(), files);
     assert!(world.list().await.is_empty());
-    world.up().await;
+    world.up(&mut client).await;
     say(&world.taps()[0], 0..100);
     let stopped = ask(&mut client, json!({ "request": "Stop" })).await;
     assert_eq!(
@@ -73,7 +73,7 @@ async fn a_lost_connection_ends_the_recording() {
         json!({ "id": 1, "is_private": true }),
     )
     .await;
-    world.up().await;
+    world.up(&mut client).await;
     say(&world.taps()[0], 0..50);
     world.lose().await;
     let done = result(&mut client).await;
@@ -172,7 +172,7 @@ async fn the_sender_is_asked_for_a_bitrate_and_for_keyframes() {
     let world = World::new().await;
     let mut client = world.attach().await;
     record(&mut client, &[Line::Audio, Line::Video], json!({})).await;
-    world.up().await;
+    world.up(&mut client).await;
     let asked = || {
         let Requested {
             bitrates,
@@ -211,7 +211,7 @@ async fn a_pause_closes_the_gates() {
     let world = World::new().await;
     let mut client = world.attach().await;
     record(&mut client, &[Line::Audio], json!({ "id": 8 })).await;
-    world.up().await;
+    world.up(&mut client).await;
     for (request, status) in [
         ("pause", "paused"),
         ("pause", "paused"),

@@ -94,10 +94,11 @@ impl World {
         self.server.gateway.query(session, handle).await.unwrap()
     }
 
-    /// The last PeerConnection is up.
-    pub async fn up(&self) {
+    /// The last PeerConnection, which is that of `client`, is up.
+    pub async fn up(&self, client: &mut TestClient) {
         let srtp_profile = "SRTP_AEAD_AES_128_GCM";
         self.happen(Event::Connected { srtp_profile }).await;
+        expect(client, "webrtcup").await;
     }
 
     /// It is gone.
@@ -243,4 +244,11 @@ pub async fn start(client: &mut TestClient, offer: &Value) {
     let answer = Some(answer_to(offer));
     client.message(json!({ "request": "start" }), answer).await;
     assert_eq!(result(client).await, json!({ "status": "playing" }));
+}
+
+/// The next message has to be this.
+pub async fn expect(client: &mut TestClient, janus: &str) -> Value {
+    let message = client.next().await;
+    assert_eq!(message["janus"], janus, "{message}");
+    message
 }

@@ -21,7 +21,7 @@ pub struct Row {
 }
 
 /// The requests of each plugin, with its admin key if it has one.
-pub const PLUGINS: [(&str, Requests, bool); 7] = [
+pub const PLUGINS: [(&str, Requests, bool); 8] = [
     ("streaming", portunus_streaming::REQUESTS, true),
     ("videoroom", portunus_videoroom::REQUESTS, true),
     ("audiobridge", portunus_audiobridge::REQUESTS, true),
@@ -29,6 +29,7 @@ pub const PLUGINS: [(&str, Requests, bool); 7] = [
     ("videocall", portunus_videocall::REQUESTS, false),
     ("echotest", portunus_echotest::REQUESTS, false),
     ("voicemail", portunus_voicemail::REQUESTS, false),
+    ("recordplay", portunus_recordplay::REQUESTS, true),
 ];
 
 /// All rows, for the files of a world.
@@ -257,6 +258,20 @@ pub fn rows(world: &World) -> Vec<Row> {
         body: json!({}),
         then: Some(463),
     });
+    for (request, when, body, then) in [
+        ("record", "always", json!({}), 415),
+        ("play", "`file` is there", json!({ "file": "missing" }), 416),
+    ] {
+        all.push(Row {
+            plugin: "recordplay",
+            request,
+            when,
+            right: record,
+            code: 440,
+            body,
+            then: Some(then),
+        });
+    }
     all
 }
 

@@ -10,6 +10,7 @@ use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{CoreConfig, Networks, Plugin, Requester, Right, StoredToken};
 use portunus_echotest::EchoTest;
+use portunus_recordplay::{RecordPlay, RecordPlayConfig};
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
 use portunus_textroom::{ConfiguredRoom as ConfiguredTextRoom, TextRoom, TextRoomConfig};
 use portunus_videocall::VideoCall;
@@ -91,6 +92,10 @@ impl World {
             rooms: vec![audio_room()],
             ..AudioBridgeConfig::default()
         };
+        let recordplay = RecordPlayConfig {
+            admin_key: setup.admin_key.unwrap_or_default().to_owned(),
+            ..RecordPlayConfig::default()
+        };
         let core = CoreConfig {
             api_secret: setup.api_secret.map(Into::into),
             tokens: tokens(),
@@ -100,6 +105,7 @@ impl World {
         let server = TestServer::recording_with_media(recorder, core, async |media| {
             let streaming = Streaming::start(streaming, media.clone(), with.clone()).await;
             let voicemail = VoiceMail::new(VoiceMailConfig::default(), media.clone(), &with);
+            let recordplay = RecordPlay::open(recordplay, media.clone(), &with).await;
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
             let audiobridge = AudioBridge::new(audiobridge, media, with, audio);
@@ -112,6 +118,7 @@ impl World {
                 Arc::new(audiobridge.unwrap()),
                 Arc::new(textroom.unwrap()),
                 Arc::new(voicemail),
+                Arc::new(recordplay),
             ];
             plugins
         })

@@ -1,0 +1,16 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use portunus_recordplay::{MAX_NFO, Nfo};
+
+// What is read is written so that it is read the same.
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(nfo) = Nfo::parse(bytes) else { return };
+    let text = nfo.to_text();
+    if text.len() > MAX_NFO {
+        return;
+    }
+    let again = Nfo::parse(text.as_bytes()).expect("what was written");
+    assert_eq!((again.id, again.is_private), (nfo.id, nfo.is_private));
+    assert_eq!(again.files, nfo.files);
+});

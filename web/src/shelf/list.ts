@@ -1,0 +1,123 @@
+// The recordings of the server: what they are, how they look, and what can be done with them.
+import { make, makeButton } from '../make';
+import { clock } from '../position';
+import { bytes } from '../units';
+
+/** A recording as the server lists it. */
+export interface Recorded {
+  id: number;
+  name: string;
+  date: string;
+  audio: boolean;
+  audio_codec?: string;
+  video: boolean;
+  video_codec?: string;
+  /** How long it is, in milliseconds. */
+  duration?: number;
+  /** All files together. */
+  bytes: number;
+  /** Where its files are, by what is in them. */
+  urls?: Record<string, string>;
+}
+
+/** The files that a browser can show by itself. */
+const SHOWN = /\.(webm|mkv|mp4)$/;
+
+/** Where in a recording its picture is taken, in seconds. */
+const PICTURE_AT = 1;
+
+export class RecordingList {
+  private readonly items = new Map<number, HTMLElement>();
+  /** Pictures are loaded once they are seen. */
+  private readonly seen = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      this.seen.unobserve(target);
+      const picture = target as HTMLVideoElement;
+      picture.src = picture.dataset['src'] ?? '';
+    }
+  });
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly none: HTMLElement,
+    private readonly play: (recorded: Recorded) => void,
+  ) {}
+
+  /** Shows these, the latest first; what was there before stays as it is. */
+  show(recordings: Recorded[]): void {
+    const ids = new Set(recordings.map(({ id }) => id));
+    for (const [id, item] of this.items) {
+      if (ids.has(id)) continue;
+      item.remove();
+      this.items.delete(id);
+    }
+    const sorted = [...recordings].sort((one, other) => one.date.localeCompare(other.date) || one.id - other.id);
+    for (const recorded of sorted) {
+      let item = this.items.get(recorded.id);
+      if (!item) {
+        item = this.item(recorded);
+        this.items.set(recorded.id, item);
+      }
+      this.root.prepend(item);
+    }
+    this.none.hidden = recordings.length > 0;
+  }
+
+  /** Marks what is played. */
+  playing(id: number | null): void {
+    for (const [known, item] of this.items) item.classList.toggle('playing', known === id);
+  }
+
+  private item(recorded: Recorded): HTMLElement {
+    const item = make('li', { testid: 'recording' });
+    const row = make('div', { className: 'row' });
+    const facts = make('div', { className: 'grow' });
+    facts.append(make('strong', { text: recorded.name, testid: 'title' }), make('p', { className: 'soft', text: factsOf(recorded), testid: 'facts' }));
+    const play = makeButton('Play', 'play', () => this.play(recorded));
+    play.setAttribute('aria-label', `Play ${recorded.name}`);
+    row.append(this.picture(recorded), facts, play);
+    item.append(row);
+    const links = linksOf(recorded);
+    if (links.length > 0) {
+      const downloads = make('div', { className: 'row' });
+      downloads.append(...links);
+      item.append(downloads);
+    }
+    return item;
+  }
+
+  /** A picture of what can be shown, and a sign for the rest. */
+  private picture(recorded: Recorded): HTMLElement {
+    const url = recorded.urls?.['video'];
+    if (!url || !SHOWN.test(url)) return make('span', { className: 'thumb', text: recorded.video ? '🎞' : '🔊', testid: 'icon' });
+    const picture = make('video', { className: 'thumb', testid: 'picture' });
+    picture.muted = true;
+    picture.preload = 'metadata';
+    picture.playsInline = true;
+    picture.tabIndex = -1;
+    picture.setAttribute('aria-hidden', 'true');
+    picture.dataset['src'] = `${url}#t=${Math.min(PICTURE_AT, (recorded.duration ?? 0) / 2000)}`;
+    this.seen.observe(picture);
+    return picture;
+  }
+}
+
+function factsOf(recorded: Recorded): string {
+  const duration = recorded.duration === undefined ? '' : clock(recorded.duration / 1000);
+  const codecs = [recorded.video && (recorded.video_codec ?? 'video'), recorded.audio && (recorded.audio_codec ?? 'sound')];
+  return [recorded.date, duration, bytes(recorded.bytes), codecs.filter(Boolean).join(', ')].filter(Boolean).join(' · ');
+}
+
+/** A link to each file. */
+function linksOf({ name, urls = {} }: Recorded): HTMLAnchorElement[] {
+  const known = new Set<string>();
+  const own = Object.entries(urls).filter(([, url]) => !known.has(url) && known.add(url));
+  return own.map(([medium, url]) => {
+    const link = make('a', { text: own.length > 1 ? `Download ${medium}` : 'Download', testid: 'download' });
+    link.href = url;
+    link.download = decodeURIComponent(url.slice(url.lastIndexOf('/') + 1));
+    link.setAttribute('aria-label', `${link.textContent} of ${name}`);
+    return link;
+  });
+}
