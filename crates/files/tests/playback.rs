@@ -8,6 +8,7 @@ use std::time::Duration;
 use portunus_files::mjr::{FrameWriter, Info, Medium, UnixMicros};
 use portunus_files::{FileError, Play, Playback};
 use portunus_rtp::{Fields, Header, Pt, Ssrc, write_header};
+use proptest::prelude::*;
 
 /// When the first of several recordings began.
 const BEGUN: u64 = 1_700_000_000_000_000;
@@ -400,4 +401,38 @@ fn what_cannot_be_played_is_told_file_by_file() {
     let nothing = Playback::open(&files[3..6]);
     assert!(matches!(nothing, Err(FileError::Empty)), "{nothing:?}");
     assert!(matches!(Playback::open(&[]), Err(FileError::Empty)));
+}
+
+proptest! {
+    #[test]
+    fn damaged_recordings_play_or_are_refused(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
+        cut in any::<prop::sample::Index>(),
+        seeks in proptest::collection::vec(0_u64..20_000, 0..5),
+    ) {
+        let mut files = [Recording::opus(200, 100), Recording::vp8(100, 0)];
+        for (index, (place, byte)) in changes.iter().enumerate() {
+            let file = &mut files[index % 2];
+            let place = place.index(file.len());
+            file[place] = *byte;
+        }
+        let end = cut.index(files[0].len());
+        files[0].truncate(end);
+        let Ok((mut playback, _)) = Playback::of_recordings(files.map(Cursor::new)) else {
+            return Ok(());
+        };
+        let mut last = Duration::ZERO;
+        let mut packets = 0;
+        for to in seeks.into_iter().map(Some).chain([None]) {
+            if let Some(to) = to {
+                playback.seek(Duration::from_millis(to)).unwrap();
+            }
+            while let Some(Ok(packet)) = playback.next() {
+                prop_assert!(packet.at >= last);
+                last = packet.at;
+                packets += 1;
+                prop_assert!(packets < 10_000);
+            }
+        }
+    }
 }
