@@ -390,7 +390,8 @@ fn push<T>(list: &mut Vec<T>, more: &mut u64, entry: T) {
     }
 }
 
-fn rfc3339(at: UnixMicros) -> String {
+/// A time in UTC as RFC 3339 has it, with microseconds.
+pub fn rfc3339(at: UnixMicros) -> String {
     let at = i64::try_from(at.0).unwrap_or(i64::MAX);
     let at = chrono::DateTime::from_timestamp_micros(at).unwrap_or_default();
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)

@@ -2,14 +2,24 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, DEFAULT_FILE};
+use crate::recordings::Recordings;
 
 /// A WebRTC server that speaks the Janus API. Without arguments it runs with its defaults.
 #[derive(Debug, Parser)]
-#[command(name = "portunus", version, after_help = AFTER_HELP)]
+#[command(
+    name = "portunus",
+    version,
+    after_help = AFTER_HELP,
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Cli {
+    /// What to do instead of running the server
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// The configuration [default: /etc/portunus/portunus.toml if there is one, else the defaults of all keys]
     #[arg(short, long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
@@ -25,6 +35,14 @@ pub(crate) struct Cli {
     /// Media worker threads; 0 means one for each core [default: media.workers of the configuration, which is 0]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1024))]
     workers: Option<u16>,
+}
+
+/// What the program does besides running the server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List, examine, convert, compose and repair recordings
+    #[command(subcommand)]
+    Recordings(Recordings),
 }
 
 const AFTER_HELP: &str = "\

@@ -8,6 +8,7 @@ mod event_handlers;
 mod logging;
 mod open_files;
 mod plugins;
+mod recordings;
 mod run;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::Cli;
+use cli::{Cli, Command};
 use config::Config;
 
 /// The exit status when the server cannot start.
@@ -26,6 +27,9 @@ const WRONG_USE: u8 = 2;
 /// The program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(Command::Recordings(command)) = &cli.command {
+        return command.run();
+    }
     let config = match cli.configuration() {
         Ok(config) => config,
         Err(error) => {

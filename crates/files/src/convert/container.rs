@@ -95,16 +95,15 @@ impl Parts<'_> {
 
     fn begin(&mut self, started: Duration) -> Result<(), ConvertError> {
         let since = u64::try_from(started.as_micros()).unwrap_or(0);
-        let mut writer = writer(
-            self.container,
-            FileInfo {
-                title: self.title.clone(),
-                started_us: self.epoch.0.saturating_add(since),
-                tracks: self.tracks,
-            },
-        );
+        let started = UnixMicros(self.epoch.0.saturating_add(since));
+        let info = FileInfo {
+            title: self.title.clone(),
+            started_us: started.0,
+            tracks: self.tracks,
+        };
+        let mut writer = writer(self.container, info);
         self.converted.parts += 1;
-        self.sink.begin(self.converted.parts)?;
+        self.sink.begin(self.converted.parts, started)?;
         for (track, setup) in self.setups.drain(..) {
             writer.set_track(track, setup, &mut self.edits)?;
         }

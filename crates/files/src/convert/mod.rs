@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::FileError;
 use crate::container::{Container, ContainerError, Edits};
+use crate::mjr::UnixMicros;
 use crate::track::Codec;
 
 pub use container::to_container;
@@ -29,8 +30,9 @@ pub use subtitles::to_subtitles;
 
 /// Where a conversion writes to.
 pub trait Sink {
-    /// The next file begins: 1, and more where a file cannot go on (another codec, another size of H.264).
-    fn begin(&mut self, part: u32) -> io::Result<()>;
+    /// The next file begins: 1, and more where a file cannot go on (another codec, another size of H.264). Its time 0 is at
+    /// `started`.
+    fn begin(&mut self, part: u32, started: UnixMicros) -> io::Result<()>;
 
     /// Does the edits to the file that was begun last, and forgets them.
     fn apply(&mut self, edits: &mut Edits) -> io::Result<()>;

@@ -47,7 +47,7 @@ impl FrameReader {
     }
 
     /// The byte of the file that is next.
-    pub(crate) fn position(&self) -> u64 {
+    pub fn position(&self) -> u64 {
         self.before.saturating_add(self.taken as u64)
     }
 

@@ -1,0 +1,168 @@
+//! One film of all files of a manifest.
+
+mod ffmpeg;
+mod plan;
+
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use portunus_files::container::{Container, Edits};
+use portunus_files::convert::{Sink, to_container};
+use portunus_files::manifest::{self, Manifest};
+use portunus_files::mjr::UnixMicros;
+use portunus_files::summary::{Depth, Summary};
+use tempfile::TempDir;
+
+use super::files::{self, failed};
+use super::progress::Progress;
+use super::{ComposeOptions, Failure, convert, text};
+use ffmpeg::Output;
+use plan::{Plan, Source};
+
+/// How people are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Layout {
+    /// All beside each other
+    Grid,
+    /// Whoever talks, alone
+    Speaker,
+}
+
+/// Pixels as `1280x720`, both even: most encoders want that.
+pub(super) fn size(text: &str) -> Result<(u32, u32), String> {
+    let parse = |text: &str| {
+        text.parse()
+            .ok()
+            .filter(|it| (16..=7_680).contains(it) && it % 2 == 0)
+    };
+    let (width, height) = text
+        .split_once('x')
+        .ok_or("WIDTHxHEIGHT, such as 1280x720")?;
+    match (parse(width), parse(height)) {
+        (Some(width), Some(height)) => Ok((width, height)),
+        _ => Err("both have to be even, from 16 to 7680".to_owned()),
+    }
+}
+
+pub(super) fn run(options: &ComposeOptions) -> Result<(), Failure> {
+    let output = Output::of(&options.out)?;
+    files::check_free(&options.out, options.force)?;
+    let manifest = files::manifest(&options.manifest)?;
+    ffmpeg::check()?;
+    let folder = tempfile::tempdir().map_err(|error| Failure::Other(error.to_string()))?;
+    let mut sources = Vec::new();
+    for (number, participant) in manifest.participants.iter().enumerate() {
+        for file in &participant.files {
+            match sources_of(options, &manifest, (number, file), &folder) {
+                Ok(found) => sources.extend(found),
+                Err(Failure::NoFfmpeg) => return Err(Failure::NoFfmpeg),
+                Err(failure) => eprintln!("portunus: left out: {failure}"),
+            }
+        }
+    }
+    let plan = Plan::new(sources, options.layout, options.size, options.fps)
+        .map_err(|why| failed(&options.manifest, why))?;
+    let bar = Progress::new("composing");
+    ffmpeg::compose(&plan, output, &options.out, &mut |done| bar.set(done))?;
+    drop(bar);
+    println!("{}", options.out.display());
+    println!(
+        "  {} of {} files",
+        text::duration(plan.duration()),
+        plan.sources().len()
+    );
+    Ok(())
+}
+
+/// A file as ffmpeg reads it; several where a recording of Janus's format goes on in another file.
+fn sources_of(
+    options: &ComposeOptions,
+    manifest: &Manifest,
+    (participant, file): (usize, &manifest::File),
+    folder: &TempDir,
+) -> Result<Vec<Source>, Failure> {
+    let is_data = |file: &manifest::File| file.tracks.iter().all(|track| track.kind == "data");
+    if file.format == "mjr" && !file.tracks.is_empty() && is_data(file) {
+        return Ok(Vec::new());
+    }
+    let path = files::named(&options.manifest, &file.file)?;
+    let begun = match file.format.as_str() {
+        "mjr" => converted(&path, folder)?,
+        _ => {
+            let began = file
+                .started_us
+                .ok_or_else(|| failed(&path, "there is nothing in it"))?;
+            vec![(path, UnixMicros(began))]
+        }
+    };
+    let talks = file.tracks.iter().flat_map(|track| &track.talks);
+    let talks: Vec<_> = talks
+        .map(|(from, to)| (from / 1_000.0, to / 1_000.0))
+        .collect();
+    let sources = begun.into_iter().map(|(path, began)| {
+        let summary = Summary::of(&path, Depth::Ends).map_err(|error| failed(&path, error))?;
+        let has = |kind| summary.tracks.iter().any(|track| track.kind == kind);
+        let told = Duration::from_secs_f64((file.duration_ms / 1_000.0).clamp(0.0, 1e7));
+        Ok(Source {
+            participant,
+            has_video: has("video"),
+            has_audio: has("audio"),
+            offset: manifest.offset_ms(began) / 1_000.0,
+            duration: summary.duration.unwrap_or(told).as_secs_f64(),
+            talks: talks.clone(),
+            path,
+        })
+    });
+    sources.collect()
+}
+
+/// A recording of Janus's format as files that ffmpeg reads, and when each begins.
+fn converted(path: &Path, folder: &TempDir) -> Result<Vec<(PathBuf, UnixMicros)>, Failure> {
+    let mut recordings = convert::open(&[path.to_owned()])?;
+    let mut sink = Parts {
+        folder: folder.path().to_owned(),
+        stem: path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        parts: Vec::new(),
+        file: None,
+    };
+    to_container(&mut recordings, Container::Matroska, &mut sink, &mut |_| {})
+        .map_err(|error| failed(path, error))?;
+    Ok(sink.parts)
+}
+
+/// Files in a folder that is removed at the end.
+struct Parts {
+    folder: PathBuf,
+    stem: String,
+    parts: Vec<(PathBuf, UnixMicros)>,
+    file: Option<std::fs::File>,
+}
+
+impl Sink for Parts {
+    fn begin(&mut self, part: u32, started: UnixMicros) -> io::Result<()> {
+        let path = self.folder.join(format!("{}-{part}.mkv", self.stem));
+        self.file = Some(std::fs::File::create_new(&path)?);
+        self.parts.push((path, started));
+        Ok(())
+    }
+
+    fn apply(&mut self, edits: &mut Edits) -> io::Result<()> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(&edits.append)?;
+        for (at, bytes) in &edits.patches {
+            file.seek(SeekFrom::Start(*at))?;
+            file.write_all(bytes)?;
+        }
+        edits.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,334 @@
+//! Who is where in the film and when, in the words of ffmpeg's filters.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Layout;
+
+/// The most changes of speaker: more would make a command that is too long.
+const MAX_TURNS: usize = 1_000;
+/// Whoever talks for less than that is not shown for it, in seconds.
+const SHORTEST_TURN: f64 = 1.0;
+
+/// A file of the film. Times are in seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Source {
+    pub path: PathBuf,
+    /// The index of whose file it is.
+    pub participant: usize,
+    pub has_video: bool,
+    pub has_audio: bool,
+    /// When it begins in the film.
+    pub offset: f64,
+    pub duration: f64,
+    /// When somebody talks, since its beginning.
+    pub talks: Vec<(f64, f64)>,
+}
+
+impl Source {
+    fn end(&self) -> f64 {
+        self.offset + self.duration
+    }
+}
+
+/// The film.
+#[derive(Debug)]
+pub(super) struct Plan {
+    sources: Vec<Source>,
+    layout: Layout,
+    size: (u32, u32),
+    fps: u32,
+}
+
+/// A rectangle of the film.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    x: u32,
+    y: u32,
+    width: u32,
+    height: u32,
+}
+
+impl Plan {
+    /// A film of these files, or why there is none. What begins before the manifest does (by the clocks of others) moves all back.
+    pub fn new(
+        mut sources: Vec<Source>,
+        layout: Layout,
+        size: (u32, u32),
+        fps: u32,
+    ) -> Result<Self, &'static str> {
+        sources.retain(|it| it.duration > 0.0 && (it.has_video || it.has_audio));
+        let earliest = sources.iter().map(|it| it.offset).fold(0.0, f64::min);
+        for source in &mut sources {
+            source.offset -= earliest;
+        }
+        let plan = Self {
+            sources,
+            layout,
+            size,
+            fps,
+        };
+        if plan.sources.is_empty() {
+            return Err("no file of it has anything to be seen or heard");
+        }
+        if layout == Layout::Speaker && plan.turns().len() > MAX_TURNS {
+            return Err("too many changes of speaker: use --layout grid");
+        }
+        Ok(plan)
+    }
+
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    pub fn duration(&self) -> Duration {
+        let end = self.sources.iter().map(Source::end).fold(0.0, f64::max);
+        Duration::from_secs_f64(end.clamp(0.0, 1e7))
+    }
+
+    pub fn has_video(&self) -> bool {
+        self.sources.iter().any(|it| it.has_video)
+    }
+
+    pub fn has_audio(&self) -> bool {
+        self.sources.iter().any(|it| it.has_audio)
+    }
+
+    /// The graph of filters, whose outputs are `[v]` and `[a]`.
+    pub fn filters(&self, video: bool) -> String {
+        let mut graph = Vec::new();
+        if video && self.has_video() {
+            self.pictures(&mut graph);
+        }
+        if self.has_audio() {
+            self.sound(&mut graph);
+        }
+        graph.join(";")
+    }
+
+    fn pictures(&self, graph: &mut Vec<String>) {
+        let ((width, height), fps) = (self.size, self.fps);
+        let total = self.duration().as_secs_f64();
+        graph.push(format!(
+            "color=c=black:s={width}x{height}:r={fps}:d={total:.3}[film0]"
+        ));
+        let shown = self
+            .sources
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| it.has_video);
+        let shown: Vec<_> = shown.collect();
+        let turns = self.turns();
+        for (step, (input, source)) in shown.iter().enumerate() {
+            let Place {
+                x,
+                y,
+                width,
+                height,
+            } = self.place(source.participant);
+            graph.push(format!(
+                "[{input}:v:0]fps={fps},scale={width}:{height}:force_original_aspect_ratio=decrease:force_divisible_by=2,\
+                 pad={width}:{height}:(ow-iw)/2:(oh-ih)/2,setsar=1[picture{step}]"
+            ));
+            let when = self.when(source, &turns);
+            let to = match step + 1 == shown.len() {
+                true => "v".to_owned(),
+                false => format!("film{}", step + 1),
+            };
+            graph.push(format!(
+                "[film{step}][picture{step}]overlay={x}:{y}:eof_action=pass:enable='{when}'[{to}]"
+            ));
+        }
+    }
+
+    /// When a file is seen, as an expression that is 0 at other times.
+    fn when(&self, source: &Source, turns: &[Turn]) -> String {
+        if self.layout == Layout::Grid {
+            return format!("between(t,{:.3},{:.3})", source.offset, source.end());
+        }
+        let mut when = String::from("0");
+        for turn in turns
+            .iter()
+            .filter(|it| it.participant == source.participant)
+        {
+            let (from, to) = (turn.from.max(source.offset), turn.to.min(source.end()));
+            if from < to {
+                let _ = write!(when, "+between(t,{from:.3},{to:.3})");
+            }
+        }
+        when
+    }
+
+    fn sound(&self, graph: &mut Vec<String>) {
+        let heard = self
+            .sources
+            .iter()
+            .enumerate()
+            .filter(|(_, it)| it.has_audio);
+        let mut inputs = String::new();
+        let mut count = 0;
+        for (input, _) in heard {
+            graph.push(format!(
+                "[{input}:a:0]aresample=48000:async=1:first_pts=0,aformat=channel_layouts=stereo[sound{input}]"
+            ));
+            let _ = write!(inputs, "[sound{input}]");
+            count += 1;
+        }
+        // All at full volume, as in the room; the limiter takes the rare peaks.
+        graph.push(format!(
+            "{inputs}amix=inputs={count}:normalize=0:dropout_transition=0,alimiter=limit=0.95:level=0,apad[a]"
+        ));
+    }
+
+    /// The indices of those who are seen, in their order.
+    fn people(&self) -> Vec<usize> {
+        let mut people = Vec::new();
+        for source in self.sources.iter().filter(|it| it.has_video) {
+            if !people.contains(&source.participant) {
+                people.push(source.participant);
+            }
+        }
+        people.sort_unstable();
+        people
+    }
+
+    fn place(&self, participant: usize) -> Place {
+        let (width, height) = self.size;
+        let people = self.people();
+        let index = people.iter().position(|it| *it == participant).unwrap_or(0) as u32;
+        let columns = match self.layout {
+            Layout::Speaker => 1,
+            Layout::Grid => (1_u32..)
+                .find(|it| it * it >= people.len() as u32)
+                .unwrap_or(1),
+        };
+        let rows = match self.layout {
+            Layout::Speaker => 1,
+            Layout::Grid => (people.len() as u32).div_ceil(columns).max(1),
+        };
+        // Even, as encoders want it.
+        let (w, h) = ((width / columns) & !1, (height / rows) & !1);
+        let (column, row) = match self.layout {
+            Layout::Speaker => (0, 0),
+            Layout::Grid => (index % columns, index / columns),
+        };
+        Place {
+            x: column * w,
+            y: row * h,
+            width: w.max(2),
+            height: h.max(2),
+        }
+    }
+
+    /// Who is shown when, if one is: whoever began to talk last, of those who are seen.
+    fn turns(&self) -> Vec<Turn> {
+        let people = self.people();
+        let mut talks: Vec<_> = self
+            .sources
+            .iter()
+            .filter(|source| people.contains(&source.participant))
+            .flat_map(|source| {
+                let long = source
+                    .talks
+                    .iter()
+                    .filter(|(from, to)| to - from >= SHORTEST_TURN);
+                long.map(|(from, _)| (source.offset + from, source.participant))
+            })
+            .collect();
+        talks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total = self.duration().as_secs_f64();
+        let first = talks.first().map(|it| it.1).or(people.first().copied());
+        let mut turns: Vec<Turn> = Vec::new();
+        turns.extend(first.map(|participant| Turn {
+            participant,
+            from: 0.0,
+            to: total,
+        }));
+        for (from, participant) in talks {
+            if let Some(last) = turns.last_mut().filter(|it| it.participant != participant) {
+                last.to = from;
+                turns.push(Turn {
+                    participant,
+                    from,
+                    to: total,
+                });
+            }
+        }
+        turns
+    }
+}
+
+/// A time in which somebody is shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Turn {
+    participant: usize,
+    from: f64,
+    to: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn source(participant: usize, offset: f64, talks: &[(f64, f64)]) -> Source {
+        Source {
+            path: PathBuf::from("a.webm"),
+            participant,
+            has_video: true,
+            has_audio: true,
+            offset,
+            duration: 10.0,
+            talks: talks.to_vec(),
+        }
+    }
+
+    fn plan(sources: Vec<Source>, layout: Layout) -> Plan {
+        Plan::new(sources, layout, (640, 480), 25).unwrap()
+    }
+
+    #[test]
+    fn everybody_has_a_place() {
+        let three = (0..3).map(|it| source(it, it as f64, &[])).collect();
+        let plan = plan(three, Layout::Grid);
+        let places: Vec<_> = (0..3).map(|it| plan.place(it)).collect();
+        let corners: Vec<_> = places.iter().map(|it| (it.x, it.y)).collect();
+        assert_eq!(corners, [(0, 0), (320, 0), (0, 240)]);
+        assert!(places.iter().all(|it| (it.width, it.height) == (320, 240)));
+        assert_eq!(plan.duration(), Duration::from_secs(12));
+        let filters = plan.filters(true);
+        assert!(filters.contains("between(t,2.000,12.000)"), "{filters}");
+        assert!(filters.ends_with("[a]"));
+        assert!(!plan.filters(false).contains("overlay"));
+    }
+
+    #[test]
+    fn what_began_before_the_manifest_moves_all_back() {
+        let plan = plan(
+            vec![source(0, -1.5, &[]), source(1, 1.0, &[])],
+            Layout::Grid,
+        );
+        let offsets: Vec<_> = plan.sources().iter().map(|it| it.offset).collect();
+        assert_eq!(offsets, [0.0, 2.5]);
+    }
+
+    #[test]
+    fn whoever_talks_is_shown() {
+        let ann = source(0, 0.0, &[(1.0, 3.0), (4.0, 4.2)]);
+        let bob = source(1, 2.0, &[(1.0, 5.0)]);
+        let plan = plan(vec![ann, bob], Layout::Speaker);
+        let turns = plan.turns();
+        let who: Vec<_> = turns
+            .iter()
+            .map(|it| (it.participant, it.from, it.to))
+            .collect();
+        assert_eq!(who, [(0, 0.0, 3.0), (1, 3.0, 12.0)]);
+    }
+
+    #[test]
+    fn nothing_to_be_seen_or_heard_is_no_film() {
+        assert!(Plan::new(Vec::new(), Layout::Grid, (640, 480), 25).is_err());
+    }
+}

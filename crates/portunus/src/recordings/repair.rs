@@ -1,0 +1,176 @@
+//! Files whose server ended in the middle.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portunus_files::container;
+use portunus_files::manifest::FileEnd;
+use portunus_files::mjr::{FrameReader, UnixMicros};
+use portunus_files::summary::{Depth, Summary};
+
+use super::{Failure, RepairOptions, files, text};
+
+/// A file that was changed within this time may be one that a server still writes.
+const RECENT: Duration = Duration::from_secs(10);
+
+pub(super) fn run(options: &RepairOptions) -> Result<(), Failure> {
+    let mut all_done = true;
+    for path in &options.files {
+        let done = match files::extension(path) == "json" {
+            true => of_manifest(path, options.force),
+            false => one(path, options.force).map(|done| {
+                println!("{}: {}", path.display(), done.told);
+            }),
+        };
+        if let Err(failure) = done {
+            if !matches!(failure, Failure::Told) {
+                eprintln!("portunus: {failure}");
+            }
+            all_done = false;
+        }
+    }
+    if all_done { Ok(()) } else { Err(Failure::Told) }
+}
+
+/// What became of a file.
+struct Done {
+    told: String,
+    /// How long it is.
+    duration: Duration,
+}
+
+/// All incomplete files of a manifest, which then says so.
+fn of_manifest(path: &Path, force: bool) -> Result<(), Failure> {
+    let mut manifest = files::manifest(path)?;
+    let mut all_done = true;
+    let mut last = 0;
+    let incomplete = manifest.participants.iter_mut();
+    let incomplete = incomplete
+        .flat_map(|it| &mut it.files)
+        .filter(|it| !it.complete);
+    for file in incomplete {
+        let done =
+            files::named(path, &file.file).and_then(|named| Ok((one(&named, force)?, named)));
+        match done {
+            Ok((done, named)) => {
+                println!("{}: {}", named.display(), done.told);
+                file.complete = true;
+                file.end.get_or_insert(FileEnd::Crashed);
+                file.duration_ms = done.duration.as_secs_f64() * 1_000.0;
+                file.bytes = named.metadata().map_or(file.bytes, |it| it.len());
+                let micros = u64::try_from(done.duration.as_micros()).unwrap_or(0);
+                last = last.max(file.started_us.unwrap_or(0).saturating_add(micros));
+            }
+            Err(failure) => {
+                eprintln!("portunus: {failure}");
+                all_done = false;
+            }
+        }
+    }
+    if all_done && manifest.ended.is_none() && last > 0 {
+        manifest.end(UnixMicros(last));
+    }
+    let mut new = files::temporary(path)?;
+    let written = new.write_all(&manifest.to_json());
+    written.map_err(|error| files::failed(path, error))?;
+    files::keep(new, path)?;
+    if all_done { Ok(()) } else { Err(Failure::Told) }
+}
+
+fn one(path: &Path, force: bool) -> Result<Done, Failure> {
+    let failed = |error: &dyn std::fmt::Display| files::failed(path, error);
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let changed = file.metadata().and_then(|it| it.modified());
+    let since = changed.ok().and_then(|changed| changed.elapsed().ok());
+    if since.is_some_and(|since| since < RECENT) && !force {
+        let why =
+            "it was written to just now: end the server first (--force repairs it all the same)";
+        return Err(failed(&why));
+    }
+    match files::extension(path).as_str() {
+        "mjr" => mjr(path, file),
+        "opus" | "ogg" => {
+            let summary = Summary::of(path, Depth::Ends).map_err(|error| failed(&error))?;
+            Ok(Done {
+                told: "nothing to repair: such files are whole wherever they end".to_owned(),
+                duration: summary.duration.unwrap_or_default(),
+            })
+        }
+        _ => of_container(path, file),
+    }
+}
+
+fn of_container(path: &Path, file: File) -> Result<Done, Failure> {
+    let before = file.metadata().map_or(0, |it| it.len());
+    let new = files::temporary(path)?;
+    let mut buffered = BufWriter::new(new.as_file());
+    let done = container::repair(file, &mut buffered);
+    let repaired = done.map_err(|error| files::failed(path, error))?;
+    buffered
+        .flush()
+        .map_err(|error| files::failed(path, error))?;
+    drop(buffered);
+    let duration = repaired.duration;
+    if repaired.was_whole {
+        let told = "nothing to repair".to_owned();
+        return Ok(Done { told, duration });
+    }
+    files::keep(new, path)?;
+    Ok(Done {
+        told: format!(
+            "repaired: {} with {} frames; {} of {before} bytes at its end were torn or are replaced",
+            text::duration(duration),
+            repaired.frames,
+            repaired.cut
+        ),
+        duration,
+    })
+}
+
+/// Keeps the frames that are whole.
+fn mjr(path: &Path, mut file: File) -> Result<Done, Failure> {
+    let failed = |error: &dyn std::fmt::Display| files::failed(path, error);
+    let mut reader = FrameReader::new();
+    let mut piece = vec![0; 64 << 10];
+    let (mut duration, mut frames) = (Duration::ZERO, 0_u64);
+    let damage = loop {
+        match reader.next() {
+            Ok(Some(frame)) => {
+                duration = duration.max(frame.at);
+                frames += 1;
+            }
+            Ok(None) => {
+                let read = file.read(&mut piece).map_err(|error| failed(&error))?;
+                if read == 0 {
+                    break reader.finish().err();
+                }
+                reader.push(piece.get(..read).unwrap_or_default());
+            }
+            Err(error) => break Some(error),
+        }
+    };
+    let Some(damage) = damage else {
+        let told = "nothing to repair".to_owned();
+        return Ok(Done { told, duration });
+    };
+    if frames == 0 {
+        return Err(failed(&damage));
+    }
+    let kept = reader.position();
+    let before = file.metadata().map_or(kept, |it| it.len());
+    let source = File::open(path).map_err(|error| failed(&error))?;
+    let mut new = files::temporary(path)?;
+    let copied = std::io::copy(&mut source.take(kept), new.as_file_mut());
+    copied.map_err(|error| failed(&error))?;
+    files::keep(new, &PathBuf::from(path))?;
+    Ok(Done {
+        told: format!(
+            "repaired: {} with {frames} frames; the last {} bytes are left out ({damage})",
+            text::duration(duration),
+            before.saturating_sub(kept)
+        ),
+        duration,
+    })
+}
