@@ -14,6 +14,8 @@ use super::{
     TrackStats, duration, nanos,
 };
 
+/// Tracks are told so often that time goes on.
+const TICK: Nanos = SECOND / 10;
 /// A frame waits for others so long at most, whatever they do.
 const LONGEST_WAIT: Nanos = 3 * SECOND;
 /// Frames are at most so much earlier than one that was handed out before.
@@ -37,6 +39,8 @@ pub struct Assembler {
     /// The frame that was handed out last.
     current: Option<Queued>,
     now: Nanos,
+    /// When the tracks were last told.
+    ticked: Nanos,
     /// When the first packet came.
     first: Option<Nanos>,
     /// Where the part begins.
@@ -83,6 +87,7 @@ impl Assembler {
             steps: VecDeque::new(),
             current: None,
             now: 0,
+            ticked: 0,
             first: None,
             started: None,
             front: 0,
@@ -153,16 +158,9 @@ impl Assembler {
         }
     }
 
-    /// Time goes on, whether anything comes or not: several times a second is enough.
+    /// Time goes on, though nothing comes: several times a second is enough, and what was recorded needs none.
     pub fn tick(&mut self, now: Duration) {
-        let now = nanos(now);
-        self.pass(now);
-        for track in &mut self.tracks {
-            track.tick(now, &mut self.lipsync);
-            if self.started.is_some() && !track.has_ended() && !track.is_awaited() {
-                track.fill(now.saturating_sub(BACK));
-            }
-        }
+        self.pass_by(nanos(now));
     }
 
     /// Nothing more comes at all: what waits is handed out.
@@ -192,8 +190,23 @@ impl Assembler {
         }
     }
 
+    /// Time goes on to this at least. Tracks are told so now and then.
     fn pass(&mut self, now: Nanos) {
         self.now = self.now.max(now);
+        if self.now.saturating_sub(self.ticked) >= TICK {
+            self.pass_by(now);
+        }
+    }
+
+    fn pass_by(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        self.ticked = self.now;
+        for track in &mut self.tracks {
+            track.tick(self.now, &mut self.lipsync);
+            if self.started.is_some() && !track.has_ended() && !track.is_awaited() {
+                track.fill(self.now.saturating_sub(BACK));
+            }
+        }
     }
 }
 
@@ -266,10 +279,10 @@ impl Assembler {
         Some(())
     }
 
-    /// Hands out a track's setup, if that has not been in this part.
-    fn announce(&mut self, track: usize) {
+    /// Hands out a track's setup, if that has not been in this part; false if there is none to hand out.
+    fn announce(&mut self, track: usize) -> bool {
         let (Some(of), Some(part)) = (self.tracks.get(track), self.parts.get_mut(track)) else {
-            return;
+            return false;
         };
         if let Some(opening) = of
             .out
@@ -279,10 +292,12 @@ impl Assembler {
         {
             part.setup = Some(opening.setup.clone());
         }
-        if part.setup.is_some() && !part.is_announced {
+        let is_new = part.setup.is_some() && !part.is_announced;
+        if is_new {
             part.is_announced = true;
             self.steps.push_back(Ready::Setup(track));
         }
+        is_new
     }
 
     /// The track whose frame is next, if its turn has come.
@@ -337,10 +352,14 @@ impl Assembler {
             self.begin_part(why, number);
             return false;
         }
-        if !part.is_announced {
-            self.announce(number);
+        let is_announced = part.is_announced;
+        if !is_announced && self.announce(number) {
             return false;
         }
+        let (Some(track), Some(part)) = (self.tracks.get_mut(number), self.parts.get_mut(number))
+        else {
+            return false;
+        };
         let Some(frame) = track.out.queue.pop() else {
             return false;
         };
@@ -348,7 +367,7 @@ impl Assembler {
             part.setup = Some(opening.setup.clone());
         }
         part.has_begun |= frame.keyframe;
-        if !part.has_begun {
+        if !is_announced || !part.has_begun {
             track.out.want_keyframe();
             let stats = &mut track.out.stats;
             stats.left_out = stats.left_out.saturating_add(1);

@@ -7,10 +7,7 @@
 use super::line::{Added, Line, Point};
 use super::lows::Lows;
 use super::step::ClockKind;
-use super::{Nanos, Report, StreamKey};
-
-const MS: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000 * MS;
+use super::{MS, Nanos, Report, SECOND, StreamKey};
 
 /// Streams of a track that are remembered.
 const MAX_STREAMS: usize = 8;
@@ -114,11 +111,6 @@ struct StreamClock {
 }
 
 impl StreamClock {
-    /// Timestamps as time, from whatever beginning.
-    fn nominal(&self, ticks: i64, rate: u32) -> Nanos {
-        nominal(ticks, rate)
-    }
-
     /// The timestamp nearest to the last one.
     fn extend(&self, timestamp: u32) -> i64 {
         let step = timestamp.wrapping_sub(self.timestamp).cast_signed();
@@ -127,12 +119,13 @@ impl StreamClock {
 
     /// The lowest delay by the sender's clock.
     fn low(&self, rate: u32) -> Option<Nanos> {
-        let ahead = self.line.at(self.ticks)?.saturating_add(self.domain);
-        let apart = self.nominal(self.ticks, rate).saturating_sub(ahead);
+        let ntp = self.line.at(self.ticks)?.saturating_add(self.domain);
+        let apart = nominal(self.ticks, rate).saturating_sub(ntp);
         Some(self.lows.low()?.saturating_add(apart))
     }
 }
 
+/// Timestamps as time, from whatever beginning.
 fn nominal(ticks: i64, rate: u32) -> Nanos {
     let nanos = i128::from(ticks) * 1_000_000_000 / i128::from(rate.max(1));
     Nanos::try_from(nanos).unwrap_or(Nanos::MAX)

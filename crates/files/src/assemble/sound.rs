@@ -156,9 +156,11 @@ impl Sound {
         if behind_next.is_some_and(|ticks| ticks.saturating_add(length) <= 0) {
             return Put::LeftOut;
         }
-        let follows = behind_next.is_some_and(|ticks| ticks <= 0) && self.filled == 0;
         let piece = self.rate / PIECES;
         let behind = at.saturating_sub(end);
+        // What is off by more than a second is no drift.
+        let follows =
+            behind_next.is_some_and(|ticks| ticks <= 0) && self.filled == 0 && behind < self.rate;
         self.follow(stamp, length);
         if behind <= -length.max(piece) || !follows && behind < -length / 2 {
             self.off_since = None;

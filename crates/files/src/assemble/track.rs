@@ -97,8 +97,9 @@ impl Out {
 
     /// Something is missing from here on.
     pub(super) fn miss(&mut self, why: GapReason) {
-        // What happened first is what it began with; to be closed says more than what follows from it.
-        if self.missing.is_none() || why == GapReason::Muted {
+        // What happened first is what it began with; causes outside the sender say more than what follows from them.
+        let is_cause = matches!(why, GapReason::Muted | GapReason::Disk);
+        if self.missing.is_none() || is_cause {
             self.missing = Some(why);
         }
     }
@@ -349,12 +350,14 @@ impl Track {
 
     /// Nothing more comes.
     pub(super) fn end(&mut self, lipsync: &mut Lipsync) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
         self.order.end();
         self.take_due(lipsync);
         if let Medium::Video(video) = &mut self.medium {
             video.interrupt(lipsync, &mut self.out);
         }
-        self.has_ended = true;
     }
 
     pub(super) fn is_video(&self) -> bool {

@@ -1,5 +1,5 @@
 //! Picture and sound of a sender whose clocks run apart stay together in the file, whatever the network and the sender do.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod sender;
 
@@ -315,12 +315,12 @@ fn reports_that_are_off_by_seconds_from_the_start_are_not_believed() {
 #[test]
 fn reports_that_are_off_by_a_third_of_a_second_are_believed_and_doubted() {
     let world = World {
-        report_error: [0.318, 0.0],
+        report_error: [0.32, 0.0],
         ..World::default()
     };
     let made = run(&world);
     let (times, ..) = made.worst(30.0);
-    assert!((298.0..338.0).contains(&times), "{times}");
+    assert!((300.0..340.0).contains(&times), "{times}");
     let doubts = made.stats.iter().filter_map(|stats| stats.clock_doubt);
     let doubts: Vec<_> = doubts.collect();
     assert!(

@@ -342,7 +342,7 @@ impl Sim {
         }
         let timestamp = self.timestamp(SOUND, at);
         if self.silence {
-            if number % 20 == 0 {
+            if number.is_multiple_of(20) {
                 self.packet(SOUND, at, timestamp, false, vec![0xfc]);
             }
             return;
@@ -572,7 +572,7 @@ pub fn run(world: &World) -> Made {
             }
             take(&mut assembler, &mut sim, now, &mut made);
         }
-        if ms % 250 == 0 {
+        if ms.is_multiple_of(250) {
             assembler.tick(Duration::from_millis(ms));
             take(&mut assembler, &mut sim, now, &mut made);
         }
