@@ -1,9 +1,11 @@
 //! What a recording and the thread that writes it have in common.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use crate::Completed;
 use crate::disk::Waker;
 
 #[derive(Debug, Default)]
@@ -11,6 +13,17 @@ pub(crate) struct Control {
     stopped: AtomicBool,
     until: Mutex<Option<Instant>>,
     waker: OnceLock<Waker>,
+    listener: OnceLock<Listener>,
+}
+
+/// Who is told of the files of a recording that are complete.
+#[derive(Clone)]
+pub(crate) struct Listener(pub(crate) Arc<dyn Fn(&Completed) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 impl Control {
@@ -37,6 +50,18 @@ impl Control {
     pub(crate) fn wake(&self) {
         if let Some(waker) = self.waker.get() {
             waker.wake();
+        }
+    }
+
+    /// Who is told of complete files; the first one who asks.
+    pub(crate) fn listen(&self, listener: Listener) {
+        let _ = self.listener.set(listener);
+    }
+
+    /// A file is complete.
+    pub(crate) fn tell(&self, completed: &Completed) {
+        if let Some(Listener(listener)) = self.listener.get() {
+            listener(completed);
         }
     }
 

@@ -41,5 +41,5 @@ pub use portunus_files::manifest::FileEnd;
 pub use portunus_files::mjr::Medium;
 pub use recorder::{Prepared, Recorder, RecorderTotals};
 pub use recording::{End, Outcome, Recording};
-pub use session::{Participant, RecordedSession, SessionSpec};
+pub use session::{Participant, RecordedSession, SessionSpec, WeakSession};
 pub use spec::{RecordedMedia, RecordingSpec};

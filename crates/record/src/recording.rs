@@ -9,8 +9,8 @@ use std::time::Instant;
 use portunus_media::{MediaPlane, RouteId, RouteOptions};
 use tokio::sync::watch;
 
-use crate::RecordError;
-use crate::control::Control;
+use crate::control::{Control, Listener};
+use crate::{Completed, RecordError};
 
 /// A recording. To drop it ends it: what came before is written.
 pub struct Recording {
@@ -84,6 +84,15 @@ impl Recording {
     /// Whether it has ended: its source did, its time was up, or it failed.
     pub fn is_over(&self) -> bool {
         matches!(&*self.state.borrow(), State::Ended(_))
+    }
+
+    /// Tells `listener` of the file once it is complete. It is called by the thread that writes, so it must not block.
+    pub fn on_complete(&self, listener: impl Fn(&Completed) + Send + Sync + 'static) {
+        self.control.listen(Listener(Arc::new(listener)));
+    }
+
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.control.listen(listener);
     }
 
     /// How it turns out.

@@ -1,7 +1,7 @@
 //! What is recorded together: a room, a call, a mountpoint, an echo test. Its manifest tells which files it has.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use portunus_files::manifest::{self, FileEnd, Manifest};
@@ -35,6 +35,18 @@ pub struct SessionSpec {
 #[derive(Debug, Clone)]
 pub struct RecordedSession {
     held: Arc<Held>,
+}
+
+/// Recordings that belong together, as long as there are any.
+#[derive(Debug, Clone, Default)]
+pub struct WeakSession(Weak<Held>);
+
+impl WeakSession {
+    /// They, unless all have ended.
+    pub fn upgrade(&self) -> Option<RecordedSession> {
+        let held = self.0.upgrade()?;
+        Some(RecordedSession { held })
+    }
 }
 
 /// Whose recording it is.
@@ -123,6 +135,11 @@ impl RecordedSession {
                 state: Arc::new(state),
             }),
         }
+    }
+
+    /// The same, which does not keep it from its end.
+    pub fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.held))
     }
 
     /// What it has come to so far.
@@ -260,7 +277,7 @@ impl Entry {
         shared: &Arc<Shared>,
         path: PathBuf,
         (end, error, duration, bytes): FileDone,
-    ) {
+    ) -> Completed {
         if let Some(entry) = &entry {
             entry.update(true, |file| {
                 file.complete = end != FileEnd::Failed;
@@ -281,6 +298,7 @@ impl Entry {
             bytes,
             end,
         };
-        shared.completed(completed);
+        shared.completed(completed.clone());
+        completed
     }
 }

@@ -170,7 +170,8 @@ impl Single {
         let error = outcome.as_ref().err().map(ToString::to_string);
         let done = (end, error, written.duration(), bytes);
         let of = self.spec.of.as_ref();
-        Entry::complete(self.entry.take(), of, &shared, path, done);
+        let completed = Entry::complete(self.entry.take(), of, &shared, path, done);
+        self.control.tell(&completed);
         let _ = self.state.send(State::Ended(outcome.map_err(Arc::new)));
     }
 }

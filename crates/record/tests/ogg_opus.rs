@@ -147,6 +147,45 @@ async fn late_packets_are_in_order_and_lost_ones_leave_silence() {
     assert_eq!((totals.frames, totals.bytes), (9, bytes));
 }
 
+/// The same as redundant audio, with the packet before it in it.
+fn redundant(sequence: u16) -> Vec<u8> {
+    let packet = sound(sequence);
+    let (header, primary) = packet.split_at(12);
+    let before = sound(sequence - 1).split_off(12);
+    // The timestamp 960 earlier in 14 bits, and the length in 10.
+    let first = (960_u32 << 10 | before.len() as u32).to_be_bytes();
+    let mut packet = header.to_vec();
+    packet.extend_from_slice(&[0x80 | 111, first[1], first[2], first[3], 111]);
+    packet.extend_from_slice(&before);
+    packet.extend_from_slice(primary);
+    packet
+}
+
+#[tokio::test]
+async fn redundant_audio_is_taken_apart_and_makes_up_for_losses() {
+    let stage = Stage::new();
+    let media = RecordedMedia::codec(CodecName::Opus).with_red(true);
+    let recording = stage
+        .recorder
+        .start(&stage.media, stage.source, true, spec("red", media))
+        .unwrap();
+    let tap = stage.tap();
+    let start = Instant::now();
+    for sequence in [11, 12, 14, 15, 18] {
+        let at = start + Duration::from_millis(20) * sequence;
+        let packet = redundant(sequence as u16);
+        assert!(tap.pretend_packet(&packet, Codec::Red, at));
+    }
+    // Nonsense is left out.
+    assert!(tap.pretend_packet(&sound(19), Codec::Red, start + Duration::from_millis(380)));
+    drop(tap);
+    end(recording).await;
+    let (packets, length) = read(&stage.path("red.opus"));
+    let expected = [10, 11, 12, 13, 14, 15, 17, 18].map(|n| (n, u64::from(n - 10) * 20));
+    assert_eq!(packets, expected);
+    assert_eq!(length, 9 * 20);
+}
+
 #[tokio::test]
 async fn the_file_plays_while_it_grows() {
     let stage = Stage::new();

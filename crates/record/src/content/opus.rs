@@ -5,6 +5,7 @@ use std::time::Instant;
 use portunus_files::assemble::InOrder;
 use portunus_files::opus::{OggOpusWriter, OpusHead, OpusTags, Placed};
 use portunus_media::TappedPacket;
+use portunus_rtp::{SeqNo, red};
 use portunus_sdp::negotiated::Codec;
 
 use super::Put;
@@ -46,21 +47,43 @@ impl OpusContent {
 
     /// Takes a packet, and writes those whose turn has come.
     pub(super) fn put(&mut self, packet: &TappedPacket) -> Put {
-        if packet.codec() != Codec::Opus {
-            return Put::default();
-        }
-        let arrived = Arrived {
-            at: packet.arrival(),
-            timestamp: packet.timestamp(),
-            payload: packet.payload().to_vec(),
+        let is_taken = match packet.codec() {
+            Codec::Opus => self.take(packet, (0, 0), packet.payload()),
+            Codec::Red => self.take_apart(packet),
+            _ => return Put::default(),
         };
-        let first = *self.first.get_or_insert(arrived.at);
-        let since = arrived.at.saturating_duration_since(first);
-        let bytes = arrived.payload.len();
-        let is_taken = (self.order).push(packet.seq(), since, bytes, arrived);
         let mut put = self.write_due();
         put.left_out += u64::from(!is_taken);
         put
+    }
+
+    /// Takes redundant audio (RFC 2198) apart: packets before it, which may be lost, and then what it carries itself.
+    fn take_apart(&mut self, packet: &TappedPacket) -> bool {
+        let mut is_taken = false;
+        for block in red::unpack(packet.payload()) {
+            // A packet without sound has nothing in its place.
+            if !block.payload.is_empty() {
+                let before = (block.after as u64, block.offset);
+                is_taken = self.take(packet, before, block.payload);
+            }
+        }
+        is_taken
+    }
+
+    /// Takes sound of a packet, or of one that is so many packets, and so much time, before it; false if it was there already, or
+    /// comes too late.
+    fn take(&mut self, packet: &TappedPacket, before: (u64, u32), payload: &[u8]) -> bool {
+        let Some(seq) = packet.seq().0.checked_sub(before.0) else {
+            return false;
+        };
+        let arrived = Arrived {
+            at: packet.arrival(),
+            timestamp: packet.timestamp().wrapping_sub(before.1),
+            payload: payload.to_vec(),
+        };
+        let first = *self.first.get_or_insert(arrived.at);
+        let since = arrived.at.saturating_duration_since(first);
+        self.order.push(SeqNo(seq), since, payload.len(), arrived)
     }
 
     /// Writes what still waits for packets before it.

@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 use super::part::MOST_TRACKS;
 use super::writer::Writer;
 use super::{JointSpec, TrackSpec, contained};
-use crate::control::Control;
+use crate::control::{Control, Listener};
 use crate::disk::Job;
 use crate::recording::State;
 use crate::shared::Claim;
@@ -205,6 +205,10 @@ impl ContainerRecording {
 
     pub(super) fn file_name(&self) -> String {
         lock(&self.link.file_name).clone()
+    }
+
+    pub(super) fn listen(&self, listener: Listener) {
+        self.link.control.listen(listener);
     }
 
     pub(super) fn outcome(&self) -> Outcome {

@@ -5,12 +5,15 @@ mod note;
 mod part;
 mod writer;
 
+use std::sync::Arc;
+
 use portunus_media::{MediaPlane, SourceRef};
 use portunus_sdp::CodecName;
 
+use crate::control::Listener;
 use crate::{
-    Format, Medium, Outcome, Participant, RecordError, RecordedMedia, Recorder, Recording,
-    RecordingSpec,
+    Completed, Format, Medium, Outcome, Participant, RecordError, RecordedMedia, Recorder,
+    Recording, RecordingSpec,
 };
 use container::ContainerRecording;
 
@@ -52,6 +55,7 @@ pub struct JointRecording {
     together: Option<ContainerRecording>,
     /// The files with one track each.
     alone: Vec<Alone>,
+    listener: Option<Listener>,
 }
 
 #[derive(Debug)]
@@ -74,16 +78,25 @@ impl JointRecording {
             spec,
             together: None,
             alone: Vec::new(),
+            listener: None,
         };
         let is_container = recording.spec.format.is_container();
         let (together, alone): (Vec<_>, Vec<_>) = tracks
             .into_iter()
             .partition(|track| is_container && contained(&track.media).is_some());
+        let is_empty = together.is_empty() && alone.is_empty();
         if !together.is_empty() {
             recording.begin(together)?;
         }
         for track in alone {
             recording.add_alone(track)?;
+        }
+        let is_nothing = recording.together.is_none() && recording.alone.is_empty();
+        if is_nothing && !is_empty {
+            return Err(RecordError::Unfit {
+                name: recording.spec.name,
+                format: recording.spec.format.extension(),
+            });
         }
         Ok(recording)
     }
@@ -146,6 +159,18 @@ impl JointRecording {
         together.into_iter().chain(alone).collect()
     }
 
+    /// Tells `listener` of each of its files once it is complete. It is called by the threads that write, so it must not block.
+    pub fn on_complete(&mut self, listener: impl Fn(&Completed) + Send + Sync + 'static) {
+        let listener = Listener(Arc::new(listener));
+        if let Some(together) = &self.together {
+            together.listen(listener.clone());
+        }
+        for alone in &self.alone {
+            alone.recording.listen(listener.clone());
+        }
+        self.listener = Some(listener);
+    }
+
     /// How it turns out: of all that is recorded now.
     pub fn outcome(&self) -> Outcome {
         let together = self.together.iter().map(ContainerRecording::outcome);
@@ -154,6 +179,9 @@ impl JointRecording {
 
     fn begin(&mut self, tracks: Vec<TrackSpec>) -> Result<(), RecordError> {
         let begun = ContainerRecording::start(&self.recorder, &self.media, &self.spec, tracks)?;
+        if let Some(listener) = &self.listener {
+            begun.listen(listener.clone());
+        }
         self.together = Some(begun);
         Ok(())
     }
@@ -187,6 +215,9 @@ impl JointRecording {
         let recording = self
             .recorder
             .start(&self.media, track.from, track.open, spec)?;
+        if let Some(listener) = &self.listener {
+            recording.listen(listener.clone());
+        }
         self.alone.push(Alone {
             key: track.key,
             medium,

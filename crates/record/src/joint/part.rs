@@ -13,6 +13,7 @@ use portunus_files::manifest::{self, FileEnd};
 
 use super::note::clock;
 use super::writer::Track;
+use crate::control::Control;
 use crate::session::Entry;
 use crate::target::Target;
 use crate::{Format, Participant, RecordError};
@@ -200,7 +201,7 @@ impl Part {
     /// Ends the file: nothing more is written. A file that nothing came into is deleted.
     pub(super) fn end(
         mut self,
-        of: Option<&Participant>,
+        (of, control): (Option<&Participant>, &Control),
         end: FileEnd,
         error: Option<String>,
     ) -> Result<(), RecordError> {
@@ -228,7 +229,8 @@ impl Part {
             shared.counters.failed.fetch_add(1, Relaxed);
         }
         let done = (end, error, self.duration, bytes);
-        Entry::complete(self.entry.take(), of, &shared, path, done);
+        let completed = Entry::complete(self.entry.take(), of, &shared, path, done);
+        control.tell(&completed);
         outcome
     }
 

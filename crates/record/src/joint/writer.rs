@@ -324,7 +324,8 @@ impl Writer {
         };
         let number = part.number + 1;
         let flushed = part.flush();
-        part.end(self.spec.of.as_ref(), FileEnd::Part, None)?;
+        let of = (self.spec.of.as_ref(), &*self.link.control);
+        part.end(of, FileEnd::Part, None)?;
         flushed?;
         for track in &mut self.tracks {
             track.dropped_before = track.dropped;
@@ -383,8 +384,9 @@ impl Writer {
         if let Some(error) = &error {
             tracing::error!(file = self.spec.name, "recording ended: {error}");
         }
+        let of = (self.spec.of.as_ref(), &*self.link.control);
         let left = match self.part.take() {
-            Some(part) => part.end(self.spec.of.as_ref(), end, error),
+            Some(part) => part.end(of, end, error),
             None => Ok(()),
         };
         let outcome = ended.and_then(|end| left.map(|()| end));

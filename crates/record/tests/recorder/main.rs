@@ -1,4 +1,4 @@
-//! Recorders of a media plane without workers: disks, manifests, commands.
+//! Recorders of a media plane without workers: disks, files that tracks share, manifests, commands.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,5 +9,7 @@
 
 mod commands;
 mod disks;
+mod joint;
 mod manifests;
 mod rig;
+mod schema;

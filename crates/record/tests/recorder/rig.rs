@@ -86,7 +86,9 @@ impl Rig {
     }
 
     pub fn manifest(&self, name: &str) -> Manifest {
-        Manifest::read(&std::fs::read(self.path(name)).unwrap()).unwrap()
+        let bytes = std::fs::read(self.path(name)).unwrap();
+        crate::schema::check(&bytes);
+        Manifest::read(&bytes).unwrap()
     }
 }
 
