@@ -1,7 +1,7 @@
 //! Fragmented MP4 (ISO/IEC 14496-12), written as frames come.
 //!
 //! A file begins with its header and room for a longer one, up to [`HEADER_ROOM`]. Then there are fragments of half a second, each
-//! of them appended at once: it is there or it is not. At the end there is an index of the places to begin, and the header tells
+//! of them appended as bytes that are passed over, and made a fragment by a change of its type: it is there or it is not. At the end there is an index of the places to begin, and the header tells
 //! durations.
 
 mod fragment;
@@ -161,6 +161,12 @@ impl Mp4Writer {
         if fragment::put(self.sequence, &runs, &mut out.append).is_none() {
             out.append.truncate(before);
             return;
+        }
+        // It becomes a fragment when all of it is there: a player that met half of one would stop with an error.
+        const TYPE: std::ops::Range<usize> = 4..8;
+        if let Some(kind) = out.append.get_mut(before..).and_then(|it| it.get_mut(TYPE)) {
+            out.patches.push((begin + TYPE.start as u64, kind.to_vec()));
+            kind.copy_from_slice(b"free");
         }
         self.len += (out.append.len() - before) as u64;
         for (run, traf) in runs.iter().zip(1..) {

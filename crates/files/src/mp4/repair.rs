@@ -243,14 +243,16 @@ impl Scan {
                 let mut tracks = self.tracks.iter().enumerate();
                 tracks.find(|(_, it)| it.id == head.track_id)?
             };
-            if head.base_data_offset.is_some() {
+            // A place in the file holds only as long as the fragment stays where it is.
+            if head.base_data_offset.is_some() && self.len != at {
                 return None;
             }
-            let base = if head.default_base_is_moof {
+            let relative = if head.default_base_is_moof {
                 at
             } else {
                 before
             };
+            let base = head.base_data_offset.unwrap_or(relative);
             let earlier = runs.iter().rev().find(|run| run.track == number);
             let next = earlier.map_or(track.next, |run| run.ends);
             let begins = traf

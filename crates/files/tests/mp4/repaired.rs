@@ -125,3 +125,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn half_a_fragment_is_passed_over() {
+    let (codecs, frames) = made_by_ffmpeg("h264-opus.mp4");
+    let frames = repeated(&frames, 3);
+    let mut file = begin(&codecs, &frames);
+    let mut fragments = 0;
+    for frame in &frames {
+        let out = FrameOut {
+            track: frame.track,
+            at: frame.at,
+            duration: Duration::ZERO,
+            keyframe: frame.keyframe,
+            data: &frame.data,
+        };
+        file.writer.frame(&out, &mut file.edits).unwrap();
+        let append = file.edits.append.clone();
+        if append.is_empty() {
+            continue;
+        }
+        fragments += 1;
+        let expected = read(&file.bytes).ok();
+        for len in [
+            1,
+            7,
+            8,
+            60,
+            append.len() / 2,
+            append.len() - 1,
+            append.len(),
+        ] {
+            let torn = [file.bytes.as_slice(), &append[..len]].concat();
+            assert!(read(&torn).ok() == expected, "{len} bytes");
+            if fragments == 3 {
+                ffprobe(&torn, &["-show_packets"]);
+            }
+        }
+        file.apply();
+    }
+    assert!(fragments > 3);
+}
