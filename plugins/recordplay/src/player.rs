@@ -27,10 +27,13 @@ const DATA_CHANNEL: &str = "JanusDataChannel";
 /// What browsers send and what we take where a recording does not say what its H.264 is.
 const H264_FMTP: &str = "profile-level-id=42e01f;packetization-mode=1";
 
-/// The header extensions of recorded packets that are passed on.
-const PASSED: [ExtensionKind; 2] = [ExtensionKind::AudioLevel, ExtensionKind::VideoOrientation];
+/// The header extensions of recorded packets that are passed on, with the numbers that they have in offers.
+const PASSED: [(ExtensionKind, u8); 2] = [
+    (ExtensionKind::AudioLevel, 1),
+    (ExtensionKind::VideoOrientation, 13),
+];
 /// The number of the extension that packets have beside.
-const MID_EXTENSION: u8 = 15;
+const MID: u8 = 4;
 
 /// What is played for a client.
 #[derive(Debug)]
@@ -273,8 +276,11 @@ fn offer_track(lines: &mut Vec<Line>, track: &PlayedTrack, index: usize) {
             if track.red {
                 offer.add_red(RED_PT, AUDIO_PT);
             }
-            offer.extensions = vec![(ExtensionKind::Mid, MID_EXTENSION)];
-            offer.extensions.extend(passed(track).iter());
+            let recorded = passed(track);
+            let known = PASSED.into_iter();
+            let known = known.filter(|(extension, _)| recorded.id(*extension).is_some());
+            offer.extensions = vec![(ExtensionKind::Mid, MID)];
+            offer.extensions.extend(known);
         }
         _ => offer.direction = Direction::SendRecv,
     }
@@ -301,12 +307,13 @@ fn video_pt(codec: CodecName, before: &[portunus_core::sdp::CodecSpec]) -> Pt {
     }
 }
 
-/// The extensions of recorded packets that are passed on, with their numbers.
+/// The extensions of recorded packets that are passed on, with their numbers in the recording.
 fn passed(track: &PlayedTrack) -> ExtensionMap {
     let mut map = ExtensionMap::default();
     for (id, uri) in &track.extensions {
-        let kind = ExtensionKind::from_uri(uri).filter(|kind| PASSED.contains(kind));
-        if let Some(kind) = kind.filter(|_| (1..MID_EXTENSION).contains(id)) {
+        let kind = ExtensionKind::from_uri(uri);
+        let kind = kind.filter(|kind| PASSED.iter().any(|(passed, _)| passed == kind));
+        if let Some(kind) = kind.filter(|_| (1..=14).contains(id)) {
             map.set(kind, *id);
         }
     }

@@ -37,6 +37,13 @@ async fn a_recording_plays_by_its_clock_to_its_end() {
     );
     assert!(sdp.contains("a=rtpmap:111 opus/48000/2"), "{sdp}");
     assert!(!sdp.contains("m=video"), "{sdp}");
+    let numbers = sdp
+        .lines()
+        .filter_map(|line| line.strip_prefix("a=extmap:"));
+    let numbers: Vec<_> = numbers
+        .map(|rest| rest.split(' ').next().unwrap())
+        .collect();
+    assert_eq!(numbers, ["4"], "browsers take 1 to 14");
     start(&mut client, &offer).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     client.expect_silence().await;
