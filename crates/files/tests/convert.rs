@@ -66,7 +66,11 @@ fn read(file: Vec<u8>) -> Vec<(Codec, usize)> {
 #[test]
 fn sound_and_pictures_of_janus_become_one_file() {
     for (names, container, codecs) in [
-        (&["vp8-opus-audio.mjr", "vp8-opus-video.mjr"][..], Container::WebM, &[Codec::Opus, Codec::Vp8][..]),
+        (
+            &["vp8-opus-audio.mjr", "vp8-opus-video.mjr"][..],
+            Container::WebM,
+            &[Codec::Opus, Codec::Vp8][..],
+        ),
         (&["vp9-video.mjr"], Container::WebM, &[Codec::Vp9]),
         (&["h264-video.mjr"], Container::Matroska, &[Codec::H264]),
         (&["h264-video.mjr"], Container::Mp4, &[Codec::H264]),
@@ -77,7 +81,10 @@ fn sound_and_pictures_of_janus_become_one_file() {
         let converted = to_container(&mut opened, container, &mut files, &mut nothing).unwrap();
         assert_eq!(opened.damage().count(), 0);
         assert_eq!(converted.lost, 0, "{names:?}");
-        assert!(converted.duration > Duration::from_millis(1_500), "{names:?}: {converted:?}");
+        assert!(
+            converted.duration > Duration::from_millis(1_500),
+            "{names:?}: {converted:?}"
+        );
         assert!(converted.frames > 15, "{names:?}: {converted:?}");
         let read = read(files.0.remove(0));
         let found: Vec<_> = read.iter().map(|it| it.0).collect();
@@ -89,13 +96,20 @@ fn sound_and_pictures_of_janus_become_one_file() {
 #[test]
 fn sound_becomes_ogg_opus() {
     let mut file = Vec::new();
-    let converted = to_ogg_opus(&mut recordings(&["vp8-opus-audio.mjr"]), &mut file, &mut nothing);
+    let converted = to_ogg_opus(
+        &mut recordings(&["vp8-opus-audio.mjr"]),
+        &mut file,
+        &mut nothing,
+    );
     assert!(converted.unwrap().duration > Duration::from_millis(1_500));
     assert_eq!(read(file)[0].0, Codec::Opus);
     for (names, word) in [
         (&["vp9-video.mjr"][..], "no audio"),
         (&["pcmu-audio.mjr"], "no Opus"),
-        (&["vp8-opus-audio.mjr", "vp8-opus-video.mjr"], "more than one"),
+        (
+            &["vp8-opus-audio.mjr", "vp8-opus-video.mjr"],
+            "more than one",
+        ),
     ] {
         let done = to_ogg_opus(&mut recordings(names), &mut Vec::new(), &mut nothing);
         let error = done.unwrap_err().to_string();
@@ -114,7 +128,10 @@ fn messages_become_subtitles() {
     assert_eq!(entries.len(), 3);
     for (entry, message) in entries.iter().zip(["Hello", "How are you?", "Bye"]) {
         let lines: Vec<_> = entry.lines().collect();
-        assert!(lines[1].contains(" --> ") && lines[1].starts_with("00:00:0"), "{entry}");
+        assert!(
+            lines[1].contains(" --> ") && lines[1].starts_with("00:00:0"),
+            "{entry}"
+        );
         assert_eq!(lines[2], message);
     }
 }
@@ -140,7 +157,10 @@ fn packets_become_a_capture() {
 fn what_janus_wrote_is_summed_up() {
     let summary = Summary::of(&path("vp8-opus-video.mjr"), Depth::All).unwrap();
     let track = &summary.tracks[0];
-    assert_eq!((track.kind, track.codec.as_str(), track.lost), ("video", "vp8", Some(0)));
+    assert_eq!(
+        (track.kind, track.codec.as_str(), track.lost),
+        ("video", "vp8", Some(0))
+    );
     assert!(summary.complete && track.frames > 15);
     let ends = Summary::of(&path("vp8-opus-video.mjr"), Depth::Ends).unwrap();
     assert_eq!(ends.duration, summary.duration);
@@ -170,7 +190,10 @@ fn what_has_no_place_is_refused() {
     let mut files = Files::default();
     let mut opened = recordings(&["pcmu-audio.mjr"]);
     let error = to_container(&mut opened, Container::WebM, &mut files, &mut nothing).unwrap_err();
-    assert!(error.to_string().contains(".mkv takes every codec"), "{error}");
+    assert!(
+        error.to_string().contains(".mkv takes every codec"),
+        "{error}"
+    );
 
     let mut info = Info::new(Medium::Audio, "opus", UnixMicros(1_764_000_000_000_000));
     info.encrypted = true;
@@ -187,7 +210,15 @@ fn converted_info(info: Info) -> Result<(), ConvertError> {
     let mut file = Vec::new();
     let mut writer = FrameWriter::new(info, &mut file);
     let packet = [0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0xfc];
-    writer.packet(UnixMicros(1_764_000_000_000_000), &packet, &mut file).unwrap();
+    writer
+        .packet(UnixMicros(1_764_000_000_000_000), &packet, &mut file)
+        .unwrap();
     let mut opened = Recordings::open([Cursor::new(file)])?;
-    to_container(&mut opened, Container::Matroska, &mut Files::default(), &mut nothing).map(drop)
+    to_container(
+        &mut opened,
+        Container::Matroska,
+        &mut Files::default(),
+        &mut nothing,
+    )
+    .map(drop)
 }

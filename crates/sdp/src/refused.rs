@@ -15,7 +15,7 @@ pub fn with_transport_everywhere(answer: &str) -> String {
         let is_media = section.first().is_some_and(|line| line.starts_with("m="));
         if is_media && !section.iter().any(is_wanted) {
             let transport = whole.unwrap_or_default().iter().copied();
-            out.extend(transport.filter(|line| is_wanted(&line)));
+            out.extend(transport.filter(|line| is_wanted(line)));
         }
     }
     out
