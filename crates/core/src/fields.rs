@@ -1,5 +1,6 @@
 //! Reads the members of a JSON object, with the errors that Janus clients know.
 
+use portunus_record::Format;
 use serde_json::{Map, Value};
 
 /// The members of a request. A member that is there but of the wrong type is an error, also where it is optional.
@@ -52,6 +53,12 @@ impl<'a> Fields<'a> {
     pub fn text(self, name: &str) -> Result<Option<&'a str>, FieldError> {
         let text = self.string(name)?;
         Ok(text.filter(|text| !text.is_empty()))
+    }
+
+    /// `record_format`: what the files of recordings are to be like.
+    pub fn record_format(self) -> Result<Option<Format>, FieldError> {
+        let format = |value: &Value| value.as_str()?.parse().ok();
+        self.read("record_format", "mjr, webm, mkv, mp4 or opus", format)
     }
 
     /// A list of strings.

@@ -1,11 +1,51 @@
 //! Recording what a client sends.
 
-use portunus_record::{Format, RecordError, RecordedMedia, Recording, RecordingSpec};
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_record::{
+    Completed, Format, JointRecording, JointSpec, Participant, RecordError, RecordedMedia,
+    Recorder, Recording, RecordingSpec, SessionSpec, TrackSpec,
+};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
 
+use crate::events::EventBus;
 use crate::{Handle, Object};
+
+/// What a client is told of a recording.
+#[derive(Debug, Clone, Copy)]
+pub enum RecordingNews<'a> {
+    /// It cannot be recorded, now or any more.
+    Failed(&'a RecordError),
+    /// A file is complete.
+    Done(&'a Completed),
+}
+
+impl RecordingNews<'_> {
+    /// What an event of it says, but for whose it is.
+    pub fn event(&self) -> Object {
+        match self {
+            RecordingNews::Failed(error) => Object::new()
+                .with("event", "recording_failed")
+                .with("reason", error.to_string()),
+            RecordingNews::Done(completed) => {
+                let name = completed.file.file_name().unwrap_or_default();
+                Object::new()
+                    .with("event", "recording_done")
+                    .with("file", name.to_string_lossy())
+                    .with("duration_ms", millis(completed.duration))
+                    .with("bytes", completed.bytes)
+                    .with("end", completed.end.name())
+            }
+        }
+    }
+}
+
+/// Makes what a client is told.
+type Tell = Arc<dyn Fn(RecordingNews<'_>) -> Value + Send + Sync>;
 
 impl Handle {
     /// Checks that recordings of this name could be made; folder and name are as in [`RecordingSpec`].
@@ -13,39 +53,120 @@ impl Handle {
         self.recorder().check(dir, name)
     }
 
+    /// What files are like where nobody says it.
+    pub fn recording_format(&self) -> Format {
+        self.recorder().format()
+    }
+
+    /// The client as somebody who is recorded alone, into files of this name.
+    pub fn recorded_alone(&self, name: &str) -> Participant {
+        let session = self.recorder().session(SessionSpec {
+            plugin: self.package(),
+            dir: None,
+            name: name.to_owned(),
+            room: None,
+            description: None,
+        });
+        Participant {
+            session,
+            id: self.id().to_string(),
+            display: None,
+        }
+    }
+
     /// Records what the client sends on m-line `mid`, with its gate `open` or not; none if there is no PeerConnection or
-    /// it cannot be. The client is told by `failed` if it cannot, now or later, and the recording is over then.
+    /// it cannot be. The client is told by `tell` if it cannot, now or later, and the recording is over then. Of complete files
+    /// it is told if they are not as Janus's are.
     pub fn record(
         &self,
         mid: Mid,
         open: bool,
         spec: RecordingSpec,
-        failed: impl FnOnce(&RecordError) -> Value + Send + 'static,
+        tell: impl Fn(RecordingNews<'_>) -> Value + Send + Sync + 'static,
     ) -> Option<Recording> {
         let track = self.track(mid)?;
-        match self.recorder().start(self.media(), track, open, spec) {
-            Ok(recording) => {
-                let (outcome, handle) = (recording.outcome(), self.clone());
-                tokio::spawn(async move {
-                    if let Err(error) = outcome.ended().await {
-                        handle.push(None, failed(&error), None);
-                    }
-                });
-                Some(recording)
-            }
-            Err(error) => {
-                tracing::warn!(handle = %self.id(), "not recorded: {error}");
-                self.push(None, failed(&error), None);
-                None
-            }
+        let (tell, format): (Tell, _) = (Arc::new(tell), spec.format);
+        let started = self.recorder().start(self.media(), track, open, spec);
+        let recording = self.told_at_once(started, &tell)?;
+        self.tell_of_end(recording.outcome(), &tell);
+        if format != Format::Mjr {
+            let handle = self.clone();
+            recording.on_complete(move |completed| {
+                handle.push(None, tell(RecordingNews::Done(completed)), None);
+            });
         }
+        Some(recording)
+    }
+
+    /// Records all that is sent on these m-lines together. The client is told as by [`Handle::record`].
+    pub fn record_jointly(
+        &self,
+        spec: JointSpec,
+        tell: impl Fn(RecordingNews<'_>) -> Value + Send + Sync + 'static,
+    ) -> Option<JointRecording> {
+        let (tell, format): (Tell, _) = (Arc::new(tell), spec.format);
+        let started = self.recorder().joint(self.media(), spec);
+        let mut recording = self.told_at_once(started, &tell)?;
+        self.tell_of_end(recording.outcome(), &tell);
+        if format != Format::Mjr {
+            let handle = self.clone();
+            recording.on_complete(move |completed| {
+                handle.push(None, tell(RecordingNews::Done(completed)), None);
+            });
+        }
+        Some(recording)
+    }
+
+    fn told_at_once<T>(&self, started: Result<T, RecordError>, tell: &Tell) -> Option<T> {
+        let failed = |error: &RecordError| {
+            tracing::warn!(handle = %self.id(), "not recorded: {error}");
+            self.push(None, tell(RecordingNews::Failed(error)), None);
+        };
+        started.inspect_err(failed).ok()
+    }
+
+    fn tell_of_end(&self, outcome: portunus_record::Outcome, tell: &Tell) {
+        let (handle, tell) = (self.clone(), Arc::clone(tell));
+        tokio::spawn(async move {
+            if let Err(error) = outcome.ended().await {
+                handle.push(None, tell(RecordingNews::Failed(&error)), None);
+            }
+        });
+    }
+
+    /// An m-line that the client sends on, to be recorded with others.
+    pub fn recorded_track(&self, mid: Mid, media: RecordedMedia, open: bool) -> Option<TrackSpec> {
+        Some(TrackSpec {
+            key: mid.as_str().to_owned(),
+            media,
+            from: self.track(mid)?.into(),
+            open,
+        })
     }
 }
 
-/// The recordings of a client that has one file for each kind of media: the first m-line of each.
+/// The recordings of a client that has one file, or one for each kind of media: the first m-line of each.
 #[derive(Debug)]
 pub struct ClientRecording {
-    recordings: Vec<(Kind, Recording)>,
+    files: Files,
+}
+
+#[derive(Debug)]
+enum Files {
+    Each(Vec<(Kind, Recording)>),
+    Joint {
+        recording: Box<JointRecording>,
+        kinds: Vec<(Kind, String)>,
+    },
+}
+
+/// How a client is recorded.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// What the files are like; none: as it is configured.
+    pub format: Option<Format>,
+    /// Whose recording it is, for the manifest.
+    pub of: Option<Participant>,
 }
 
 /// An m-line that a client sends on.
@@ -60,62 +181,162 @@ pub struct SentMedia {
 }
 
 impl ClientRecording {
-    /// Records the first of each kind of `media` into `NAME-audio.mjr`, `NAME-video.mjr` and `NAME-data.mjr`; gates are
-    /// as `open` says. None if nothing can be recorded. `failed` makes what the client is told of a kind of media that
-    /// cannot be.
+    /// Records the first of each kind of `media`: in Janus's format into `NAME-audio.mjr`, `NAME-video.mjr` and `NAME-data.mjr`,
+    /// else into `NAME.webm` or as the format has it. Gates are as `open` says. None if nothing can be recorded. `tell` makes what
+    /// the client is told of an event, which says what kind of media it is about, if it is about one.
     pub fn start(
         handle: &Handle,
         name: &str,
         media: &[SentMedia],
         open: impl Fn(Kind) -> bool,
-        failed: fn(&'static str, &RecordError) -> Value,
+        tell: fn(Object) -> Value,
+        wish: Wish,
     ) -> Option<Self> {
+        let format = wish.format.unwrap_or_else(|| handle.recording_format());
+        let kinds = [Kind::Audio, Kind::Video, Kind::Data].into_iter();
+        let first = |kind| media.iter().find(|sent| sent.kind == kind);
+        let first: Vec<&SentMedia> = kinds.filter_map(first).collect();
+        let files = match format {
+            Format::Mjr => Self::each(handle, name, &first, &open, tell, wish.of),
+            _ => Self::joint(handle, name, &first, &open, tell, (format, wish.of)),
+        };
+        Some(Self { files: files? })
+    }
+
+    fn each(
+        handle: &Handle,
+        name: &str,
+        media: &[&SentMedia],
+        open: &impl Fn(Kind) -> bool,
+        tell: fn(Object) -> Value,
+        of: Option<Participant>,
+    ) -> Option<Files> {
         let mut recordings = Vec::new();
-        for kind in [Kind::Audio, Kind::Video, Kind::Data] {
-            let Some(sent) = media.iter().find(|sent| sent.kind == kind) else {
-                continue;
-            };
+        for sent in media {
             let medium = sent.media.medium().as_str();
             let spec = RecordingSpec {
                 dir: None,
                 name: format!("{name}-{medium}"),
                 media: sent.media.clone(),
                 format: Format::Mjr,
-                of: None,
+                of: of.clone(),
             };
-            let failed = move |error: &RecordError| failed(medium, error);
-            if let Some(recording) = handle.record(sent.mid, open(kind), spec, failed) {
-                recordings.push((kind, recording));
+            let tell = move |news: RecordingNews<'_>| tell(news.event().with("media", medium));
+            if let Some(recording) = handle.record(sent.mid, open(sent.kind), spec, tell) {
+                recordings.push((sent.kind, recording));
             }
         }
-        (!recordings.is_empty()).then_some(Self { recordings })
+        (!recordings.is_empty()).then_some(Files::Each(recordings))
+    }
+
+    fn joint(
+        handle: &Handle,
+        name: &str,
+        media: &[&SentMedia],
+        open: &impl Fn(Kind) -> bool,
+        tell: fn(Object) -> Value,
+        (format, of): (Format, Option<Participant>),
+    ) -> Option<Files> {
+        let track = |sent: &&SentMedia| {
+            let track = handle.recorded_track(sent.mid, sent.media.clone(), open(sent.kind))?;
+            Some((sent.kind, track))
+        };
+        let tracks: Vec<(Kind, TrackSpec)> = media.iter().filter_map(track).collect();
+        if tracks.is_empty() {
+            return None;
+        }
+        let key = |(kind, track): &(Kind, TrackSpec)| (*kind, track.key.clone());
+        let kinds = tracks.iter().map(key).collect();
+        let spec = JointSpec {
+            dir: None,
+            name: name.to_owned(),
+            format,
+            of,
+            tracks: tracks.into_iter().map(|(_, track)| track).collect(),
+        };
+        let recording = Box::new(handle.record_jointly(spec, move |news| tell(news.event()))?);
+        Some(Files::Joint { recording, kinds })
     }
 
     /// Opens and closes the gates.
     pub fn set_open(&mut self, open: impl Fn(Kind) -> bool) {
-        for (kind, recording) in &mut self.recordings {
-            recording.set_open(open(*kind));
+        match &mut self.files {
+            Files::Each(recordings) => {
+                for (kind, recording) in recordings {
+                    recording.set_open(open(*kind));
+                }
+            }
+            Files::Joint { recording, kinds } => {
+                for (kind, key) in kinds {
+                    recording.set_open(key, open(*kind));
+                }
+            }
         }
     }
 
     /// Whether nothing is recorded any more.
     pub fn is_over(&self) -> bool {
-        self.recordings
-            .iter()
-            .all(|(_, recording)| recording.is_over())
+        match &self.files {
+            Files::Each(recordings) => recordings.iter().all(|(_, it)| it.is_over()),
+            Files::Joint { recording, .. } => recording.is_over(),
+        }
     }
 
-    /// The names of the files by kind, for administrators.
+    /// The names of the files, by kind if each has its own, for administrators.
     pub fn to_json(&self) -> Value {
-        let running = self.recordings.iter().filter(|(_, it)| !it.is_over());
-        let members = running.fold(Object::new(), |members, (kind, recording)| {
-            let kind = match kind {
-                Kind::Audio => "audio",
-                Kind::Video => "video",
-                Kind::Data => "data",
-            };
-            members.with(kind, recording.file_name())
-        });
-        members.into()
+        match &self.files {
+            Files::Each(recordings) => {
+                let running = recordings.iter().filter(|(_, it)| !it.is_over());
+                let members = running.fold(Object::new(), |members, (kind, recording)| {
+                    let kind = match kind {
+                        Kind::Audio => "audio",
+                        Kind::Video => "video",
+                        Kind::Data => "data",
+                    };
+                    members.with(kind, recording.file_name())
+                });
+                members.into()
+            }
+            Files::Joint { recording, .. } => {
+                Object::new().with("files", recording.file_names()).into()
+            }
+        }
     }
+}
+
+/// Tells whoever watches the server of files of recordings that are complete, for as long as there is the recorder.
+pub async fn tell_of_recordings(recorder: Recorder, events: EventBus) {
+    let mut completed = recorder.completed();
+    drop(recorder);
+    loop {
+        match completed.recv().await {
+            Ok(completed) => {
+                if let Some(plugin) = completed.plugin {
+                    events.of_plugin(plugin).notify(|| recorded(&completed));
+                }
+            }
+            Err(RecvError::Lagged(missed)) => {
+                tracing::warn!("events of {missed} complete recordings are lost");
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn recorded(completed: &Completed) -> Value {
+    let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    Object::new()
+        .with("event", "recorded")
+        .with("file", path(&completed.file))
+        .with_some("manifest", completed.manifest.as_deref().map(path))
+        .with_some("room", completed.room.clone())
+        .with_some("id", completed.participant.clone())
+        .with("duration_ms", millis(completed.duration))
+        .with("bytes", completed.bytes)
+        .with("end", completed.end.name())
+        .into()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -59,6 +59,7 @@ pub(crate) async fn run(
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
+    tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
     let started = async {
         event_handlers(&mut config, &bus).await?;
         Ok::<_, RunError>(plugins(&mut config, (&media, &audio, &recorder), &bus).await?)

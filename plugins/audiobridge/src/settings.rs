@@ -29,6 +29,7 @@ pub(crate) const JOINING: Members = &[
     ("denoise", Type::Flag),
     ("record", Type::Flag),
     ("filename", Type::Text),
+    ("record_format", Type::Text),
     ("generate_offer", Type::Flag),
 ];
 
@@ -45,6 +46,7 @@ pub(crate) const CONFIGURING: Members = &[
     ("group", Type::Text),
     ("record", Type::Flag),
     ("filename", Type::Text),
+    ("record_format", Type::Text),
     ("generate_offer", Type::Flag),
     ("update", Type::Flag),
     ("rtp", Type::Object),

@@ -1,11 +1,11 @@
 //! One client's echo.
 
 use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId, RouteOptions};
-use portunus_core::record::{RecordError, RecordedMedia, stamped};
+use portunus_core::record::{RecordedMedia, stamped};
 use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media};
 use portunus_core::{
     ClientRecording, ExtensionKind, Handle, HandleEvent, Jsep, JsepKind, LocalJsep, Message, Mid,
-    Object, PluginHandle, Reply, SentMedia,
+    Object, PluginHandle, Reply, SentMedia, Wish,
 };
 use serde_json::{Value, json};
 
@@ -107,9 +107,13 @@ impl Echo {
                     Some(name) => name.clone(),
                     None => stamped(&format!("echotest-{}", self.handle.id())),
                 };
-                let recording =
-                    ClientRecording::start(&self.handle, &name, &self.sent, open, recording_failed);
-                self.recording = recording;
+                let wish = Wish {
+                    format: request.record_format,
+                    of: Some(self.handle.recorded_alone(&name)),
+                };
+                let (handle, sent) = (&self.handle, &self.sent);
+                let tell = recording_event;
+                self.recording = ClientRecording::start(handle, &name, sent, open, tell, wish);
             }
             (None, None) => {}
         }
@@ -454,13 +458,12 @@ fn sent(answer: &Description, e2ee: bool) -> Vec<SentMedia> {
     sent.collect()
 }
 
-fn recording_failed(medium: &'static str, error: &RecordError) -> Value {
-    json!({
-        "echotest": "event",
-        "event": "recording_failed",
-        "media": medium,
-        "reason": error.to_string(),
-    })
+/// An event of recordings as clients get it.
+fn recording_event(event: Object) -> Value {
+    Object::new()
+        .with("echotest", "event")
+        .with_all(event)
+        .into()
 }
 
 /// The API's name of the codec of the first m-line of `kind` that has one.

@@ -1,6 +1,6 @@
 //! What clients may ask for.
 
-use portunus_core::record::RecordError;
+use portunus_core::record::{Format, RecordError};
 use portunus_core::{FieldError, Fields, Message, Reach, Requests, Untrusted, recording};
 
 /// The members of a request, with the right types; all are optional.
@@ -26,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) record: Option<bool>,
     /// The name that files begin with.
     pub(crate) filename: Option<String>,
+    /// What the files are like.
+    pub(crate) record_format: Option<Format>,
 }
 
 /// All requests, of which there is one, without a name, and what it reaches beyond the call.
@@ -88,6 +90,7 @@ impl Request {
             opusred: fields.boolean("opusred")?.unwrap_or(false),
             record,
             filename,
+            record_format: fields.record_format()?,
             min_delay: fields.integer("min_delay")?,
             max_delay: fields.integer("max_delay")?,
             substream: fields.layer("substream")?,

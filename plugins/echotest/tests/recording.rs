@@ -79,6 +79,13 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// All but the manifests.
+fn recordings(folder: &Path) -> Vec<String> {
+    let mut names = names(folder);
+    names.retain(|name| !name.ends_with(".json"));
+    names
+}
+
 #[tokio::test]
 async fn a_file_for_each_kind_until_it_is_stopped() {
     let mut stage = Stage::new().await;
@@ -115,6 +122,9 @@ async fn a_file_for_each_kind_until_it_is_stopped() {
     assert_eq!(stage.recording().await, Value::Null);
     stage.recorder.finished().await;
     let files = names(&stage.folder.path().join("mine"));
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert!(files.contains(&"echo.json".to_owned()));
+    let files = recordings(&stage.folder.path().join("mine"));
     assert_eq!(files, ["echo-audio.mjr", "echo-data.mjr", "echo-video.mjr"]);
     assert!(stage.recorder.totals().frames > 0);
     // Stopped is stopped.
@@ -130,7 +140,7 @@ async fn files_without_a_name_get_one_and_a_hangup_ends_them() {
     stage.server.happen(peer, gone).await;
     assert_eq!(stage.client.event().await["result"], "done");
     stage.recorder.finished().await;
-    let names = names(stage.folder.path());
+    let names = recordings(stage.folder.path());
     let [name] = names.as_slice() else {
         panic!("{names:?}");
     };
@@ -161,4 +171,36 @@ async fn what_cannot_be_recorded_is_told_and_the_echo_goes_on() {
         .ask(json!({ "record": true, "filename": "x" }), &[])
         .await;
     assert_eq!(stage.recording().await, json!({ "audio": "x-audio.mjr" }));
+}
+
+#[tokio::test]
+async fn the_client_says_what_files_are_like() {
+    let mut stage = Stage::new().await;
+    for wrong in [json!("avi"), json!("MJR"), json!(5)] {
+        let body = json!({ "record": true, "record_format": wrong });
+        stage.client.message(body, None).await;
+        assert_eq!(stage.client.event().await["error_code"], 413);
+    }
+    // Nothing of the data goes into it: that has a file of its own.
+    let body = json!({ "record": true, "filename": "echo", "record_format": "webm" });
+    stage.ask(body, &LINES).await;
+    let files = json!({ "files": ["echo.webm", "echo-data.mjr"] });
+    assert_eq!(stage.recording().await, files);
+    assert_eq!(stage.gates().len(), 3);
+    stage.ask(json!({ "audio": false }), &[]).await;
+    let gates = stage.gates();
+    assert!(gates.contains(&("0".to_owned(), false)), "{gates:?}");
+    assert!(gates.contains(&("1".to_owned(), true)), "{gates:?}");
+    stage.ask(json!({ "record": false }), &[]).await;
+    let event = stage.client.event().await;
+    assert_eq!(event["echotest"], "event");
+    assert_eq!(event["event"], "recording_done");
+    assert_eq!(event["file"], "echo-data.mjr");
+    assert_eq!(event["end"], "stopped");
+    stage.recorder.finished().await;
+
+    let body = json!({ "record": true, "filename": "sound", "record_format": "opus" });
+    stage.ask(body, &[]).await;
+    let files = json!({ "files": ["sound.opus"] });
+    assert_eq!(stage.recording().await, files);
 }

@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 use crate::requests::REQUESTS;
 use crate::viewer::{Attached, ViewerId};
 
-const PACKAGE: &str = "janus.plugin.streaming";
+pub(crate) const PACKAGE: &str = "janus.plugin.streaming";
 
 /// The plugin, with its mountpoints.
 pub struct Streaming {

@@ -1,8 +1,8 @@
 //! What a user sends, into files.
 
-use portunus_core::record::{RecordError, RecordedMedia, file_safe, stamped};
+use portunus_core::record::{RecordedMedia, file_safe, stamped};
 use portunus_core::sdp::{Description, Kind};
-use portunus_core::{ClientRecording, SentMedia};
+use portunus_core::{ClientRecording, Object, SentMedia, Wish};
 use serde_json::{Value, json};
 
 use crate::request::Changes;
@@ -11,8 +11,9 @@ use crate::users::{Call, UserId, Users};
 impl Users {
     /// Starts and stops recording what a user sends, and closes the gates of what it does not let out.
     pub(crate) fn record(&mut self, id: UserId, changes: &Changes) {
-        let name_of = |user| self.get(user).and_then(|user| user.name.clone());
-        let peer = self.peer_of(id).and_then(name_of).unwrap_or_default();
+        let peer = self.peer_of(id).and_then(|peer| self.get(peer));
+        let peer_name = peer.and_then(|peer| peer.name.clone()).unwrap_or_default();
+        let session = peer.and_then(|peer| peer.call.recorded.clone());
         let Some(user) = self.get_mut(id) else {
             return;
         };
@@ -28,17 +29,29 @@ impl Users {
             (Some(false), _) => call.recording = None,
             (_, Some(recording)) => recording.set_open(open),
             (Some(true), None) => {
-                let own = user.name.as_deref().unwrap_or_default();
+                let own = user.name.clone().unwrap_or_default();
                 let name = match &changes.filename {
                     Some(name) => name.clone(),
                     None => stamped(&format!(
                         "videocall-{}-{}",
-                        file_safe(own),
-                        file_safe(&peer)
+                        file_safe(&own),
+                        file_safe(&peer_name)
                     )),
                 };
-                call.recording =
-                    ClientRecording::start(&user.handle, &name, &call.sent, open, failed);
+                // Both sides of a call are in one manifest.
+                let mut of = user.handle.recorded_alone(&name);
+                if let Some(session) = call.recorded.clone().or(session) {
+                    of.session = session;
+                }
+                call.recorded = Some(of.session.clone());
+                (of.id, of.display) = (own.clone(), Some(own));
+                let wish = Wish {
+                    format: changes.record_format,
+                    of: Some(of),
+                };
+                let (handle, sent) = (&user.handle, &call.sent);
+                let tell = recording_event;
+                call.recording = ClientRecording::start(handle, &name, sent, open, tell, wish);
             }
             (None, None) => {}
         }
@@ -66,11 +79,7 @@ impl Call {
     }
 }
 
-fn failed(medium: &'static str, error: &RecordError) -> Value {
-    let result = json!({
-        "event": "recording_failed",
-        "media": medium,
-        "reason": error.to_string(),
-    });
-    json!({ "videocall": "event", "result": result })
+/// An event of recordings as clients get it.
+fn recording_event(event: Object) -> Value {
+    json!({ "videocall": "event", "result": Value::from(event) })
 }

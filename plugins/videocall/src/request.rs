@@ -1,6 +1,6 @@
 //! What users may ask for, and why they are refused.
 
-use portunus_core::record::RecordError;
+use portunus_core::record::{Format, RecordError};
 use portunus_core::{
     FieldError, Fields, JsepError, Message, Reach, Requests, Untrusted, recording,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Changes {
     pub(crate) record: Option<bool>,
     /// The name that files begin with.
     pub(crate) filename: Option<String>,
+    /// What the files are like.
+    pub(crate) record_format: Option<Format>,
 }
 
 /// Why a request is refused.
@@ -146,6 +148,7 @@ impl Changes {
             fallback: fields.positive("fallback")?,
             record,
             filename,
+            record_format: fields.record_format()?,
         })
     }
 }

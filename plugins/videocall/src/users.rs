@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use portunus_core::media::Layer;
+use portunus_core::record::RecordedSession;
 use portunus_core::sdp::Extmap;
 use portunus_core::{ClientRecording, Handle, LocalJsep, Mid, Object, SentMedia};
 use serde_json::{Value, json};
@@ -60,6 +61,8 @@ pub(crate) struct Call {
     /// What this user sends.
     pub(crate) sent: Vec<SentMedia>,
     pub(crate) recording: Option<ClientRecording>,
+    /// What recordings of the call belong to.
+    pub(crate) recorded: Option<RecordedSession>,
 }
 
 /// Where a user stands.

@@ -227,6 +227,7 @@ const KEYS: &[&str] = &[
     "playoutdelay_ext",
     "transport_wide_cc_ext",
     "record",
+    "record_format",
     "rec_dir",
     "lock_record",
     "notify_joining",

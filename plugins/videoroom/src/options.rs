@@ -1,5 +1,6 @@
 //! What a room can be told, when it is made and later.
 
+use portunus_core::record::Format;
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{Fields, Handle, Object, TokenScope};
 use portunus_resources::{Access, Id};
@@ -48,6 +49,8 @@ pub(crate) struct RoomOptions {
     /// Whoever joins is recorded.
     pub(crate) record: bool,
     pub(crate) rec_dir: Option<String>,
+    /// What the files of recordings are like; none: as it is configured for all.
+    pub(crate) record_format: Option<Format>,
     pub(crate) lock_record: bool,
     pub(crate) notify_joining: bool,
     pub(crate) dominant_speaker: bool,
@@ -84,6 +87,7 @@ impl Default for RoomOptions {
             transport_wide_cc_ext: true,
             record: false,
             rec_dir: None,
+            record_format: None,
             lock_record: false,
             notify_joining: false,
             dominant_speaker: false,
@@ -137,6 +141,7 @@ impl RoomOptions {
             transport_wide_cc_ext: flag("transport_wide_cc_ext", defaults.transport_wide_cc_ext)?,
             record: flag("record", defaults.record)?,
             rec_dir: text(fields, "rec_dir")?,
+            record_format: fields.record_format()?,
             lock_record: flag("lock_record", defaults.lock_record)?,
             notify_joining: flag("notify_joining", defaults.notify_joining)?,
             dominant_speaker: flag("dominant_speaker", defaults.dominant_speaker)?,
@@ -162,6 +167,7 @@ impl RoomOptions {
         }
         options.access = options.access.edited(fields)?;
         options.rec_dir = text(fields, "new_rec_dir")?.or(options.rec_dir);
+        options.record_format = fields.record_format()?.or(options.record_format);
         set(&mut options.require_pvtid, "new_require_pvtid")?;
         set(&mut options.lock_record, "new_lock_record")?;
         options.bitrate = match fields.positive("new_bitrate")? {
@@ -214,6 +220,7 @@ impl RoomOptions {
             .with_some("opus_fec", self.opus_fec.then_some(true))
             .with_some("opus_dtx", self.opus_dtx.then_some(true))
             .with("record", self.record)
+            .with_some("record_format", self.record_format.map(Format::extension))
             .with("lock_record", self.lock_record)
             .with("num_participants", participants)
             .with("audiolevel_ext", self.audiolevel_ext)
@@ -234,6 +241,7 @@ impl RoomOptions {
     /// The members that [`RoomOptions::read`] makes the same of; only what is not the default.
     pub(crate) fn to_members(&self) -> Map<String, Value> {
         let text = |text: &Option<String>| Value::from(text.clone().unwrap_or_default());
+        let format = |format: &Option<Format>| format.map(Format::extension).into();
         let members = |options: &RoomOptions| {
             [
                 ("description", Value::from(options.description.as_str())),
@@ -265,6 +273,7 @@ impl RoomOptions {
                 ),
                 ("record", options.record.into()),
                 ("rec_dir", text(&options.rec_dir)),
+                ("record_format", format(&options.record_format)),
                 ("lock_record", options.lock_record.into()),
                 ("notify_joining", options.notify_joining.into()),
                 ("dominant_speaker", options.dominant_speaker.into()),

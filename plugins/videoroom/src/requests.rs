@@ -45,7 +45,10 @@ pub const REQUESTS: Requests = Requests(&[
 /// What a room that is made, changed or ended outlives, and where it is recorded.
 fn room(fields: Fields<'_>) -> Rights {
     let says = |name| fields.boolean(name) == Ok(Some(true));
-    let recorded = says("record") || fields.has("rec_dir") || fields.has("new_rec_dir");
+    let recorded = says("record")
+        || ["rec_dir", "new_rec_dir", "record_format"]
+            .iter()
+            .any(|name| fields.has(name));
     let permanent = Rights::if_so(says("permanent"), Right::Create);
     permanent.and(Rights::if_so(recorded, Right::Record))
 }

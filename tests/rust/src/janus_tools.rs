@@ -31,8 +31,21 @@ pub fn convert(recording: &Path, extension: &str) -> Option<PathBuf> {
     Some(target)
 }
 
-/// Decodes a file; none without `ffprobe`. Panics if anything in it cannot be decoded.
+/// Decodes a file of one stream; none without `ffprobe`. Panics if anything in it cannot be decoded.
 pub fn decode(file: &Path) -> Option<Decoded> {
+    let (streams, duration) = decode_all(file)?;
+    let [(_, frames)] = streams.as_slice() else {
+        panic!("{streams:?}");
+    };
+    Some(Decoded {
+        frames: *frames,
+        duration,
+    })
+}
+
+/// Decodes a file: the codec of each stream, with how many frames it has, and how long the file lasts. None without `ffprobe`.
+/// Panics if anything in it cannot be decoded.
+pub fn decode_all(file: &Path) -> Option<(Vec<(String, usize)>, Duration)> {
     if !is_installed("ffprobe") {
         return None;
     }
@@ -47,12 +60,18 @@ pub fn decode(file: &Path) -> Option<Decoded> {
         assert!(errors.trim().is_empty(), "{errors}");
         String::from_utf8(probed.stdout).unwrap()
     };
-    let frames = probe(&["-count_frames", "-show_entries", "stream=nb_read_frames"]);
+    let entries = "stream=codec_name,nb_read_frames";
+    let streams = probe(&["-count_frames", "-show_entries", entries]);
+    let stream = |line: &str| {
+        let mut values = line.split(',');
+        let codec = values.next().expect(line);
+        let frames = values.next().expect(line).parse().expect(line);
+        (codec.to_owned(), frames)
+    };
     let seconds = probe(&["-show_entries", "format=duration"]);
-    Some(Decoded {
-        frames: frames.trim().parse().expect(&frames),
-        duration: Duration::from_secs_f64(seconds.trim().parse().expect(&seconds)),
-    })
+    let duration = Duration::from_secs_f64(seconds.trim().parse().expect(&seconds));
+    let lines = streams.lines().filter(|line| !line.is_empty());
+    Some((lines.map(stream).collect(), duration))
 }
 
 fn is_installed(program: &str) -> bool {

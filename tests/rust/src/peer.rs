@@ -36,6 +36,8 @@ pub struct Peer {
     negotiated: Option<Negotiated>,
     /// The header extensions that its answers take.
     pub extensions: Vec<ExtensionKind>,
+    /// Whether each packet that is sent ends a picture.
+    pub marker: bool,
     sent: Vec<u64>,
     /// The same of the encodings of simulcast: by m-line and rid.
     encodings: HashMap<(usize, String), u64>,
@@ -127,6 +129,7 @@ impl Peer {
             negotiated: None,
             extensions: Vec::new(),
             sent: Vec::new(),
+            marker: true,
             encodings: HashMap::new(),
             losing: None,
             lost: 0,
@@ -281,7 +284,7 @@ impl Peer {
         let pt: Pt = self.negotiated().media[media].payloads[0].pt;
         let seq = SeqNo(seq);
         let fields = Fields {
-            marker: true,
+            marker: self.marker,
             padding: false,
             pt,
             sequence: seq.wire(),

@@ -15,6 +15,7 @@ use std::time::Duration;
 use portunus_core::Plugin;
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_echotest::EchoTest;
+use portunus_files::manifest::Manifest;
 use portunus_files::mjr::{FrameReader, Info};
 use portunus_files::{MediaFile, OpenOptions};
 use portunus_rtp::Header;
@@ -261,6 +262,7 @@ async fn play_to(peer: &mut Peer) {
     play(async |kind, packet| {
         let header = Header::parse(packet).unwrap();
         let line = usize::from(kind == Kind::Video);
+        peer.marker = header.marker;
         peer.send(line, header.timestamp, header.payload(packet))
             .await;
     })
@@ -288,7 +290,8 @@ async fn a_publisher_is_recorded_until_it_leaves() {
     caller.message(leave, None).await;
     caller.until("/plugindata/data/leaving", "ok").await;
     recorder.finished().await;
-    let files = files(&folder.path().join("room"));
+    let mut files = files(&folder.path().join("room"));
+    files.retain(|file| file.extension().is_some_and(|it| it == "mjr"));
     let [sound, picture] = files.as_slice() else {
         panic!("{files:?}");
     };
@@ -307,4 +310,43 @@ async fn an_echo_is_recorded_until_its_client_is_gone() {
     recorder.finished().await;
     let file = |name| folder.path().join(name);
     check_recordings(&file("echo-audio.mjr"), &file("echo-video.mjr"));
+}
+
+#[tokio::test]
+async fn an_echo_is_one_file_that_plays() {
+    for (format, codecs) in [
+        ("webm", &["opus", "vp8"][..]),
+        ("mkv", &["opus", "vp8"]),
+        ("opus", &["opus"]),
+    ] {
+        let (folder, recorder) = recorder();
+        let server = Server::recording(1, recorder.clone(), Arc::new(EchoTest));
+        let body = json!({ "record": true, "filename": "echo", "record_format": format });
+        let (mut caller, mut peer) = publish(&server, "janus.plugin.echotest", body).await;
+        play_to(&mut peer).await;
+        let stop = json!({ "record": false });
+        caller.message(stop, None).await;
+        let data = "/plugindata/data";
+        let event = caller
+            .until(&format!("{data}/event"), "recording_done")
+            .await;
+        let name = format!("echo.{format}");
+        assert_eq!(event.pointer(&format!("{data}/file")), Some(&json!(name)));
+        recorder.finished().await;
+        let file = folder.path().join(&name);
+        let manifest = std::fs::read(folder.path().join("echo.json")).unwrap();
+        let manifest = Manifest::read(&manifest).unwrap();
+        assert_eq!(manifest.participants[0].files[0].file, name);
+        let Some((streams, duration)) = janus_tools::decode_all(&file) else {
+            continue;
+        };
+        let found: Vec<_> = streams.iter().map(|(codec, _)| codec.as_str()).collect();
+        assert_eq!(found, codecs);
+        for (codec, frames) in &streams {
+            let least = if codec == "opus" { 120 } else { 60 };
+            assert!(*frames >= least, "{format}: {streams:?}");
+        }
+        let difference = duration.abs_diff(LENGTH);
+        assert!(difference < Duration::from_millis(400), "{duration:?}");
+    }
 }

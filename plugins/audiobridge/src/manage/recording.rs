@@ -25,6 +25,7 @@ const PEOPLE: Members = &[
     ("secret", Type::Text),
     ("mjrs", Type::NeededFlag),
     ("mjrs_dir", Type::Text),
+    ("record_format", Type::Text),
 ];
 
 impl Shared {
@@ -54,6 +55,7 @@ impl Shared {
         check(fields, PEOPLE)?;
         let record = fields.required_boolean("mjrs")?;
         let dir = fields.text("mjrs_dir")?.map(str::to_owned);
+        let format = fields.record_format()?;
         let room = self.recorded_room(fields)?;
         let reply = Value::from(success().with("mjrs", record));
         let mut state = room.lock();
@@ -65,7 +67,7 @@ impl Shared {
         }
         drop(state);
         Ok(Reply::Later(Later::new(async move {
-            let recorded = record_people(room, dir).await;
+            let recorded = record_people(room, dir, format).await;
             recorded.map_or_else(|refusal| refusal.to_json(), |()| reply)
         })))
     }

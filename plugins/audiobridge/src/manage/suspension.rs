@@ -24,6 +24,7 @@ const RESUMED: Members = &[
     ("secret", Type::Text),
     ("record", Type::Flag),
     ("filename", Type::Text),
+    ("record_format", Type::Text),
 ];
 
 impl Shared {

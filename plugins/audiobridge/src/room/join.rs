@@ -118,6 +118,7 @@ impl RecordWish {
         let base = fields.text("filename")?.map(str::to_owned);
         let wish = RecordWish {
             base,
+            format: fields.record_format()?,
             told_why: rights.may(Right::Record),
         };
         Ok((fields.boolean("record")? == Some(true)).then_some(wish))

@@ -24,7 +24,7 @@ use portunus_audio::AudioRoom;
 use portunus_core::Fields;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
-use portunus_core::record::Recorder;
+use portunus_core::record::{Format, Recorder, WeakSession};
 use portunus_resources::{AllowedTokens, Id, Resource};
 
 use crate::config::ConfiguredRoom;
@@ -74,6 +74,10 @@ pub(crate) struct RoomState {
     sound: Arc<AudioRoom>,
     media: MediaPlane,
     recorder: Recorder,
+    /// What recordings of participants belong to, as long as there are any.
+    recorded: WeakSession,
+    /// What their files are like; none: as it is configured.
+    people_format: Option<Format>,
     /// Where whoever watches the server is told of what no client does.
     events: PluginEvents,
 }
@@ -139,6 +143,8 @@ impl Room {
             sound: Arc::new(means.sound),
             media: means.media,
             recorder: means.recorder,
+            recorded: WeakSession::default(),
+            people_format: None,
             events: means.events,
         };
         Room {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portunus_audio::{Out, RtpLeg};
 use portunus_core::media::{SourceRef, TrackRef};
-use portunus_core::record::{RecordedMedia, Recording};
+use portunus_core::record::{Format, JointRecording, RecordedMedia};
 use portunus_core::{Handle, HandleId, Object};
 use portunus_dsp::{ParticipantId, ParticipantOptions};
 use portunus_resources::Id;
@@ -73,7 +73,7 @@ pub(crate) struct RtpLink {
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) wanted: Option<RecordWish>,
-    pub(super) running: Option<Recording>,
+    pub(super) running: Option<JointRecording>,
 }
 
 /// A recording that is asked for.
@@ -81,6 +81,8 @@ pub(super) struct Recorded {
 pub(crate) struct RecordWish {
     /// What the file's name begins with; none: what nobody else has.
     pub(crate) base: Option<String>,
+    /// What the file is like; none: as the room has it.
+    pub(crate) format: Option<Format>,
     /// Whoever asks may know what the disk is like.
     pub(crate) told_why: bool,
 }

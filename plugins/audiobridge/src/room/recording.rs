@@ -4,8 +4,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use portunus_audio::{AudioError, MixRecording, RecordingFormat, RecordingId};
-use portunus_core::Object;
-use portunus_core::record::{Format, RecordError, RecordingSpec, file_safe, stamped};
+use portunus_core::record::{
+    Format, JointSpec, Participant as Recorded, SessionSpec, TrackSpec, file_safe, stamped,
+};
+use portunus_core::{Object, RecordingNews};
 use portunus_resources::Id;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -15,6 +17,8 @@ use super::{RecordWish, Room, RoomState};
 use crate::options::RecordFormat;
 use crate::refusal::Refusal;
 
+/// What a participant's sound is called in its recording.
+const SOUND: &str = "sound";
 /// What names of recordings of participants begin with.
 const BASE: &str = "audiobridge";
 
@@ -47,13 +51,14 @@ impl RoomState {
         self.options.mjrs
     }
 
-    /// Records everybody, in this folder if one is said, or nobody any more.
-    fn record_people(&mut self, record: bool, dir: Option<String>) {
+    /// Records everybody, in this folder and format if they are said, or nobody any more.
+    fn record_people(&mut self, record: bool, dir: Option<String>, format: Option<Format>) {
         if self.options.mjrs == record {
             return;
         }
         self.options.mjrs = record;
         self.options.mjrs_dir = dir.or(self.options.mjrs_dir.take());
+        self.people_format = format.or(self.people_format);
         let ids: Vec<Id> = self.roster.iter().map(|person| person.id.clone()).collect();
         for id in &ids {
             match record {
@@ -65,7 +70,7 @@ impl RoomState {
 
     /// Records nobody any more.
     pub(crate) fn stop_recording_people(&mut self) {
-        self.record_people(false, None);
+        self.record_people(false, None, None);
     }
 
     /// Records somebody, unless it is already, from the moment on that its media flows.
@@ -92,7 +97,11 @@ impl RoomState {
     /// Begins the recording of somebody whose media flows, if it is asked for and does not run.
     pub(super) fn record_person(&mut self, id: &Id) {
         let room = self.id.clone();
-        let failed = self.event().with("event", "recording_failed");
+        let event = self.event();
+        let (recorder, recorded) = (self.recorder.clone(), self.recorded.clone());
+        let (dir, format) = (self.options.mjrs_dir.clone(), self.people_format);
+        let description = Some(self.options.description.clone()).filter(|it| !it.is_empty());
+        let muted = self.muted;
         let Some(person) = self.roster.get_mut(id) else {
             return;
         };
@@ -104,44 +113,47 @@ impl RoomState {
             let (room, id) = (file_safe(&room.to_string()), file_safe(&id.to_string()));
             stamped(&format!("{BASE}-{room}-user-{id}"))
         };
-        let base = wish.base.clone().unwrap_or_else(name);
-        let spec = RecordingSpec {
-            dir: self.options.mjrs_dir.clone(),
-            name: format!("{base}-audio"),
-            media: person.content(),
-            format: Format::Mjr,
-            of: None,
+        let of = recorded.upgrade().unwrap_or_else(|| {
+            recorder.session(SessionSpec {
+                plugin: "janus.plugin.audiobridge",
+                dir: dir.clone(),
+                name: stamped(&format!("{BASE}-{}", file_safe(&room.to_string()))),
+                room: Some(room.to_string()),
+                description,
+            })
+        });
+        self.recorded = of.downgrade();
+        let format = wish.format.or(format).unwrap_or_else(|| recorder.format());
+        let (source, mid) = match &person.link {
+            Link::None => return,
+            Link::Peer(peer) => (
+                person.handle.track(peer.line.mid).map(Into::into),
+                Some(peer.line.mid),
+            ),
+            Link::Rtp(rtp) => (Some(rtp.leg.source()), None),
         };
-        let open = person.is_heard(self.muted);
-        person.recorded.running = match &person.link {
-            Link::None => None,
-            Link::Peer(peer) => {
-                let failed = move |error: &RecordError| not_recorded(failed, &wish, error);
-                person.handle.record(peer.line.mid, open, spec, failed)
-            }
-            Link::Rtp(rtp) => {
-                let started = self
-                    .recorder
-                    .start(&self.media, rtp.leg.source(), open, spec);
-                let handle = person.handle.clone();
-                match started {
-                    Ok(recording) => {
-                        let outcome = recording.outcome();
-                        tokio::spawn(async move {
-                            if let Err(error) = outcome.ended().await {
-                                handle.push(None, not_recorded(failed, &wish, &error), None);
-                            }
-                        });
-                        Some(recording)
-                    }
-                    Err(error) => {
-                        tracing::warn!(%room, %id, "not recorded: {error}");
-                        handle.push(None, not_recorded(failed, &wish, &error), None);
-                        None
-                    }
-                }
-            }
+        let mid = mid.map(|mid| mid.as_str().to_owned());
+        let Some(from) = source else {
+            return;
         };
+        let spec = JointSpec {
+            dir,
+            name: wish.base.clone().unwrap_or_else(name),
+            format,
+            of: Some(Recorded {
+                session: of,
+                id: id.to_string(),
+                display: person.settings.display.clone(),
+            }),
+            tracks: vec![TrackSpec {
+                key: SOUND.to_owned(),
+                media: person.content().with_mid(mid),
+                from,
+                open: person.is_heard(muted),
+            }],
+        };
+        let tell = move |news: RecordingNews<'_>| told(&event, &wish, news);
+        person.recorded.running = person.handle.record_jointly(spec, tell);
     }
 
     /// Lets what somebody sends into its recording, or not, as it is let into the mix.
@@ -246,8 +258,12 @@ pub(crate) async fn record_mix(room: Arc<Room>, begun: BegunRecording) -> Result
     }
 }
 
-/// Records everybody in a room, in this folder if one is said, once it is known that it can be written to.
-pub(crate) async fn record_people(room: Arc<Room>, dir: Option<String>) -> Result<(), Refusal> {
+/// Records everybody in a room, in this folder and format if they are said, once it is known that the folder can be written to.
+pub(crate) async fn record_people(
+    room: Arc<Room>,
+    dir: Option<String>,
+    format: Option<Format>,
+) -> Result<(), Refusal> {
     let (recorder, folder) = {
         let state = room.lock();
         let folder = dir.clone().or_else(|| state.options.mjrs_dir.clone());
@@ -261,21 +277,21 @@ pub(crate) async fn record_people(room: Arc<Room>, dir: Option<String>) -> Resul
     if state.destroyed {
         return Err(Refusal::NoSuchRoom(state.id.clone()));
     }
-    state.record_people(true, dir);
+    state.record_people(true, dir, format);
     Ok(())
 }
 
 fn gate(person: &mut Participant, room_muted: bool) {
     let open = person.is_heard(room_muted);
     if let Some(recording) = &mut person.recorded.running {
-        recording.set_open(open);
+        recording.set_open(SOUND, open);
     }
 }
 
-fn not_recorded(event: Object, wish: &RecordWish, error: &RecordError) -> Value {
-    let reason = match wish.told_why {
-        true => error.to_string(),
-        false => "the server cannot record this".to_owned(),
-    };
-    event.with("reason", reason).into()
+/// What a participant is told of its recording.
+fn told(event: &Object, wish: &RecordWish, news: RecordingNews<'_>) -> Value {
+    let hidden = matches!(news, RecordingNews::Failed(_)) && !wish.told_why;
+    let event = event.clone().with_all(news.event());
+    let reason = hidden.then_some("the server cannot record this");
+    event.with_some("reason", reason).into()
 }

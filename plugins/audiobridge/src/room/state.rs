@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use portunus_audio::ParticipantStats;
-use portunus_core::record::Recording;
 use portunus_core::{HandleId, Object};
 use portunus_dsp::FRAME;
 use portunus_resources::Id;
@@ -19,7 +18,7 @@ impl RoomState {
             .group
             .and_then(|place| self.options.groups.get(place));
         let recording = person.recorded.running.as_ref();
-        let recording = recording.filter(|recording| !recording.is_over());
+        let recording = recording.and_then(|it| it.file_names().into_iter().next());
         let is_opus = settings.codec == portunus_dsp::AudioCodec::Opus;
         let levels = person.has_levels(&self.options);
         let rtp = match &person.link {
@@ -42,7 +41,7 @@ impl RoomState {
                     self.options.spatial.then_some(settings.position),
                 )
                 .with("denoise", settings.denoise)
-                .with_some("audio-recording", recording.map(Recording::file_name))
+                .with_some("audio-recording", recording)
                 .with_some("talking", levels.then_some(person.talking))
                 .with("fec", mixed.encoding.fec)
                 .with("expected-loss", settings.expected_loss)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portunus_core::record::Outcome;
+use portunus_core::record::{Format, Outcome};
 use portunus_core::{FieldError, Fields};
 use serde_json::{Value, json};
 
@@ -53,15 +53,29 @@ async fn start(
         let reason = "There is nothing named to record";
         return Err(Refusal::Invalid(reason.to_owned()));
     }
+    let recorder = &shared.recorder;
+    let format = fields.record_format()?;
+    let format = format.unwrap_or_else(|| recorder.format());
+    let first = wanted.values().next().cloned().unwrap_or_default();
+    let of = mountpoint.recorded_as(recorder, &first);
     let mut started: Vec<(usize, Outcome)> = Vec::new();
     let mut problem = None;
-    for (stream, name) in wanted {
-        match mountpoint.start_recording(&shared.recorder, stream, name) {
-            Ok(outcome) => started.push((stream, outcome)),
-            Err(refusal) => {
-                problem = Some(refusal);
-                break;
+    if format == Format::Mjr {
+        for (stream, name) in wanted {
+            match mountpoint.start_recording(recorder, stream, name, of.clone()) {
+                Ok(outcome) => started.push((stream, outcome)),
+                Err(refusal) => {
+                    problem = Some(refusal);
+                    break;
+                }
             }
+        }
+    } else {
+        let streams: Vec<usize> = wanted.into_keys().collect();
+        let file = (first, format);
+        match mountpoint.start_shared_recording(recorder, &streams, file, of) {
+            Ok(outcome) => started.extend(streams.iter().map(|it| (*it, outcome.clone()))),
+            Err(refusal) => problem = Some(refusal),
         }
     }
     // What is recorded comes in, also where it is kept from viewers.

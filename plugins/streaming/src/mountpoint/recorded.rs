@@ -1,33 +1,147 @@
 //! Recordings of a mountpoint's streams.
 
+use std::sync::{Arc, Mutex, MutexGuard};
+
 use portunus_core::Ssrc;
-use portunus_core::media::MediaPlane;
-use portunus_core::record::{Format, Outcome, RecordedMedia, Recorder, Recording, RecordingSpec};
+use portunus_core::record::{
+    Format, JointRecording, JointSpec, Outcome, Participant, RecordedMedia, Recorder, Recording,
+    RecordingSpec, SessionSpec, TrackSpec,
+};
 use portunus_core::sdp::CodecName;
 use portunus_resources::Id;
 
 use super::{Mountpoint, Stream, lock};
+use crate::plugin::PACKAGE;
 use crate::refusal::Refusal;
 use crate::spec::{DataType, MediaKind, StreamCodec};
 
+/// How a stream is recorded.
+#[derive(Debug)]
+pub(super) enum StreamRecording {
+    /// Into a file of its own.
+    Alone(Recording),
+    /// Into a file with others.
+    Shared(SharedTrack),
+}
+
+/// A stream's part in a file that it shares. To drop it ends that part, and the file with the last of them.
+#[derive(Debug)]
+pub(super) struct SharedTrack {
+    recording: Arc<Mutex<JointRecording>>,
+    key: String,
+}
+
+impl Drop for SharedTrack {
+    fn drop(&mut self) {
+        lock(&self.recording).remove(&self.key);
+    }
+}
+
+impl StreamRecording {
+    /// The file that it is recorded into now.
+    fn file_name(&self) -> Option<String> {
+        match self {
+            StreamRecording::Alone(recording) => {
+                (!recording.is_over()).then(|| recording.file_name())
+            }
+            StreamRecording::Shared(shared) => {
+                let recording = lock(&shared.recording);
+                (!recording.is_over()).then(|| recording.file_names().into_iter().next())?
+            }
+        }
+    }
+}
+
 impl Mountpoint {
-    /// Records stream number `index`.
+    /// What recordings of it that begin together belong to.
+    pub(crate) fn recorded_as(&self, recorder: &Recorder, name: &str) -> Participant {
+        let description = self.details().description.clone();
+        let session = recorder.session(SessionSpec {
+            plugin: PACKAGE,
+            dir: None,
+            name: name.to_owned(),
+            room: Some(self.id.to_string()),
+            description: Some(description).filter(|it| !it.is_empty()),
+        });
+        Participant {
+            session,
+            id: self.id.to_string(),
+            display: Some(self.name.clone()).filter(|name| !name.is_empty()),
+        }
+    }
+
+    /// Records stream number `index` into a file of its own, in Janus's format.
     pub(crate) fn start_recording(
         &self,
         recorder: &Recorder,
         index: usize,
         name: String,
+        of: Participant,
     ) -> Result<Outcome, Refusal> {
-        let Some(stream) = self.streams.get(index) else {
-            return Err(Refusal::CannotRecord("there is no such stream".to_owned()));
+        let stream = self.stream(index)?;
+        let mut slot = stream.free()?;
+        let track = stream.track(|media| self.marked(media))?;
+        let spec = RecordingSpec {
+            dir: None,
+            name,
+            media: track.media,
+            format: Format::Mjr,
+            of: Some(of),
         };
-        // As Janus has it, files of a mountpoint tell whose they are; an id that is text has no number.
+        let recording = recorder.start(&self.media, track.from, true, spec);
+        let recording = recording.map_err(|error| Refusal::CannotRecord(error.to_string()))?;
+        let outcome = recording.outcome();
+        *slot = Some(StreamRecording::Alone(recording));
+        Ok(outcome)
+    }
+
+    /// Records these streams into one file, as far as it has room for them.
+    pub(crate) fn start_shared_recording(
+        &self,
+        recorder: &Recorder,
+        streams: &[usize],
+        (name, format): (String, Format),
+        of: Participant,
+    ) -> Result<Outcome, Refusal> {
+        let mut slots = Vec::new();
+        let mut tracks = Vec::new();
+        for index in streams {
+            let stream = self.stream(*index)?;
+            slots.push((stream.mid(), stream.free()?));
+            tracks.push(stream.track(|media| self.marked(media))?);
+        }
+        let spec = JointSpec {
+            dir: None,
+            name,
+            format,
+            of: Some(of),
+            tracks,
+        };
+        let recording = recorder.joint(&self.media, spec);
+        let recording = recording.map_err(|error| Refusal::CannotRecord(error.to_string()))?;
+        let outcome = recording.outcome();
+        let recording = Arc::new(Mutex::new(recording));
+        for (mid, mut slot) in slots {
+            *slot = Some(StreamRecording::Shared(SharedTrack {
+                recording: Arc::clone(&recording),
+                key: mid.as_str().to_owned(),
+            }));
+        }
+        Ok(outcome)
+    }
+
+    fn stream(&self, index: usize) -> Result<&Stream, Refusal> {
+        let missing = || Refusal::CannotRecord("there is no such stream".to_owned());
+        self.streams.get(index).ok_or_else(missing)
+    }
+
+    /// As Janus has it, files of a mountpoint tell whose they are; an id that is text has no number.
+    fn marked(&self, media: RecordedMedia) -> RecordedMedia {
         let ssrc = match self.id {
             Id::Number(id) => Some(Ssrc(id as u32)),
             Id::Text(_) => None,
         };
-        let marked = |media: RecordedMedia| media.with_encryption(self.is_e2ee()).with_ssrc(ssrc);
-        stream.record(recorder, &self.media, name, marked)
+        media.with_encryption(self.is_e2ee()).with_ssrc(ssrc)
     }
 
     /// Ends the recording of stream number `index`, if there is one.
@@ -55,42 +169,40 @@ impl Mountpoint {
 impl Stream {
     /// The file that it is recorded into now.
     pub(crate) fn recorded(&self) -> Option<String> {
-        let recording = lock(&self.recording);
-        let running = recording.as_ref().filter(|it| !it.is_over());
-        running.map(Recording::file_name)
+        lock(&self.recording).as_ref()?.file_name()
     }
 
-    fn record(
-        &self,
-        recorder: &Recorder,
-        media: &MediaPlane,
-        name: String,
-        marked: impl FnOnce(RecordedMedia) -> RecordedMedia,
-    ) -> Result<Outcome, Refusal> {
-        let mid = self.mid();
-        let mut slot = lock(&self.recording);
-        if slot.as_ref().is_some_and(|recording| !recording.is_over()) {
-            let reason = format!("Stream {} is being recorded already", mid.as_str());
-            return Err(Refusal::Invalid(reason));
+    /// Where its recording is to be, if it has none.
+    fn free(&self) -> Result<MutexGuard<'_, Option<StreamRecording>>, Refusal> {
+        let slot = lock(&self.recording);
+        match slot.as_ref().and_then(StreamRecording::file_name) {
+            Some(_) => Err(Refusal::Invalid(format!(
+                "Stream {} is being recorded already",
+                self.mid().as_str()
+            ))),
+            None => Ok(slot),
         }
+    }
+
+    /// What is recorded of it.
+    fn track(
+        &self,
+        marked: impl FnOnce(RecordedMedia) -> RecordedMedia,
+    ) -> Result<TrackSpec, Refusal> {
+        let mid = self.mid();
         let source = self.live().source;
         let (Some(source), Some(content)) = (source, self.content()) else {
             let reason = format!("nothing comes of stream {}", mid.as_str());
             return Err(Refusal::CannotRecord(reason));
         };
         let label = Some(&self.spec.label).filter(|label| !label.is_empty());
-        let spec = RecordingSpec {
-            dir: None,
-            name,
+        let content = content.with_mid(Some(mid.as_str().to_owned()));
+        Ok(TrackSpec {
+            key: mid.as_str().to_owned(),
             media: marked(content.with_description(label.cloned())),
-            format: Format::Mjr,
-            of: None,
-        };
-        let recording = recorder.start(media, source, true, spec);
-        let recording = recording.map_err(|error| Refusal::CannotRecord(error.to_string()))?;
-        let outcome = recording.outcome();
-        *slot = Some(recording);
-        Ok(outcome)
+            from: source,
+            open: true,
+        })
     }
 
     /// What is in the recording; none as long as nobody has said it.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use portunus_core::Mid;
 use portunus_core::media::ingest::Refusal;
 use portunus_core::media::{IngestStatus, SourceRef};
-use portunus_core::record::Recording;
 use tokio::time::Instant;
 
 use super::lock;
+use super::recorded::StreamRecording;
 use crate::spec::{MediaKind, MediaSpec, StreamCodec};
 
 /// Longer than the time between two looks at who uses a mountpoint.
@@ -23,7 +23,7 @@ pub(crate) struct Stream {
     /// The ports that it has.
     pub(crate) ports: Option<Ports>,
     live: Mutex<Live>,
-    pub(super) recording: Mutex<Option<Recording>>,
+    pub(super) recording: Mutex<Option<StreamRecording>>,
 }
 
 /// Where packets are sent to.

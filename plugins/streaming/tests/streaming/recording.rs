@@ -212,3 +212,29 @@ async fn what_is_recorded_comes_in_while_the_mountpoint_is_disabled() {
     assert_eq!(refused(&mut client, bad).await, 459);
     assert!(!enabled());
 }
+
+#[tokio::test]
+async fn streams_share_a_file_that_plays() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::recording(folder.path()).await;
+    let mut client = world.client().await;
+    create(&mut client, camera(7)).await;
+    let start = |format: Value| {
+        json!({
+            "request": "recording", "id": 7, "action": "start", "record_format": format,
+            "media": [{ "mid": "a", "filename": "show" }, { "mid": "v", "filename": "other" }],
+        })
+    };
+    let refused = client.request(start(json!("avi"))).await;
+    assert!(refused["error_code"].is_u64(), "{refused}");
+    done(&mut client, start(json!("webm"))).await;
+    assert_eq!(recorded(&mut client).await, ["show.webm", "show.webm"]);
+    let again = client.request(start(json!("webm"))).await;
+    assert!(again["error_code"].is_u64(), "{again}");
+    done(&mut client, stop("a")).await;
+    assert_eq!(recorded(&mut client).await, ["show.webm"]);
+    done(&mut client, stop("v")).await;
+    assert!(recorded(&mut client).await.is_empty());
+    all_written(&world).await;
+    assert_eq!(world.recorder.totals().open, 0);
+}

@@ -23,7 +23,7 @@ impl Shared {
         self.managed(fields, |room| {
             let record = fields.boolean("record")?;
             let record = record.ok_or_else(|| FieldError::Missing("record".to_owned()))?;
-            room.record_all(record)?;
+            room.record_all(record, fields.record_format()?)?;
             Ok(success().with("record", record).into())
         })
     }

@@ -1,5 +1,6 @@
 //! Changing how somebody publishes.
 
+use portunus_core::record::Format;
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_core::{FieldError, Fields, Jsep, Right, Rights, equal_in_constant_time};
 use portunus_resources::Id;
@@ -19,6 +20,7 @@ pub(crate) struct Configure {
     /// It may be told why something is not recorded.
     told_why: bool,
     filename: Option<String>,
+    record_format: Option<Format>,
     secret: Option<String>,
     profile: Profile,
     talk: TalkSettings,
@@ -95,6 +97,7 @@ impl Configure {
             record: fields.boolean("record")?,
             told_why: rights.may(Right::Record),
             filename: text("filename")?,
+            record_format: fields.record_format()?,
             secret: text("secret")?,
             profile: Profile::read(fields)?,
             talk: TalkSettings::read(fields)?,
@@ -171,6 +174,7 @@ impl Configure {
             record.told_why = self.told_why;
             record.on = self.record.unwrap_or(record.on);
             record.name = self.filename.clone().or(record.name.take());
+            record.format = self.record_format.or(record.format);
         }
     }
 

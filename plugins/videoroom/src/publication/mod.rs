@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use portunus_core::Mid;
 use portunus_core::media::MediaPlane;
-use portunus_core::record::Recorder;
+use portunus_core::record::{JointRecording, Recorder, WeakSession};
 use portunus_core::sdp::{CodecName, Kind};
 use portunus_resources::Id;
 
@@ -28,6 +28,7 @@ pub(crate) use forward::{
 };
 pub(crate) use origin::Origin;
 pub(crate) use placeholder::{dummy_streams, placeholder};
+pub(crate) use recording::Recorded;
 pub(crate) use remote::{MAX_STREAMS, Place, Remote, RemotePublication, StreamUpdate};
 pub(crate) use show::{listed, published, state};
 pub(crate) use stream::{ExtensionIds, Stream, medium};
@@ -42,6 +43,8 @@ use crate::refusal::Refusal;
 pub(crate) struct Publications {
     media: MediaPlane,
     recorder: Recorder,
+    /// What recordings of the room belong to, as long as there are any.
+    recorded: WeakSession,
     by_feed: HashMap<Id, Publication>,
     in_order: BTreeMap<u64, Id>,
     next_place: u64,
@@ -56,6 +59,8 @@ pub(crate) struct Publication {
     e2ee: bool,
     /// One for each m-line.
     streams: Vec<Stream>,
+    /// All streams in one file, if they are recorded so.
+    recording: Option<JointRecording>,
     /// The other servers that it is published on.
     remotes: Vec<RemotePublication>,
 }
@@ -66,6 +71,7 @@ impl Publications {
         Publications {
             media,
             recorder,
+            recorded: WeakSession::default(),
             by_feed: HashMap::new(),
             in_order: BTreeMap::new(),
             next_place: 0,
@@ -123,6 +129,7 @@ impl Publications {
             place: None,
             e2ee,
             streams,
+            recording: None,
             remotes: Vec::new(),
         };
         self.end(id);

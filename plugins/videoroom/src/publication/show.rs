@@ -41,6 +41,12 @@ pub(crate) fn state(
     media: Option<&Publication>,
     receivers: impl Fn(&Stream) -> usize,
 ) -> Value {
+    // A file that all streams share.
+    let shared = |stream: &Stream| {
+        let recording = media?.recording.as_ref()?;
+        let is_in = recording.keys().any(|key| key == stream.mid.as_str());
+        recording.file_names().into_iter().next().filter(|_| is_in)
+    };
     let stream = |stream: &Stream| -> Value {
         let delay = stream.delay.range();
         let levels = stream.has_levels();
@@ -52,7 +58,7 @@ pub(crate) fn state(
             )
             .with_some("audio-level-dBov", stream.talk.level.filter(|_| levels))
             .with_some("talking", levels.then_some(stream.talk.talking))
-            .with_some("recording", stream.recorded())
+            .with_some("recording", stream.recorded().or_else(|| shared(stream)))
             .with("subscribers", receivers(stream))
             .into()
     };

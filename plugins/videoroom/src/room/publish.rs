@@ -1,12 +1,13 @@
 //! Publishing, and changing how.
 
+use portunus_core::record::Format;
 use portunus_core::sdp::{Description, Kind};
 use portunus_core::{HandleId, Jsep, JsepKind, LocalJsep, Object};
 use portunus_resources::Id;
 use serde_json::Value;
 
 use super::RoomState;
-use crate::publication::{Configure, Origin, Publication, Stream, answer, check_e2ee};
+use crate::publication::{Configure, Origin, Publication, Recorded, Stream, answer, check_e2ee};
 use crate::refusal::Refusal;
 
 /// What came of a `configure`.
@@ -144,7 +145,8 @@ impl RoomState {
     }
 
     /// Records all that there is and that comes, or nothing any more.
-    pub(crate) fn record_all(&mut self, on: bool) -> Result<(), Refusal> {
+    pub(crate) fn record_all(&mut self, on: bool, format: Option<Format>) -> Result<(), Refusal> {
+        self.options.record_format = format.or(self.options.record_format);
         if on == self.options.record {
             return Ok(());
         }
@@ -178,10 +180,17 @@ impl RoomState {
     /// Brings the recordings of a participant up to date; those that failed begin `anew`, or do not.
     pub(super) fn record(&mut self, id: &Id, anew: bool) {
         if let Some(person) = self.roster.get(id) {
-            let dir = self.options.rec_dir.as_deref();
+            let options = &self.options;
+            let of = Recorded {
+                room: &self.id,
+                id,
+                display: person.display(),
+                description: &options.description,
+                dir: options.rec_dir.as_deref(),
+                format: options.record_format,
+            };
             let settings = &person.settings.record;
-            self.publications
-                .record((&self.id, id), settings, dir, anew);
+            self.publications.record(&of, settings, anew);
         }
     }
 

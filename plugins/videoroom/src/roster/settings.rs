@@ -1,6 +1,7 @@
 //! How what somebody sends is treated, as they asked for it or as the room has it.
 
 use portunus_core::Fields;
+use portunus_core::record::Format;
 
 use crate::refusal::Refusal;
 
@@ -28,6 +29,8 @@ pub(crate) struct RecordSettings {
     pub(crate) on: bool,
     /// What names of files begin with.
     pub(crate) name: Option<String>,
+    /// What the files are like; none: as the room has it.
+    pub(crate) format: Option<Format>,
     /// Whoever it is may know what the disk is like.
     pub(crate) told_why: bool,
 }
@@ -50,6 +53,7 @@ impl RecordSettings {
         RecordSettings {
             on,
             name: None,
+            format: None,
             told_why: false,
         }
     }

@@ -227,3 +227,44 @@ async fn what_cannot_be_recorded_is_told_and_publishing_goes_on() {
     let outside = json!({ "record": true, "filename": "/tmp/x" });
     assert_eq!(code(&configure(&mut al, outside).await), 430);
 }
+
+#[tokio::test]
+async fn a_room_says_what_files_are_like_and_publishers_may_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = json!({ "record": true, "record_format": "webm" });
+    let world = World::recording(folder.path(), options).await;
+    let mut al = world.publisher(1, &AV).await;
+    let files = recorded(&world, &al.client).await;
+    let name = files[0].as_str().unwrap();
+    assert!(name.starts_with("videoroom-1234-user-1-"), "{name}");
+    assert!(name.ends_with(".webm"), "{name}");
+    assert_eq!(files[0], files[1]);
+    assert_eq!(gates(&world), [gate("0", true), gate("1", true)]);
+    configure(&mut al.client, json!({ "video": false })).await;
+    assert_eq!(gates(&world), [gate("0", true), gate("1", false)]);
+
+    let wrong = json!({ "record": true, "record_format": "avi" });
+    assert_eq!(code(&configure(&mut al.client, wrong).await), 430);
+    configure(&mut al.client, json!({ "record": false })).await;
+    assert_eq!(
+        recorded(&world, &al.client).await,
+        [Value::Null, Value::Null]
+    );
+    let own = json!({ "record": true, "filename": "al", "record_format": "opus" });
+    configure(&mut al.client, own).await;
+    assert_eq!(
+        recorded(&world, &al.client).await,
+        [json!("al.opus"), Value::Null]
+    );
+    configure(&mut al.client, json!({ "record": false })).await;
+    world.recorder.finished().await;
+    let names = folder.path().read_dir().unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let manifests: Vec<String> = names.filter(|name| name.ends_with(".json")).collect();
+    assert!(
+        manifests
+            .iter()
+            .all(|name| name.starts_with("videoroom-1234-"))
+    );
+    assert!(!manifests.is_empty());
+}
