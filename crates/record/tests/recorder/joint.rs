@@ -85,8 +85,12 @@ impl Sender {
             let at = self.begun + Duration::from_millis(20) * u32::from(count);
             let sound = rtp(count, u32::from(count) * 960, &[0xfc, 1, 2, 3]);
             self.sound.pretend_packet(&sound, Codec::Opus, at);
-            if count % 2 == 0 {
-                let frame = vp8(count / 2, u32::from(count) * 1_800, count % 100 == 0);
+            if count.is_multiple_of(2) {
+                let frame = vp8(
+                    count / 2,
+                    u32::from(count) * 1_800,
+                    count.is_multiple_of(100),
+                );
                 self.picture.pretend_packet(&frame, Codec::Vp8, at);
             }
             self.count += 1;

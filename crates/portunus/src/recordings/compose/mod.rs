@@ -109,7 +109,7 @@ fn sources_of(
             participant,
             has_video: has("video"),
             has_audio: has("audio"),
-            offset: manifest.offset_ms(began) / 1_000.0,
+            offset: manifest::offset_ms(UnixMicros(manifest.started_us), began) / 1_000.0,
             duration: summary.duration.unwrap_or(told).as_secs_f64(),
             talks: talks.clone(),
             path,
