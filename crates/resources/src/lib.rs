@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod configured;
 mod expiry;
 mod id;
 mod limits;
@@ -18,6 +19,7 @@ mod resources;
 mod saved;
 
 pub use access::{Access, AllowedTokens, check_secret};
+pub use configured::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
 pub use id::{Id, Ids};
 pub use limits::{Limits, Maker, TooMany};
 pub use refusal::Refusal;

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_core::configuration::{Configuration, Entry, PortRange, Section};
+use portunus_core::configuration::{Configuration, PortRange, Section};
 use portunus_core::media::ingest::{IngestError, interface_address};
-use portunus_core::{FieldError, Fields, Networks};
-use portunus_resources::{Id, Ids, Limits, Written};
-use serde::{Deserialize, Serialize, Serializer};
+use portunus_core::{Fields, Networks};
+use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, read_rooms};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::forward::StaticForwarder;
@@ -82,9 +82,7 @@ impl Default for AudioBridgeConfig {
 impl Configuration for AudioBridgeConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let mut bridge: Self = section.keys();
-        for entry in section.list("room") {
-            bridge.read_room(section, &entry);
-        }
+        bridge.rooms = read_rooms(section, bridge.string_ids);
         bridge
     }
 }
@@ -112,46 +110,36 @@ impl AudioBridgeConfig {
         };
         found.inspect_err(log).ok()
     }
-
-    fn read_room<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
-        let Some(members) = section.entry(entry) else {
-            return;
-        };
-        match ConfiguredRoom::read(&members, self.string_ids) {
-            Err(problem) => section.entry_mistake(entry, None, &problem.key, &problem),
-            Ok(room) if self.rooms.iter().any(|other| other.id() == room.id()) => {
-                section.entry_mistake(entry, None, "room", "another room has this id");
-            }
-            Ok(room) => self.rooms.push(room),
-        }
-    }
 }
 
 /// A room of the configuration.
+pub type ConfiguredRoom = portunus_resources::ConfiguredRoom<RoomSetup>;
+
+/// What a room is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfiguredRoom {
-    pub(crate) id: Id,
+pub struct RoomSetup {
     pub(crate) options: RoomOptions,
     /// A forwarder that is there as long as the room is.
     pub(crate) forwarder: Option<StaticForwarder>,
 }
 
-impl ConfiguredRoom {
-    /// Reads a section; its `room` is a number, or text with `string_ids`.
-    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, RoomProblem> {
+impl ConfiguredOptions for RoomSetup {
+    fn check_keys(members: &Map<String, Value>) -> Result<(), RoomProblem> {
         let is_known = |key: &str| {
             let mut options = MEMBERS.iter().map(|(name, _)| *name);
             let is_option = options.any(|name| name == key) && !NOT_CONFIGURED.contains(&key);
             key == "room" || is_option || StaticForwarder::KEYS.contains(&key)
         };
-        if let Some(key) = members.keys().find(|key| !is_known(key)) {
-            let text = "unknown key; see docs/audiobridge.md for those of a room";
-            return Err(RoomProblem::new(key, text.to_owned()));
+        match members.keys().find(|key| !is_known(key)) {
+            None => Ok(()),
+            Some(key) => {
+                let text = "unknown key; see docs/audiobridge.md for those of a room";
+                Err(RoomProblem::new(key, text))
+            }
         }
-        let ids = Ids::of(string_ids);
-        let fields = Fields(members);
-        let id = ids.wanted(fields, "room").map_err(Refusal::from)?;
-        let id = id.ok_or_else(|| Refusal::missing("room"))?;
+    }
+
+    fn from_section(fields: Fields<'_>) -> Result<Self, RoomProblem> {
         members::check(fields, MEMBERS)?;
         let rate = sampling_rate(fields)?.ok_or_else(|| Refusal::missing("sampling_rate"))?;
         let options = RoomOptions {
@@ -159,55 +147,15 @@ impl ConfiguredRoom {
             ..RoomOptions::read(fields)?
         };
         let forwarder = StaticForwarder::read(fields, &options)?;
-        Ok(ConfiguredRoom {
-            id,
-            options,
-            forwarder,
-        })
+        Ok(RoomSetup { options, forwarder })
     }
 
-    /// The section that it is read from.
-    pub fn to_members(&self) -> Map<String, Value> {
-        let mut members = Map::new();
-        members.insert("room".to_owned(), self.id.to_json());
-        members.extend(self.options.to_members());
+    fn to_section(&self) -> Map<String, Value> {
+        let mut members = self.options.to_members();
         if let Some(forwarder) = &self.forwarder {
             members.extend(forwarder.to_members());
         }
         members
-    }
-
-    /// Its id.
-    pub fn id(&self) -> &Id {
-        &self.id
-    }
-}
-
-impl Serialize for ConfiguredRoom {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.to_members().serialize(to)
-    }
-}
-
-impl Written for ConfiguredRoom {
-    const ONE: &'static str = "room";
-    const MANY: &'static str = "rooms";
-
-    fn key(&self) -> Id {
-        self.id.clone()
-    }
-
-    fn id(&self) -> Option<&Id> {
-        Some(&self.id)
-    }
-
-    fn read(members: &Map<String, Value>, ids: Ids) -> Result<Self, String> {
-        let room = ConfiguredRoom::read(members, ids == Ids::Texts);
-        room.map_err(|problem| format!("{}: {problem}", problem.key))
-    }
-
-    fn to_members(&self) -> Map<String, Value> {
-        ConfiguredRoom::to_members(self)
     }
 }
 
@@ -216,39 +164,16 @@ pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
     portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
 }
 
-/// What is wrong with a section of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct RoomProblem {
-    /// The key that it is about.
-    pub key: String,
-    text: String,
-}
-
-impl RoomProblem {
-    fn new(key: &str, text: String) -> Self {
-        RoomProblem {
-            key: key.to_owned(),
-            text,
-        }
-    }
-}
-
 /// What was expected, for people who write a configuration.
 impl From<Refusal> for RoomProblem {
     fn from(refusal: Refusal) -> Self {
-        match &refusal {
-            Refusal::Field(FieldError::Missing(name)) => {
-                RoomProblem::new(name, format!("{name} is missing"))
-            }
-            Refusal::Field(FieldError::Type { name, wanted }) => {
-                RoomProblem::new(name, format!("expected {wanted}"))
-            }
-            Refusal::Value { name, reason } => RoomProblem::new(name, (*reason).to_owned()),
+        match refusal {
+            Refusal::Field(error) => error.into(),
+            Refusal::Value { name, reason } => RoomProblem::new(&name, reason),
             Refusal::NotAString(name) => RoomProblem::new(name, refusal.to_string()),
             Refusal::SamplingRate(_) => {
                 let rates = "expected 8000, 12000, 16000, 24000 or 48000";
-                RoomProblem::new("sampling_rate", rates.to_owned())
+                RoomProblem::new("sampling_rate", rates)
             }
             refusal => RoomProblem::new("room", refusal.to_string()),
         }

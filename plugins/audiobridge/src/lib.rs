@@ -18,7 +18,7 @@ mod room;
 mod settings;
 mod target;
 
-pub use config::{AudioBridgeConfig, ConfiguredRoom, RoomProblem, rewrite_saved};
+pub use config::{AudioBridgeConfig, ConfiguredRoom, rewrite_saved};
 pub use plugin::AudioBridge;
-pub use portunus_resources::{Id, SavedError};
+pub use portunus_resources::{Id, RoomProblem, SavedError};
 pub use requests::REQUESTS;

@@ -15,7 +15,7 @@ mod requests;
 mod room;
 mod tally;
 
-pub use config::{ConfiguredRoom, RoomProblem, TextRoomConfig, rewrite_saved};
+pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};
 pub use plugin::TextRoom;
-pub use portunus_resources::{Id, SavedError};
+pub use portunus_resources::{Id, RoomProblem, SavedError};
 pub use requests::REQUESTS;

@@ -13,7 +13,7 @@ const MAX_HISTORY: u64 = 10_000;
 
 /// The options of a room, as `create` and the configuration have them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct RoomOptions {
+pub struct RoomOptions {
     pub(crate) description: String,
     /// Who may manage it, and who may join.
     pub(crate) access: Access,

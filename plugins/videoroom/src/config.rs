@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_core::configuration::{Configuration, Entry, Section};
-use portunus_core::{FieldError, Fields, Networks};
-use portunus_resources::{Id, Ids, Limits, Written};
-use serde::{Deserialize, Serialize, Serializer};
+use portunus_core::configuration::{Configuration, Section};
+use portunus_core::{Fields, Networks};
+use portunus_resources::{ConfiguredOptions, Ids, Limits, RoomProblem, check_keys, read_rooms};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::options::RoomOptions;
@@ -65,9 +65,7 @@ impl Default for VideoRoomConfig {
 impl Configuration for VideoRoomConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let mut videoroom: Self = section.keys();
-        for entry in section.list("room") {
-            videoroom.read_room(section, &entry);
-        }
+        videoroom.rooms = read_rooms(section, videoroom.string_ids);
         videoroom
     }
 }
@@ -81,82 +79,22 @@ impl VideoRoomConfig {
             unused_timeout: self.unused_timeout,
         }
     }
-
-    fn read_room<'t>(&mut self, section: &mut Section<'t>, entry: &Entry<'t>) {
-        let Some(members) = section.entry(entry) else {
-            return;
-        };
-        match ConfiguredRoom::read(&members, self.string_ids) {
-            Err(problem) => section.entry_mistake(entry, None, &problem.key, &problem),
-            Ok(room) if self.rooms.iter().any(|other| other.id() == room.id()) => {
-                section.entry_mistake(entry, None, "room", "another room has this id");
-            }
-            Ok(room) => self.rooms.push(room),
-        }
-    }
 }
 
 /// A room of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfiguredRoom {
-    pub(crate) id: Id,
-    pub(crate) options: RoomOptions,
-}
+pub type ConfiguredRoom = portunus_resources::ConfiguredRoom<RoomOptions>;
 
-impl ConfiguredRoom {
-    /// Reads a section; its `room` is a number, or text with `string_ids`.
-    pub fn read(members: &Map<String, Value>, string_ids: bool) -> Result<Self, RoomProblem> {
-        if let Some(key) = members.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let text = format!("unknown key; there are {}", KEYS.join(", "));
-            return Err(RoomProblem::new(key, text));
-        }
-        let ids = Ids::of(string_ids);
-        let fields = Fields(members);
-        let id = ids.wanted(fields, "room").map_err(Refusal::from)?;
-        let id = id.ok_or_else(|| Refusal::from(FieldError::Missing("room".to_owned())))?;
-        let options = RoomOptions::read(fields)?;
-        Ok(ConfiguredRoom { id, options })
+impl ConfiguredOptions for RoomOptions {
+    fn check_keys(members: &Map<String, Value>) -> Result<(), RoomProblem> {
+        check_keys(members, KEYS)
     }
 
-    /// The section that it is read from.
-    pub fn to_members(&self) -> Map<String, Value> {
-        let mut members = Map::new();
-        members.insert("room".to_owned(), self.id.to_json());
-        members.extend(self.options.to_members());
-        members
+    fn from_section(fields: Fields<'_>) -> Result<Self, RoomProblem> {
+        Ok(RoomOptions::read(fields)?)
     }
 
-    /// Its id.
-    pub fn id(&self) -> &Id {
-        &self.id
-    }
-}
-
-impl Serialize for ConfiguredRoom {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.to_members().serialize(to)
-    }
-}
-
-impl Written for ConfiguredRoom {
-    const ONE: &'static str = "room";
-    const MANY: &'static str = "rooms";
-
-    fn key(&self) -> Id {
-        self.id.clone()
-    }
-
-    fn id(&self) -> Option<&Id> {
-        Some(&self.id)
-    }
-
-    fn read(members: &Map<String, Value>, ids: Ids) -> Result<Self, String> {
-        let room = ConfiguredRoom::read(members, ids == Ids::Texts);
-        room.map_err(|problem| format!("{}: {problem}", problem.key))
-    }
-
-    fn to_members(&self) -> Map<String, Value> {
-        ConfiguredRoom::to_members(self)
+    fn to_section(&self) -> Map<String, Value> {
+        self.to_members()
     }
 }
 
@@ -165,35 +103,12 @@ pub fn rewrite_saved(text: &str, string_ids: bool) -> Result<String, String> {
     portunus_resources::rewrite_saved::<ConfiguredRoom>(text, Ids::of(string_ids))
 }
 
-/// What is wrong with a section of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
-pub struct RoomProblem {
-    /// The key that it is about.
-    pub key: String,
-    text: String,
-}
-
-impl RoomProblem {
-    fn new(key: &str, text: String) -> Self {
-        RoomProblem {
-            key: key.to_owned(),
-            text,
-        }
-    }
-}
-
 /// What was expected, for people who write a configuration.
 impl From<Refusal> for RoomProblem {
     fn from(refusal: Refusal) -> Self {
-        match &refusal {
-            Refusal::Field(FieldError::Missing(name)) => {
-                RoomProblem::new(name, format!("{name} is missing"))
-            }
-            Refusal::Field(FieldError::Type { name, wanted }) => {
-                RoomProblem::new(name, format!("expected {wanted}"))
-            }
-            Refusal::Value { name, reason } => RoomProblem::new(name, (*reason).to_owned()),
+        match refusal {
+            Refusal::Field(error) => error.into(),
+            Refusal::Value { name, reason } => RoomProblem::new(&name, reason),
             refusal => RoomProblem::new("room", refusal.to_string()),
         }
     }

@@ -30,8 +30,8 @@ use portunus_core::{
 use portunus_resources::{AllowedTokens, Ids, Maker, Resources};
 use serde_json::Value;
 
-pub use config::{ConfiguredRoom, RoomProblem, VideoRoomConfig, rewrite_saved};
-pub use portunus_resources::{Id, SavedError};
+pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
+pub use portunus_resources::{Id, RoomProblem, SavedError};
 pub use requests::REQUESTS;
 
 use crate::refusal::Refusal;

@@ -18,7 +18,7 @@ const MIN_BITRATE: u64 = 64_000;
 
 /// The options of a room, as `create` and the configuration have them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RoomOptions {
+pub struct RoomOptions {
     pub(crate) description: String,
     /// Who may manage it, and who may join.
     pub(crate) access: Access,

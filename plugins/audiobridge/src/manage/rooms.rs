@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{Asker, alive, saving, success};
-use crate::config::ConfiguredRoom;
+use crate::config::{ConfiguredRoom, RoomSetup};
 use crate::members::{Members, Type, check, texts};
 use crate::options::{EDITED, MEMBERS, RoomOptions, sampling_rate};
 use crate::plugin::Shared;
@@ -44,8 +44,10 @@ impl Shared {
         let wanted = wanted.unwrap_or_else(|| self.rooms.ids().random(|id| self.rooms.exists(id)));
         let new = ConfiguredRoom {
             id: wanted,
-            options,
-            forwarder: None,
+            options: RoomSetup {
+                options,
+                forwarder: None,
+            },
         };
         let room = self.make(new, allowed, maker)?;
         tracing::info!(room = %room.id, "room created");
@@ -64,11 +66,11 @@ impl Shared {
         allowed: AllowedTokens,
         maker: Maker,
     ) -> Result<Arc<Room>, Refusal> {
-        let ConfiguredRoom {
-            id,
+        let ConfiguredRoom { id, options } = new;
+        let RoomSetup {
             mut options,
             forwarder,
-        } = new;
+        } = options;
         let reservation = self.rooms.reserve(Some(id.clone()), maker)?;
         if options.description.is_empty() {
             options.description = format!("Room {id}");
@@ -212,8 +214,10 @@ async fn forward_as_configured(room: Weak<Room>) {
 fn written(room: &RoomState) -> ConfiguredRoom {
     ConfiguredRoom {
         id: room.id.clone(),
-        options: room.options.clone(),
-        forwarder: room.configured.clone(),
+        options: RoomSetup {
+            options: room.options.clone(),
+            forwarder: room.configured.clone(),
+        },
     }
 }
 

@@ -42,7 +42,7 @@ rtp_forward_always_on = true
 #[test]
 fn rooms_are_read_and_printed() {
     let config = read(ROOMS).unwrap();
-    let ids: Vec<_> = config.rooms.iter().map(|r| r.id().to_string()).collect();
+    let ids: Vec<_> = config.rooms.iter().map(|r| r.id.to_string()).collect();
     assert_eq!(ids, ["1234", "5678"]);
     let mut printed = Printed::default();
     printed.section("audiobridge", keys_of(&config).unwrap());

@@ -27,7 +27,7 @@ post = "http://127.0.0.1:8000/chat"
 #[test]
 fn rooms_are_read_and_printed() {
     let config = read(ROOMS).unwrap();
-    let ids: Vec<_> = config.rooms.iter().map(|r| r.id().to_string()).collect();
+    let ids: Vec<_> = config.rooms.iter().map(|r| r.id.to_string()).collect();
     assert_eq!(ids, ["1234", "5678"]);
     let mut printed = Printed::default();
     printed.section("textroom", keys_of(&config).unwrap());

@@ -29,7 +29,7 @@ videocodec = "vp9,vp8"
 #[test]
 fn rooms_are_read_and_printed() {
     let config = read(ROOMS).unwrap();
-    let ids: Vec<_> = config.rooms.iter().map(|r| r.id().to_string()).collect();
+    let ids: Vec<_> = config.rooms.iter().map(|r| r.id.to_string()).collect();
     assert_eq!(ids, ["1234", "5678"]);
     let mut printed = Printed::default();
     printed.section("videoroom", keys_of(&config).unwrap());
