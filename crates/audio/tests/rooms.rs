@@ -76,6 +76,31 @@ fn each_hears_the_other_and_one_stream_while_they_take_turns() {
 }
 
 #[test]
+fn rooms_that_share_threads_each_hear_their_own() {
+    let server = server(2, Recorder::default());
+    let tones = [400.0, 700.0, 1_100.0, 1_900.0];
+    let rooms = tones.map(|_| server.threads.open(options()).unwrap());
+    let stats = server.threads.thread_stats();
+    let on: Vec<_> = stats.iter().map(|thread| thread.rooms).collect();
+    assert_eq!(on, [2, 2], "rooms on each thread");
+    let people = tones.map(|tone| (Person::new(&server, tone), Person::new(&server, 3_000.0)));
+    for ((talker, listener), (room, _)) in people.iter().zip(&rooms) {
+        talker.talks.store(true, Ordering::Relaxed);
+        talker.join(room, 1);
+        listener.join(room, 2);
+    }
+    for (tone, (_, listener)) in tones.iter().zip(&people) {
+        let began = Instant::now();
+        while listener.hear(*tone).3 < HEARD {
+            assert!(began.elapsed() < PATIENCE, "{tone} Hz is heard");
+        }
+        for other in tones.iter().filter(|other| *other != tone) {
+            assert!(listener.hear(*other).3 < HEARD, "{other} Hz at {tone} Hz");
+        }
+    }
+}
+
+#[test]
 fn who_goes_on_to_another_room_by_plain_rtp_hears_one_stream() {
     let server = server(1, Recorder::default());
     // Each has a thread of its own.
