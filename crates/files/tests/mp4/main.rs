@@ -503,10 +503,10 @@ fn seeks_go_to_keyframes() {
         Duration::from_millis(20),
     ] {
         file.seek(to).unwrap();
-        let keyframes = frames
+        let mut keyframes = frames
             .iter()
             .filter(|it| it.track == video && it.keyframe && it.at <= to);
-        let expected = keyframes.last().unwrap();
+        let expected = keyframes.next_back().unwrap();
         let mut whole = None;
         let mut depacketizer = Depacketizer::new(PayloadKind::H264);
         while whole.is_none() {
