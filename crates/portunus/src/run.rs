@@ -11,6 +11,7 @@ use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
     Gateway, JwtError, JwtVerifier, LogControl, Plugin, PluginContext, PluginError, ServerFacts,
+    tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
 use tokio::signal::unix::{Signal, SignalKind, signal};
