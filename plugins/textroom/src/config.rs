@@ -178,9 +178,7 @@ impl From<Refusal> for RoomProblem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Field(error) => error.into(),
-            Refusal::Value { name, reason } => {
-                RoomProblem::new(&name, format!("expected {reason}"))
-            }
+            Refusal::Value { name, reason } => RoomProblem::new(name, format!("expected {reason}")),
             refusal => RoomProblem::new("room", refusal.to_string()),
         }
     }
