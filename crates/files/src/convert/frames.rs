@@ -1,5 +1,6 @@
 //! Packets of recordings into frames, as a live recording makes them.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use portunus_rtp::extension::{
@@ -16,6 +17,8 @@ use crate::track::Codec;
 
 /// Numbers of packets begin here, so that those which come before the first one have numbers, too.
 const FIRST: i64 = 1 << 20;
+/// Packets of padding that those which come late are compared with.
+const MAX_EMPTY: usize = 256;
 
 /// What is known of all frames at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,6 +102,9 @@ struct Track {
     /// What is added to the numbers of this stretch, and the highest number so far.
     base: i64,
     highest: i64,
+    /// Packets of the stretch that have nothing but padding: how many, and the last ones.
+    empty: i64,
+    last_empty: VecDeque<i64>,
 }
 
 /// The tracks of the recordings; none where there are data.
@@ -160,6 +166,26 @@ impl Track {
             stretch: 0,
             base: FIRST,
             highest: FIRST,
+            empty: 0,
+            last_empty: VecDeque::new(),
+        }
+    }
+
+    /// The number of a packet among those that have a payload.
+    fn number(&self, sequence: i64) -> i64 {
+        let later = self.last_empty.iter().filter(|empty| **empty > sequence);
+        let before = self.empty.saturating_sub(later.count() as i64);
+        self.base.saturating_add(sequence).saturating_sub(before)
+    }
+
+    /// A packet of padding, with which senders find out what a link carries, is not to be taken for a loss.
+    fn leave_out(&mut self, sequence: i64, number: i64) {
+        if number > self.highest {
+            self.empty = self.empty.saturating_add(1);
+            self.last_empty.push_back(sequence);
+            if self.last_empty.len() > MAX_EMPTY {
+                self.last_empty.pop_front();
+            }
         }
     }
 
@@ -167,15 +193,18 @@ impl Track {
     fn packet<'a>(&mut self, at: Duration, packet: &'a [u8]) -> Option<(usize, Arrived<'a>)> {
         let header = Header::parse(packet).ok()?;
         let payload = header.payload(packet);
-        if payload.is_empty() {
-            return None;
-        }
         let (key, _) = self.unwrap.packet(&header, at);
         if key.stretch != self.stretch {
             self.stretch = key.stretch;
             self.base = self.highest.saturating_add(1).saturating_sub(key.sequence);
+            self.empty = 0;
+            self.last_empty.clear();
         }
-        let seq = self.base.saturating_add(key.sequence);
+        let seq = self.number(key.sequence);
+        if payload.is_empty() {
+            self.leave_out(key.sequence, seq);
+            return None;
+        }
         self.highest = self.highest.max(seq);
         let extension = |kind| header.extension(packet, self.extensions.id(kind)?);
         let level = extension(ExtensionKind::AudioLevel).and_then(AudioLevel::parse);
