@@ -29,6 +29,8 @@ impl Output {
         const VP8: &[&str] = &[
             "-c:v",
             "libvpx",
+            "-pix_fmt",
+            "yuv420p",
             "-b:v",
             "2M",
             "-deadline",
