@@ -20,7 +20,6 @@ pub const PACKAGE: &str = "janus.plugin.recordplay";
 pub struct World {
     pub folder: TempDir,
     pub server: TestServer,
-    pub recorder: Recorder,
     pub plugin: Arc<RecordPlay>,
 }
 
@@ -62,7 +61,6 @@ impl World {
         Self {
             folder,
             server,
-            recorder,
             plugin: made.unwrap(),
         }
     }
