@@ -57,6 +57,12 @@ pub enum RecordError {
         /// What is to stay free.
         keep: u64,
     },
+    /// A fault of the server's own: what was written before is in the file.
+    #[error("{name:?} is not recorded any more: a fault of the server, which its log tells of")]
+    Fault {
+        /// As it was asked for.
+        name: String,
+    },
     /// Writing failed: what was written before is in the file.
     #[error("{name:?} cannot be written any more: {error}")]
     Write {

@@ -9,7 +9,7 @@ use portunus_media::Tap;
 use tokio::sync::watch;
 
 use crate::control::Control;
-use crate::disk::{Job, Round, Turn};
+use crate::disk::{Job, Round, Turn, guarded};
 use crate::output::{Output, Written};
 use crate::recording::{End, State};
 use crate::session::Entry;
@@ -185,7 +185,11 @@ fn note(track: &mut Track, written: &Written, dropped: u64) {
 
 impl Job for Single {
     fn turn(&mut self, round: &mut Round) -> Turn {
-        match self.write(round) {
+        let worked = guarded(|| self.write(round));
+        let fault = || RecordError::Fault {
+            name: self.spec.name.clone(),
+        };
+        match worked.unwrap_or_else(|| Err(fault())) {
             Ok(None) => {
                 self.count();
                 Turn::GoesOn

@@ -62,6 +62,8 @@ struct Track {
     step: u32,
     /// Where the last frame that is written ends.
     end: u64,
+    /// The stream has had other parameter sets than the header.
+    has_other_sets: bool,
 }
 
 impl Mp4Writer {
@@ -216,6 +218,7 @@ impl ContainerWriter for Mp4Writer {
                     last: None,
                     step: 0,
                     end: 0,
+                    has_other_sets: false,
                 });
                 None
             }
@@ -239,7 +242,12 @@ impl ContainerWriter for Mp4Writer {
         }
         self.is_idle = false;
         let size = track.queue.data.len();
-        append_without_sets(frame.data, &track.setup.setup, &mut track.queue.data);
+        if track.has_other_sets {
+            track.queue.data.extend_from_slice(frame.data);
+        } else {
+            let setup = &track.setup.setup;
+            track.has_other_sets = append_without_sets(frame.data, setup, &mut track.queue.data);
+        }
         let size = track.queue.data.len() - size;
         if size == 0 {
             return Ok(());
@@ -301,25 +309,36 @@ impl ContainerWriter for Mp4Writer {
     }
 }
 
-/// Appends a frame without the parameter sets that the header has.
-fn append_without_sets(frame: &[u8], setup: &Setup, to: &mut Vec<u8>) {
+/// Appends a frame without the parameter sets that the header has. True: it has others, which take their place at the decoder. From then on
+/// none may be left out, for those of the header have to come again if they are meant.
+fn append_without_sets(frame: &[u8], setup: &Setup, to: &mut Vec<u8>) -> bool {
     let known: [&[Vec<u8>]; 3] = match setup {
         Setup::H264 { sps, pps } => [sps, pps, &[]],
         Setup::H265 { vps, sps, pps } => [vps, sps, pps],
-        _ => return to.extend_from_slice(frame),
+        _ => {
+            to.extend_from_slice(frame);
+            return false;
+        }
     };
+    let is_set = |first: u8| match setup {
+        Setup::H264 { .. } => matches!(first & 0x1f, 7 | 8),
+        _ => matches!(first >> 1 & 0x3f, 32..=34),
+    };
+    let mut has_others = false;
     let mut rest = frame;
     while let Some((length, after)) = rest.split_first_chunk() {
         let len = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         let Some((unit, after)) = after.split_at_checked(len) else {
             break;
         };
-        if !known.iter().any(|sets| sets.iter().any(|set| set == unit)) {
+        if has_others || !known.iter().any(|sets| sets.iter().any(|set| set == unit)) {
+            has_others |= unit.first().is_some_and(|first| is_set(*first));
             to.extend_from_slice(length);
             to.extend_from_slice(unit);
         }
         rest = after;
     }
+    has_others
 }
 
 /// To the nearest tick of 1/`rate` s.
@@ -333,4 +352,46 @@ fn time(ticks: u64, rate: u32) -> Duration {
     let rate = u64::from(rate.max(1));
     let nanos = u128::from(ticks % rate) * 1_000_000_000 / u128::from(rate);
     Duration::from_secs(ticks / rate) + Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(units: &[&[u8]]) -> Vec<u8> {
+        let length = |unit: &[u8]| (unit.len() as u32).to_be_bytes();
+        units
+            .iter()
+            .flat_map(|unit| [&length(unit)[..], *unit].concat())
+            .collect()
+    }
+
+    #[test]
+    fn sets_of_the_header_are_left_out_until_others_take_their_place() {
+        let (sps, pps, other, idr) = (
+            &[0x67, 1][..],
+            &[0x68, 1][..],
+            &[0x67, 2][..],
+            &[0x65, 9][..],
+        );
+        let setup = Setup::H264 {
+            sps: vec![sps.to_vec()],
+            pps: vec![pps.to_vec()],
+        };
+        let mut out = Vec::new();
+        assert!(!append_without_sets(
+            &frame(&[sps, pps, idr]),
+            &setup,
+            &mut out
+        ));
+        assert_eq!(out, frame(&[idr]));
+        out.clear();
+        // The sets behind the other one are for it.
+        assert!(append_without_sets(
+            &frame(&[other, pps, idr]),
+            &setup,
+            &mut out
+        ));
+        assert_eq!(out, frame(&[other, pps, idr]));
+    }
 }

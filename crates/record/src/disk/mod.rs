@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +34,12 @@ pub(crate) trait Job: Debug + Send {
 
     /// Whether it is to end, so that it has turns more often.
     fn is_ending(&self) -> bool;
+}
+
+/// Does a recording's work. A fault in it, as some bytes that a publisher sent may bring to light, ends that recording and no other.
+/// None: there was a fault.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 /// What comes of a turn.
@@ -158,4 +165,60 @@ impl Waker {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Faulty;
+
+    impl Job for Faulty {
+        fn turn(&mut self, _: &mut Round) -> Turn {
+            panic!("as a test wants it");
+        }
+
+        fn is_ending(&self) -> bool {
+            false
+        }
+    }
+
+    #[derive(Debug)]
+    struct Sound(mpsc::Sender<()>);
+
+    impl Job for Sound {
+        fn turn(&mut self, _: &mut Round) -> Turn {
+            match self.0.send(()) {
+                Ok(()) => Turn::GoesOn,
+                Err(_) => Turn::Ended,
+            }
+        }
+
+        fn is_ending(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_fault_in_one_recording_ends_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let disks = Disks::default();
+        let disk = disks.of(folder.path()).unwrap();
+        let give = |job: Box<dyn Job>| disks.give(&disk, folder.path(), |_| job).unwrap();
+        let (before, turns_before) = mpsc::channel();
+        give(Box::new(Sound(before)));
+        turns_before.recv_timeout(Duration::from_secs(10)).unwrap();
+        give(Box::new(Faulty));
+        let (after, turns_after) = mpsc::channel();
+        give(Box::new(Sound(after)));
+        for turns in [turns_before, turns_after] {
+            for _ in 0..3 {
+                turns.recv_timeout(Duration::from_secs(10)).unwrap();
+            }
+        }
+    }
 }

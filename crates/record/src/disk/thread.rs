@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Job, PERIOD, Round, Turn, lock};
+use super::{Job, PERIOD, Round, Turn, guarded, lock};
 
 /// How often jobs that are to end have a turn.
 const SOON: Duration = Duration::from_millis(5);
@@ -31,6 +31,11 @@ pub(crate) struct Thread {
 struct Inbox {
     jobs: Vec<Box<dyn Job>>,
     woken: bool,
+}
+
+/// Whether a job goes on after a turn. One with a fault is dropped, and the others go on.
+fn take_turn(job: &mut Box<dyn Job>, round: &mut Round) -> bool {
+    guarded(|| job.turn(round)) == Some(Turn::GoesOn)
 }
 
 type Threads = Arc<Mutex<HashMap<u64, Arc<Thread>>>>;
@@ -97,7 +102,7 @@ impl Thread {
             jobs.retain_mut(|job: &mut Box<dyn Job>| {
                 let is_new = index >= new_from;
                 index += 1;
-                !(is_due || is_new || job.is_ending()) || job.turn(&mut round) == Turn::GoesOn
+                !(is_due || is_new || job.is_ending()) || take_turn(job, &mut round)
             });
             soon = jobs.iter().any(|job| job.is_ending());
             round.batch.shrink_to(KEPT);

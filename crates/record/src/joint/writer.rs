@@ -20,7 +20,7 @@ use super::container::{Change, Link, NewTrack};
 use super::part::{Part, track_of};
 use super::{JointSpec, note};
 use crate::clock::Clock;
-use crate::disk::{Disk, Job, Round, Turn};
+use crate::disk::{Disk, Job, Round, Turn, guarded};
 use crate::manifest_file::{NAMES, numbered};
 use crate::recording::{End, State};
 use crate::shared::Claim;
@@ -401,7 +401,11 @@ impl Writer {
 
 impl Job for Writer {
     fn turn(&mut self, round: &mut Round) -> Turn {
-        match self.work(round) {
+        let worked = guarded(|| self.work(round));
+        let fault = || RecordError::Fault {
+            name: self.spec.name.clone(),
+        };
+        match worked.unwrap_or_else(|| Err(fault())) {
             Ok(None) => {
                 if round.now >= self.told + PROGRESS {
                     self.told = round.now;
