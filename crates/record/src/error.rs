@@ -57,6 +57,14 @@ pub enum RecordError {
         /// What is to stay free.
         keep: u64,
     },
+    /// Its codec, size or rotation changes all the time, and each change is a file.
+    #[error("{name:?} has {limit} files: what is recorded changes too often")]
+    Parts {
+        /// As it was asked for.
+        name: String,
+        /// The most files that a recording may have.
+        limit: u32,
+    },
     /// A fault of the server's own: what was written before is in the file.
     #[error("{name:?} is not recorded any more: a fault of the server, which its log tells of")]
     Fault {

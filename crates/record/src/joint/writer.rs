@@ -32,6 +32,8 @@ use crate::{Format, RecordError, RecordedMedia, Recorder};
 const ALL: usize = 16_384;
 /// So many packets are taken before frames of them are written.
 const STRETCH: usize = 256;
+/// Files of one recording at most: whoever changes its codec at each keyframe would have one for each.
+const PARTS: u32 = 1_000;
 /// How often the manifest is told how far a file is.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -48,6 +50,8 @@ pub(super) struct Writer {
     tracks: Vec<Track>,
     /// None once it has ended.
     part: Option<Part>,
+    /// Files so far.
+    parts: u32,
     /// Since when it is to end.
     ends_since: Option<Instant>,
     /// When the manifest was told last.
@@ -98,6 +102,7 @@ impl Writer {
             assembler: Assembler::new(Plan::default()),
             tracks: Vec::new(),
             part: Some(Part::new(target, format, 1)),
+            parts: 1,
             ends_since: None,
             told: clock.start(),
             counted: 0,
@@ -322,6 +327,16 @@ impl Writer {
         let Some(mut part) = self.part.take() else {
             return Ok(());
         };
+        self.parts += 1;
+        if self.parts > PARTS {
+            let name = self.spec.name.clone();
+            part.end(
+                (self.spec.of.as_ref(), &*self.link.control),
+                FileEnd::Part,
+                None,
+            )?;
+            return Err(RecordError::Parts { name, limit: PARTS });
+        }
         let number = part.number + 1;
         let flushed = part.flush();
         let of = (self.spec.of.as_ref(), &*self.link.control);
