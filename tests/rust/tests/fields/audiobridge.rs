@@ -241,6 +241,7 @@ async fn participants_are_told_from_their_coming_to_their_going() {
         // Of the mixer.
         ("buffer-in", Shape::Count),
         ("queue-in", Shape::Count),
+        ("queue-out", is(0)),
         ("audio-level-dBov", is(120)),
         // Additions.
         ("received", Shape::Count),
@@ -506,6 +507,7 @@ async fn plain_rtp_and_listeners_are_told_and_shown() {
         ("local-port", port()),
         ("remote-ip", is("127.0.0.1")),
         ("remote-port", is(9)),
+        ("local-ssrc", Shape::Count),
     ]);
     let state = object([
         ("state", is("inroom")),
@@ -526,6 +528,7 @@ async fn plain_rtp_and_listeners_are_told_and_shown() {
         ("destroyed", is(0)),
         ("buffer-in", Shape::Count),
         ("queue-in", Shape::Count),
+        ("queue-out", is(0)),
         ("received", is(0)),
         ("recovered", is(0)),
         ("late", is(0)),
