@@ -265,6 +265,15 @@ async fn participants_are_told_from_their_coming_to_their_going() {
         ("expected-loss", is(0)),
         ("opus-bitrate", is(0)),
         ("suspended", is(false)),
+        // Who has no media yet is in the mixer all the same.
+        ("buffer-in", is(0)),
+        ("queue-in", is(0)),
+        ("queue-out", is(0)),
+        ("received", is(0)),
+        ("recovered", is(0)),
+        ("late", is(0)),
+        ("refused", is(0)),
+        ("concealed", Shape::Count),
     ]);
     state.check(&server.state(&bo.caller).await);
 
