@@ -12,5 +12,6 @@ mod files;
 mod http;
 mod people;
 mod phone;
+mod quality;
 mod rough;
 mod world;

@@ -15,6 +15,8 @@ use portunus_dsp::g711::{self, Law};
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::{Caller, Peer, Server, header, http};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -80,6 +82,10 @@ pub struct Member {
     /// In Hz.
     pub tone: f32,
     pub is_silent: bool,
+    /// How loud the noise is that comes with the tone, against full scale.
+    pub noise: f32,
+    /// What came, in order.
+    pub payloads: Vec<Vec<u8>>,
     frame: u32,
     /// What was heard since it was last looked at, at 48 kHz, or 8 kHz with G.711.
     heard: Vec<f32>,
@@ -193,6 +199,8 @@ impl Member {
             codec,
             tone,
             is_silent: false,
+            noise: 0.0,
+            payloads: Vec::new(),
             frame: 0,
             heard: Vec::new(),
         }
@@ -231,7 +239,13 @@ impl Member {
     }
 
     fn encode(&mut self) -> (Vec<u8>, u32) {
-        let samples = |rate| samples(self.tone, rate, self.frame);
+        let samples = |rate| {
+            let mut samples = samples(self.tone, rate, self.frame);
+            let mut at = StdRng::seed_from_u64(self.frame.into());
+            let noise = samples.iter_mut();
+            noise.for_each(|sample| *sample += self.noise * at.random_range(-1.0..1.0));
+            samples
+        };
         match &mut self.codec {
             Codec::Opus(encoder, _) => {
                 let packet = opus_packet(encoder, &samples(48_000));
@@ -257,16 +271,29 @@ impl Member {
                 }
                 Codec::G711(law) => g711::decode(*law, &packet.payload, &mut self.heard),
             }
+            self.payloads.push(packet.payload);
         }
     }
 
     /// How loud `tone` is in the last 200 ms that were heard, as the amplitude of a sine.
     pub fn loudness(&self, tone: f32) -> f32 {
-        let rate = match self.codec {
+        loudness(&self.heard, self.rate(), tone)
+    }
+
+    /// The rate of what is heard, in Hz.
+    fn rate(&self) -> usize {
+        match self.codec {
             Codec::Opus(..) => 48_000,
             Codec::G711(_) => 8_000,
-        };
-        loudness(&self.heard, rate, tone)
+        }
+    }
+
+    /// How loud everything is together in the last 200 ms that were heard, as the root of the mean square.
+    pub fn volume(&self) -> f32 {
+        let window = self.rate() / 5;
+        let last = self.heard.len().saturating_sub(window);
+        let squares = self.heard[last..].iter().map(|sample| sample * sample);
+        (squares.sum::<f32>() / window as f32).sqrt()
     }
 
     pub fn hears(&self, tone: f32) -> bool {
