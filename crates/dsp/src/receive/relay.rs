@@ -84,7 +84,11 @@ impl Receiver {
         let now = self.timeline.time(now);
         let begins = self.state != State::Relaying;
         // It is not given up as soon as packets are a bit larger.
-        let most = if begins { most } else { most * 3 / 2 };
+        let most = if begins {
+            most
+        } else {
+            most.saturating_add(most / 2)
+        };
         if self.relay.size.0 > most as f32 || (begins && !self.begin_relay(now)) {
             return Relayed::Refused;
         }
