@@ -71,6 +71,22 @@ fn who_alone_is_heard_costs_nothing() {
 }
 
 #[test]
+fn who_talks_to_nobody_is_heard_by_who_comes() {
+    let mut rig = Rig::new(RoomOptions {
+        format: MONO_16,
+        loudest: 8,
+        groups: 1,
+    });
+    rig.join(1, participant());
+    rig.sends_by(1, Way::Opus(caller(MONO_16, 24_000)));
+    speak(&mut rig, 200);
+    rig.join(2, participant());
+    speak(&mut rig, 100);
+    let energy = |sound: &[f32]| sound.iter().map(|it| it * it).sum::<f32>();
+    assert!(energy(rig.last(2, 50)) > 10.0);
+}
+
+#[test]
 fn a_second_one_is_mixed_and_the_first_relayed_again_when_alone() {
     let mut rig = room(MONO_16, participant());
     assert!(relayed(&mut rig, 50) >= 49);
