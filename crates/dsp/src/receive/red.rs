@@ -1,7 +1,6 @@
 //! Redundant audio (RFC 2198): a packet with some of those before it.
 
-/// How many blocks before the primary one are looked at.
-const MOST_BLOCKS: usize = 8;
+use portunus_rtp::red::unpack;
 
 /// A block of a packet of redundant audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,51 +15,20 @@ pub(super) struct Block<'a> {
 /// Gives the blocks of the primary block's payload type to `each`, the oldest first, the primary one last. False: it is no
 /// redundant audio; then `each` has seen nothing.
 pub(super) fn blocks<'a>(payload: &'a [u8], mut each: impl FnMut(Block<'a>)) -> bool {
-    let mut headers = [(0, 0, 0); MOST_BLOCKS];
-    let mut count = 0;
-    let mut rest = payload;
-    // A header of four bytes for each redundant block (section 3): F = 1, payload type, offset of 14 bits, length of 10.
-    let primary = loop {
-        let Some((&first, after)) = rest.split_first() else {
-            return false;
-        };
-        if first & 0x80 == 0 {
-            rest = after;
-            break first;
-        }
-        let Some((&[_, high, middle, low], after)) = rest.split_first_chunk() else {
-            return false;
-        };
-        let Some(header) = headers.get_mut(count) else {
-            return false;
-        };
-        let offset = (u32::from(high) << 6) | (u32::from(middle) >> 2);
-        let len = (usize::from(middle & 3) << 8) | usize::from(low);
-        *header = (first & 0x7f, offset, len);
-        count += 1;
-        rest = after;
-    };
-    let headers = headers.get(..count).unwrap_or_default();
-    let redundant: usize = headers.iter().map(|header| header.2).sum();
-    if redundant >= rest.len() {
+    let primary = unpack(payload).last();
+    let Some(primary) = primary.filter(|primary| !primary.payload.is_empty()) else {
         return false;
-    }
-    for (index, &(payload_type, offset, len)) in headers.iter().enumerate() {
-        let (block, after) = rest.split_at_checked(len).unwrap_or_default();
-        rest = after;
-        if payload_type == primary && offset > 0 && len > 0 {
+    };
+    for block in unpack(payload) {
+        let is_older = block.pt == primary.pt && block.offset > 0 && !block.payload.is_empty();
+        if block.after == 0 || is_older {
             each(Block {
-                offset,
-                after: (count - index) as u32,
-                payload: block,
+                offset: block.offset,
+                after: block.after as u32,
+                payload: block.payload,
             });
         }
     }
-    each(Block {
-        offset: 0,
-        after: 0,
-        payload: rest,
-    });
     true
 }
 

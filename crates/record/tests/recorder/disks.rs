@@ -88,7 +88,6 @@ async fn what_waits_for_disks_is_bounded_over_all_recordings() {
         recording.outcome().opened().await.unwrap();
     }
     disk.stall();
-    // What the thread has taken already is beside: wait until it is held.
     let taps = rig.taps();
     for sequence in 0..1_000 {
         for tap in &taps {
