@@ -170,6 +170,12 @@ impl Worker {
                 drop(done);
             }
             Command::Listen { ingest, listening } => self.ingests.listen(ingest, listening),
+            Command::AddLeg(_)
+            | Command::SetLegRemote { .. }
+            | Command::SetLegGates { .. }
+            | Command::RouteToLeg { .. }
+            | Command::SendTones { .. }
+            | Command::RemoveLeg { .. } => {}
             Command::KeepKeyframe { source, keep } => {
                 let (peers, others) = (&mut self.peers, &self.others);
                 self.graph.keep_keyframe(source, keep, peers, others);
