@@ -207,7 +207,10 @@ mod tests {
             method: "POST",
             ..input
         };
-        assert_eq!(response(&ha1, with_body), "2c34a816923cdbb491ee02c0522596a8");
+        assert_eq!(
+            response(&ha1, with_body),
+            "2c34a816923cdbb491ee02c0522596a8"
+        );
         let old = Algorithm::Md5.ha1("Mufasa", "testrealm@host.com", "CircleOfLife");
         assert_eq!(
             response(
