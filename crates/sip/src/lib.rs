@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod deadlines;
+pub mod dialog;
 pub mod flow;
 pub mod message;
 pub mod transaction;
