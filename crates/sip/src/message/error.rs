@@ -77,12 +77,12 @@ impl ParseError {
         }
     }
 
-    /// The response to be sent where the message came from. There is none to a response, to an ACK, and to what has no
-    /// usable Via. The reason phrase says what is wrong.
+    /// The response to be sent where the message came from: its Via may be what is malformed. There is none to a
+    /// response, to an ACK, and to what has no Via. The reason phrase says what is wrong.
     #[must_use]
     pub fn answer(&self) -> Option<Response> {
         let request = self.request.as_deref()?;
-        request.via().ok().flatten()?;
+        request.get("Via")?;
         let status = self.status();
         let mut response = Response::new(status);
         response.headers.copy_for_response(request, status);

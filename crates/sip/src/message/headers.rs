@@ -190,12 +190,7 @@ impl Headers {
             && let Some(value) = self.get("To")
         {
             // The text stays as the peer wrote it: some compare it octet by octet.
-            let value =
-                if value.contains('<') || value.trim_end().ends_with('>') || !value.contains('?') {
-                    format!("{value};tag={tag}")
-                } else {
-                    to.with_tag(tag).to_string()
-                };
+            let value = format!("{value};tag={tag}");
             self.set("To", value);
         }
     }
