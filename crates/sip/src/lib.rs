@@ -1,11 +1,15 @@
 //! A SIP stack (RFC 3261) that knows no sockets, and the sockets for it.
 //!
-//! [`message`] parses and writes requests and responses, [`transaction`] repeats them until they arrive. Bytes and a time go in; bytes, events and a deadline come out.
+//! [`message`] parses and writes requests and responses, [`framing`] finds them in datagrams and streams, [`digest`] proves
+//! and asks who somebody is, [`transaction`] repeats them until they arrive,
+//! [`dialog`] keeps what belongs together. Bytes and a time go in; bytes, events and a deadline come out.
 //! Whatever a peer sends, memory stays bounded and nothing panics.
 #![forbid(unsafe_code)]
 
 mod deadlines;
 pub mod dialog;
+pub mod digest;
 pub mod flow;
+pub mod framing;
 pub mod message;
 pub mod transaction;

@@ -29,6 +29,7 @@ pub use headers::{Header, Headers, same_name};
 pub use lex::{escape_user, is_token, quote, split_list, unescape, unquote};
 pub use method::Method;
 pub use params::Params;
+pub(crate) use parse::declared_length;
 pub use parse::{MAX_HEADER_LINES, MAX_HEADER_VALUE, MAX_LIST, MAX_MESSAGE};
 pub use status::StatusCode;
 pub use uri::{Host, SipUri, Uri};

@@ -144,6 +144,21 @@ fn parse_head(bytes: &[u8]) -> Result<Head<'_>, ParseError> {
     })
 }
 
+/// The Content-Length of a head, without any check of the rest. A head without one has no body.
+pub(crate) fn declared_length(head: &[u8]) -> Result<usize, SyntaxError> {
+    let mut lengths = Vec::new();
+    let (_, mut rest) = take_line(head).unwrap_or((&[], &[]));
+    while let Some((line, after)) = take_folded(rest) {
+        rest = after;
+        if let Ok((name, value)) = parse_header(&line)
+            && same_name(name, "Content-Length")
+        {
+            lengths.push(value.to_owned());
+        }
+    }
+    Ok(content_length(&lengths)?.unwrap_or(0))
+}
+
 /// Several Content-Length that say the same are let pass.
 fn content_length(lengths: &[String]) -> Result<Option<usize>, SyntaxError> {
     let mut agreed = None;
