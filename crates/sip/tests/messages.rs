@@ -182,6 +182,11 @@ fn what_is_malformed_is_refused() {
         refusal("INVITE sip:a SIP/2.0\r\nVia: x\r\n"),
         ParseErrorKind::HeaderLine(_)
     ));
+    let ok = String::from_utf8(Response::new(StatusCode::OK).to_bytes()).unwrap();
+    assert!(matches!(
+        refusal(&ok.replace("OK", "O\rK")),
+        ParseErrorKind::StartLine(_)
+    ));
     assert!(matches!(refusal(""), ParseErrorKind::StartLine(_)));
     assert!(matches!(refusal("\r\n\r\n"), ParseErrorKind::StartLine(_)));
 }

@@ -174,6 +174,9 @@ fn content_length(lengths: &[String]) -> Result<Option<usize>, SyntaxError> {
 
 fn parse_start(line: &str, is_response: bool) -> Result<Start, ParseErrorKind> {
     let malformed = |problem| ParseErrorKind::StartLine(SyntaxError(problem));
+    if line.contains('\r') {
+        return Err(malformed("carriage return within a line"));
+    }
     let (first, rest) = line.split_once(' ').ok_or(malformed("has no space"))?;
     if is_response {
         if !first.eq_ignore_ascii_case("SIP/2.0") {

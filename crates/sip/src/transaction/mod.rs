@@ -308,7 +308,7 @@ impl Transactions {
     pub fn accept(
         &mut self,
         now: Instant,
-        new: NewRequest,
+        new: &NewRequest,
         reserved: bool,
     ) -> Result<ServerId, Full> {
         let part = |all: usize| if reserved { all } else { all - all / 4 };
