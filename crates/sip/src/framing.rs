@@ -1,24 +1,19 @@
 //! Where messages begin and end: in datagrams and WebSocket frames (RFC 3261 section 18.3, RFC 7118), and in streams.
+//!
+//! What comes out is for [`crate::message::Message::parse`].
 
-use crate::message::{MAX_MESSAGE, Message, ParseError, declared_length};
+use crate::message::{MAX_MESSAGE, declared_length};
 
 /// The message in a datagram, or in a frame of a WebSocket. `None` if it is a keep-alive: line ends, zeros or nothing
 /// (RFC 5626), or STUN.
-///
-/// # Errors
-/// The message cannot be used.
-pub fn datagram(bytes: &[u8]) -> Result<Option<Message>, ParseError> {
+#[must_use]
+pub fn datagram(bytes: &[u8]) -> Option<&[u8]> {
     // Line ends before a message are skipped (RFC 3261 section 7.5).
-    let start = bytes
-        .iter()
-        .position(|byte| !b"\r\n".contains(byte))
-        .unwrap_or(bytes.len());
-    let bytes = bytes.get(start..).unwrap_or_default();
-    match bytes.first() {
-        // No message starts with such an octet; STUN does (RFC 5389 section 6), and some keep-alives.
-        None | Some(0..4) => Ok(None),
-        Some(_) => Message::parse(bytes).map(Some),
-    }
+    let start = bytes.iter().position(|byte| !b"\r\n".contains(byte))?;
+    // No message starts with an octet below 4; STUN does (RFC 5389 section 6), and some keep-alives.
+    bytes
+        .get(start..)
+        .filter(|message| message.first().is_some_and(|byte| *byte >= 4))
 }
 
 /// Who opened a connection: keep-alives are sent by the one side and answered by the other (RFC 5626 section 4.4.1).
@@ -33,10 +28,8 @@ pub enum Role {
 /// What a stream brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A message.
-    Message(Box<Message>),
-    /// A message that cannot be used. The stream goes on behind it, if it can.
-    Malformed(ParseError),
+    /// A message. Where the stream cannot go on behind it, it has its head only: it cannot be parsed, but answered.
+    Message(Vec<u8>),
     /// The peer asks whether we are there: to be answered with [`PONG`].
     Ping,
     /// The peer is there.
@@ -68,8 +61,8 @@ pub struct Stream {
     buffer: Vec<u8>,
     /// Octets of the buffer in which no head ends.
     searched: usize,
-    /// Where the head ends, and the whole message, once that is known.
-    ends: Option<(usize, usize)>,
+    /// Where the message ends, once that is known.
+    end: Option<usize>,
     /// A line end that may be the first half of a ping.
     half_ping: bool,
     broken: Option<StreamError>,
@@ -83,7 +76,7 @@ impl Stream {
             role,
             buffer: Vec::new(),
             searched: 0,
-            ends: None,
+            end: None,
             half_ping: false,
             broken: None,
         }
@@ -108,12 +101,12 @@ impl Stream {
         if let Some(error) = self.broken {
             return Err(error);
         }
-        if self.ends.is_none()
+        if self.end.is_none()
             && let Some(keep_alive) = self.take_line_ends()
         {
             return Ok(Some(keep_alive));
         }
-        if self.ends.is_none() {
+        if self.end.is_none() {
             let Some(head_end) = self.find_head_end() else {
                 return if self.buffer.len() > MAX_MESSAGE {
                     Err(self.break_off(StreamError::TooLarge))
@@ -130,20 +123,17 @@ impl Stream {
             if end > MAX_MESSAGE {
                 return Ok(Some(self.refuse(head_end, StreamError::TooLarge)));
             }
-            self.ends = Some((head_end, end));
+            self.end = Some(end);
         }
-        let Some((_, end)) = self.ends else {
+        let Some(end) = self.end else {
             return Ok(None);
         };
         let Some(message) = self.buffer.get(..end) else {
             return Ok(None);
         };
-        let frame = match Message::parse(message) {
-            Ok(message) => Frame::Message(Box::new(message)),
-            Err(error) => Frame::Malformed(error),
-        };
+        let message = message.to_vec();
         self.drop_front(end);
-        Ok(Some(frame))
+        Ok(Some(Frame::Message(message)))
     }
 
     /// Whether a message has begun that is not whole.
@@ -200,16 +190,12 @@ impl Stream {
         end
     }
 
-    /// Gives out the head as malformed, with the body that it should have left out, and ends the stream.
+    /// Gives out the head alone, and ends the stream.
     fn refuse(&mut self, head_end: usize, error: StreamError) -> Frame {
-        let head = self.buffer.get(..head_end).unwrap_or_default();
-        let malformed = match Message::parse(head) {
-            Err(error) => Frame::Malformed(error),
-            // It cannot parse: its length is missing, or malformed.
-            Ok(message) => Frame::Message(Box::new(message)),
-        };
+        self.buffer.truncate(head_end);
+        let head = std::mem::take(&mut self.buffer);
         self.break_off(error);
-        malformed
+        Frame::Message(head)
     }
 
     fn break_off(&mut self, error: StreamError) -> StreamError {
@@ -221,7 +207,7 @@ impl Stream {
     fn drop_front(&mut self, length: usize) {
         self.buffer.drain(..length.min(self.buffer.len()));
         self.searched = 0;
-        self.ends = None;
+        self.end = None;
         // A long message does not hold its memory for ever.
         if self.buffer.is_empty() && self.buffer.capacity() > 8192 {
             self.buffer = Vec::new();
