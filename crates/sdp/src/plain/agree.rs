@@ -71,7 +71,7 @@ pub struct PlainCodec {
     pub far_fmtp: Option<String>,
 }
 
-/// The codecs that pass: those that the server relays. Redundant audio ends here, comfort noise too.
+/// The codecs that pass: those that the server relays. Redundant audio ends here.
 pub(super) fn relayed(codec: &CodecSpec) -> Option<Codec> {
     codec.codec().filter(|codec| *codec != Codec::Red)
 }

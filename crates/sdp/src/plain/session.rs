@@ -4,7 +4,7 @@ use portunus_rtp::Mid;
 
 use crate::codecs::CodecSpec;
 use crate::description::{Description, Direction, Media, Origin};
-use crate::negotiated::Kind;
+use crate::negotiated::{Codec, Kind};
 
 use super::agree::{self, PlainCodec, PlainMedia};
 use super::crypto::{CryptoLine, SdesKey, SrtpPolicy, Suite};
@@ -415,6 +415,14 @@ impl PlainSession {
                 true => events.push(agreed),
                 false => codecs.push(agreed),
             }
+        }
+        // Noise alone is no call.
+        codecs.sort_by_key(|codec| codec.codec == Codec::ComfortNoise);
+        if codecs
+            .first()
+            .is_some_and(|codec| codec.codec == Codec::ComfortNoise)
+        {
+            codecs.clear();
         }
         let transcoding = match codecs.is_empty() && self.transcodes && kind == Kind::Audio {
             true => transcode::agree(ours.codecs, &far.codecs),
