@@ -50,8 +50,7 @@ pub struct CallMedia {
     pub(crate) session: PlainSession,
     pub(crate) audio: Option<Side>,
     pub(crate) video: Option<Side>,
-    /// The direction in which this side holds the call.
-    pub(crate) held: Option<Direction>,
+    held: Option<Direction>,
     pub(crate) recordings: Recordings,
     pub(crate) forwarders: Forwarders,
     tell: Tell,
@@ -170,7 +169,7 @@ impl CallMedia {
         self.check_far(sdp)?;
         let mut session = self.session.clone();
         session.take_offer(sdp, None)?;
-        let said = session.said(self.held);
+        let said = session.said();
         let local = self.local();
         let answer = session.answer(&said, &local, None, &mut fill)?;
         self.session = session;
@@ -180,7 +179,7 @@ impl CallMedia {
 
     /// Offers the far end what the client said before, as the call is held or not.
     pub fn offer_again(&mut self) -> Result<String, CallError> {
-        let said = self.session.said(self.held);
+        let said = self.session.said();
         let local = self.local();
         Ok(self.session.offer(&said, &local, None, &mut fill)?)
     }
@@ -188,6 +187,7 @@ impl CallMedia {
     /// Holds the call: media goes on in `direction` only, from now on. Gives the offer that tells the far end.
     pub fn hold(&mut self, direction: Direction) -> Result<String, CallError> {
         self.held = Some(direction);
+        self.session.set_held(self.held);
         self.apply();
         self.offer_again()
     }
@@ -195,6 +195,7 @@ impl CallMedia {
     /// Holds the call no more. Gives the offer that tells the far end.
     pub fn unhold(&mut self) -> Result<String, CallError> {
         self.held = None;
+        self.session.set_held(None);
         self.apply();
         self.offer_again()
     }

@@ -3,29 +3,23 @@
 use portunus_rtp::Mid;
 
 use crate::codecs::CodecSpec;
-use crate::description::{Description, Direction};
+use crate::description::Description;
 
 use super::session::{Pending, PlainSession};
 use super::to_browser;
 
 impl PlainSession {
     /// What the browser said last of what is agreed on, to be said again without asking it: in a new offer to the far end, or as the answer to
-    /// an offer of the far end that needs nothing new of the browser. `held` is the direction in which a held call goes on.
-    pub fn said(&self, held: Option<Direction>) -> Description {
+    /// an offer of the far end that needs nothing new of the browser.
+    pub fn said(&self) -> Description {
         let layout = match &self.pending {
             Pending::Taken(taken) => &taken.layout,
             Pending::None | Pending::Offered(_) => &self.layout,
         };
         let media = layout.browser.iter().map(|line| {
-            let Some(mut media) = line.said.clone().filter(|it| !it.rejected) else {
+            let Some(media) = line.said.clone().filter(|it| !it.rejected) else {
                 return to_browser::unused(line.mid, line.kind);
             };
-            if let Some(held) = held {
-                media.direction = match media.direction {
-                    Direction::SendRecv => held,
-                    _ => Direction::Inactive,
-                };
-            }
             media
         });
         Description {

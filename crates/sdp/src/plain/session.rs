@@ -36,6 +36,8 @@ pub struct PlainSession {
     /// What was written last, as it is with version 0.
     written: Option<String>,
     policy: SrtpPolicy,
+    /// The direction in which this side holds the call.
+    pub(super) held: Option<Direction>,
     /// This side's keys, which stay.
     keys: Vec<(Kind, SdesKey)>,
     pub(super) layout: Layout,
@@ -134,6 +136,11 @@ impl PlainSession {
             .filter(|kind| browser.active(*kind).any(to_browser::has_media))
     }
 
+    /// Holds the call in a direction, or no more: what is offered and answered from now on says so.
+    pub fn set_held(&mut self, held: Option<Direction>) {
+        self.held = held;
+    }
+
     /// Forgets an offer that is not answered, of either side.
     pub fn discard(&mut self) {
         self.pending = Pending::None;
@@ -181,7 +188,7 @@ impl PlainSession {
                 kind,
                 ports,
                 proto,
-                direction: said.direction,
+                direction: self.held(said.direction),
                 codecs,
                 extensions: to_browser::passed(&said.extensions),
                 bandwidth: said.bandwidth.clone(),
@@ -193,7 +200,7 @@ impl PlainSession {
                 index,
                 kind,
                 media: said.clone(),
-                direction: said.direction,
+                direction: self.held(said.direction),
                 key,
             });
         }
@@ -338,7 +345,7 @@ impl PlainSession {
             }
             let ours = OurMedia {
                 mid: media.mid,
-                direction: said.direction,
+                direction: self.held(said.direction),
                 codecs: &to_browser::to_far(said),
                 extensions: &said.extensions,
             };
@@ -361,7 +368,7 @@ impl PlainSession {
                 kind: media.kind,
                 ports,
                 proto: far.proto.clone(),
-                direction: far.direction.answer(said.direction),
+                direction: far.direction.answer(both.direction),
                 codecs: answered_codecs(&both),
                 extensions: both.extensions.clone(),
                 bandwidth: said.bandwidth.clone(),
@@ -387,6 +394,15 @@ impl PlainSession {
         self.agreed = agreed;
         self.pending = Pending::None;
         Ok(self.write(browser, local, lines))
+    }
+
+    /// The direction that far ends are told of an m-line that has this one.
+    fn held(&self, direction: Direction) -> Direction {
+        match (self.held, direction) {
+            (None, _) => direction,
+            (Some(held), Direction::SendRecv) => held,
+            (Some(_), _) => Direction::Inactive,
+        }
     }
 
     /// What both sides have in common of an m-line; none if that is no codec.

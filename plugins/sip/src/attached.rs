@@ -1,0 +1,68 @@
+//! A handle of the plugin.
+
+use std::sync::Arc;
+
+use portunus_core::{Handle, HandleEvent, JsepKind, Message, PluginHandle, Reply};
+use serde_json::Value;
+
+use crate::page::PageId;
+use crate::plugin::Shared;
+
+/// A page as its handle.
+pub(crate) struct Attached {
+    id: PageId,
+    handle: Handle,
+    shared: Arc<Shared>,
+}
+
+impl Attached {
+    pub(crate) fn new(handle: Handle, shared: Arc<Shared>) -> Self {
+        let id = shared.phones().attach(handle.clone());
+        Attached { id, handle, shared }
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let mut phones = self.shared.phones();
+        if let Err(refusal) = phones.request(self.id, &message) {
+            let call_id = phones.page(self.id).and_then(|page| page.call_id());
+            let data = refusal.to_json(call_id);
+            self.handle.push(Some(&message.transaction), data, None);
+            // An offer that nobody answers leaves nothing behind.
+            if message.jsep.as_ref().map(|jsep| jsep.kind) == Some(JsepKind::Offer) {
+                self.handle.discard_offer();
+            }
+        }
+        Reply::Ack(None)
+    }
+
+    fn event(&mut self, event: HandleEvent) {
+        match event {
+            HandleEvent::Hangup(_) => self.shared.phones().connection_lost(self.id),
+            HandleEvent::Up
+            | HandleEvent::Media { .. }
+            | HandleEvent::SlowLink { .. }
+            | HandleEvent::Talking { .. }
+            | HandleEvent::Speech { .. }
+            | HandleEvent::Layer { .. }
+            | HandleEvent::Remb(_)
+            | HandleEvent::DataChannel { .. }
+            | HandleEvent::Data(_) => {}
+        }
+    }
+
+    fn query(&self) -> Value {
+        self.shared.phones().state_of(self.id)
+    }
+
+    fn detach(&mut self) {
+        self.shared.phones().detached(self.id);
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.shared.phones().detached(self.id);
+    }
+}

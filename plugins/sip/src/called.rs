@@ -1,0 +1,458 @@
+//! Incoming calls: who is told of them, and `accept`, `progress`, `send_ringing` and `decline`.
+
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+
+use portunus_core::{Fields, JsepKind, Message, Object};
+use portunus_sip::agent::{AccountId, CallId, Command};
+use portunus_sip::dialog::DialogId;
+use portunus_sip::message::StatusCode;
+
+use crate::call::{Call, End, Ending};
+use crate::calling::{description, sdp_body, without_data};
+use crate::ending::RING_AGAIN;
+use crate::headers;
+use crate::media::{CallSide, Fault, SrtpWish, srtp_offered};
+use crate::page::{CallStatus, Change, PageCall, PageId};
+use crate::phones::Phones;
+use crate::refusal::{NOT_IN_A_CALL, Refusal};
+use crate::seen::{Caller, Seen};
+
+/// What a request says besides its description.
+struct Answering {
+    headers: Vec<(String, String)>,
+    srtp: SrtpWish,
+}
+
+impl Phones {
+    /// Somebody calls.
+    pub(crate) fn incoming(
+        &mut self,
+        id: CallId,
+        account: Option<AccountId>,
+        dialog: &DialogId,
+        invite: Seen,
+    ) {
+        let refuse = |phones: &Self, code| {
+            phones.command(Command::Reject {
+                call: id,
+                code,
+                reason: None,
+                headers: Vec::new(),
+            });
+        };
+        let known = account.filter(|account| self.accounts.contains_key(account));
+        let Some(account) = known else {
+            return refuse(self, 404);
+        };
+        if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
+            return refuse(self, 503);
+        }
+        let pages = self.free_pages(account);
+        let sdp = invite.sdp();
+        if sdp.is_none() && invite.body().is_some() {
+            return refuse(self, 415);
+        }
+        if let Some(Err(fault)) = sdp
+            .as_deref()
+            .map(|sdp| CallSide::check_offer(sdp, self.context.settings()))
+        {
+            tracing::debug!(call = %id, "an incoming call is refused: {fault}");
+            let code = fault.status();
+            if fault.is_told() {
+                let end = End::of(Ending::new(code, phrase(code)));
+                for page in &pages {
+                    self.tell_refused(*page, &dialog.call_id, &end);
+                }
+            }
+            return refuse(self, code);
+        }
+        let caller = Caller {
+            srtp: sdp.as_deref().and_then(srtp_offered),
+            invite,
+        };
+        if pages.is_empty() {
+            self.missed(account, &dialog.call_id, &caller);
+            return refuse(self, 486);
+        }
+        let mut call = Call::new(
+            id,
+            account,
+            dialog.call_id.clone(),
+            caller.invite.sender().uri.to_owned(),
+        );
+        call.offerless = sdp.is_none();
+        call.displayname = Some(caller.invite.sender().display.to_owned());
+        call.caller = Some(Box::new(caller));
+        call.note_dialog(dialog);
+        self.calls.insert(id, call);
+        let mut rings = false;
+        for page in pages {
+            rings |= self.ring_at(page, id, sdp.as_deref());
+        }
+        let Some(call) = self
+            .calls
+            .get_mut(&id)
+            .filter(|call| !call.pages.is_empty())
+        else {
+            self.calls.remove(&id);
+            return refuse(self, 488);
+        };
+        if rings {
+            call.ring_at = Some(Instant::now() + RING_AGAIN);
+            self.command(Command::Progress {
+                call: id,
+                code: 180,
+                headers: Vec::new(),
+                body: None,
+            });
+        }
+        self.tell_lines(account);
+    }
+
+    /// Tells a page of a call. Whether the caller is to hear that it rings there.
+    fn ring_at(&mut self, me: PageId, id: CallId, sdp: Option<&str>) -> bool {
+        let (Some(page), Some(call)) = (self.pages.get_mut(&me), self.calls.get_mut(&id)) else {
+            return false;
+        };
+        let Some(caller) = &call.caller else {
+            return false;
+        };
+        let (mut media, mut jsep) = (None, None);
+        if let Some(sdp) = sdp {
+            match CallSide::called(&self.context, &page.handle, sdp) {
+                Ok((side, offer)) => (media, jsep) = (Some(side), Some(offer)),
+                Err(fault) => {
+                    tracing::debug!(call = %id, "a page is not told of a call: {fault}");
+                    return false;
+                }
+            }
+        }
+        let event = caller
+            .members("incomingcall", &call.call_id)
+            .with_some("headers", caller.invite.told(&page.prefixes));
+        if let Some(media) = &media {
+            self.media_keys.insert(media.key(), id);
+        }
+        page.call = Some(PageCall {
+            media,
+            ..PageCall::new(id, call.call_id.clone(), CallStatus::Invited)
+        });
+        page.tell(event.clone(), jsep);
+        call.pages.push(me);
+        let rings = page.automatic_ringing;
+        self.notify_of(me, || event);
+        rings
+    }
+
+    /// The call of somebody whose offer is of no use has ended before anybody was told of it.
+    fn tell_refused(&self, me: PageId, call_id: &str, end: &End) {
+        if let Some(page) = self.page(me) {
+            let data = Object::new()
+                .with("sip", "event")
+                .with("result", end.event())
+                .with("call_id", call_id);
+            page.push(None, data, None);
+            self.notify(page, || end.event());
+        }
+    }
+
+    /// All pages of an account are busy.
+    fn missed(&mut self, account: AccountId, call_id: &str, caller: &Caller) {
+        let (from, to) = (caller.invite.sender(), caller.invite.recipient());
+        let displayname = Some(from.display).filter(|name| !name.is_empty());
+        let event = Object::new()
+            .with("event", "missed_call")
+            .with("caller", from.uri)
+            .with_some("displayname", displayname)
+            .with("callee", to.uri);
+        for page in self
+            .masters_of(account)
+            .into_iter()
+            .filter_map(|id| self.page(id))
+        {
+            let data = Object::new()
+                .with("sip", "event")
+                .with("result", event.clone())
+                .with("call_id", call_id);
+            page.tell_data(data, None);
+            self.notify(page, || event.clone());
+        }
+    }
+
+    /// `accept`.
+    pub(crate) fn accept(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let side = self.page(me).and_then(|page| page.call.as_ref());
+        let side = side.ok_or(Refusal::State("not ringing?"))?;
+        if side.moving {
+            return self.accept_move(me, message);
+        }
+        if !side.status.rings() {
+            return Err(Refusal::State("not ringing?"));
+        }
+        let id = side.id;
+        let fields = Fields(&message.body);
+        let autoaccept = fields.boolean("autoaccept_reinvites")?.unwrap_or(true);
+        // What was said with `progress` holds: it need not be said again.
+        let is_said = side.status == CallStatus::Progress && message.jsep.is_none();
+        let offerless = self.calls.get(&id).is_some_and(|call| call.offerless);
+        let answered = self.answer_description(me, message, is_said, offerless);
+        let (sdp, answering) = self.or_refused(id, answered)?;
+        self.ring_no_more(id, me, &End::of(Ending::new(200, "Accepted elsewhere")));
+        self.command(Command::Accept {
+            call: id,
+            headers: answering.headers,
+            body: Some(sdp_body(sdp)),
+        });
+        let (mut peer, mut account) = (String::new(), None);
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.since = Some(SystemTime::now());
+            call.ring_at = None;
+            (peer, account) = (call.peer.clone(), Some(call.account));
+        }
+        self.report(id, 200, "OK", true);
+        let Some(page) = self.page_mut(me) else {
+            return Ok(());
+        };
+        if let Some(side) = page.call.as_mut() {
+            side.status = CallStatus::InCall;
+            side.autoaccept = autoaccept;
+            side.srtp_required = answering.srtp.is_mandatory();
+            if offerless {
+                side.change = Some(Change::Acknowledged);
+                side.transaction = Some(message.transaction.clone());
+            }
+        }
+        let name = if offerless { "accepting" } else { "accepted" };
+        page.reply(
+            &message.transaction,
+            Object::new().with("event", name),
+            None,
+        );
+        self.notify_of(me, || {
+            Object::new()
+                .with("event", name)
+                .with("username", peer.as_str())
+        });
+        if let Some(account) = account {
+            self.tell_lines(account);
+        }
+        Ok(())
+    }
+
+    /// `progress`.
+    pub(crate) fn progress(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let side = self.page(me).and_then(|page| page.call.as_ref());
+        let side = side.filter(|side| side.status == CallStatus::Invited && !side.moving);
+        let id = side.ok_or(Refusal::State("not ringing?"))?.id;
+        let fields = Fields(&message.body);
+        let autoaccept = fields.boolean("autoaccept_reinvites")?.unwrap_or(true);
+        let offerless = self.calls.get(&id).is_some_and(|call| call.offerless);
+        let answered = self.answer_description(me, message, false, offerless);
+        let (sdp, answering) = self.or_refused(id, answered)?;
+        // Early media comes from one page, which has the call from then on.
+        self.ring_no_more(id, me, &End::of(Ending::new(200, "Accepted elsewhere")));
+        self.command(Command::Progress {
+            call: id,
+            code: 183,
+            headers: answering.headers,
+            body: Some(sdp_body(sdp)),
+        });
+        self.report(id, 183, "Session Progress", false);
+        let Some(page) = self.page_mut(me) else {
+            return Ok(());
+        };
+        if let Some(side) = page.call.as_mut() {
+            side.status = CallStatus::Progress;
+            side.autoaccept = autoaccept;
+            if offerless {
+                side.transaction = Some(message.transaction.clone());
+            }
+        }
+        let progressed = Object::new().with("event", "progressed");
+        page.reply(&message.transaction, progressed.clone(), None);
+        self.notify_of(me, || progressed);
+        Ok(())
+    }
+
+    /// A call of two sides that have no codec in common is refused.
+    fn or_refused<T>(&mut self, id: CallId, answered: Result<T, Refusal>) -> Result<T, Refusal> {
+        if matches!(answered, Err(Refusal::NothingInCommon)) {
+            self.end_by(id, Ending::new(488, phrase(488)), Vec::new());
+        }
+        answered
+    }
+
+    /// What `accept` and `progress` answer the caller with.
+    fn answer_description(
+        &mut self,
+        me: PageId,
+        message: &Message,
+        is_said: bool,
+        offerless: bool,
+    ) -> Result<(String, Answering), Refusal> {
+        let fields = Fields(&message.body);
+        fields.string("srtp")?;
+        fields.string("srtp_profile")?;
+        let headers = headers::read(fields, "headers")?;
+        if is_said {
+            let srtp = SrtpWish::read(fields)?;
+            let media = self
+                .page_mut(me)
+                .and_then(|page| page.call.as_mut()?.media.as_mut());
+            let sdp = media
+                .and_then(|media| media.said())
+                .ok_or(Refusal::MissingSdp)?
+                .to_owned();
+            return Ok((sdp, Answering { headers, srtp }));
+        }
+        let kind = if offerless {
+            JsepKind::Offer
+        } else {
+            JsepKind::Answer
+        };
+        let jsep = description(message, Some(kind))?;
+        let srtp = SrtpWish::read(fields)?;
+        without_data(jsep)?;
+        let answering = Answering { headers, srtp };
+        if offerless {
+            let page = self.pages.get_mut(&me).ok_or(NOT_IN_A_CALL)?;
+            let (media, sdp) = CallSide::calling(&self.context, &page.handle, jsep, srtp)
+                .map_err(Fault::in_offer)?;
+            let side = page.call.as_mut().ok_or(NOT_IN_A_CALL)?;
+            self.media_keys.insert(media.key(), side.id);
+            side.media = Some(media);
+            return Ok((sdp, answering));
+        }
+        let media = self
+            .page_mut(me)
+            .and_then(|page| page.call.as_mut()?.media.as_mut());
+        let media = media.ok_or(Refusal::MissingSdp)?;
+        let sdp = media.answer(jsep, srtp).map_err(Fault::in_answer)?;
+        Ok((sdp, answering))
+    }
+
+    /// A call rings only at one page any more.
+    fn ring_no_more(&mut self, id: CallId, but: PageId, end: &End) {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        let others: Vec<PageId> = call.pages.extract_if(.., |page| *page != but).collect();
+        for page in others {
+            self.finish(page, id, end);
+        }
+    }
+
+    /// `send_ringing`.
+    pub(crate) fn send_ringing(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let page = self.page(me).ok_or(NOT_IN_A_CALL)?;
+        let side = page
+            .call
+            .as_ref()
+            .filter(|side| side.status.rings() && !side.moving);
+        let side = side.ok_or(NOT_IN_A_CALL)?;
+        let headers = headers::read(Fields(&message.body), "headers")?;
+        self.command(Command::Progress {
+            call: side.id,
+            code: 180,
+            headers,
+            body: None,
+        });
+        page.push(Some(&message.transaction), page.data(), None);
+        Ok(())
+    }
+
+    /// `decline` of a call. Where there is nothing to decline, nothing is told.
+    pub(crate) fn decline(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        if fields.has("refer_id") {
+            return self.decline_transfer(me, message);
+        }
+        let Some(side) = self.page(me).and_then(|page| page.call.as_ref()) else {
+            return Ok(());
+        };
+        if !side.status.rings() {
+            return Ok(());
+        }
+        let (id, is_moving) = (side.id, side.moving);
+        let code = declining_code(fields)?;
+        let headers = headers::read(fields, "headers")?;
+        if let Some(page) = self.page(me) {
+            let declining = Object::new()
+                .with("event", "declining")
+                .with("code", code)
+                .with_some("call_id", page.call_id());
+            page.reply(&message.transaction, declining.clone(), None);
+            self.notify(page, || declining);
+        }
+        let ending = Ending::new(code, phrase(code));
+        if is_moving || self.rings_elsewhere(me, id) {
+            if is_moving || code < 600 {
+                self.let_go(me, &End::of(ending));
+                return Ok(());
+            }
+            // As with forking proxies, 6xx is for all.
+            let elsewhere = End::of(Ending::new(code, "Declined elsewhere"));
+            self.ring_no_more(id, me, &elsewhere);
+        }
+        self.end_by(id, ending, headers);
+        Ok(())
+    }
+
+    /// The caller has acknowledged that we have accepted, or changed, the call; with an answer if the offer was ours.
+    pub(crate) fn acknowledged(&mut self, id: CallId, message: &Seen) {
+        let Some(call) = self.calls.get(&id) else {
+            return;
+        };
+        let peer = call.peer.clone();
+        let Some(me) = call.pages.first().copied() else {
+            return;
+        };
+        let Some(page) = self.pages.get_mut(&me) else {
+            return;
+        };
+        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+            return;
+        };
+        if !matches!(side.change, Some(Change::Acknowledged | Change::Quiet)) {
+            return;
+        }
+        let is_quiet = side.change.take() == Some(Change::Quiet);
+        let (Some(sdp), Some(media)) = (message.sdp(), side.media.as_mut()) else {
+            self.end_by(id, Ending::bye(), Vec::new());
+            return;
+        };
+        match media.peer_answered(&sdp) {
+            Ok(_) if is_quiet => {}
+            Ok(jsep) => {
+                side.status = CallStatus::InCall;
+                side.answered = true;
+                let accepted = Object::new()
+                    .with("event", "accepted")
+                    .with("username", peer);
+                page.tell(accepted, jsep);
+            }
+            Err(fault) => {
+                tracing::debug!(call = %id, "the answer in an ACK is of no use: {fault}");
+                self.end_by(id, Ending::bye(), Vec::new());
+            }
+        }
+    }
+}
+
+/// The member `code` of `decline`.
+pub(crate) fn declining_code(fields: Fields<'_>) -> Result<u16, Refusal> {
+    Ok(match fields.integer("code")? {
+        None => 603,
+        Some(code) => match u16::try_from(code) {
+            Ok(code @ 400..=699) => code,
+            _ => 486,
+        },
+    })
+}
+
+/// The usual phrase of a status code.
+pub(crate) fn phrase(code: u16) -> &'static str {
+    StatusCode::new(code).map_or("", StatusCode::reason)
+}

@@ -1,0 +1,288 @@
+//! `call`, and what becomes of it until the peer has accepted.
+
+use portunus_core::{Fields, JsepKind, Message, Object};
+use portunus_sip::agent::{Body, CallId, Command, Invite};
+use portunus_sip::dialog::DialogId;
+use portunus_sip::message::Uri;
+
+use crate::call::{Call, Ending};
+use crate::headers;
+use crate::media::{CallSide, Fault, SrtpWish};
+use crate::page::{CallStatus, PageCall, PageId};
+use crate::phones::{Phones, new_call_id};
+use crate::refusal::Refusal;
+use crate::register::{called, secret};
+use crate::seen::Seen;
+use crate::stack::credentials_of;
+
+/// The longest Call-ID that a client may choose.
+const MAX_CALL_ID: usize = 256;
+
+/// SDP for a SIP message.
+pub(crate) fn sdp_body(sdp: String) -> Body {
+    Body {
+        content_type: "application/sdp".to_owned(),
+        content: sdp.into_bytes(),
+    }
+}
+
+/// The description of a request, which has to be of this kind, for media that this plugin can carry.
+pub(crate) fn description(
+    message: &Message,
+    kind: Option<JsepKind>,
+) -> Result<&portunus_core::Jsep, Refusal> {
+    let jsep = message.jsep.as_ref().ok_or(Refusal::MissingSdp)?;
+    if kind.is_some_and(|kind| jsep.kind != kind) {
+        return Err(Refusal::MissingSdp);
+    }
+    if jsep.e2ee {
+        return Err(Refusal::Encrypted);
+    }
+    Ok(jsep)
+}
+
+/// Descriptions with data channels are refused.
+pub(crate) fn without_data(jsep: &portunus_core::Jsep) -> Result<(), Refusal> {
+    let mut media = jsep.description.media.iter();
+    let has_data =
+        media.any(|media| media.kind == portunus_core::sdp::Kind::Data && !media.rejected);
+    match has_data {
+        true => Err(Refusal::DataChannels),
+        false => Ok(()),
+    }
+}
+
+impl Phones {
+    /// Whether a page may call and send messages.
+    pub(crate) fn check_may_call(&self, me: PageId) -> Result<(), Refusal> {
+        let may = self
+            .page(me)
+            .is_some_and(|page| page.registration.may_call());
+        match may && self.account_of(me).is_some() {
+            true => Ok(()),
+            false => Err(Refusal::State("register first")),
+        }
+    }
+
+    pub(crate) fn call(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        self.check_may_call(me)?;
+        let status = self.page(me).map_or(CallStatus::Idle, |page| page.status());
+        if status != CallStatus::Idle {
+            return Err(Refusal::Busy(status));
+        }
+        let fields = Fields(&message.body);
+        let text = fields.required_string("uri")?;
+        let call_id = fields.string("call_id")?;
+        let mut headers = headers::read(fields, "headers")?;
+        fields.string("srtp")?;
+        fields.string("srtp_profile")?;
+        let authuser = fields.string("authuser")?;
+        let autoaccept = fields.boolean("autoaccept_reinvites")?.unwrap_or(true);
+        let refer_id = fields.positive("refer_id")?;
+        let secret = secret(fields)?;
+        let srtp = SrtpWish::read(fields)?;
+        let uri = Uri::Sip(called(text)?);
+        let jsep = description(message, Some(JsepKind::Offer))?;
+        without_data(jsep)?;
+        if let Some(call_id) = call_id {
+            self.check_call_id(call_id)?;
+        }
+        let refer = match refer_id {
+            None => None,
+            Some(number) => Some(self.follow(number, &mut headers)?),
+        };
+        if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
+            return Err(Refusal::TooMany("the server has too many calls"));
+        }
+        self.spend(message)?;
+        let (Some(page), Some(account)) = (self.page(me), self.account_of(me)) else {
+            return Ok(());
+        };
+        let (account, credentials) = (
+            account.id,
+            secret.and_then(|secret| credentials_of(&account.spec, &secret, authuser)),
+        );
+        let cancel_early = self.account_of(me).is_some_and(|it| it.spec.rfc2543_cancel);
+        let (media, offer) =
+            CallSide::calling(&self.context, &page.handle, jsep, srtp).map_err(Fault::in_offer)?;
+        let call_id = call_id.map_or_else(new_call_id, str::to_owned);
+        let id = CallId::new(self.number());
+        let media_key = media.key();
+        self.calls.insert(
+            id,
+            Call {
+                outgoing: true,
+                reports_to: refer,
+                pages: vec![me],
+                ..Call::new(id, account, call_id.clone(), text.to_owned())
+            },
+        );
+        self.media_keys.insert(media_key, id);
+        if let Some(transfer) = refer.and_then(|number| self.transfers.get_mut(&number)) {
+            transfer.call = Some(id);
+        }
+        if let Some(page) = self.page_mut(me) {
+            page.call = Some(PageCall {
+                transaction: Some(message.transaction.clone()),
+                media: Some(media),
+                autoaccept,
+                srtp_required: srtp.is_mandatory(),
+                ..PageCall::new(id, call_id.clone(), CallStatus::Inviting)
+            });
+            let calling = Object::new()
+                .with("event", "calling")
+                .with("call_id", call_id.as_str());
+            page.reply(&message.transaction, calling, None);
+        }
+        self.command(Command::Invite {
+            account,
+            call: id,
+            invite: Box::new(Invite {
+                uri,
+                call_id: Some(call_id.clone()),
+                offer: Some(sdp_body(offer)),
+                headers,
+                credentials,
+                cancel_early,
+            }),
+        });
+        self.notify_of(me, || {
+            Object::new()
+                .with("event", "calling")
+                .with("callee", text)
+                .with("call-id", call_id.as_str())
+        });
+        self.tell_lines(account);
+        Ok(())
+    }
+
+    /// A Call-ID that a client chooses has to be one, and not that of another call.
+    pub(crate) fn check_call_id(&self, call_id: &str) -> Result<(), Refusal> {
+        let is_word = |byte: u8| byte.is_ascii_graphic();
+        let is_one = !call_id.is_empty() && call_id.len() <= MAX_CALL_ID;
+        if !is_one || !call_id.bytes().all(is_word) {
+            return Err(Refusal::Value("call_id"));
+        }
+        match self.calls.values().any(|call| call.call_id == call_id) {
+            true => Err(Refusal::Value("call_id is that of another call")),
+            false => Ok(()),
+        }
+    }
+
+    /// The peer has answered for now.
+    pub(crate) fn call_progresses(&mut self, id: CallId, dialog: &DialogId, message: &Seen) {
+        let code = message.code();
+        self.report(id, code, message.phrase(), false);
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        call.note_dialog(dialog);
+        let peer = call.peer.clone();
+        let Some(me) = call.pages.first().copied() else {
+            return;
+        };
+        let Some(page) = self.pages.get_mut(&me) else {
+            return;
+        };
+        let headers = message.told(&page.prefixes);
+        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+            return;
+        };
+        if side.status != CallStatus::Inviting && side.status != CallStatus::InCall {
+            return;
+        }
+        let is_ringing = matches!(code, 180 | 183);
+        let sdp = message.sdp().filter(|_| is_ringing);
+        match (sdp, side.media.as_mut()) {
+            (Some(sdp), Some(media)) => match media.peer_answered(&sdp) {
+                Ok(jsep) => {
+                    if let Some(jsep) = jsep {
+                        side.answered = true;
+                        side.status = CallStatus::InCall;
+                        let progress = Object::new()
+                            .with("event", "progress")
+                            .with("username", peer.as_str())
+                            .with_some("headers", headers)
+                            .with_some("isfocus", message.is_focus().then_some(true));
+                        page.tell(progress, Some(jsep));
+                    }
+                }
+                Err(fault) => {
+                    self.give_up(id, &fault);
+                    return;
+                }
+            },
+            _ if is_ringing => {
+                let ringing = Object::new()
+                    .with("event", "ringing")
+                    .with_some("headers", headers);
+                page.tell(ringing, None);
+            }
+            _ => {}
+        }
+        let proceeding = Object::new().with("event", "proceeding").with("code", code);
+        page.tell(proceeding, None);
+        self.notify_of(me, || {
+            Object::new().with("event", "proceeding").with("code", code)
+        });
+    }
+
+    /// The peer has accepted.
+    pub(crate) fn call_is_accepted(&mut self, id: CallId, dialog: &DialogId, message: &Seen) {
+        self.report(id, message.code(), message.phrase(), true);
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        call.note_dialog(dialog);
+        call.since = Some(std::time::SystemTime::now());
+        let (peer, account) = (call.peer.clone(), call.account);
+        let Some(me) = call.pages.first().copied() else {
+            return;
+        };
+        let Some(page) = self.pages.get_mut(&me) else {
+            return;
+        };
+        let headers = message.told(&page.prefixes);
+        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+            return;
+        };
+        if side.status == CallStatus::Closing {
+            return;
+        }
+        let jsep = match (message.sdp(), side.media.as_mut()) {
+            (Some(sdp), Some(media)) => match media.peer_answered(&sdp) {
+                Ok(jsep) => jsep,
+                Err(fault) => {
+                    self.give_up(id, &fault);
+                    return;
+                }
+            },
+            // It had its answer before.
+            _ if side.answered => None,
+            _ => {
+                self.give_up(id, &Fault::NoDescription);
+                return;
+            }
+        };
+        side.status = CallStatus::InCall;
+        side.answered = true;
+        let accepted = Object::new()
+            .with("event", "accepted")
+            .with("username", peer.as_str())
+            .with_some("headers", headers)
+            .with_some("isfocus", message.is_focus().then_some(true));
+        page.tell(accepted, jsep);
+        self.notify_of(me, || {
+            Object::new()
+                .with("event", "accepted")
+                .with("username", peer.as_str())
+        });
+        self.tell_lines(account);
+    }
+
+    /// What the peer says of its media is of no use: the call ends.
+    fn give_up(&mut self, id: CallId, fault: &Fault) {
+        tracing::debug!(call = %id, "a call is given up: {fault}");
+        self.end_by(id, Ending::bye(), Vec::new());
+    }
+}

@@ -1,0 +1,309 @@
+//! Changes of a call: `update`, `hold` and `unhold`, and those that the peer makes.
+
+use portunus_core::sdp::Direction;
+use portunus_core::{Fields, JsepKind, Message, Object};
+use portunus_sip::agent::{CallId, Command};
+
+use crate::call::Ending;
+use crate::calling::{sdp_body, without_data};
+use crate::headers;
+use crate::media::Fault;
+use crate::page::{CallStatus, Change, PageCall, PageId};
+use crate::phones::Phones;
+use crate::refusal::{NOT_IN_A_CALL, Refusal};
+use crate::seen::{Caller, Seen};
+
+/// The side of a page's call in which both have agreed to talk.
+fn talking(side: Option<&mut PageCall>) -> Result<&mut PageCall, Refusal> {
+    side.filter(|side| side.status.is_in_call() && !side.moving)
+        .ok_or(NOT_IN_A_CALL)
+}
+
+impl Phones {
+    /// `update`: another offer in a call, or the answer to the peer's.
+    pub(crate) fn update(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let page = self.pages.get_mut(&me).ok_or(NOT_IN_A_CALL)?;
+        let side = talking(page.call.as_mut())?;
+        let headers = headers::read(Fields(&message.body), "headers")?;
+        let jsep = message.jsep.as_ref().filter(|jsep| jsep.update);
+        let jsep = jsep.ok_or(Refusal::MissingUpdate)?;
+        if jsep.e2ee {
+            return Err(Refusal::Encrypted);
+        }
+        without_data(jsep)?;
+        let id = side.id;
+        let media = side.media.as_mut().ok_or(Refusal::MissingUpdate)?;
+        let (command, name) = match (side.status, jsep.kind) {
+            (CallStatus::Reinvited, JsepKind::Answer) => {
+                let sdp = media.answer_update(jsep).map_err(Fault::in_answer)?;
+                side.status = CallStatus::InCall;
+                side.change = None;
+                (accept(id, headers, sdp), "updated")
+            }
+            (CallStatus::Reinvited, JsepKind::Offer) if side.change == Some(Change::Asked) => {
+                let sdp = media.update(jsep).map_err(Fault::in_offer)?;
+                side.change = Some(Change::Acknowledged);
+                (accept(id, headers, sdp), "updating")
+            }
+            (CallStatus::InCall, JsepKind::Offer) => {
+                let sdp = media.update(jsep).map_err(Fault::in_offer)?;
+                side.status = CallStatus::Reinviting;
+                side.change = Some(Change::Update);
+                let body = Some(sdp_body(sdp));
+                let reinvite = Command::Reinvite {
+                    call: id,
+                    headers,
+                    body,
+                };
+                (reinvite, "updating")
+            }
+            (CallStatus::Reinviting | CallStatus::Reinvited, JsepKind::Offer) => {
+                return Err(Refusal::State("a change of the call is under way"));
+            }
+            _ => return Err(Refusal::MissingUpdate),
+        };
+        page.reply(
+            &message.transaction,
+            Object::new().with("event", name),
+            None,
+        );
+        self.command(command);
+        Ok(())
+    }
+
+    /// `hold` and `unhold`. Where there is no call that nobody is changing, nothing is told.
+    pub(crate) fn hold(
+        &mut self,
+        me: PageId,
+        message: &Message,
+        is_on: bool,
+    ) -> Result<(), Refusal> {
+        let Some(page) = self.pages.get_mut(&me) else {
+            return Ok(());
+        };
+        let side = page.call.as_mut();
+        let Some(side) = side.filter(|side| side.status == CallStatus::InCall && !side.moving)
+        else {
+            return Ok(());
+        };
+        let fields = Fields(&message.body);
+        let direction = match fields.string("direction")?.filter(|_| is_on) {
+            None if is_on => Some(Direction::SendOnly),
+            None => None,
+            Some("sendonly") => Some(Direction::SendOnly),
+            Some("recvonly") => Some(Direction::RecvOnly),
+            Some("inactive") => Some(Direction::Inactive),
+            Some(_) => return Err(Refusal::Value("direction")),
+        };
+        let headers = headers::read(fields, "headers")?;
+        let id = side.id;
+        let media = side.media.as_mut().ok_or(NOT_IN_A_CALL)?;
+        let sdp = media.hold(direction).map_err(Fault::in_offer)?;
+        if sdp.is_some() {
+            side.status = CallStatus::Reinviting;
+            side.change = Some(Change::Hold);
+        }
+        let name = if is_on { "holding" } else { "resuming" };
+        page.reply(
+            &message.transaction,
+            Object::new().with("event", name),
+            None,
+        );
+        if let Some(sdp) = sdp {
+            self.command(Command::Reinvite {
+                call: id,
+                headers,
+                body: Some(sdp_body(sdp)),
+            });
+        }
+        let account = self.calls.get(&id).map(|call| call.account);
+        if let Some(account) = account {
+            self.tell_lines(account);
+        }
+        Ok(())
+    }
+
+    /// The peer changes the call, or asks for an offer.
+    pub(crate) fn peer_changes(&mut self, id: CallId, message: Seen) {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        let reject = |code| Command::RejectReinvite {
+            call: id,
+            code,
+            headers: Vec::new(),
+        };
+        let sdp = message.sdp();
+        let Some(me) = call.pages.first().copied() else {
+            // Nobody is asked while the call is parked.
+            let parked = call.parked.as_mut();
+            let answer = parked.and_then(|media| match &sdp {
+                Some(sdp) => media.peer_changes(sdp).ok(),
+                None => None,
+            });
+            let command = match answer {
+                Some(answer) => accept(id, Vec::new(), answer),
+                None => reject(488),
+            };
+            return self.command(command);
+        };
+        let (peer, call_id) = (call.peer.clone(), call.call_id.clone());
+        let Some(page) = self.pages.get_mut(&me) else {
+            return;
+        };
+        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+            return;
+        };
+        let Some(media) = side
+            .media
+            .as_mut()
+            .filter(|_| side.status == CallStatus::InCall)
+        else {
+            // RFC 3261 section 14.2: one change at a time.
+            return self.command(reject(491));
+        };
+        if side.autoaccept || side.moving {
+            let answer = match &sdp {
+                Some(sdp) => media.peer_changes(sdp),
+                None => media.offer_again(),
+            };
+            let command = match answer {
+                Ok(answer) => {
+                    if sdp.is_none() {
+                        side.change = Some(Change::Quiet);
+                    }
+                    accept(id, Vec::new(), answer)
+                }
+                Err(fault) => {
+                    tracing::debug!(call = %id, "a change of a call is refused: {fault}");
+                    reject(fault.status())
+                }
+            };
+            return self.command(command);
+        }
+        let mut jsep = None;
+        if let Some(sdp) = &sdp {
+            match media.peer_updates(sdp) {
+                Ok(offer) => jsep = Some(offer),
+                Err(fault) => {
+                    tracing::debug!(call = %id, "a change of a call is refused: {fault}");
+                    return self.command(reject(fault.status()));
+                }
+            }
+        }
+        side.status = CallStatus::Reinvited;
+        side.change = Some(match sdp {
+            Some(_) => Change::Offered,
+            None => Change::Asked,
+        });
+        let srtp = sdp.as_deref().and_then(crate::media::srtp_offered);
+        let caller = Caller {
+            invite: message,
+            srtp,
+        };
+        let event = caller
+            .members("updatingcall", &call_id)
+            .with("username", peer)
+            .with_some("headers", caller.invite.told(&page.prefixes));
+        page.tell(event.clone(), jsep);
+        self.notify_of(me, || event);
+    }
+
+    /// The peer has taken its change back before anybody answered it.
+    pub(crate) fn peer_takes_back(&mut self, id: CallId) {
+        let Some(me) = self
+            .calls
+            .get(&id)
+            .and_then(|call| call.pages.first().copied())
+        else {
+            return;
+        };
+        let Some(side) = self.side(me, id) else {
+            return;
+        };
+        if side.status == CallStatus::Reinvited {
+            side.status = CallStatus::InCall;
+            side.change = None;
+            if let Some(media) = side.media.as_mut() {
+                media.take_back();
+            }
+        }
+    }
+
+    /// The peer has taken a change of ours.
+    pub(crate) fn change_is_accepted(&mut self, id: CallId, message: &Seen) {
+        let Some(call) = self.calls.get(&id) else {
+            return;
+        };
+        let peer = call.peer.clone();
+        let Some(me) = call.pages.first().copied() else {
+            return;
+        };
+        let Some(page) = self.pages.get_mut(&me) else {
+            return;
+        };
+        let headers = message.told(&page.prefixes);
+        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+            return;
+        };
+        if side.status != CallStatus::Reinviting {
+            return;
+        }
+        side.status = CallStatus::InCall;
+        let change = side.change.take();
+        let answered = match (message.sdp(), side.media.as_mut()) {
+            (Some(sdp), Some(media)) => media.peer_answered(&sdp),
+            _ => Err(Fault::NoDescription),
+        };
+        match (answered, change) {
+            (Ok(jsep), Some(Change::Update)) => {
+                let accepted = Object::new()
+                    .with("event", "accepted")
+                    .with("username", peer)
+                    .with_some("headers", headers)
+                    .with_some("isfocus", message.is_focus().then_some(true));
+                page.tell(accepted, jsep);
+            }
+            (Ok(_), _) => {}
+            (Err(fault), _) => {
+                tracing::debug!(call = %id, "the answer to a change is of no use: {fault}");
+                self.end_by(id, Ending::bye(), Vec::new());
+            }
+        }
+    }
+
+    /// The peer has refused a change of ours: the call goes on as it was.
+    pub(crate) fn change_is_rejected(&mut self, id: CallId) {
+        let Some(me) = self
+            .calls
+            .get(&id)
+            .and_then(|call| call.pages.first().copied())
+        else {
+            return;
+        };
+        let Some(page) = self.pages.get_mut(&me) else {
+            return;
+        };
+        let Some(side) = page.call.as_mut().filter(|side| side.id == id) else {
+            return;
+        };
+        if side.status != CallStatus::Reinviting {
+            return;
+        }
+        side.status = CallStatus::InCall;
+        if let Some(media) = side.media.as_mut() {
+            media.take_back();
+        }
+        if side.change.take() == Some(Change::Update) {
+            page.handle.discard_offer();
+        }
+    }
+}
+
+fn accept(call: CallId, headers: Vec<(String, String)>, sdp: String) -> Command {
+    Command::AcceptReinvite {
+        call,
+        headers,
+        body: Some(sdp_body(sdp)),
+    }
+}

@@ -1,0 +1,218 @@
+//! What the plugin can be told.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use portunus_core::Networks;
+use portunus_core::configuration::{Configuration, PortRange, Section};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The plugin's part of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SipConfig {
+    /// Where SIP is listened for.
+    pub listen: Vec<Listen>,
+    /// The address that SIP is bound to; none: the server's own.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub local_ip: Option<IpAddr>,
+    /// What SIP servers are told instead of it, behind a 1:1 NAT: an address or a name.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub public_address: Option<String>,
+    /// Contacts have the address that the registrar sees.
+    pub behind_nat: bool,
+    /// The address that RTP is bound to; none: any.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub local_media_ip: Option<IpAddr>,
+    /// The address that peers are told to send RTP to; none: `local_media_ip`, else that of SIP.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub sdp_ip: Option<IpAddr>,
+    /// Where the ports of calls are taken from.
+    pub rtp_port_range: PortRange,
+    /// What RTP packets are marked with: a DSCP value.
+    pub dscp_audio_rtp: u8,
+    /// The same of video.
+    pub dscp_video_rtp: u8,
+    /// The certificate chain for TLS, as a PEM file: shown to clients and to servers. None: there is no TLS listener.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Its key.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub tls_key: Option<PathBuf>,
+    /// Authorities that servers' certificates may be of, besides those that the system knows.
+    #[serde(with = "portunus_core::configuration::optional")]
+    pub tls_cacert: Option<PathBuf>,
+    /// What the server calls itself.
+    pub user_agent: String,
+    /// How long registrations hold.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub register_ttl: Duration,
+    /// How often a registrar is asked whether it is there; 0: never.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub keepalive_interval: Duration,
+    /// How long an answer is waited for, in milliseconds (64 times T1 of RFC 3261).
+    pub timer_t1x64_ms: u32,
+    /// After how long a call that we made is refreshed, if the peer can (RFC 4028); 0: never.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub session_expires: Duration,
+    /// Where browser and peer have no audio codec in common, the server decodes and encodes.
+    pub transcode: bool,
+    /// How long the call of a page that is gone waits for it.
+    #[serde(with = "portunus_core::configuration::seconds")]
+    pub reconnect_grace: Duration,
+    /// Accounts at a time, over all clients; 0: no limit.
+    pub max_accounts: usize,
+    /// Calls at a time, over all clients; 0: no limit.
+    pub max_calls: usize,
+    /// Accounts of one client without the right to administer; 0: no limit.
+    pub max_accounts_per_client: usize,
+    /// Requests of such a client in a minute that make the server send SIP requests which begin something: REGISTER, INVITE, SUBSCRIBE,
+    /// PUBLISH and MESSAGE; 0: no limit.
+    pub requests_per_minute: u32,
+    /// Whether event handlers are told of what happens.
+    pub events: bool,
+    /// The networks that SIP and RTP may go to: those of the server.
+    #[serde(skip)]
+    pub outgoing: Networks,
+}
+
+impl Default for SipConfig {
+    fn default() -> Self {
+        let any = |transport| Listen { transport, port: 0 };
+        SipConfig {
+            listen: vec![any(ListenTransport::Udp), any(ListenTransport::Tcp)],
+            local_ip: None,
+            public_address: None,
+            behind_nat: false,
+            local_media_ip: None,
+            sdp_ip: None,
+            rtp_port_range: PortRange::default(),
+            dscp_audio_rtp: 0,
+            dscp_video_rtp: 0,
+            tls_certificate: None,
+            tls_key: None,
+            tls_cacert: None,
+            user_agent: "Portunus".to_owned(),
+            register_ttl: Duration::from_secs(3_600),
+            keepalive_interval: Duration::from_secs(120),
+            timer_t1x64_ms: 32_000,
+            session_expires: Duration::ZERO,
+            transcode: false,
+            reconnect_grace: Duration::from_secs(20),
+            max_accounts: 10_000,
+            max_calls: 2_000,
+            max_accounts_per_client: 20,
+            requests_per_minute: 120,
+            events: true,
+            outgoing: Networks::default(),
+        }
+    }
+}
+
+impl Configuration for SipConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let sip: Self = section.keys();
+        section.range("dscp_audio_rtp", sip.dscp_audio_rtp, 0..=63);
+        section.range("dscp_video_rtp", sip.dscp_video_rtp, 0..=63);
+        section.range("timer_t1x64_ms", sip.timer_t1x64_ms, 640..=600_000);
+        section.range("register_ttl", sip.register_ttl.as_secs(), 1..=31_622_400);
+        section.range("reconnect_grace", sip.reconnect_grace.as_secs(), 0..=3_600);
+        let expires = sip.session_expires.as_secs();
+        let is_expiry = expires == 0 || expires >= 90;
+        let text = "expected 0, or 90 at least (RFC 4028)";
+        section.require(&["session_expires"], is_expiry, text);
+        let is_line = !sip.user_agent.contains(['\r', '\n']);
+        section.require(&["user_agent"], is_line, "expected one line of text");
+        let text = "expected both of tls_certificate and tls_key, or none";
+        let has_both = sip.tls_certificate.is_some() == sip.tls_key.is_some();
+        section.require(&["tls_certificate", "tls_key"], has_both, text);
+        let wants_tls = sip.listen.iter().any(|listen| listen.transport.is_secure());
+        let text = "TLS needs tls_certificate and tls_key";
+        let has_tls = !wants_tls || sip.tls_certificate.is_some();
+        section.require(&["listen", "tls_certificate"], has_tls, text);
+        let has_udp = sip
+            .listen
+            .iter()
+            .any(|it| it.transport == ListenTransport::Udp);
+        section.require(&["listen"], has_udp, "expected one of \"udp\" at least");
+        sip
+    }
+}
+
+/// A transport and the port that it is listened on: `udp:5060`. Port 0: any that is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listen {
+    /// The transport.
+    pub transport: ListenTransport,
+    /// The port; 0: any that is free.
+    pub port: u16,
+}
+
+/// What SIP is carried by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ListenTransport {
+    Udp,
+    Tcp,
+    Tls,
+    Ws,
+    Wss,
+}
+
+impl ListenTransport {
+    const ALL: [(Self, &'static str); 5] = [
+        (ListenTransport::Udp, "udp"),
+        (ListenTransport::Tcp, "tcp"),
+        (ListenTransport::Tls, "tls"),
+        (ListenTransport::Ws, "ws"),
+        (ListenTransport::Wss, "wss"),
+    ];
+
+    const fn is_secure(self) -> bool {
+        matches!(self, ListenTransport::Tls | ListenTransport::Wss)
+    }
+
+    fn name(self) -> &'static str {
+        let all = Self::ALL.iter();
+        all.filter(|(transport, _)| *transport == self)
+            .map(|(_, name)| *name)
+            .next()
+            .unwrap_or_default()
+    }
+}
+
+const LISTEN_FORM: &str = "transport and port such as \"udp:5060\" (udp, tcp, tls, ws, wss)";
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("expected {LISTEN_FORM}, got {text:?}");
+        let (transport, port) = text.split_once(':').unwrap_or((text, "0"));
+        let mut all = ListenTransport::ALL.into_iter();
+        let (transport, _) = all.find(|(_, name)| *name == transport).ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        Ok(Listen { transport, port })
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.transport.name(), self.port)
+    }
+}
+
+impl<'de> Deserialize<'de> for Listen {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        portunus_core::configuration::text(from, LISTEN_FORM, str::parse)
+    }
+}
+
+impl Serialize for Listen {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}

@@ -1,0 +1,265 @@
+//! The ends of calls, whoever ends them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use portunus_core::{Fields, Message, Object};
+use portunus_sip::agent::{CallId, Cause, Command, ExtraHeaders};
+use portunus_sip::message::StatusCode;
+
+use crate::call::{End, Ending};
+use crate::headers;
+use crate::page::{CallStatus, PageId};
+use crate::phones::Phones;
+use crate::refusal::Refusal;
+use crate::registering::told_or_empty;
+use crate::seen::Seen;
+
+/// How often a caller is told that it still rings.
+pub(crate) const RING_AGAIN: Duration = Duration::from_secs(60);
+
+impl Phones {
+    /// `hangup`. Where there is nothing to hang up, nothing is told.
+    pub(crate) fn hangup(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let headers = headers::read(Fields(&message.body), "headers")?;
+        let Some(page) = self.page_mut(me) else {
+            return Ok(());
+        };
+        let Some(side) = page.call.as_mut() else {
+            return Ok(());
+        };
+        let (id, status) = (side.id, side.status);
+        let ending = match status {
+            CallStatus::Inviting => Ending::cancelled(),
+            CallStatus::Progress => Ending::new(486, StatusCode::BUSY_HERE.reason()),
+            CallStatus::InCall | CallStatus::Reinviting | CallStatus::Reinvited => Ending::bye(),
+            CallStatus::Idle | CallStatus::Invited | CallStatus::Closing => return Ok(()),
+        };
+        let hangingup = Object::new().with("event", "hangingup");
+        page.reply(&message.transaction, hangingup, None);
+        self.end_by(id, ending, headers);
+        Ok(())
+    }
+
+    /// Our side ends a call. Clients are told when it is over.
+    pub(crate) fn end_by(&mut self, id: CallId, ending: Ending, headers: ExtraHeaders) {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        let is_refusal = ending.code >= 300 && call.caller.is_some() && call.since.is_none();
+        let code = ending.code;
+        call.ending = Some(ending);
+        call.ring_at = None;
+        call.parked = None;
+        for page in call.pages.clone() {
+            if let Some(side) = self.side(page, id) {
+                side.status = CallStatus::Closing;
+                // Nothing is sent or heard any more.
+                side.media = None;
+            }
+        }
+        self.command(match is_refusal {
+            true => Command::Reject {
+                call: id,
+                code,
+                reason: None,
+                headers,
+            },
+            false => Command::Hangup { call: id, headers },
+        });
+    }
+
+    /// A page's PeerConnection is gone.
+    pub(crate) fn connection_lost(&mut self, me: PageId) {
+        let Some(page) = self.page_mut(me) else {
+            return;
+        };
+        let Some(side) = page.call.as_mut() else {
+            return;
+        };
+        let (id, status, is_moving) = (side.id, side.status, side.moving);
+        if status == CallStatus::Closing {
+            return;
+        }
+        // Without transaction, unlike all others.
+        let hangingup = page
+            .data()
+            .with("result", Object::new().with("event", "hangingup"));
+        page.push(None, hangingup, None);
+        if is_moving {
+            self.let_go(me, &End::of(Ending::new(480, "Temporarily Unavailable")));
+            return;
+        }
+        let unavailable = Ending::new(480, StatusCode::TEMPORARILY_UNAVAILABLE.reason());
+        match status {
+            CallStatus::Inviting => self.end_by(id, Ending::cancelled(), Vec::new()),
+            CallStatus::Invited if self.rings_elsewhere(me, id) => {
+                self.let_go(me, &End::of(unavailable));
+            }
+            CallStatus::Invited | CallStatus::Progress => self.end_by(id, unavailable, Vec::new()),
+            _ => self.end_by(id, Ending::bye(), Vec::new()),
+        }
+    }
+
+    /// Whether a call that rings at a page rings at others, too.
+    pub(crate) fn rings_elsewhere(&self, me: PageId, id: CallId) -> bool {
+        let call = self.calls.get(&id);
+        call.is_some_and(|call| call.pages.iter().any(|page| *page != me))
+    }
+
+    /// A call is over, and nobody has it any more.
+    pub(crate) fn call_ended(
+        &mut self,
+        id: CallId,
+        cause: Cause,
+        (code, reason): (u16, &str),
+        message: Option<Seen>,
+    ) {
+        let Some(call) = self.calls.get(&id) else {
+            return;
+        };
+        let ending = match (cause, &call.ending) {
+            (Cause::Bye, _) => Ending::new(200, "Session Terminated"),
+            (Cause::Hangup | Cause::NoAck | Cause::Lost, Some(ending)) => ending.clone(),
+            (Cause::Hangup | Cause::NoAck | Cause::Lost, None) => Ending::bye(),
+            (Cause::Declined, Some(ending)) => ending.clone(),
+            (Cause::Cancelled, _) => Ending::cancelled(),
+            // It has answered before our CANCEL came.
+            (_, Some(ending)) if code < 300 => ending.clone(),
+            _ => Ending::new(code, reason),
+        };
+        self.report(id, ending.code, &ending.reason, true);
+        let because = message.as_ref().map(Seen::reason).unwrap_or_default();
+        let end = End {
+            code: ending.code,
+            reason: ending.reason,
+            because,
+            message,
+        };
+        let Some(call) = self.calls.remove(&id) else {
+            return;
+        };
+        self.media_keys.retain(|_, call| *call != id);
+        self.transfers
+            .retain(|_, transfer| transfer.call != Some(id));
+        if let Some(account) = self.accounts.get_mut(&call.account) {
+            account.parked.retain(|parked| parked.call != id);
+        }
+        for page in &call.pages {
+            self.finish(*page, id, &end);
+        }
+        drop(call.parked);
+        self.end_idle_account(call.account);
+        self.tell_lines(call.account);
+    }
+
+    /// A page has a call no longer: it is told so.
+    pub(crate) fn finish(&mut self, me: PageId, id: CallId, end: &End) {
+        let Some(page) = self.page_mut(me) else {
+            return;
+        };
+        if page.call.as_ref().is_none_or(|side| side.id != id) {
+            return;
+        }
+        let headers = told_or_empty(page, end.message.as_ref());
+        page.tell(end.event().with_some("headers", headers), None);
+        page.call = None;
+        page.handle.discard_offer();
+        page.handle.close_pc();
+        self.notify_of(me, || end.event());
+    }
+
+    /// A page has a call no longer that others still have.
+    pub(crate) fn let_go(&mut self, me: PageId, end: &End) {
+        let Some(id) = self.page(me).and_then(|page| Some(page.call.as_ref()?.id)) else {
+            return;
+        };
+        let account = match self.calls.get_mut(&id) {
+            Some(call) => {
+                call.pages.retain(|page| *page != me);
+                Some(call.account)
+            }
+            None => None,
+        };
+        self.finish(me, id, end);
+        if let Some(account) = account {
+            self.tell_lines(account);
+        }
+    }
+
+    /// A page is gone: its call ends, or waits for another page.
+    pub(crate) fn detached(&mut self, me: PageId) {
+        let Some(page) = self.page_mut(me) else {
+            return;
+        };
+        for id in page.subscriptions.values().copied().collect::<Vec<_>>() {
+            self.subscriptions.remove(&id);
+            self.command(Command::Unsubscribe { subscription: id });
+        }
+        let publications = self.page(me).map(|page| page.publications.clone());
+        for id in publications.unwrap_or_default().into_values() {
+            self.subscriptions.remove(&id);
+            self.command(Command::Unpublish { publication: id });
+        }
+        self.messages.retain(|_, (page, _)| *page != me);
+        self.leaving.retain(|(_, page)| *page != me);
+        self.leave_call(me);
+        for helper in self.helpers(me) {
+            if let Some(helper) = self.page(helper) {
+                helper.handle.end();
+            }
+        }
+        let account = self.account_of(me).map(|account| account.id);
+        self.leave_account(me);
+        self.forget_page(me);
+        if let Some(account) = account {
+            self.tell_lines(account);
+        }
+    }
+
+    fn leave_call(&mut self, me: PageId) {
+        let Some(side) = self.page(me).and_then(|page| page.call.as_ref()) else {
+            return;
+        };
+        let (id, status, is_moving) = (side.id, side.status, side.moving);
+        if is_moving {
+            self.let_go(me, &End::default());
+        } else if status == CallStatus::Invited && self.rings_elsewhere(me, id) {
+            self.let_go(me, &End::default());
+        } else if status.is_in_call() && self.park(me, id) {
+        } else if status != CallStatus::Closing {
+            let unavailable = Ending::new(480, StatusCode::TEMPORARILY_UNAVAILABLE.reason());
+            let ending = match status {
+                CallStatus::Inviting => Ending::cancelled(),
+                status if status.rings() => unavailable,
+                _ => Ending::bye(),
+            };
+            self.end_by(id, ending, Vec::new());
+            if let Some(call) = self.calls.get_mut(&id) {
+                call.pages.retain(|page| *page != me);
+            }
+        }
+    }
+
+    /// Tells callers again that it rings, as proxies give up what is silent for long (RFC 3261 section 13.3.1.1).
+    pub(crate) fn ring_again(&mut self, now: Instant) {
+        let due: Vec<CallId> = self
+            .calls
+            .values_mut()
+            .filter(|call| call.ring_at.is_some_and(|at| at <= now))
+            .map(|call| {
+                call.ring_at = Some(now + RING_AGAIN);
+                call.id
+            })
+            .collect();
+        for call in due {
+            self.command(Command::Progress {
+                call,
+                code: 180,
+                headers: Vec::new(),
+                body: None,
+            });
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What a client without the right to administer may have and do.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use portunus_core::ClientAddress;
+
+use crate::config::SipConfig;
+use crate::refusal::Refusal;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The most clients that are counted at a time; who comes beyond is counted as the others that do.
+const MAX_CLIENTS: usize = 10_000;
+
+/// What clients have asked for within the last minutes.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// Requests in a minute; 0: no limit.
+    rate: u32,
+    clients: HashMap<Option<ClientAddress>, Spent>,
+}
+
+/// A bucket that fills with time.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    requests: f64,
+    at: Instant,
+}
+
+impl Limits {
+    pub(crate) fn new(config: &SipConfig) -> Self {
+        Limits {
+            rate: config.requests_per_minute,
+            clients: HashMap::new(),
+        }
+    }
+
+    /// Counts a request that begins something at a SIP server.
+    pub(crate) fn spend(&mut self, client: ClientAddress, now: Instant) -> Result<(), Refusal> {
+        if self.rate == 0 {
+            return Ok(());
+        }
+        let rate = f64::from(self.rate);
+        let is_known = self.clients.contains_key(&Some(client));
+        let key = (is_known || self.clients.len() < MAX_CLIENTS).then_some(client);
+        let spent = self.clients.entry(key).or_insert(Spent {
+            requests: 0.0,
+            at: now,
+        });
+        let passed = now.saturating_duration_since(spent.at).as_secs_f64();
+        spent.requests = (spent.requests - passed * rate / MINUTE.as_secs_f64()).max(0.0);
+        spent.at = now;
+        if spent.requests + 1.0 > rate {
+            return Err(Refusal::TooMany("too many requests from your address"));
+        }
+        spent.requests += 1.0;
+        Ok(())
+    }
+
+    /// Forgets who has asked for nothing for a minute.
+    pub(crate) fn forget(&mut self, now: Instant) {
+        self.clients
+            .retain(|_, spent| now.saturating_duration_since(spent.at) < MINUTE);
+    }
+}

@@ -1,0 +1,235 @@
+//! `info`, `dtmf_info` and `message`, and what peers send of that kind.
+
+use portunus_core::{FieldError, Fields, Message, Object};
+use portunus_sip::agent::{AccountId, Body, CallId, Command, RequestId};
+use portunus_sip::message::{Method, Uri};
+
+use crate::headers;
+use crate::page::{CallStatus, PageId};
+use crate::phones::{Phones, new_call_id};
+use crate::refusal::{NOT_IN_A_CALL, Refusal};
+use crate::register::called;
+use crate::seen::Seen;
+
+/// How long a key is pressed where nobody says it, in milliseconds, and how long it may be.
+const USUAL_DURATION: u64 = 160;
+const MAX_DURATION: u64 = 5_000;
+
+/// MESSAGEs of a page that wait for an answer.
+const MAX_MESSAGES: usize = 100;
+
+impl Phones {
+    /// The call of a page in which both have agreed to talk.
+    pub(crate) fn check_in_call(&self, me: PageId) -> Result<CallId, Refusal> {
+        let side = self.page(me).and_then(|page| page.call.as_ref());
+        let side = side.filter(|side| side.status.is_in_call());
+        side.map(|side| side.id).ok_or(NOT_IN_A_CALL)
+    }
+
+    fn in_dialog(
+        &mut self,
+        call: CallId,
+        method: Method,
+        headers: Vec<(String, String)>,
+        body: Option<Body>,
+    ) -> RequestId {
+        let request = RequestId::new(self.number());
+        self.command(Command::InDialog {
+            call,
+            request,
+            method,
+            headers,
+            body,
+        });
+        request
+    }
+
+    /// `info`.
+    pub(crate) fn info(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let call = self.check_in_call(me)?;
+        let fields = Fields(&message.body);
+        let content_type = fields.required_string("type")?;
+        let content = fields.required_string("content")?;
+        let headers = headers::read(fields, "headers")?;
+        let body = body(content_type, content)?;
+        self.in_dialog(call, Method::Info, headers, Some(body));
+        self.answer(me, message, "infosent");
+        Ok(())
+    }
+
+    /// `dtmf_info`.
+    pub(crate) fn dtmf_info(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let call = self.check_in_call(me)?;
+        let fields = Fields(&message.body);
+        let digit = fields.required_string("digit")?;
+        let duration = fields.positive("duration")?.unwrap_or(USUAL_DURATION);
+        let headers = headers::read(fields, "headers")?;
+        if digit.len() != 1 || !digit.bytes().all(|digit| digit.is_ascii_graphic()) {
+            return Err(Refusal::Value("digit should be a single character"));
+        }
+        let duration = match duration {
+            0 => USUAL_DURATION,
+            duration if duration > MAX_DURATION => USUAL_DURATION,
+            duration => duration,
+        };
+        let content = format!("Signal={digit}\r\nDuration={duration}");
+        let body = body("application/dtmf-relay", &content)?;
+        self.in_dialog(call, Method::Info, headers, Some(body));
+        self.answer(me, message, "dtmfsent");
+        Ok(())
+    }
+
+    /// `message`: in the call, or with `uri` outside of it.
+    pub(crate) fn message(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let outside = fields.has("uri");
+        let status = self.page(me).map_or(CallStatus::Idle, |page| page.status());
+        let mut call = None;
+        if outside {
+            self.check_may_call(me)?;
+        } else if status == CallStatus::Inviting || status.is_in_call() {
+            call = self.page(me).and_then(|page| Some(page.call.as_ref()?.id));
+        }
+        if !outside && call.is_none() {
+            return Err(NOT_IN_A_CALL);
+        }
+        let content = fields.required_string("content")?;
+        let content_type = fields.string("content_type")?.unwrap_or("text/plain");
+        let uri = fields.string("uri")?;
+        let given_id = fields.string("call_id")?;
+        let headers = headers::read(fields, "headers")?;
+        let body = body(content_type, content)?;
+        let sent = self.messages.values().filter(|(page, _)| *page == me);
+        if sent.count() >= MAX_MESSAGES {
+            return Err(Refusal::TooMany("too many messages are under way"));
+        }
+        let (request, call_id) = match (call, uri) {
+            (Some(call), _) => {
+                let call_id = self.calls.get(&call).map(|call| call.call_id.clone());
+                let request = self.in_dialog(call, Method::Message, headers, Some(body));
+                (request, call_id)
+            }
+            (None, Some(uri)) => {
+                let uri = Uri::Sip(called(uri)?);
+                if let Some(call_id) = given_id {
+                    self.check_call_id(call_id)?;
+                }
+                self.spend(message)?;
+                let call_id = given_id.map_or_else(new_call_id, str::to_owned);
+                let account = self.account_of(me).map(|account| account.id);
+                let account = account.ok_or(Refusal::State("register first"))?;
+                let request = RequestId::new(self.number());
+                self.command(Command::OutOfDialog {
+                    account,
+                    request,
+                    method: Method::Message,
+                    uri,
+                    call_id: Some(call_id.clone()),
+                    headers,
+                    body: Some(body),
+                });
+                (request, Some(call_id))
+            }
+            (None, None) => return Err(NOT_IN_A_CALL),
+        };
+        self.messages.insert(request, (me, call_id.clone()));
+        if let Some(page) = self.page(me) {
+            let sent = Object::new()
+                .with("event", "messagesent")
+                .with_some("call_id", call_id);
+            page.reply(&message.transaction, sent, None);
+        }
+        Ok(())
+    }
+
+    /// Answers a request with an event that says nothing more.
+    pub(crate) fn answer(&self, me: PageId, message: &Message, event: &str) {
+        if let Some(page) = self.page(me) {
+            page.reply(
+                &message.transaction,
+                Object::new().with("event", event),
+                None,
+            );
+        }
+    }
+
+    /// The answer to a request of ours.
+    pub(crate) fn answered(&mut self, request: RequestId, code: u16, reason: &str) {
+        let Some((me, call_id)) = self.messages.remove(&request) else {
+            return;
+        };
+        let Some(page) = self.page(me) else {
+            return;
+        };
+        let delivery = Object::new()
+            .with("event", "messagedelivery")
+            .with("code", code)
+            .with("reason", reason);
+        let data = Object::new()
+            .with("sip", "event")
+            .with("result", delivery)
+            .with_some("call_id", call_id);
+        page.tell_data(data, None);
+    }
+
+    /// MESSAGE or INFO of a peer.
+    pub(crate) fn told(
+        &mut self,
+        account: Option<AccountId>,
+        call: Option<CallId>,
+        message: &Seen,
+    ) {
+        let Some(content) = message.body() else {
+            return;
+        };
+        let (name, type_name) = match message.method() {
+            Some(Method::Message) => ("message", "content_type"),
+            Some(Method::Info) => ("info", "type"),
+            _ => return,
+        };
+        let pages = match call.and_then(|call| self.calls.get(&call)) {
+            Some(call) => call.pages.clone(),
+            None => account.map(|it| self.masters_of(it)).unwrap_or_default(),
+        };
+        if message.content_type().is_some_and(is_media_control)
+            && content.contains("picture_fast_update")
+        {
+            // RFC 5168: a peer that asks for keyframes so.
+            for page in pages.iter().filter_map(|id| self.page(*id)) {
+                page.handle.request_keyframe();
+            }
+        }
+        let from = message.sender();
+        let displayname = Some(from.display).filter(|name| !name.is_empty());
+        for page in pages.into_iter().filter_map(|id| self.page(id)) {
+            let event = Object::new()
+                .with("event", name)
+                .with("sender", from.uri)
+                .with_some("displayname", displayname)
+                .with("content", content.as_str())
+                .with(type_name, message.content_type().unwrap_or_default())
+                .with_some("headers", message.told(&page.prefixes));
+            page.tell(event, None);
+        }
+    }
+}
+
+fn is_media_control(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/media_control+xml")
+}
+
+/// A body of a client's; its type has to fit a line.
+pub(crate) fn body(content_type: &str, content: &str) -> Result<Body, FieldError> {
+    let is_line = !content_type.is_empty() && !content_type.contains(['\r', '\n', '\0']);
+    match is_line {
+        true => Ok(Body {
+            content_type: content_type.to_owned(),
+            content: content.as_bytes().to_vec(),
+        }),
+        false => Err(FieldError::Type {
+            name: "content_type".to_owned(),
+            wanted: "a media type",
+        }),
+    }
+}

@@ -1,0 +1,100 @@
+//! The plugin, and what its handles share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use portunus_call::CallNews;
+use portunus_core::{ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo};
+use portunus_sip::agent::AgentEvent;
+use tokio::sync::mpsc;
+
+use crate::attached::Attached;
+use crate::config::SipConfig;
+use crate::media::{MediaContext, MediaKey};
+use crate::phones::{Commands, Phones};
+
+/// The plugin, with its SIP stack.
+pub struct Sip {
+    shared: Arc<Shared>,
+}
+
+/// What all handles of the plugin share.
+pub(crate) struct Shared {
+    phones: Mutex<Phones>,
+}
+
+/// Why the plugin does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum SipError {
+    /// No socket can be made.
+    #[error("cannot listen for SIP: {0}")]
+    Listen(String),
+}
+
+impl Shared {
+    pub(crate) fn phones(&self) -> MutexGuard<'_, Phones> {
+        self.phones.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sip {
+    /// The plugin on a SIP stack that takes `commands` and tells `events`. To be called within tokio's runtime.
+    pub(crate) fn on(
+        config: SipConfig,
+        context: MediaContext,
+        commands: Commands,
+        mut events: mpsc::Receiver<AgentEvent>,
+        mut news: mpsc::Receiver<(MediaKey, CallNews)>,
+    ) -> Self {
+        let config = Arc::new(config);
+        let shared = Arc::new_cyclic(|own| Shared {
+            phones: Mutex::new(Phones::new(config, context, commands, own.clone())),
+        });
+        let own = Arc::downgrade(&shared);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                let Some(shared) = own.upgrade() else { return };
+                shared.phones().agent_event(event);
+            }
+        });
+        let own = Arc::downgrade(&shared);
+        tokio::spawn(async move {
+            while let Some((key, news)) = news.recv().await {
+                let Some(shared) = own.upgrade() else { return };
+                shared.phones().media_event(key, news);
+            }
+        });
+        tokio::spawn(ticks(Arc::downgrade(&shared)));
+        Sip { shared }
+    }
+}
+
+/// What is done every second, as long as there is the plugin.
+async fn ticks(shared: Weak<Shared>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        ticks.tick().await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        shared.phones().tick(Instant::now());
+    }
+}
+
+impl Plugin for Sip {
+    fn info(&self) -> PluginInfo {
+        PluginInfo {
+            package: "janus.plugin.sip",
+            name: "SIP plugin",
+            description: "Web pages as SIP telephones.",
+            version: 10,
+            version_string: "0.0.10",
+        }
+    }
+
+    fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
+        Box::new(Attached::new(handle, self.shared.clone()))
+    }
+}

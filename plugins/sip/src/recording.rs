@@ -1,0 +1,124 @@
+//! `recording` and `keyframe`, and what happens to media.
+
+use portunus_call::{CallNews, LegEvent, LegSide, RecordingAction, RecordingRequest, Sides};
+use portunus_core::record::{file_safe, stamped};
+use portunus_core::{Fields, Message, Object};
+use serde_json::{Value, json};
+
+use crate::call::Ending;
+use crate::media::MediaKey;
+use crate::page::PageId;
+use crate::phones::Phones;
+use crate::refusal::{NOT_IN_A_CALL, Refusal};
+
+impl Phones {
+    /// `recording`.
+    pub(crate) fn recording(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        self.check_in_call(me)?;
+        let fields = Fields(&message.body);
+        let action = fields.required_string("action")?;
+        let action = RecordingAction::from_name(action);
+        let flag = |name| Ok::<_, Refusal>(fields.boolean(name)?.unwrap_or(false));
+        let sides = Sides {
+            audio: flag("audio")?,
+            video: flag("video")?,
+            peer_audio: flag("peer_audio")?,
+            peer_video: flag("peer_video")?,
+        };
+        flag("send_peer_pli")?;
+        let filename = fields.string("filename")?;
+        let format = fields.record_format()?;
+        let action = action.ok_or(Refusal::Value("action should be start|stop|pause|resume"))?;
+        if !sides.is_any() {
+            return Err(Refusal::NothingToRecord);
+        }
+        let user = self
+            .account_of(me)
+            .map(|account| account.spec.user.as_str());
+        let default_name = stamped(&format!("sip-{}", file_safe(user.unwrap_or_default())));
+        let side = self.page_mut(me).and_then(|page| page.call.as_mut());
+        let media = side
+            .and_then(|side| side.media.as_mut())
+            .ok_or(NOT_IN_A_CALL)?;
+        media.record(&RecordingRequest {
+            action,
+            sides,
+            filename: filename.map(str::to_owned),
+            default_name,
+            format,
+            tell: recording_event,
+        })?;
+        if flag("send_peer_pli")? {
+            media.request_keyframe(false, true);
+        }
+        self.answer(me, message, "recordingupdated");
+        Ok(())
+    }
+
+    /// `keyframe`.
+    pub(crate) fn keyframe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        self.check_in_call(me)?;
+        let fields = Fields(&message.body);
+        let user = fields.boolean("user")?.unwrap_or(false);
+        let peer = fields.boolean("peer")?.unwrap_or(false);
+        let side = self.page(me).and_then(|page| page.call.as_ref());
+        let media = side
+            .and_then(|side| side.media.as_ref())
+            .ok_or(NOT_IN_A_CALL)?;
+        media.request_keyframe(user, peer);
+        self.answer(me, message, "keyframesent");
+        Ok(())
+    }
+
+    /// Something happened to the media of a call.
+    pub(crate) fn media_event(&mut self, key: MediaKey, news: CallNews) {
+        let Some(id) = self.media_keys.get(&key).copied() else {
+            return;
+        };
+        let Some(call) = self.calls.get(&id) else {
+            return;
+        };
+        match news.event {
+            LegEvent::Key {
+                by: LegSide::FarEnd,
+                duration,
+                ..
+            } => {
+                let Some(digit) = news.event.digit() else {
+                    return;
+                };
+                for page in call.pages.iter().filter_map(|id| self.page(*id)) {
+                    if page.call.as_ref().is_some_and(|side| side.moving) {
+                        continue;
+                    }
+                    let dtmf = Object::new()
+                        .with("event", "dtmf")
+                        .with("sender", call.peer.as_str())
+                        .with("signal", digit.to_string())
+                        .with("duration", duration);
+                    page.tell(dtmf, None);
+                }
+            }
+            LegEvent::Failed => {
+                // Nobody is there any more.
+                for page in call.pages.iter().filter_map(|id| self.page(*id)) {
+                    let hangingup = Object::new().with("event", "hangingup");
+                    let data = page.data().with("result", hangingup);
+                    page.push(None, data, None);
+                }
+                self.end_by(id, Ending::bye(), Vec::new());
+            }
+            LegEvent::Key { .. }
+            | LegEvent::Heard
+            | LegEvent::Silent
+            | LegEvent::KeyframeWanted
+            | LegEvent::Moved(_)
+            | LegEvent::Bye => {}
+        }
+    }
+}
+
+/// An event of recordings as clients get it.
+fn recording_event(event: Object) -> Value {
+    json!({ "sip": "event", "result": Value::from(event) })
+}

@@ -1,0 +1,249 @@
+//! What clients are told of SIP messages.
+
+use std::fmt;
+use std::sync::Arc;
+
+use portunus_core::Object;
+use portunus_sip::message::{Headers, Method, Request, Response};
+
+use crate::headers::Prefixes;
+
+/// A SIP message that came.
+#[derive(Clone)]
+pub(crate) enum Seen {
+    Request(Arc<Request>),
+    Response(Arc<Response>),
+}
+
+impl From<&Arc<Request>> for Seen {
+    fn from(request: &Arc<Request>) -> Self {
+        Seen::Request(request.clone())
+    }
+}
+
+impl From<&Arc<Response>> for Seen {
+    fn from(response: &Arc<Response>) -> Self {
+        Seen::Response(response.clone())
+    }
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seen")
+    }
+}
+
+impl Seen {
+    pub(crate) fn headers(&self) -> &Headers {
+        match self {
+            Seen::Request(request) => &request.headers,
+            Seen::Response(response) => &response.headers,
+        }
+    }
+
+    /// The status; 0 of a request.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Seen::Request(_) => 0,
+            Seen::Response(response) => response.status.code(),
+        }
+    }
+
+    /// The reason phrase; the usual one where there is none.
+    pub(crate) fn phrase(&self) -> &str {
+        match self {
+            Seen::Request(_) => "",
+            Seen::Response(response) if response.reason.is_empty() => response.status.reason(),
+            Seen::Response(response) => &response.reason,
+        }
+    }
+
+    /// The method of a request.
+    pub(crate) fn method(&self) -> Option<&Method> {
+        match self {
+            Seen::Request(request) => Some(&request.method),
+            Seen::Response(_) => None,
+        }
+    }
+
+    /// The state that Subscription-State names.
+    pub(crate) fn substate(&self) -> Option<String> {
+        let state = self.headers().subscription_state().ok().flatten();
+        state.map(|state| state.state)
+    }
+
+    /// The first header field of a name.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)
+    }
+
+    /// The body as text; none if there is none.
+    pub(crate) fn body(&self) -> Option<String> {
+        let body = match self {
+            Seen::Request(request) => &request.body,
+            Seen::Response(response) => &response.body,
+        };
+        (!body.is_empty()).then(|| String::from_utf8_lossy(body).into_owned())
+    }
+
+    /// The session description; none if the body is something else.
+    pub(crate) fn sdp(&self) -> Option<String> {
+        let is_sdp = self.content_type().is_none_or(|kind| {
+            let kind = kind.split(';').next().unwrap_or_default();
+            kind.trim().eq_ignore_ascii_case("application/sdp")
+        });
+        self.body().filter(|_| is_sdp)
+    }
+
+    /// Content-Type.
+    pub(crate) fn content_type(&self) -> Option<&str> {
+        self.header("Content-Type")
+    }
+
+    /// The member `headers` of an event for a page that wants to see these; none if it wants none.
+    pub(crate) fn told(&self, prefixes: &Prefixes) -> Option<serde_json::Value> {
+        let headers = self.headers().iter();
+        prefixes.pick(headers.map(|header| (header.name(), header.value())))
+    }
+
+    /// Whether the sender is a conference (RFC 4579).
+    pub(crate) fn is_focus(&self) -> bool {
+        let contact = self.header("Contact").unwrap_or_default();
+        let params = NameAddr::read(contact).params;
+        let mut params = params.split(';');
+        params.any(|param| param.trim().eq_ignore_ascii_case("isfocus"))
+    }
+
+    /// The Call-ID that a header field Replaces names.
+    pub(crate) fn replaces(&self) -> Option<String> {
+        let value = self.header("Replaces")?;
+        let call_id = value.split(';').next().unwrap_or_default().trim();
+        Some(call_id.to_owned())
+    }
+
+    /// From, as clients are told.
+    pub(crate) fn sender(&self) -> NameAddr<'_> {
+        NameAddr::read(self.header("From").unwrap_or_default())
+    }
+
+    /// To, as clients are told.
+    pub(crate) fn recipient(&self) -> NameAddr<'_> {
+        NameAddr::read(self.header("To").unwrap_or_default())
+    }
+
+    /// The members that the header field Reason (RFC 3326) gives an event.
+    pub(crate) fn reason(&self) -> Object {
+        let reasons = self.headers().reasons().unwrap_or_default();
+        let Some(reason) = reasons.first() else {
+            return Object::new();
+        };
+        Object::new()
+            .with_some("reason_header", reason.text())
+            .with("reason_header_protocol", reason.protocol.as_str())
+            .with_some(
+                "reason_header_cause",
+                reason.cause().map(|cause| cause.to_string()),
+            )
+    }
+}
+
+/// The value of From, To, Contact or the like, taken apart as it stands there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NameAddr<'a> {
+    /// With its quotes.
+    pub(crate) display: &'a str,
+    pub(crate) uri: &'a str,
+    /// What follows, after its semicolon.
+    pub(crate) params: &'a str,
+}
+
+impl<'a> NameAddr<'a> {
+    pub(crate) fn read(value: &'a str) -> Self {
+        let value = value.trim();
+        // An angle bracket in a quoted name begins no URI.
+        let mut quoted = false;
+        let mut escaped = false;
+        let start = value.char_indices().find(|(_, letter)| {
+            match letter {
+                _ if escaped => escaped = false,
+                '\\' if quoted => escaped = true,
+                '"' => quoted = !quoted,
+                '<' if !quoted => return true,
+                _ => {}
+            }
+            false
+        });
+        match start.map(|(at, _)| value.split_at(at)) {
+            Some((display, rest)) => {
+                let rest = rest.strip_prefix('<').unwrap_or(rest);
+                let (uri, params) = rest.split_once('>').unwrap_or((rest, ""));
+                NameAddr {
+                    display: display.trim(),
+                    uri,
+                    params: params.trim_start().trim_start_matches(';'),
+                }
+            }
+            None => {
+                let (uri, params) = value.split_once(';').unwrap_or((value, ""));
+                NameAddr {
+                    display: "",
+                    uri: uri.trim(),
+                    params,
+                }
+            }
+        }
+    }
+}
+
+/// What clients are told of who calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) invite: Seen,
+    /// `sdes_mandatory` or `sdes_optional`.
+    pub(crate) srtp: Option<&'static str>,
+}
+
+impl Caller {
+    /// The members of `incomingcall` and `updatingcall`, without those that depend on the page.
+    pub(crate) fn members(&self, event: &str, call_id: &str) -> Object {
+        let (from, to) = (self.invite.sender(), self.invite.recipient());
+        Object::new()
+            .with("event", event)
+            .with("username", from.uri)
+            .with("call_id", call_id)
+            .with("displayname", from.display)
+            .with("callee", to.uri)
+            .with_some("referred_by", self.invite.header("Referred-By"))
+            .with_some("replaces", self.invite.replaces())
+            .with_some("srtp", self.srtp)
+            .with_some("isfocus", self.invite.is_focus().then_some(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_keep_their_quotes() {
+        for (value, display, uri, params) in [
+            (
+                "\"A <b>\" <sip:a@h;x=1>;tag=7",
+                "\"A <b>\"",
+                "sip:a@h;x=1",
+                "tag=7",
+            ),
+            ("\"A \\\" <b\" <sip:a@h>", "\"A \\\" <b\"", "sip:a@h", ""),
+            ("Alice <sip:a@h>", "Alice", "sip:a@h", ""),
+            ("sip:a@h;tag=7", "", "sip:a@h", "tag=7"),
+            ("<sip:a@h", "", "sip:a@h", ""),
+            ("", "", "", ""),
+        ] {
+            let read = NameAddr::read(value);
+            assert_eq!(
+                (read.display, read.uri, read.params),
+                (display, uri, params)
+            );
+        }
+    }
+}

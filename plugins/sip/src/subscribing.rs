@@ -1,0 +1,319 @@
+//! `subscribe`, `unsubscribe`, `publish` and `unpublish`, and what comes of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use portunus_core::{Fields, Message, Object};
+use portunus_sip::agent::{Command, Publish, Subscribe, SubscriptionId};
+use portunus_sip::message::Uri;
+
+use crate::headers;
+use crate::messages::body;
+use crate::page::{Page, PageId};
+use crate::phones::{Phones, Subscription};
+use crate::refusal::Refusal;
+use crate::register::called;
+use crate::registering::told_or_empty;
+use crate::seen::Seen;
+
+/// Subscriptions, and publications, of one page at a time.
+const MAX_SUBSCRIPTIONS: usize = 100;
+
+/// The longest name of an event.
+const MAX_EVENT: usize = 128;
+
+/// How long a subscription holds where nobody says it.
+const USUAL_TTL: Duration = Duration::from_secs(3_600);
+
+impl Phones {
+    /// `subscribe`.
+    pub(crate) fn subscribe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        self.check_may_call(me)?;
+        let fields = Fields(&message.body);
+        let event = event_name(fields)?;
+        let to = fields.string("to")?;
+        let accept = fields.string("accept")?;
+        let expires = ttl(fields, "subscribe_ttl")?;
+        let call_id = fields.string("call_id")?;
+        let headers = headers::read(fields, "headers")?;
+        let content = (fields.string("content")?, fields.string("content_type")?);
+        let body = match content {
+            (None, None) => None,
+            (Some(content), Some(content_type)) => Some(body(content_type, content)?),
+            (None, Some(_)) => return Err(Refusal::MissingOneOf("content")),
+            (Some(_), None) => return Err(Refusal::MissingOneOf("content_type")),
+        };
+        let uri = self.addressed(me, to)?;
+        let accept = accept.filter(|accept| !accept.contains(['\r', '\n']));
+        let known = self.page(me).and_then(|page| page.subscriptions.get(event));
+        let known = known.copied();
+        if known.is_none() {
+            if let Some(call_id) = call_id {
+                self.check_call_id(call_id)?;
+            }
+            self.check_room(me, |page| &page.subscriptions)?;
+        }
+        self.spend(message)?;
+        let Some(account) = self.account_of(me).map(|account| account.id) else {
+            return Ok(());
+        };
+        let subscription = known.unwrap_or_else(|| SubscriptionId::new(self.number()));
+        self.remember(subscription, me, event, call_id, false);
+        if let Some(page) = self.page(me) {
+            let subscribing = Object::new()
+                .with("event", "subscribing")
+                .with_some("call_id", call_id);
+            page.reply(&message.transaction, subscribing, None);
+        }
+        self.command(Command::Subscribe {
+            account,
+            subscription,
+            subscribe: Box::new(Subscribe {
+                uri,
+                event: event.to_owned(),
+                accept: accept.map(str::to_owned),
+                expires,
+                call_id: call_id.map(str::to_owned),
+                headers,
+                body,
+            }),
+        });
+        Ok(())
+    }
+
+    /// `publish`: the account's own state is told to a server (RFC 3903).
+    pub(crate) fn publish(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        self.check_may_call(me)?;
+        let fields = Fields(&message.body);
+        let event = event_name(fields)?;
+        let to = fields.string("to")?;
+        let expires = ttl(fields, "publish_ttl")?;
+        let headers = headers::read(fields, "headers")?;
+        let content = fields.required_string("content")?;
+        let content_type = fields.required_string("content_type")?;
+        let body = body(content_type, content)?;
+        let uri = self.addressed(me, to)?;
+        let known = self.page(me).and_then(|page| page.publications.get(event));
+        let known = known.copied();
+        if known.is_none() {
+            self.check_room(me, |page| &page.publications)?;
+        }
+        self.spend(message)?;
+        let Some(account) = self.account_of(me).map(|account| account.id) else {
+            return Ok(());
+        };
+        let publication = known.unwrap_or_else(|| SubscriptionId::new(self.number()));
+        self.remember(publication, me, event, None, true);
+        self.answer(me, message, "publishing");
+        self.command(Command::Publish {
+            account,
+            publication,
+            publish: Box::new(Publish {
+                uri,
+                event: event.to_owned(),
+                expires,
+                headers,
+                body,
+            }),
+        });
+        Ok(())
+    }
+
+    /// `unsubscribe`.
+    pub(crate) fn unsubscribe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let event = event_name(fields)?;
+        fields.string("to")?;
+        let known = self.page(me).and_then(|page| page.subscriptions.get(event));
+        let not_there = Refusal::State("not subscribed to this event");
+        let subscription = *known.ok_or(not_there)?;
+        self.answer(me, message, "unsubscribing");
+        self.command(Command::Unsubscribe { subscription });
+        Ok(())
+    }
+
+    /// `unpublish`.
+    pub(crate) fn unpublish(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let event = event_name(Fields(&message.body))?;
+        let known = self.page(me).and_then(|page| page.publications.get(event));
+        let not_there = Refusal::State("nothing published of this event");
+        let publication = *known.ok_or(not_there)?;
+        self.answer(me, message, "unpublishing");
+        self.command(Command::Unpublish { publication });
+        Ok(())
+    }
+
+    /// Whom a request is about: the account itself where it names nobody.
+    fn addressed(&self, me: PageId, to: Option<&str>) -> Result<Uri, Refusal> {
+        match to {
+            Some(to) => called(to).map(Uri::Sip),
+            None => {
+                let account = self.account_of(me);
+                let account = account.ok_or(Refusal::State("register first"))?;
+                Ok(account.spec.identity.clone())
+            }
+        }
+    }
+
+    fn check_room(
+        &self,
+        me: PageId,
+        of: impl FnOnce(&Page) -> &BTreeMap<String, SubscriptionId>,
+    ) -> Result<(), Refusal> {
+        match self
+            .page(me)
+            .is_some_and(|page| of(page).len() >= MAX_SUBSCRIPTIONS)
+        {
+            true => Err(Refusal::TooMany("too many subscriptions of this handle")),
+            false => Ok(()),
+        }
+    }
+
+    fn remember(
+        &mut self,
+        id: SubscriptionId,
+        me: PageId,
+        event: &str,
+        call_id: Option<&str>,
+        publishes: bool,
+    ) {
+        self.subscriptions
+            .entry(id)
+            .or_insert_with(|| Subscription {
+                page: me,
+                event: event.to_owned(),
+                call_id: call_id.map(str::to_owned),
+                publishes,
+            });
+        if let Some(page) = self.page_mut(me) {
+            let of = match publishes {
+                true => &mut page.publications,
+                false => &mut page.subscriptions,
+            };
+            of.insert(event.to_owned(), id);
+        }
+    }
+
+    /// A server has taken a subscription or a publication.
+    pub(crate) fn subscribed(&mut self, id: SubscriptionId, expires: Duration, message: &Seen) {
+        let Some(subscription) = self.subscriptions.get_mut(&id) else {
+            return;
+        };
+        if subscription.call_id.is_none() {
+            subscription.call_id = message.header("Call-ID").map(str::to_owned);
+        }
+        let subscription = subscription.clone();
+        let Some(page) = self.page(subscription.page) else {
+            return;
+        };
+        let (name, phrase) = match subscription.publishes {
+            true => ("publish_succeeded", "OK"),
+            false => ("subscribe_succeeded", message.phrase()),
+        };
+        let succeeded = Object::new()
+            .with("event", name)
+            .with("code", message.code())
+            .with_some("headers", message.told(&page.prefixes))
+            .with("expires", expires.as_secs())
+            .with("reason", phrase)
+            .with_some(
+                "published",
+                subscription
+                    .publishes
+                    .then_some(subscription.event.as_str()),
+            );
+        tell_subscriber(page, &subscription, succeeded);
+    }
+
+    /// A server has refused a subscription or a publication.
+    pub(crate) fn subscription_failed(
+        &mut self,
+        id: SubscriptionId,
+        code: u16,
+        reason: &str,
+        message: Option<&Seen>,
+    ) {
+        let Some(subscription) = self.forget_subscription(id) else {
+            return;
+        };
+        let Some(page) = self.page(subscription.page) else {
+            return;
+        };
+        let name = match subscription.publishes {
+            true => "publish_failed",
+            false => "subscribe_failed",
+        };
+        let failed = Object::new()
+            .with("event", name)
+            .with("code", code)
+            .with("reason", reason)
+            .with_some("headers", told_or_empty(page, message))
+            .with_some(
+                "published",
+                subscription
+                    .publishes
+                    .then_some(subscription.event.as_str()),
+            );
+        tell_subscriber(page, &subscription, failed);
+    }
+
+    /// There is news of what a page has subscribed to.
+    pub(crate) fn notified(&mut self, id: SubscriptionId, message: &Seen) {
+        let Some(subscription) = self.subscriptions.get_mut(&id) else {
+            return;
+        };
+        if subscription.call_id.is_none() {
+            subscription.call_id = message.header("Call-ID").map(str::to_owned);
+        }
+        let subscription = subscription.clone();
+        let (Some(page), Some(content)) = (self.page(subscription.page), message.body()) else {
+            return;
+        };
+        let event = message.header("Event").unwrap_or(&subscription.event);
+        let event = event.split(';').next().unwrap_or_default().trim();
+        let notify = Object::new()
+            .with("event", "notify")
+            .with("notify", event)
+            .with_some("substate", message.substate())
+            .with("content-type", message.content_type().unwrap_or_default())
+            .with("content", content)
+            .with_some("headers", message.told(&page.prefixes));
+        tell_subscriber(page, &subscription, notify);
+    }
+
+    /// A subscription or publication is over.
+    pub(crate) fn forget_subscription(&mut self, id: SubscriptionId) -> Option<Subscription> {
+        let subscription = self.subscriptions.remove(&id)?;
+        if let Some(page) = self.page_mut(subscription.page) {
+            page.subscriptions.retain(|_, known| *known != id);
+            page.publications.retain(|_, known| *known != id);
+        }
+        Some(subscription)
+    }
+}
+
+fn tell_subscriber(page: &Page, subscription: &Subscription, event: Object) {
+    let data = Object::new()
+        .with("sip", "event")
+        .with_some("call_id", subscription.call_id.as_deref())
+        .with("result", event);
+    page.tell_data(data, None);
+}
+
+fn event_name(fields: Fields<'_>) -> Result<&str, Refusal> {
+    let event = fields.required_string("event")?;
+    let is_visible = event.bytes().all(|byte| byte.is_ascii_graphic());
+    match is_visible && !event.is_empty() && event.len() <= MAX_EVENT {
+        true => Ok(event),
+        false => Err(Refusal::Value("event")),
+    }
+}
+
+/// Seconds that something is to hold.
+fn ttl(fields: Fields<'_>, name: &str) -> Result<Duration, Refusal> {
+    let seconds = fields.integer(name)?.map(u64::try_from);
+    Ok(match seconds {
+        Some(Ok(seconds @ 1..=31_622_400)) => Duration::from_secs(seconds),
+        _ => USUAL_TTL,
+    })
+}

@@ -1,0 +1,11 @@
+//! The plugin with a SIP stack that is played by the tests.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod called;
+mod calling;
+mod lines;
+mod registering;
+mod subscribing;
+mod talking;
+mod transfers;
+mod world;

@@ -1,0 +1,272 @@
+//! Transfers: those that a page asks its peer for, and those that peers ask us for.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use portunus_core::{Fields, Message, Object};
+use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId};
+use portunus_sip::message::{Method, Uri};
+
+use crate::called::declining_code;
+use crate::page::PageId;
+use crate::phones::{Phones, refer_number};
+use crate::refusal::Refusal;
+use crate::register::called;
+use crate::seen::{NameAddr, Seen};
+
+/// Transfers that wait for somebody to follow them.
+const MAX_TRANSFERS: usize = 1_000;
+
+/// How long a transfer waits for somebody to follow it.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A transfer that a peer has asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Transfer {
+    pub(crate) refer: ReferId,
+    pub(crate) account: Option<AccountId>,
+    /// Whom to call, with what its INVITE is to have.
+    target: String,
+    referred_by: String,
+    /// The call that follows it.
+    pub(crate) call: Option<CallId>,
+    /// When it was asked for.
+    at: Instant,
+}
+
+impl Phones {
+    /// `transfer`: the peer is to call somebody.
+    pub(crate) fn transfer(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let call = self.check_in_call(me)?;
+        let fields = Fields(&message.body);
+        let text = fields.required_string("uri")?;
+        let replace = fields.string("replace")?;
+        called(text)?;
+        let account = self.calls.get(&call).map(|call| call.account);
+        let refer_to = match replace {
+            None => format!("<{text}>"),
+            Some(call_id) => {
+                let unknown = || Refusal::NoSuchCall(call_id.to_owned());
+                let other = account.and_then(|account| self.call_named(account, call_id));
+                let other = other.filter(|other| other.id != call).ok_or_else(unknown)?;
+                let dialog = other.dialog.as_ref().ok_or_else(unknown)?;
+                // For the peer of that call, our tag is the one of its far end.
+                let replaces = format!(
+                    "{};to-tag={};from-tag={}",
+                    dialog.call_id, dialog.remote_tag, dialog.local_tag
+                );
+                let separator = if text.contains('?') { '&' } else { '?' };
+                format!("<{text}{separator}Replaces={}>", escaped(&replaces))
+            }
+        };
+        let identity = account.and_then(|account| self.accounts.get(&account));
+        let referred_by = identity.map(|account| format!("<{}>", account.spec.identity));
+        let mut headers = vec![("Refer-To".to_owned(), refer_to)];
+        headers.extend(referred_by.map(|by| ("Referred-By".to_owned(), by)));
+        let request = RequestId::new(self.number());
+        self.command(Command::InDialog {
+            call,
+            request,
+            method: Method::Refer,
+            headers,
+            body: None,
+        });
+        self.answer(me, message, "transferring");
+        Ok(())
+    }
+
+    /// The peer tells how it goes with a transfer that we have asked for.
+    pub(crate) fn transfer_goes_on(&mut self, id: CallId, message: &Seen) {
+        let Some(call) = self.calls.get(&id) else {
+            return;
+        };
+        let Some(content) = message.body() else {
+            return;
+        };
+        for page in call.pages.iter().filter_map(|id| self.page(*id)) {
+            let notify = Object::new()
+                .with("event", "notify")
+                .with("notify", "refer")
+                .with_some("substate", message.substate())
+                .with("content-type", message.content_type().unwrap_or_default())
+                .with("content", content.trim_end())
+                .with_some("headers", message.told(&page.prefixes));
+            page.tell(notify, None);
+        }
+    }
+
+    /// A peer asks us to call somebody.
+    pub(crate) fn referred(
+        &mut self,
+        refer: ReferId,
+        account: Option<AccountId>,
+        call: Option<CallId>,
+        message: &Seen,
+    ) {
+        let within = call.and_then(|call| self.calls.get(&call));
+        let pages = match within {
+            Some(call) => call.pages.clone(),
+            None => account.map(|it| self.masters_of(it)).unwrap_or_default(),
+        };
+        let account = within.map(|call| call.account).or(account);
+        let target = NameAddr::read(message.header("Refer-To").unwrap_or_default());
+        let uri = target.uri.parse::<Uri>();
+        let (Ok(uri), false) = (
+            uri,
+            pages.is_empty() || self.transfers.len() >= MAX_TRANSFERS,
+        ) else {
+            self.command(Command::NotifyRefer {
+                refer,
+                code: 603,
+                reason: None,
+                last: true,
+            });
+            return;
+        };
+        let referred_by = message.header("Referred-By").map(str::to_owned);
+        let referred_by = referred_by.unwrap_or_else(|| format!("<{}>", message.sender().uri));
+        let number = refer_number(refer);
+        let replaces = uri.as_sip().and_then(|uri| {
+            let mut fields = uri.header_fields();
+            let found = fields.find(|(name, _)| name.eq_ignore_ascii_case("Replaces"));
+            let (_, value) = found?;
+            Some(value.split(';').next().unwrap_or_default().to_owned())
+        });
+        let (plain, _) = target.uri.split_once('?').unwrap_or((target.uri, ""));
+        for page in pages.iter().filter_map(|id| self.page(*id)) {
+            let event = Object::new()
+                .with("event", "transfer")
+                .with("refer_id", number)
+                .with("refer_to", plain)
+                .with("referred_by", referred_by.as_str())
+                .with_some("replaces", replaces.as_deref())
+                .with_some("headers", message.told(&page.prefixes));
+            let data = Object::new().with("sip", "event").with("result", event);
+            page.tell_data(data, None);
+        }
+        self.transfers.insert(
+            number,
+            Transfer {
+                refer,
+                account,
+                target: target.uri.to_owned(),
+                referred_by,
+                call: None,
+                at: Instant::now(),
+            },
+        );
+    }
+
+    /// What a call that follows a transfer has to have in its INVITE. The transfer's number.
+    pub(crate) fn follow(
+        &mut self,
+        number: u64,
+        headers: &mut Vec<(String, String)>,
+    ) -> Result<u32, Refusal> {
+        let none = Refusal::State("no transfer?");
+        let Some(number) = u32::try_from(number).ok() else {
+            return Err(none);
+        };
+        let transfer = self.transfers.get(&number).filter(|it| it.call.is_none());
+        let transfer = transfer.ok_or(none)?;
+        headers.push(("Referred-By".to_owned(), transfer.referred_by.clone()));
+        if let Ok(Uri::Sip(uri)) = transfer.target.parse() {
+            for (name, value) in uri.header_fields() {
+                headers.push((name.into_owned(), value.into_owned()));
+            }
+        }
+        Ok(number)
+    }
+
+    /// Tells the transferor how the call that it has asked for goes.
+    pub(crate) fn report(&mut self, id: CallId, code: u16, reason: &str, last: bool) {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return;
+        };
+        let Some(number) = call.reports_to else {
+            return;
+        };
+        if last {
+            call.reports_to = None;
+        }
+        let transfer = match last {
+            true => self.transfers.remove(&number),
+            false => self.transfers.get(&number).cloned(),
+        };
+        if let Some(transfer) = transfer {
+            self.command(Command::NotifyRefer {
+                refer: transfer.refer,
+                code,
+                reason: (!reason.is_empty()).then(|| reason.to_owned()),
+                last,
+            });
+        }
+    }
+
+    /// `decline` with `refer_id`.
+    pub(crate) fn decline_transfer(
+        &mut self,
+        me: PageId,
+        message: &Message,
+    ) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let number = fields.required_positive("refer_id")?;
+        let code = declining_code(fields)?;
+        let own = self.account_of(me).map(|account| account.id);
+        let key = u32::try_from(number).unwrap_or_default();
+        let is_own = self.transfers.get(&key).is_some_and(|it| it.account == own);
+        let none = Refusal::State("no transfer?");
+        let transfer = match is_own {
+            true => self.transfers.remove(&key).ok_or(none)?,
+            false => return Err(none),
+        };
+        self.command(Command::NotifyRefer {
+            refer: transfer.refer,
+            code,
+            reason: None,
+            last: true,
+        });
+        if let Some(page) = self.page(me) {
+            let declining = Object::new()
+                .with("event", "declining")
+                .with("refer_id", number)
+                .with("code", code);
+            page.reply(&message.transaction, declining, None);
+        }
+        Ok(())
+    }
+
+    /// Declines transfers that nobody has followed for long.
+    pub(crate) fn forget_transfers(&mut self, now: Instant) {
+        let is_old = |transfer: &Transfer| {
+            transfer.call.is_none() && now.saturating_duration_since(transfer.at) > PATIENCE
+        };
+        let old: Vec<Transfer> = self
+            .transfers
+            .extract_if(|_, transfer| is_old(transfer))
+            .map(|(_, transfer)| transfer)
+            .collect();
+        for transfer in old {
+            self.command(Command::NotifyRefer {
+                refer: transfer.refer,
+                code: 603,
+                reason: None,
+                last: true,
+            });
+        }
+    }
+}
+
+/// RFC 3261 section 25.1: a value of a URI's header field.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
